@@ -1,0 +1,77 @@
+"""Tables and views as the catalog keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tidemill.types.logical import LogicalType
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectPath:
+    """catalog.database.object, each part as written, unquoted."""
+
+    catalog: str
+    database: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.database}.{self.name}"
+
+
+class ColumnKind(Enum):
+    PHYSICAL = "physical"
+    COMPUTED = "computed"
+    METADATA = "metadata"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """``expression`` is the SQL text of a computed column; ``metadata_key`` defaults to the name."""
+
+    name: str
+    type: LogicalType
+    kind: ColumnKind = ColumnKind.PHYSICAL
+    expression: str = ""
+    metadata_key: str = ""
+    virtual: bool = False
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkSpec:
+    column: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogTable:
+    """A table; ``columns`` in declared order with resolved types, ``primary_key`` column names."""
+
+    path: ObjectPath
+    columns: tuple[Column, ...]
+    options: dict[str, str] = field(hash=False)
+    primary_key: tuple[str, ...] = ()
+    primary_key_name: str = ""
+    watermark: WatermarkSpec | None = None
+    partitioned_by: tuple[str, ...] = ()
+    comment: str = ""
+    temporary: bool = False
+
+    @property
+    def physical_columns(self) -> tuple[Column, ...]:
+        return tuple(c for c in self.columns if c.kind is ColumnKind.PHYSICAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogView:
+    """A view: its text (with the catalog and database it was created in) and declared column names."""
+
+    path: ObjectPath
+    text: str
+    column_names: tuple[str, ...] = ()
+    default_catalog: str = ""
+    default_database: str = ""
+    comment: str = ""
+    temporary: bool = False

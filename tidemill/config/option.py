@@ -1,0 +1,144 @@
+"""Typed configuration entries with Flink's keys; one file per area declares them.
+
+``Configuration`` maps keys to text as SET gave it; ``get`` parses by the entry's type and names key
+and value when the text does not fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from tidemill.errors import ValidationError
+
+T = TypeVar("T")
+
+_DURATION = re.compile(r"\s*(\d+)\s*([a-zµ]*)\s*", re.IGNORECASE)
+_DURATION_MS: dict[str, float] = {
+    unit: factor
+    for factor, units in (
+        (86_400_000, "d day days"),
+        (3_600_000, "h hour hours"),
+        (60_000, "m min minute minutes"),
+        (1_000, "s sec secs second seconds"),
+        (1, "ms milli millis millisecond milliseconds "),
+        (0.001, "us µs micro micros microsecond microseconds"),
+        (0.000001, "ns nano nanos nanosecond nanoseconds"),
+    )
+    for unit in units.split(" ")
+}
+_SIZE_BYTES = {
+    unit: factor
+    for factor, units in (
+        (1, " b bytes"),
+        (1 << 10, "k kb kibibytes"),
+        (1 << 20, "m mb mebibytes"),
+        (1 << 30, "g gb gibibytes"),
+        (1 << 40, "t tb tebibytes"),
+    )
+    for unit in units.split(" ")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A span of time; whole milliseconds."""
+
+    milliseconds: int
+
+    @property
+    def seconds(self) -> float:
+        return self.milliseconds / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySize:
+    bytes: int
+
+
+def parse_duration(text: str) -> Duration:
+    """``1 s``, ``500ms``, ``2 min``; a bare number is milliseconds. ValueError otherwise."""
+    match = _DURATION.fullmatch(text)
+    factor = _DURATION_MS.get(match.group(2).lower()) if match else None
+    if match is None or factor is None:
+        raise ValueError(f"'{text}' is not a duration such as '500 ms', '5 s', '1 min' or '2 h'")
+    return Duration(int(int(match.group(1)) * factor))
+
+
+def parse_memory(text: str) -> MemorySize:
+    """``64 mb``, ``1gb``; a bare number is bytes. ValueError otherwise."""
+    match = _DURATION.fullmatch(text)
+    factor = _SIZE_BYTES.get(match.group(2).lower()) if match else None
+    if match is None or factor is None:
+        raise ValueError(f"'{text}' is not a memory size such as '64 mb' or '1 gb'")
+    return MemorySize(int(match.group(1)) * factor)
+
+
+def parse_boolean(text: str) -> bool:
+    low = text.strip().lower()
+    if low not in ("true", "false"):
+        raise ValueError(f"'{text}' is not a boolean: expected true or false (case insensitive)")
+    return low == "true"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option(Generic[T]):
+    """One entry. ``parse`` is chosen by ``kind``: bool, int, float, str, Duration, MemorySize."""
+
+    key: str
+    kind: type[T]
+    default: T
+    doc: str
+    choices: tuple[str, ...] = ()
+    own: bool = False
+    """True where Flink has no such key."""
+
+    def parse(self, text: str) -> T:
+        try:
+            value: T = _PARSERS[self.kind](text)
+        except ValueError as e:
+            raise ValidationError(f"Could not parse value '{text}' for key '{self.key}': {e}") from None
+        if self.choices and str(value).upper() not in {c.upper() for c in self.choices}:
+            raise ValidationError(
+                f"Could not parse value '{text}' for key '{self.key}'.", expected=self.choices
+            )
+        return value
+
+
+_PARSERS: dict[type, Callable[[str], Any]] = {
+    bool: parse_boolean,
+    int: int,
+    float: float,
+    str: str,
+    Duration: parse_duration,
+    MemorySize: parse_memory,
+}
+
+
+class Configuration(Mapping[str, str]):
+    """Option texts by key; a value, copied on change."""
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values = dict(values or {})
+
+    def __getitem__(self, key: str) -> str:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def read(self, option: Option[T]) -> T:
+        """The typed value of ``option``, its default where unset."""
+        text = self._values.get(option.key)
+        return option.default if text is None else option.parse(text)
+
+    def with_value(self, key: str, value: str) -> Configuration:
+        return Configuration({**self._values, key: value})
+
+    def without(self, key: str) -> Configuration:
+        return Configuration({k: v for k, v in self._values.items() if k != key})

@@ -1,0 +1,167 @@
+"""What a connector is: a factory that makes sources and sinks of a table's options.
+
+A connector is one folder under ``connectors`` (or any package) plus an entry point in the group
+``tidemill.connectors`` that names its ``Connector`` object. The epoch loop owns time and commits;
+a connector only answers what there is (offsets), reads ranges, and stages and publishes output.
+
+Offsets are plain JSON values (dicts of str to JSON). The same (start, end] range must always give
+the same rows in the same order: a crashed epoch is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.types.logical import Field, LogicalType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Offset = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLimit:
+    """How much one epoch may take of a source; None is no limit. Whichever is hit first counts."""
+
+    rows: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRequest:
+    """What the plan needs of a table.
+
+    ``fields``: the output columns in order; each is a physical column of the table (by name) or a
+    metadata column. ``metadata``: metadata key per metadata column name. ``sequence``: add the
+    ``$seq`` column. ``parallelism``: a hint for the number of read tasks. ``time_zone``: the
+    session's zone (for text formats of TIMESTAMP_LTZ).
+    """
+
+    table: CatalogTable
+    options: Mapping[str, str]
+    fields: tuple[Field, ...]
+    metadata: Mapping[str, str]
+    sequence: bool
+    parallelism: int
+    time_zone: str
+    streaming: bool
+
+
+class Source(Protocol):
+    """A table being read. Made per job; holds no state that is not in its offsets."""
+
+    @property
+    def is_bounded(self) -> bool: ...
+
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        """The end of the next range after ``start`` (None: the beginning), at most ``limit``;
+        equal to ``start`` (or an empty range's offset) when nothing new is there now."""
+        ...
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        """Whether the range (start, end] holds no rows."""
+        ...
+
+    def is_finished(self, offset: Offset | None) -> bool:
+        """A bounded source: whether everything was read up to ``offset``."""
+        ...
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        """The rows of (start, end]: the request's fields by name, then ``$kind`` (TINYINT RowKind)
+        iff the table's changelog is not insert-only, then ``$seq`` (BIGINT) iff asked for."""
+        ...
+
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        """Batch mode: everything there is now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkRequest:
+    """``fields``: columns of the frames to come. ``kinds``: the RowKinds they will carry (a
+    ``$kind`` column is present iff that is not insert-only). ``job_id`` is stable over restarts."""
+
+    table: CatalogTable
+    options: Mapping[str, str]
+    fields: tuple[Field, ...]
+    kinds: frozenset[RowKind]
+    job_id: str
+    overwrite: bool
+    static_partition: Mapping[str, str]
+    time_zone: str
+    streaming: bool
+
+
+class Sink(Protocol):
+    """A table being written, one epoch at a time, in two steps (see runtime.commit)."""
+
+    def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
+        """A lazy frame with one STRING column ``token``: running it writes the rows of ``frame``
+        where no reader sees them, under names that depend only on (epoch, partition), so that a
+        task that runs twice writes the same. One token per task, JSON text, small."""
+        ...
+
+    def publish(self, epoch: int, tokens: list[str]) -> None:
+        """Makes the staged epoch visible, atomically as far as the outside system can; idempotent."""
+        ...
+
+    def discard(self, epoch: int) -> None:
+        """Removes whatever was staged for ``epoch`` and later, after a crash or a failed epoch."""
+        ...
+
+    def finish(self) -> None:
+        """The job ended normally (bounded input): last clean-up, e.g. success files."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorOption:
+    """An option of a connector or format, for validation and the generated docs page.
+
+    ``kind``: 'string', 'int', 'bool', 'duration', 'memory', 'float', 'map' (prefix key ending in '.').
+    """
+
+    key: str
+    kind: str = "string"
+    default: str | None = None
+    required: bool = False
+    doc: str = ""
+    choices: tuple[str, ...] = ()
+
+
+class Connector(Protocol):
+    """The factory; stateless. ``identifier`` is the value of 'connector'."""
+
+    identifier: str
+    options: tuple[ConnectorOption, ...]
+    allows_unknown_options: bool
+    is_source: bool
+    is_sink: bool
+
+    def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        """Checks option values (and the format's) beyond their kinds; raises ValidationError."""
+        ...
+
+    def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
+        """Readable metadata keys and their types, the format's included."""
+        ...
+
+    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
+        """The RowKinds the source produces: INSERT_ONLY, UPSERT or ALL_KINDS."""
+        return INSERT_ONLY
+
+    def sink_kinds(
+        self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
+    ) -> frozenset[RowKind]:
+        """What the sink consumes of the ``wanted`` kinds (print, blackhole: all of them; an upsert
+        sink: no -U; an append-only sink: INSERT_ONLY)."""
+        return INSERT_ONLY
+
+    def source(self, request: SourceRequest) -> Source: ...
+
+    def sink(self, request: SinkRequest) -> Sink: ...

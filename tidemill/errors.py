@@ -1,0 +1,99 @@
+"""The error tree, cut by who must act.
+
+Every error carries a stable ``code``; where it comes from SQL text also the position (1-based line
+and column), what was expected, and a hint what to do next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in SQL text; both numbers count from 1, as Flink's messages do."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+class TidemillError(Exception):
+    """Root of all errors that Tidemill raises on purpose."""
+
+    code: ClassVar[str] = "INTERNAL"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        position: Position | None = None,
+        expected: tuple[str, ...] = (),
+        hint: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+        self.expected = expected
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = self.message
+        if self.position is not None and str(self.position) not in text:
+            text += f" (at {self.position})"
+        if self.expected:
+            text += "\nExpected one of: " + ", ".join(self.expected)
+        if self.hint:
+            text += f"\n{self.hint}"
+        return text
+
+
+class SqlSyntaxError(TidemillError):
+    """The text is not Flink SQL; the author of the statement must act."""
+
+    code = "SQL_SYNTAX"
+
+
+class ValidationError(TidemillError):
+    """The text parses but means nothing: unknown names, wrong types, wrong options."""
+
+    code = "VALIDATION"
+
+
+class NotSupportedError(TidemillError):
+    """Valid Flink SQL that Tidemill does not run; names the feature."""
+
+    code = "NOT_SUPPORTED"
+
+
+class ConnectorError(TidemillError):
+    """Outside data or an outside system: a missing file, a malformed row, a refused connection."""
+
+    code = "CONNECTOR"
+
+
+class ExecutionError(TidemillError):
+    """A row made an expression fail at run time: division by zero, a cast out of range."""
+
+    code = "EXECUTION"
+
+
+class StateError(TidemillError):
+    """A checkpoint directory that cannot be used: locked, of another query, damaged, not writable."""
+
+    code = "STATE"
+
+
+class CommitUnknownError(TidemillError):
+    """A commit whose outcome is not known; the job must be restarted to find out."""
+
+    code = "COMMIT_UNKNOWN"
+
+
+class InternalError(TidemillError):
+    """A broken invariant of Tidemill itself: please report."""
+
+    code = "INTERNAL"

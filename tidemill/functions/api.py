@@ -1,0 +1,81 @@
+"""What a function is: how its types resolve (Flink's rules) and how it is said in Spark SQL.
+
+The registry (``functions.registry``) answers ``scalar(name)``, ``aggregate(name)``, ``names()``.
+Tables of functions live one file per family. Spark runs with ``spark.sql.ansi.enabled=false`` and
+``spark.sql.caseSensitive=true``; the session time zone is ``table.local-time-zone``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tidemill.types.logical import LogicalType
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument as type inference sees it; ``literal`` is its value if ``is_literal``."""
+
+    type: LogicalType
+    literal: object = None
+    is_literal: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """``arg_types``: what each argument is implicitly cast to (equal type: no cast)."""
+
+    arg_types: tuple[LogicalType, ...]
+    result: LogicalType
+
+
+class SignatureError(Exception):
+    """No signature fits; the message is Flink's wording without the position.
+
+    The binder turns it into a ValidationError with the position of the call.
+    """
+
+
+Resolver = Callable[[tuple[Argument, ...], Mapping[str, str]], Resolved]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkCall:
+    """What a translation gets: Spark SQL text per argument (already of ``arg_types``)."""
+
+    args: tuple[str, ...]
+    arg_types: tuple[LogicalType, ...]
+    literals: tuple[object, ...]
+    result: LogicalType
+    options: Mapping[str, str]
+    zone: str
+
+
+Translation = Callable[[SparkCall], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarFunction:
+    """``explain`` is the name in plans ('' = the name itself); ``deterministic`` False stops folding."""
+
+    name: str
+    resolve: Resolver
+    spark: Translation
+    deterministic: bool = True
+    syntax: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateFunction:
+    """An aggregate: types here, batch translation here, the streaming kernel in ``operators``.
+
+    ``spark`` gets the argument texts and gives the Spark SQL aggregate without FILTER or DISTINCT,
+    or None where batch needs the kernel as well. ``ordered`` needs arrival order ($seq).
+    """
+
+    name: str
+    resolve: Resolver
+    spark: Translation | None
+    ordered: bool = False
+    aliases: tuple[str, ...] = field(default=())

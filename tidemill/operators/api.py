@@ -1,0 +1,50 @@
+"""The contract between the exec graph and a kernel.
+
+A stateful operator is a frozen, picklable spec. The runtime hash-partitions the operator's input by
+``spec`` key columns and calls, in a Spark Python worker, once per (operator, partition, epoch)::
+
+    output = spec.step(inputs, state, epoch)
+
+``inputs``: one Arrow table per input port, whole for this partition and epoch; columns are the ones
+the spec names, then ``$kind`` (int8, absent: all +I), ``$seq`` (int64, where the spec asks for it) and
+``$hash`` (uint64 of the partition key, made by the exchange; key groups and state order follow it).
+``state``: this operator's ``StateStore`` for the partition (see ``state.store``): reads the spine of
+epoch-1, buffers this epoch's new runs; the runtime flushes it after the step. The output has the
+spec's ``output`` columns, then ``$kind`` unless the operator is insert-only, then ``$seq`` where asked.
+
+A step is pure in (inputs, state) and deterministic: a task may run twice, its files come out the same.
+No per-row Python; no imports but numpy, pyarrow, ``state``, ``changelog``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from tidemill.state.store import StateStore
+
+HASH_COLUMN = "$hash"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochContext:
+    """``time``: the epoch's processing time in milliseconds, fixed by its plan record (for TTL)."""
+
+    epoch: int
+    time: int
+    partition: int
+    first: bool = False
+
+
+class OperatorSpec(Protocol):
+    """``fingerprint`` names the state layout: same fingerprint, same meaning of the state."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    def output_schema(self) -> pa.Schema: ...
+
+    def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table: ...

@@ -1,0 +1,264 @@
+"""Physical stream nodes, named as Flink's EXPLAIN names them, with their traits.
+
+Every node knows its output ``fields`` and its ``traits``; ``changelogMode`` in EXPLAIN is
+``traits.kinds``. Nodes that only exist to say how Flink would split work (LocalGroupAggregate,
+IncrementalGroupAggregate, the PARTIAL half of a split distinct aggregate) are skipped by the exec
+graph: the node that ends such a group carries the whole meaning in ``core`` (see AggregateCore).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.plan.expressions import AggregateCall, Expr, Literal, SortKey
+from tidemill.plan.nodes import JoinKind
+from tidemill.types.logical import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """``kinds``: the RowKinds on the edge out of the node. Keys are sets of field indexes."""
+
+    kinds: frozenset[RowKind] = INSERT_ONLY
+    unique_keys: frozenset[frozenset[int]] = frozenset()
+    upsert_keys: frozenset[frozenset[int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicalNode:
+    fields: tuple[Field, ...]
+    traits: Traits
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSourceScan(PhysicalNode):
+    """``columns``: names of the table's physical/metadata columns, parallel to ``fields``."""
+
+    table: CatalogTable
+    columns: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+    filters: tuple[Expr, ...] = ()
+    projected: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFrameScan(PhysicalNode):
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values(PhysicalNode):
+    rows: tuple[tuple[Literal, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unary(PhysicalNode):
+    input: PhysicalNode
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calc(Unary):
+    """Filter by ``condition`` (over the input), then one expression per field."""
+
+    projections: tuple[Expr, ...]
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkAssigner(Unary):
+    rowtime: int
+    watermark: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MiniBatchAssigner(Unary):
+    """``interval`` in milliseconds; ``mode`` ProcTime or RowTime."""
+
+    interval: int
+    mode: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange(Unary):
+    """Hash by field indexes ``keys``; no keys is distribution=[single]."""
+
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expand(Unary):
+    projections: tuple[tuple[Expr, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateCore:
+    """The whole meaning of an aggregation, whatever phases EXPLAIN shows.
+
+    ``input`` is the node below the first phase's exchange or local aggregate (below the bucket Calc and
+    Expand of a split distinct aggregate); indexes in ``keys`` and ``calls`` are of its fields. The
+    aggregate's output is keys, then calls, in the field order of the node that carries the core.
+    """
+
+    input: PhysicalNode
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    state_ttl: int = 0
+    """Milliseconds; 0 keeps state for ever (table.exec.state.ttl or a STATE_TTL hint)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAggregate(Unary):
+    """One-phase, or one half of a split distinct aggregate (``phase`` PARTIAL or FINAL).
+
+    ``core`` is set on the node that ends the aggregation (phase '' or FINAL); the exec graph goes on
+    at ``core.input``.
+    """
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    phase: str = ""
+    core: AggregateCore | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalGroupAggregate(Unary):
+    """Shown in EXPLAIN; ``select`` are the display texts of its outputs."""
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    phase: str = ""
+    select: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncrementalGroupAggregate(Unary):
+    partial_keys: tuple[int, ...]
+    final_keys: tuple[int, ...]
+    select: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalGroupAggregate(Unary):
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    phase: str = ""
+    select: tuple[str, ...] = ()
+    core: AggregateCore | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Union(PhysicalNode):
+    branches: tuple[PhysicalNode, ...]
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return self.branches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogNormalize(Unary):
+    """Keeps the last row per ``keys``; turns an upsert or duplicate-ridden changelog into a full one."""
+
+    keys: tuple[int, ...]
+    state_ttl: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropUpdateBefore(Unary):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank(Unary):
+    """Top-N: rows ``start``..``end`` of each partition; the rank column is last iff ``with_rank``."""
+
+    function: str
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    start: int
+    end: int
+    with_rank: bool
+    strategy: str
+    state_ttl: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deduplicate(Unary):
+    """Keep the first or last row per ``keys`` by ``order`` ('PROCTIME' or 'ROWTIME' of field ``time``)."""
+
+    keys: tuple[int, ...]
+    time: int
+    rowtime: bool
+    keep_last: bool
+    state_ttl: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortLimit(Unary):
+    """ORDER BY ... LIMIT (or LIMIT alone: no ``order``) of a stream."""
+
+    order: tuple[SortKey, ...]
+    offset: int
+    fetch: int | None
+    strategy: str
+    state_ttl: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlate(Unary):
+    """UNNEST (``function`` UNNEST) or a table function per row; outer keeps rows without result."""
+
+    function: str
+    args: tuple[Expr, ...]
+    outer: bool
+    ordinality: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join(PhysicalNode):
+    """Equi keys ``left_keys[i] = right_keys[i]`` plus ``residual`` over left fields + right fields.
+
+    ``null_safe[i]``: key i compares NULLs as equal. ``*_spec``: JoinKeyContainsUniqueKey, HasUniqueKey
+    or NoUniqueKey.
+    """
+
+    left: PhysicalNode
+    right: PhysicalNode
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    residual: Expr | None
+    left_spec: str
+    right_spec: str
+    mini_batch: bool = False
+    null_aware: bool = False
+    left_ttl: int = 0
+    right_ttl: int = 0
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink(Unary):
+    """``consumed``: the kinds the sink takes; ``materialize``: SinkUpsertMaterializer is needed."""
+
+    table: CatalogTable
+    options: tuple[tuple[str, str], ...]
+    consumed: frozenset[RowKind]
+    materialize: bool = False
+    conflict: str = ""
+    overwrite: bool = False
+    static_partition: tuple[tuple[str, str], ...] = ()

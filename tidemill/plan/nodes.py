@@ -1,0 +1,229 @@
+"""The bound logical plan: relational algebra over typed, uniquely named fields.
+
+Invariants, checked at birth: field names of a node are unique; every index is in range. ``fields``
+of a node are its output columns. Nodes are values: rules build new ones with ``dataclasses.replace``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
+from tidemill.types.logical import Field
+
+
+class JoinKind(Enum):
+    INNER = "InnerJoin"
+    LEFT = "LeftOuterJoin"
+    RIGHT = "RightOuterJoin"
+    FULL = "FullOuterJoin"
+    SEMI = "LeftSemiJoin"
+    ANTI = "LeftAntiJoin"
+
+
+class SetKind(Enum):
+    UNION = "UNION"
+    INTERSECT = "INTERSECT"
+    EXCEPT = "EXCEPT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogicalNode:
+    fields: tuple[Field, ...]
+
+    def __post_init__(self) -> None:
+        names = [f.name for f in self.fields]
+        if len(set(names)) != len(names):
+            raise ValueError(f"{type(self).__name__}: field names are not unique: {names}")
+
+    @property
+    def inputs(self) -> tuple[LogicalNode, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan(LogicalNode):
+    """A table's physical and metadata columns, in the order of ``columns`` (names in the table).
+
+    Computed columns and watermarks are separate Project and Watermark nodes above it. ``filters``
+    are conjuncts over ``fields`` that the source may use to skip data; they stay in a Filter above.
+    ``options`` are the table's, with OPTIONS hints applied.
+    """
+
+    table: CatalogTable
+    columns: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+    filters: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameScan(LogicalNode):
+    """A Spark DataFrame registered as a view; ``key`` names it in the session."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values(LogicalNode):
+    """Constant rows; every literal has its field's type."""
+
+    rows: tuple[tuple[Literal, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unary(LogicalNode):
+    input: LogicalNode
+
+    @property
+    def inputs(self) -> tuple[LogicalNode, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project(Unary):
+    """One expression per field."""
+
+    expressions: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter(Unary):
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watermark(Unary):
+    """Declares field ``rowtime`` a time attribute with watermark ``expression`` (over the input)."""
+
+    rowtime: int
+    expression: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expand(Unary):
+    """Each input row gives one row per projection; one expression per field in each."""
+
+    projections: tuple[tuple[Expr, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate(Unary):
+    """Group by field indexes ``keys``; fields are the keys, then one per call.
+
+    No keys is a global aggregate. GROUPING SETS, ROLLUP, CUBE are an Expand below and a plain
+    Aggregate. SELECT DISTINCT is an Aggregate without calls.
+    """
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    hints: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over(Unary):
+    """Fields are the input's, then one per call."""
+
+    calls: tuple[OverCall, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort(Unary):
+    """ORDER BY (may be empty) with OFFSET and FETCH."""
+
+    keys: tuple[SortKey, ...]
+    offset: int = 0
+    fetch: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unnest(Unary):
+    """CROSS/LEFT JOIN UNNEST(collection): fields are the input's, then the element's columns.
+
+    ``outer`` keeps a row whose collection is empty or NULL. ``ordinality`` adds a last INT column.
+    """
+
+    collection: Expr
+    outer: bool = False
+    ordinality: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFunction(Unary):
+    """LATERAL TABLE(f(args)): fields are the input's, then the function's columns."""
+
+    function: str
+    args: tuple[Expr, ...]
+    outer: bool = False
+
+
+class WindowKind(Enum):
+    TUMBLE = "TUMBLE"
+    HOP = "HOP"
+    CUMULATE = "CUMULATE"
+    SESSION = "SESSION"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTableFunction(Unary):
+    """TABLE(TUMBLE(...)) etc.: the input's fields, then window_start, window_end, window_time.
+
+    ``size``, ``slide`` (HOP's slide or CUMULATE's step) and ``offset`` in milliseconds; a session's
+    gap is ``size``.
+    """
+
+    kind: WindowKind
+    time: int
+    size: int
+    slide: int = 0
+    offset: int = 0
+    partition: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join(LogicalNode):
+    """``condition`` sees left fields, then right fields; SEMI and ANTI give the left fields only.
+
+    ``null_aware`` marks NOT IN's anti join. ``hints`` are STATE_TTL per side: ('LEFT'|'RIGHT', text).
+    """
+
+    left: LogicalNode
+    right: LogicalNode
+    kind: JoinKind
+    condition: Expr
+    null_aware: bool = False
+    hints: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def inputs(self) -> tuple[LogicalNode, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOp(LogicalNode):
+    """All inputs have the fields' types (the binder adds casts)."""
+
+    kind: SetKind
+    all: bool
+    branches: tuple[LogicalNode, ...]
+
+    @property
+    def inputs(self) -> tuple[LogicalNode, ...]:
+        return self.branches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink(Unary):
+    """INSERT INTO: the input's columns are the sink's physical (and writable metadata) columns, cast.
+
+    ``conflict`` is '', 'ERROR', 'NOTHING' or 'DEDUPLICATE' of ON CONFLICT; ``static_partition`` and
+    ``overwrite`` come from INSERT OVERWRITE / PARTITION (...). ``target_columns`` as written, if any.
+    """
+
+    table: CatalogTable
+    options: tuple[tuple[str, str], ...]
+    conflict: str = ""
+    overwrite: bool = False
+    static_partition: tuple[tuple[str, str], ...] = ()
+    target_columns: tuple[str, ...] = ()
