@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.types.logical import BOOLEAN, LogicalType
+from tidemill.types.logical import LogicalType
 
 if TYPE_CHECKING:
     from tidemill.plan.nodes import LogicalNode
@@ -102,7 +102,6 @@ class ScalarSubquery(Expr):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exists(Expr):
     plan: LogicalNode
-    type: LogicalType = BOOLEAN.with_nullable(False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
