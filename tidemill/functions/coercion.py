@@ -1,0 +1,152 @@
+"""Which types widen to which: the least restrictive common type, as Flink's planner finds it.
+
+Nullability: the common type is nullable where any input is. No common type is None, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidemill.types import logical as t
+
+INTEGER_DIGITS: dict[type[t.LogicalType], int] = {
+    t.TinyIntType: 3,
+    t.SmallIntType: 5,
+    t.IntType: 10,
+    t.BigIntType: 19,
+}
+
+
+def common_type(types: Sequence[t.LogicalType]) -> t.LogicalType | None:
+    """The least restrictive type that holds values of all ``types``; None where there is none."""
+    nullable = any(k.nullable or isinstance(k, t.NullType) for k in types)
+    typed = [k for k in types if not isinstance(k, t.NullType)]
+    if not typed:
+        return t.NullType() if types else None
+    found: t.LogicalType | None = typed[0]
+    for kind in typed[1:]:
+        if found is None:
+            return None
+        found = _pair(found, kind)
+    return None if found is None else found.with_nullable(nullable)
+
+
+def _pair(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
+    if a.with_nullable(True) == b.with_nullable(True):
+        return a
+    for family, widen in _FAMILIES:
+        if isinstance(a, family) and isinstance(b, family):
+            return widen(a, b)
+    return None
+
+
+def as_decimal(kind: t.LogicalType) -> t.DecimalType:
+    """The decimal that holds all values of an exact numeric type."""
+    if isinstance(kind, t.DecimalType):
+        return kind
+    return t.DecimalType(precision=INTEGER_DIGITS[type(kind)], scale=0, nullable=kind.nullable)
+
+
+def _numeric(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
+    if isinstance(a, t.APPROXIMATE_TYPES) or isinstance(b, t.APPROXIMATE_TYPES):
+        return _approximate(a, b)
+    if isinstance(a, t.DecimalType) or isinstance(b, t.DecimalType):
+        return _decimal(as_decimal(a), as_decimal(b))
+    return max(a, b, key=lambda k: INTEGER_DIGITS[type(k)])
+
+
+def _approximate(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
+    both_float = isinstance(a, t.FloatType) and isinstance(b, t.FloatType)
+    return t.FloatType() if both_float else t.DoubleType()
+
+
+def _decimal(a: t.DecimalType, b: t.DecimalType) -> t.DecimalType:
+    scale = max(a.scale, b.scale)
+    whole = max(a.precision - a.scale, b.precision - b.scale)
+    scale = max(0, min(scale, t.MAX_DECIMAL_PRECISION - whole))
+    return t.DecimalType(precision=min(whole + scale, t.MAX_DECIMAL_PRECISION), scale=scale)
+
+
+def _character(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
+    assert isinstance(a, t.LengthType)
+    assert isinstance(b, t.LengthType)
+    length = max(a.length, b.length)
+    both_char = isinstance(a, t.CharType) and isinstance(b, t.CharType)
+    return t.CharType(length=length) if both_char else t.VarCharType(length=length)
+
+
+def _binary(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
+    assert isinstance(a, t.LengthType)
+    assert isinstance(b, t.LengthType)
+    length = max(a.length, b.length)
+    both_fixed = isinstance(a, t.BinaryType) and isinstance(b, t.BinaryType)
+    return t.BinaryType(length=length) if both_fixed else t.VarBinaryType(length=length)
+
+
+def _datetime(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
+    if isinstance(a, t.DateType) and isinstance(b, t.DateType):
+        return a
+    precision = max(getattr(a, "precision", 0), getattr(b, "precision", 0))
+    if isinstance(a, t.LocalZonedTimestampType) and isinstance(b, t.LocalZonedTimestampType):
+        return t.LocalZonedTimestampType(precision=precision)
+    return t.TimestampType(precision=precision)
+
+
+def _time(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
+    assert isinstance(a, t.TimeType)
+    assert isinstance(b, t.TimeType)
+    return t.TimeType(precision=max(a.precision, b.precision))
+
+
+def _same(a: t.LogicalType, _: t.LogicalType) -> t.LogicalType:
+    return a
+
+
+def _array(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
+    assert isinstance(a, t.ArrayType)
+    assert isinstance(b, t.ArrayType)
+    element = common_type((a.element, b.element))
+    return None if element is None else t.ArrayType(element=element)
+
+
+def _map(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
+    assert isinstance(a, t.MapType)
+    assert isinstance(b, t.MapType)
+    key, value = common_type((a.key, b.key)), common_type((a.value, b.value))
+    return None if key is None or value is None else t.MapType(key=key, value=value)
+
+
+def _multiset(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
+    assert isinstance(a, t.MultisetType)
+    assert isinstance(b, t.MultisetType)
+    element = common_type((a.element, b.element))
+    return None if element is None else t.MultisetType(element=element)
+
+
+def _row(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
+    assert isinstance(a, t.RowType)
+    assert isinstance(b, t.RowType)
+    if len(a.fields) != len(b.fields):
+        return None
+    fields = []
+    for left, right in zip(a.fields, b.fields, strict=True):
+        kind = common_type((left.type, right.type))
+        if kind is None:
+            return None
+        fields.append(t.Field(left.name, kind))
+    return t.RowType(fields=tuple(fields))
+
+
+_FAMILIES = (
+    (t.NUMERIC_TYPES, _numeric),
+    (t.CHARACTER_TYPES, _character),
+    (t.BINARY_TYPES, _binary),
+    ((t.DateType, *t.TIMESTAMP_TYPES), _datetime),
+    ((t.TimeType,), _time),
+    ((t.YearMonthIntervalType,), _same),
+    ((t.DayTimeIntervalType,), _same),
+    ((t.ArrayType,), _array),
+    ((t.MapType,), _map),
+    ((t.MultisetType,), _multiset),
+    ((t.RowType,), _row),
+)

@@ -1,0 +1,54 @@
+"""All functions by canonical upper-case name, merged from the families' tables.
+
+A name is defined once: two families that both define it are a programming error, found at first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from types import ModuleType
+from typing import TypeVar
+
+from tidemill.functions.api import AggregateFunction, ScalarFunction
+
+T = TypeVar("T")
+
+SCALAR_FAMILIES: tuple[ModuleType, ...] = ()
+AGGREGATE_FAMILIES: tuple[ModuleType, ...] = ()
+
+
+def scalar(name: str) -> ScalarFunction | None:
+    """The scalar function or operator ``name``, None where there is none."""
+    return _scalars().get(name.upper())
+
+
+def aggregate(name: str) -> AggregateFunction | None:
+    """The aggregate function ``name``, None where there is none."""
+    return _aggregates().get(name.upper())
+
+
+def names() -> tuple[str, ...]:
+    """All names, sorted; operators included."""
+    return tuple(sorted({*_scalars(), *_aggregates()}))
+
+
+@cache
+def _scalars() -> dict[str, ScalarFunction]:
+    return _index((f.name, f) for family in SCALAR_FAMILIES for f in family.FUNCTIONS)
+
+
+@cache
+def _aggregates() -> dict[str, AggregateFunction]:
+    return _index(
+        (name, f) for family in AGGREGATE_FAMILIES for f in family.AGGREGATES for name in (f.name, *f.aliases)
+    )
+
+
+def _index(entries: Iterable[tuple[str, T]]) -> dict[str, T]:
+    table: dict[str, T] = {}
+    for name, entry in entries:
+        if name in table:
+            raise ValueError(f"function {name} is defined twice")
+        table[name] = entry
+    return table
