@@ -1,0 +1,112 @@
+"""The exec graph: what an epoch runs, with every expression already Spark SQL text.
+
+Built once per job from the physical plan; ``runtime.spark.frames`` turns it into lazy frames, epoch
+by epoch. Nodes carry their frame's columns by name; ``kinds`` other than insert-only means a
+``$kind`` column, ``sequenced`` means a ``$seq`` column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.operators.api import OperatorSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecNode:
+    columns: tuple[str, ...]
+    kinds: frozenset[RowKind]
+    sequenced: bool
+
+    @property
+    def inputs(self) -> tuple[ExecNode, ...]:
+        return ()
+
+    @property
+    def has_kind(self) -> bool:
+        return self.kinds != INSERT_ONLY
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The hidden columns the frame carries after the visible ones."""
+        return (KIND_COLUMN,) * self.has_kind + (SEQUENCE_COLUMN,) * self.sequenced
+
+    def walk(self) -> Iterator[ExecNode]:
+        """This node and everything below, inputs first."""
+        for node in self.inputs:
+            yield from node.walk()
+        yield self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read(ExecNode):
+    """The epoch's range of source ``source``."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Select(ExecNode):
+    """Filter, then one SQL text per column; hidden columns pass."""
+
+    input: ExecNode
+    expressions: tuple[str, ...]
+    condition: str | None = None
+
+    @property
+    def inputs(self) -> tuple[ExecNode, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generate(ExecNode):
+    """``generator`` is a Spark generator text (inline, explode...) that gives the columns ``generated``;
+    ``expressions`` are the other visible columns, before them."""
+
+    input: ExecNode
+    expressions: tuple[str, ...]
+    generator: str
+    generated: tuple[str, ...]
+
+    @property
+    def inputs(self) -> tuple[ExecNode, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge(ExecNode):
+    """UNION ALL: the branches' columns by position."""
+
+    branches: tuple[ExecNode, ...]
+
+    @property
+    def inputs(self) -> tuple[ExecNode, ...]:
+        return self.branches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """One input of a keyed operator: ``expressions`` AS ``columns``, partitioned by ``hash``."""
+
+    input: ExecNode
+    columns: tuple[str, ...]
+    expressions: tuple[str, ...]
+    types: tuple[str, ...]
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyed(ExecNode):
+    """A stateful operator behind an exchange. ``schema`` is its output as Spark DDL."""
+
+    operator: str
+    spec: OperatorSpec
+    ports: tuple[Port, ...]
+    schema: str
+    single: bool = False
+
+    @property
+    def inputs(self) -> tuple[ExecNode, ...]:
+        return tuple(p.input for p in self.ports)

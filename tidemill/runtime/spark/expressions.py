@@ -1,0 +1,68 @@
+"""Bound expressions as Spark SQL text over a frame's columns.
+
+One text per expression; the functions' own tables say how each call is spelt. Flink's answer is in
+the text (casts, guards), never in a Python UDF.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatchmethod
+
+from tidemill.errors import InternalError
+from tidemill.functions import casts, registry
+from tidemill.functions.api import SparkCall
+from tidemill.functions.literals import literal_sql
+from tidemill.plan import expressions as x
+from tidemill.types.logical import RowType
+from tidemill.types.physical import quote
+
+
+@dataclass(frozen=True, slots=True)
+class Translator:
+    """``columns``: the frame's column names by field index; ``zone``: the session time zone."""
+
+    columns: tuple[str, ...]
+    zone: str
+
+    @singledispatchmethod
+    def sql(self, expr: x.Expr) -> str:
+        """The Spark SQL text of ``expr``."""
+        raise InternalError(f"{type(expr).__name__} has no Spark translation: a rule should have removed it")
+
+    @sql.register
+    def _(self, expr: x.InputRef) -> str:
+        return quote(self.columns[expr.index])
+
+    @sql.register
+    def _(self, expr: x.Literal) -> str:
+        return literal_sql(expr.value, expr.type)
+
+    @sql.register
+    def _(self, expr: x.Cast) -> str:
+        return casts.cast_sql(
+            self.sql(expr.operand), expr.operand.type, expr.type, safe=expr.safe, zone=self.zone
+        )
+
+    @sql.register
+    def _(self, expr: x.FieldAccess) -> str:
+        row = expr.operand.type
+        if not isinstance(row, RowType):
+            raise InternalError(f"field access on {row}")
+        return f"({self.sql(expr.operand)}).{quote(row.fields[expr.index].name)}"
+
+    @sql.register
+    def _(self, expr: x.Call) -> str:
+        function = registry.scalar(expr.function)
+        if function is None:
+            raise InternalError(f"function {expr.function} is bound but not registered")
+        return function.spark(
+            SparkCall(
+                args=tuple(self.sql(a) for a in expr.args),
+                arg_types=tuple(a.type for a in expr.args),
+                literals=tuple(a.value if isinstance(a, x.Literal) else None for a in expr.args),
+                result=expr.type,
+                options=dict(expr.options),
+                zone=self.zone,
+            )
+        )

@@ -1,0 +1,50 @@
+"""What went wrong in Spark, said in Tidemill's terms.
+
+A row that breaks an expression (``raise_error``) is an ExecutionError; an error of our own raised in
+a Python worker comes back as itself; anything else is an InternalError with Spark's first lines.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors import PySparkException
+
+from tidemill import errors
+
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.*?)\s*SQLSTATE: ", re.DOTALL)
+_OURS = re.compile(r"^tidemill\.errors\.(\w+): (.*?)(?=^\s*$|^\tat |^\s+at |\Z)", re.MULTILINE | re.DOTALL)
+_OWN_CLASSES = {c.__name__: c for c in vars(errors).values() if isinstance(c, type)}
+_DISK_FULL = re.compile(r"(No space left on device|Disk quota exceeded|Read-only file system)")
+
+
+def translated(error: Exception) -> errors.TidemillError:
+    """The TidemillError that ``error``, raised by a Spark action, stands for."""
+    if isinstance(error, errors.TidemillError):
+        return error
+    text = _full_text(error)
+    ours = _OURS.search(text)
+    if ours and ours.group(1) in _OWN_CLASSES:
+        made: errors.TidemillError = _OWN_CLASSES[ours.group(1)](ours.group(2).strip())
+        return made
+    raised = _RAISED.search(text)
+    if raised:
+        return errors.ExecutionError(raised.group(1))
+    disk = _DISK_FULL.search(text)
+    if disk:
+        return errors.StateError(
+            f"Writing state or output failed: {disk.group(1)}",
+            hint="Nothing of this epoch was committed; the job resumes when the cause is gone.",
+        )
+    return errors.InternalError("Spark failed: " + "\n".join(text.strip().splitlines()[:12]))
+
+
+def _full_text(error: Exception) -> str:
+    """The message with the Java causes, whichever of Spark's exception classes it is."""
+    parts = [str(error)]
+    if isinstance(error, PySparkException):
+        parts.append(error.getMessage() or "")
+    java = getattr(error, "java_exception", None)
+    if java is not None:
+        parts.append(str(java.toString()))
+    return "\n".join(parts)
