@@ -62,13 +62,12 @@ class Select(ExecNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generate(ExecNode):
-    """``generator`` is a Spark generator text (inline, explode...) that gives the columns ``generated``;
+    """``generator`` is a Spark generator text (inline...) that names the columns it gives;
     ``expressions`` are the other visible columns, before them."""
 
     input: ExecNode
     expressions: tuple[str, ...]
     generator: str
-    generated: tuple[str, ...]
 
     @property
     def inputs(self) -> tuple[ExecNode, ...]:

@@ -45,8 +45,7 @@ class ValuesSource:
             frame = spark.createDataFrame([], f"{self.schema}, {quote(SEQUENCE_COLUMN)} BIGINT")
         else:
             rows = ", ".join(
-                "(" + ", ".join((*row, f"{n}L")) + ")"
-                for n, row in enumerate(self.rows[first:last], first)
+                "(" + ", ".join((*row, f"{n}L")) + ")" for n, row in enumerate(self.rows[first:last], first)
             )
             alias = ", ".join(map(quote, names))
             frame = spark.sql(f"SELECT * FROM VALUES {rows} AS v({alias})").coalesce(1)

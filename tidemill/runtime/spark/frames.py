@@ -69,10 +69,7 @@ class EpochFrames:
     @_make.register
     def _(self, node: g.Generate) -> DataFrame:
         kept = _named(node.expressions, node.columns[: len(node.expressions)])
-        aliases = ", ".join(map(quote, node.generated))
-        frame = self.frame(node.input).selectExpr(
-            *kept, *map(quote, node.hidden), f"{node.generator} AS ({aliases})"
-        )
+        frame = self.frame(node.input).selectExpr(*kept, *map(quote, node.hidden), node.generator)
         return frame.select(*map(quote, (*node.columns, *node.hidden)))
 
     @_make.register
@@ -118,11 +115,11 @@ def _named(expressions: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
 
 def _aligned(branch: g.ExecNode, union: g.Merge) -> list[str]:
     """The branch's columns under the union's names, hidden ones filled in where it has none."""
-    columns = [
-        f"{quote(b)} AS {quote(u)}" for b, u in zip(branch.columns, union.columns, strict=True)
-    ]
+    columns = [f"{quote(b)} AS {quote(u)}" for b, u in zip(branch.columns, union.columns, strict=True)]
     if union.has_kind:
-        columns.append(quote(KIND_COLUMN) if branch.has_kind else f"CAST(0 AS TINYINT) AS {quote(KIND_COLUMN)}")
+        columns.append(
+            quote(KIND_COLUMN) if branch.has_kind else f"CAST(0 AS TINYINT) AS {quote(KIND_COLUMN)}"
+        )
     if union.sequenced:
         columns.append(quote(SEQUENCE_COLUMN))
     return columns

@@ -29,7 +29,7 @@ class ReportParam(AccumulatorParam[Report]):
     def zero(self, value: Report) -> Report:
         return {}
 
-    def addInPlace(self, value1: Report, value2: Report) -> Report:  # noqa: N802 - Spark's name
+    def addInPlace(self, value1: Report, value2: Report) -> Report:
         value1.update(value2)
         return value1
 
@@ -86,9 +86,7 @@ class KernelTask:
         if len(self.ports) == 1:
             return (_renamed(table, self.ports[0]),)
         port = table.column(PORT_COLUMN)
-        return tuple(
-            _renamed(table.filter(pc.equal(port, n)), layout) for n, layout in enumerate(self.ports)
-        )
+        return tuple(_renamed(table.filter(pc.equal(port, n)), layout) for n, layout in enumerate(self.ports))
 
 
 def _renamed(table: pa.Table, layout: PortLayout) -> pa.Table:

@@ -62,7 +62,9 @@ def spark_application(options: Mapping[str, str]) -> SparkSession:
     return spark
 
 
-def job_session(application: SparkSession, *, time_zone: str, adaptive: bool, partitions: int) -> SparkSession:
+def job_session(
+    application: SparkSession, *, time_zone: str, adaptive: bool, partitions: int
+) -> SparkSession:
     """A session of its own for one job, with the confs that its frames rely on."""
     session = application.newSession()
     for key, value in _RUNTIME.items():

@@ -1,0 +1,73 @@
+"""Expand and UNNEST as Spark generator texts; used by both modes."""
+
+from __future__ import annotations
+
+from tidemill.errors import InternalError
+from tidemill.plan.expressions import Expr
+from tidemill.runtime.spark.expressions import Translator
+from tidemill.types.logical import ArrayType, Field, MapType, MultisetType, RowType
+from tidemill.types.physical import quote
+
+
+def expand_generator(
+    projections: tuple[tuple[Expr, ...], ...], fields: tuple[Field, ...], translator: Translator
+) -> str:
+    """``inline(array(struct(...), ...))``: one output row per projection, columns named as ``fields``."""
+    rows = [
+        "struct("
+        + ", ".join(f"{translator.sql(e)} AS {quote(f.name)}" for e, f in zip(row, fields, strict=True))
+        + ")"
+        for row in projections
+    ]
+    return f"inline(array({', '.join(rows)}))"
+
+
+def unnest_generator(
+    collection: Expr,
+    generated: tuple[Field, ...],
+    outer: bool,
+    ordinality: bool,
+    translator: Translator,
+) -> str:
+    """UNNEST as ``inline(...)`` with the columns named as ``generated``.
+
+    An array of rows gives the row's fields (inner UNNEST skips a NULL row, as Flink does), any other
+    array its element; a map key and value; a multiset each element as often as it is in.
+    ``ordinality`` appends the 1-based position.
+    """
+    elements = _elements(collection, translator.sql(collection))
+    columns = generated[:-1] if ordinality else generated
+    kind = collection.type
+    row = isinstance(kind, ArrayType | MultisetType) and isinstance(kind.element, RowType)
+    entry = isinstance(kind, MapType)
+    nested = _member_names(collection) if row or entry else ()
+    values = (
+        [f"e.{quote(m)} AS {quote(c.name)}" for m, c in zip(nested, columns, strict=True)]
+        if nested
+        else [f"e AS {quote(columns[0].name)}"]
+    )
+    if ordinality:
+        values.append(f"i + 1 AS {quote(generated[-1].name)}")
+    parameters = "(e, i)" if ordinality else "e"
+    body = f"transform({elements}, {parameters} -> struct({', '.join(values)}))"
+    if row and not outer:
+        body = (
+            f"transform(filter({elements}, e -> e IS NOT NULL), {parameters} -> struct({', '.join(values)}))"
+        )
+    aliases = ", ".join(quote(f.name) for f in generated)
+    return f"{'inline_outer' if outer else 'inline'}({body}) AS ({aliases})"
+
+
+def _elements(collection: Expr, text: str) -> str:
+    if isinstance(collection.type, MultisetType):
+        return f"flatten(transform({text}, m -> array_repeat(m.key, m.value)))"
+    return text
+
+
+def _member_names(collection: Expr) -> tuple[str, ...]:
+    kind = collection.type
+    if isinstance(kind, MapType):
+        return ("key", "value")
+    if isinstance(kind, ArrayType | MultisetType) and isinstance(kind.element, RowType):
+        return tuple(f.name for f in kind.element.fields)
+    raise InternalError(f"UNNEST of {kind}")

@@ -1,0 +1,171 @@
+"""Physical stream plan -> exec graph.
+
+``compile_node(node, context, sequenced)`` gives the exec node whose frame has the fields of ``node``;
+``sequenced`` asks for the ``$seq`` column: it is made at the sources, and only where an operator above
+depends on arrival order. Nodes that only describe (MiniBatchAssigner, WatermarkAssigner, Exchange,
+local phases) leave no trace here.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from tidemill.catalog.table import CatalogTable, ColumnKind
+from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
+from tidemill.connectors.api import SourceRequest
+from tidemill.errors import NotSupportedError
+from tidemill.functions.literals import literal_sql
+from tidemill.physical import nodes as p
+from tidemill.runtime import graph as g
+from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.generators import expand_generator, unnest_generator
+from tidemill.runtime.spark.expressions import Translator
+from tidemill.runtime.values_source import FrameSource, ValuesSource
+from tidemill.types.logical import Field
+from tidemill.types.physical import quote, spark_schema
+
+
+def names(fields: tuple[Field, ...]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields)
+
+
+@singledispatch
+def compile_node(node: p.PhysicalNode, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    raise NotSupportedError(f"{type(node).__name__} in streaming mode is not supported yet")
+
+
+@compile_node.register
+def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    request = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
+    source = context.add_source(context.make_source(request), f"{node.table.path}{list(node.columns)}")
+    return g.Read(columns=names(node.fields), kinds=node.traits.kinds, sequenced=sequenced, source=source)
+
+
+def source_request(
+    table: CatalogTable,
+    columns: tuple[str, ...],
+    options: dict[str, str],
+    fields: tuple[Field, ...],
+    context: CompileContext,
+    sequenced: bool,
+) -> SourceRequest:
+    """The request for ``columns`` of ``table`` (read under their names in the table)."""
+    by_name = {c.name: c for c in table.columns}
+    metadata = {c: by_name[c].metadata_key or c for c in columns if by_name[c].kind is ColumnKind.METADATA}
+    return SourceRequest(
+        table=table,
+        options=options,
+        fields=tuple(Field(c, f.type) for c, f in zip(columns, fields, strict=True)),
+        metadata=metadata,
+        sequence=sequenced,
+        parallelism=context.parallelism,
+        time_zone=context.zone,
+        streaming=context.streaming,
+    )
+
+
+@compile_node.register
+def _(node: p.Values, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    source = ValuesSource(
+        columns=names(node.fields),
+        rows=tuple(tuple(literal_sql(v.value, v.type) for v in row) for row in node.rows),
+        schema=spark_schema(node.fields),
+        sequence=sequenced,
+    )
+    key = context.add_source(source, f"values{source.rows}")
+    return g.Read(columns=names(node.fields), kinds=node.traits.kinds, sequenced=sequenced, source=key)
+
+
+@compile_node.register
+def _(node: p.DataFrameScan, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    frame = context.frames[node.key]
+    source = FrameSource(frame=frame, expressions=tuple(map(quote, frame.columns)), sequence=sequenced)
+    key = context.add_source(source, f"frame {node.key}")
+    return g.Read(columns=names(node.fields), kinds=node.traits.kinds, sequenced=sequenced, source=key)
+
+
+@compile_node.register
+def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    below = compile_node(node.input, context, sequenced)
+    translator = Translator(columns=below.columns, zone=context.zone)
+    return g.Select(
+        columns=names(node.fields),
+        kinds=below.kinds,
+        sequenced=sequenced,
+        input=below,
+        expressions=tuple(translator.sql(e) for e in node.projections),
+        condition=None if node.condition is None else translator.sql(node.condition),
+    )
+
+
+def _transparent(node: p.Unary, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    """The node changes nothing but traits; its fields are its input's by position."""
+    below = compile_node(node.input, context, sequenced)
+    if below.columns == names(node.fields):
+        return below
+    return g.Select(
+        columns=names(node.fields),
+        kinds=below.kinds,
+        sequenced=sequenced,
+        input=below,
+        expressions=tuple(map(quote, below.columns)),
+    )
+
+
+for _kind in (p.Exchange, p.MiniBatchAssigner, p.WatermarkAssigner):
+    compile_node.register(_kind, _transparent)
+
+
+@compile_node.register
+def _(node: p.DropUpdateBefore, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    below = compile_node(node.input, context, sequenced)
+    return g.Select(
+        columns=below.columns,
+        kinds=below.kinds - {RowKind.UPDATE_BEFORE},
+        sequenced=sequenced,
+        input=below,
+        expressions=tuple(map(quote, below.columns)),
+        condition=f"{quote(KIND_COLUMN)} <> {int(RowKind.UPDATE_BEFORE)}",
+    )
+
+
+@compile_node.register
+def _(node: p.Expand, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    below = compile_node(node.input, context, sequenced)
+    translator = Translator(columns=below.columns, zone=context.zone)
+    return g.Generate(
+        columns=names(node.fields),
+        kinds=below.kinds,
+        sequenced=sequenced,
+        input=below,
+        expressions=(),
+        generator=expand_generator(node.projections, node.fields, translator),
+    )
+
+
+@compile_node.register
+def _(node: p.Union, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    branches = tuple(compile_node(b, context, sequenced) for b in node.branches)
+    return g.Merge(
+        columns=names(node.fields),
+        kinds=frozenset().union(*(b.kinds for b in branches)),
+        sequenced=sequenced,
+        branches=branches,
+    )
+
+
+@compile_node.register
+def _(node: p.Correlate, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    if node.function != "UNNEST":
+        raise NotSupportedError(f"The table function {node.function} is not supported yet")
+    below = compile_node(node.input, context, sequenced)
+    translator = Translator(columns=below.columns, zone=context.zone)
+    kept = len(node.input.fields)
+    return g.Generate(
+        columns=names(node.fields),
+        kinds=below.kinds,
+        sequenced=sequenced,
+        input=below,
+        expressions=tuple(map(quote, below.columns)),
+        generator=unnest_generator(node.args[0], node.fields[kept:], node.outer, node.ordinality, translator),
+    )

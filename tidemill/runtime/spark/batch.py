@@ -1,0 +1,197 @@
+"""A bound logical plan as one Spark DataFrame: batch mode is plain Spark SQL with its adaptive execution.
+
+Every frame has the node's field names. The same expressions and aggregates as in streaming: where an
+aggregate has no Spark translation (it depends on arrival order), the streaming kernel runs on the
+whole input instead, so both modes give one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce, singledispatchmethod
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.errors import NotSupportedError
+from tidemill.functions.literals import literal_sql
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import SortKey
+from tidemill.runtime.compile.generators import expand_generator, unnest_generator
+from tidemill.runtime.spark.batch_aggregate import aggregate_frame, needs_order
+from tidemill.runtime.spark.batch_join import join_frames
+from tidemill.runtime.spark.expressions import Translator
+from tidemill.types.logical import Field
+from tidemill.types.physical import quote, spark_schema
+
+ScanFrame = Callable[[n.Scan, bool], DataFrame]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPlan:
+    """``scan(node, sequenced)`` reads a table now; ``frames`` are registered DataFrames.
+
+    ``sequenced`` frames carry ``$seq``; it is asked for only below an aggregate that needs order.
+    """
+
+    spark: SparkSession
+    scan: ScanFrame
+    frames: Mapping[str, DataFrame]
+    zone: str
+
+    @singledispatchmethod
+    def frame(self, node: n.LogicalNode, sequenced: bool = False) -> DataFrame:
+        """The lazy frame of ``node``: its fields, then ``$seq`` if asked for."""
+        raise NotSupportedError(f"{type(node).__name__} in batch mode is not supported yet")
+
+    def translator(self, node: n.LogicalNode) -> Translator:
+        return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
+
+    @frame.register
+    def _(self, node: n.Scan, sequenced: bool = False) -> DataFrame:
+        return self.scan(node, sequenced)
+
+    @frame.register
+    def _(self, node: n.FrameScan, sequenced: bool = False) -> DataFrame:
+        frame = self.frames[node.key].toDF(*(f.name for f in node.fields))
+        return _with_sequence(frame) if sequenced else frame
+
+    @frame.register
+    def _(self, node: n.Values, sequenced: bool = False) -> DataFrame:
+        names = [f.name for f in node.fields]
+        if not node.rows:
+            frame = self.spark.createDataFrame([], spark_schema(node.fields))
+        else:
+            rows = ", ".join(
+                "(" + ", ".join(literal_sql(v.value, v.type) for v in row) + ")" for row in node.rows
+            )
+            frame = self.spark.sql(f"SELECT * FROM VALUES {rows} AS v({', '.join(map(quote, names))})")
+        return _with_sequence(frame.coalesce(1)) if sequenced else frame
+
+    @frame.register
+    def _(self, node: n.Project, sequenced: bool = False) -> DataFrame:
+        sql = self.translator(node.input).sql
+        columns = [f"{sql(e)} AS {quote(f.name)}" for e, f in zip(node.expressions, node.fields, strict=True)]
+        return self.frame(node.input, sequenced).selectExpr(*columns, *_sequence(sequenced))
+
+    @frame.register
+    def _(self, node: n.Filter, sequenced: bool = False) -> DataFrame:
+        condition = self.translator(node.input).sql(node.condition)
+        return _named(self.frame(node.input, sequenced).where(F.expr(condition)), node.fields, sequenced)
+
+    @frame.register
+    def _(self, node: n.Watermark, sequenced: bool = False) -> DataFrame:
+        return _named(self.frame(node.input, sequenced), node.fields, sequenced)
+
+    @frame.register
+    def _(self, node: n.Expand, sequenced: bool = False) -> DataFrame:
+        generator = expand_generator(node.projections, node.fields, self.translator(node.input))
+        return (
+            self.frame(node.input, sequenced)
+            .selectExpr(*_sequence(sequenced), generator)
+            .selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+        )
+
+    @frame.register
+    def _(self, node: n.Aggregate, sequenced: bool = False) -> DataFrame:
+        frame = aggregate_frame(node, self.frame(node.input, needs_order(node)), self.zone)
+        return _with_sequence(frame) if sequenced else frame
+
+    @frame.register
+    def _(self, node: n.SetOp, sequenced: bool = False) -> DataFrame:
+        branches = [self.frame(b, sequenced).toDF(*_names(node.fields, sequenced)) for b in node.branches]
+        if node.kind is n.SetKind.UNION:
+            merged = reduce(DataFrame.unionAll, branches)
+            return merged if node.all else merged.distinct()
+        operation = _SET_OPERATIONS[(node.kind, node.all)]
+        plain = [b.select(*_quoted(node.fields)) for b in branches]
+        merged = reduce(operation, plain)
+        return _with_sequence(merged) if sequenced else merged
+
+    @frame.register
+    def _(self, node: n.Sort, sequenced: bool = False) -> DataFrame:
+        frame = self.frame(node.input, sequenced)
+        if node.keys:
+            frame = frame.orderBy(*(sort_column(k, node.input.fields) for k in node.keys))
+        if node.offset:
+            frame = frame.offset(node.offset)
+        if node.fetch is not None:
+            frame = frame.limit(node.fetch)
+        return _named(frame, node.fields, sequenced)
+
+    @frame.register
+    def _(self, node: n.Unnest, sequenced: bool = False) -> DataFrame:
+        generator = unnest_generator(
+            node.collection,
+            node.fields[len(node.input.fields) :],
+            node.outer,
+            node.ordinality,
+            self.translator(node.input),
+        )
+        kept = _quoted(node.input.fields)
+        frame = self.frame(node.input, sequenced).selectExpr(*kept, *_sequence(sequenced), generator)
+        return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+
+    @frame.register
+    def _(self, node: n.Join, sequenced: bool = False) -> DataFrame:
+        frame = join_frames(node, self.frame(node.left), self.frame(node.right), self.zone)
+        return _with_sequence(frame) if sequenced else frame
+
+    @frame.register
+    def _(self, node: n.Over, sequenced: bool = False) -> DataFrame:
+        frame = self.frame(node.input, sequenced)
+        names = [f.name for f in node.input.fields]
+        for call in node.calls:
+            function = _WINDOW_FUNCTIONS.get(call.function)
+            if function is None:
+                raise NotSupportedError(f"{call.function} OVER (...) in batch mode is not supported yet")
+            window = Window.partitionBy(*(F.col(quote(names[i])) for i in call.partition)).orderBy(
+                *(sort_column(k, node.input.fields) for k in call.order)
+            )
+            frame = frame.withColumn(call.name, function().cast("bigint").over(window))
+        return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+
+
+_SET_OPERATIONS: dict[tuple[n.SetKind, bool], Callable[[DataFrame, DataFrame], DataFrame]] = {
+    (n.SetKind.INTERSECT, True): DataFrame.intersectAll,
+    (n.SetKind.INTERSECT, False): DataFrame.intersect,
+    (n.SetKind.EXCEPT, True): DataFrame.exceptAll,
+    (n.SetKind.EXCEPT, False): DataFrame.subtract,
+}
+
+_WINDOW_FUNCTIONS: dict[str, Callable[[], Column]] = {
+    "ROW_NUMBER": F.row_number,
+    "RANK": F.rank,
+    "DENSE_RANK": F.dense_rank,
+}
+
+
+def sort_column(key: SortKey, fields: tuple[Field, ...]) -> Column:
+    """The Spark sort column of ``key``, NULLs where Flink puts them."""
+    column = F.col(quote(fields[key.index].name))
+    if key.ascending:
+        return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
+    return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
+
+
+def _names(fields: tuple[Field, ...], sequenced: bool) -> list[str]:
+    return [f.name for f in fields] + [SEQUENCE_COLUMN] * sequenced
+
+
+def _quoted(fields: tuple[Field, ...]) -> list[str]:
+    return [quote(f.name) for f in fields]
+
+
+def _sequence(sequenced: bool) -> list[str]:
+    return [quote(SEQUENCE_COLUMN)] * sequenced
+
+
+def _named(frame: DataFrame, fields: tuple[Field, ...], sequenced: bool) -> DataFrame:
+    return frame.toDF(*_names(fields, sequenced))
+
+
+def _with_sequence(frame: DataFrame) -> DataFrame:
+    return frame.withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())

@@ -1,0 +1,35 @@
+"""Joins in batch: Spark's joins over frames whose columns were made unique by position."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.plan.nodes import Join, JoinKind
+from tidemill.runtime.spark.expressions import Translator
+from tidemill.types.physical import quote
+
+_SPARK_KIND = {
+    JoinKind.INNER: "inner",
+    JoinKind.LEFT: "left_outer",
+    JoinKind.RIGHT: "right_outer",
+    JoinKind.FULL: "full_outer",
+    JoinKind.SEMI: "left_semi",
+    JoinKind.ANTI: "left_anti",
+}
+
+
+def join_frames(node: Join, left: DataFrame, right: DataFrame, zone: str) -> DataFrame:
+    """The joined frame under the node's field names.
+
+    A null-aware anti join (NOT IN) carries its three-valued condition in ``node.condition``.
+    """
+    left_names = tuple(f"l{i}" for i in range(len(node.left.fields)))
+    right_names = tuple(f"r{i}" for i in range(len(node.right.fields)))
+    condition = Translator(columns=(*left_names, *right_names), zone=zone).sql(node.condition)
+    joined = left.toDF(*left_names).join(right.toDF(*right_names), F.expr(condition), _SPARK_KIND[node.kind])
+    return joined.toDF(*(f.name for f in node.fields))
+
+
+def quoted(names: tuple[str, ...]) -> list[str]:
+    return [quote(x) for x in names]
