@@ -54,6 +54,23 @@ class SparkCall:
 
 Translation = Callable[[SparkCall], str]
 
+GROUPED = "$grouped"
+"""Option that the binder gives an aggregate's resolver: "TRUE" where every result row comes from at
+least one input row (GROUP BY keys, no FILTER), so that NOT NULL arguments give a NOT NULL result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkAggregateCall(SparkCall):
+    """``where``: FILTER's condition as Spark SQL text, '' for none. ``sequence``: a Spark SQL text that
+    orders rows by arrival, '' where the input has none (then order-dependent results are any order's)."""
+
+    distinct: bool = False
+    where: str = ""
+    sequence: str = ""
+
+
+AggregateTranslation = Callable[[SparkAggregateCall], str]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarFunction:
@@ -70,12 +87,12 @@ class ScalarFunction:
 class AggregateFunction:
     """An aggregate: types here, batch translation here, the streaming kernel in ``operators``.
 
-    ``spark`` gets the argument texts and gives the Spark SQL aggregate without FILTER or DISTINCT,
-    or None where batch needs the kernel as well. ``ordered`` needs arrival order ($seq).
+    ``spark`` gives the whole Spark SQL aggregate, DISTINCT and FILTER included, or is None where batch
+    needs the kernel as well. ``ordered`` needs arrival order ($seq).
     """
 
     name: str
     resolve: Resolver
-    spark: Translation | None
+    spark: AggregateTranslation | None
     ordered: bool = False
     aliases: tuple[str, ...] = field(default=())

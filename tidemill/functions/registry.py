@@ -10,12 +10,13 @@ from functools import cache
 from types import ModuleType
 from typing import TypeVar
 
+from tidemill.functions import aggregates, aggregates_collections
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 
 T = TypeVar("T")
 
 SCALAR_FAMILIES: tuple[ModuleType, ...] = ()
-AGGREGATE_FAMILIES: tuple[ModuleType, ...] = ()
+AGGREGATE_FAMILIES: tuple[ModuleType, ...] = (aggregates, aggregates_collections)
 
 
 def scalar(name: str) -> ScalarFunction | None:

@@ -1,0 +1,247 @@
+"""Aggregates that compute one number or pick one value: COUNT, SUM, AVG, MIN, MAX, variances, FIRST_VALUE ...
+
+How each is computed, in batch here and in the streaming kernels alike (NULL arguments are skipped, no
+argument left gives NULL unless said otherwise):
+
+- COUNT: BIGINT NOT NULL; COUNT(a, b) counts the rows in which no argument is NULL.
+- SUM: integers add in their own type and wrap; FLOAT adds as DOUBLE and is rounded once at the end;
+  DECIMAL(p, s) adds as DECIMAL(38, s), overflow is NULL. $SUM0: the same, but 0 for no argument.
+- AVG: integers add as BIGINT (wrapping) and divide truncating towards zero, the type stays; FLOAT and
+  DOUBLE divide DOUBLE sums; DECIMAL(p, s) divides the DECIMAL(38, s) sum by the count, rounded half up
+  to DECIMAL(38, max(6, s)).
+- VAR_*, STDDEV_*: Welford's recurrence in DOUBLE. The result is cast to the argument's type (integers:
+  truncated, saturated) or to DECIMAL(38, max(6, s)). *_SAMP of a single value is NULL.
+- MIN, MAX: strings by code point, NaN above all numbers, FALSE below TRUE.
+- FIRST_VALUE, LAST_VALUE: by arrival.
+- SINGLE_VALUE: fails on a second row.
+
+A result is NOT NULL where the argument is and the option ``GROUPED`` is set; a variance of a sample never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tidemill.functions.api import (
+    GROUPED,
+    AggregateFunction,
+    AggregateTranslation,
+    Argument,
+    Resolved,
+    Resolver,
+    SignatureError,
+    SparkAggregateCall,
+)
+from tidemill.functions.signatures import check_count, mismatch
+from tidemill.types import logical as t
+from tidemill.types.physical import spark_type
+
+ResultRule = Callable[[t.LogicalType], t.LogicalType]
+
+_WIDE_SCALE = 6
+_UNCOMPARABLE: dict[type[t.LogicalType], str] = {
+    t.ArrayType: "ARRAY",
+    t.MapType: "MAP",
+    t.MultisetType: "MULTISET",
+    t.RowType: "ROW",
+    t.BinaryType: "BINARY",
+    t.VarBinaryType: "VARBINARY",
+    t.YearMonthIntervalType: "INTERVAL_YEAR_MONTH",
+    t.DayTimeIntervalType: "INTERVAL_DAY_TIME",
+}
+
+
+def spark_aggregate(function: str, call: SparkAggregateCall, *args: str, condition: str = "") -> str:
+    """``function([DISTINCT] args) [FILTER (WHERE ...)]``; ``condition`` is ANDed to the call's own."""
+    distinct = "DISTINCT " if call.distinct else ""
+    where = " AND ".join(f"({c})" for c in (call.where, condition) if c)
+    return f"{function}({distinct}{', '.join(args)})" + (f" FILTER (WHERE {where})" if where else "")
+
+
+def reject_null(arguments: tuple[Argument, ...]) -> None:
+    """A bare NULL has no type, so no aggregate takes it."""
+    if any(isinstance(a.type, t.NullType) for a in arguments):
+        raise SignatureError("Illegal use of 'NULL'")
+
+
+def grouped_nullability(
+    kind: t.LogicalType, arguments: tuple[Argument, ...], options: Mapping[str, str]
+) -> t.LogicalType:
+    """``kind``, NOT NULL only where the first argument is and every result has an input row."""
+    grouped = options.get(GROUPED) == "TRUE"
+    return kind.with_nullable(arguments[0].type.nullable or not grouped)
+
+
+def _same(kind: t.LogicalType) -> t.LogicalType:
+    return kind
+
+
+def _sum_type(kind: t.LogicalType) -> t.LogicalType:
+    return t.DecimalType(precision=38, scale=kind.scale) if isinstance(kind, t.DecimalType) else kind
+
+
+def _average_type(kind: t.LogicalType) -> t.LogicalType:
+    if isinstance(kind, t.DecimalType):
+        return t.DecimalType(precision=38, scale=max(_WIDE_SCALE, kind.scale))
+    return kind
+
+
+def _numeric(name: str, rule: ResultRule, nullable: bool | None = None) -> Resolver:
+    """One numeric argument; ``nullable`` None: as ``grouped_nullability`` says."""
+
+    def resolve(arguments: tuple[Argument, ...], options: Mapping[str, str]) -> Resolved:
+        _check(name, arguments)
+        kind = arguments[0].type
+        if not isinstance(kind, t.NUMERIC_TYPES):
+            raise mismatch(name, arguments, f"{name}(<NUMERIC>)")
+        result = grouped_nullability(rule(kind), arguments, options)
+        return Resolved(
+            arg_types=(kind,), result=result if nullable is None else result.with_nullable(nullable)
+        )
+
+    return resolve
+
+
+def _comparable(name: str, spoken: str) -> Resolver:
+    """One argument of a type that Flink's MIN and MAX can compare."""
+
+    def resolve(arguments: tuple[Argument, ...], options: Mapping[str, str]) -> Resolved:
+        _check(name, arguments)
+        kind = arguments[0].type
+        refused = _UNCOMPARABLE.get(type(kind))
+        if refused is not None:
+            raise SignatureError(
+                f"{spoken} aggregate function does not support type: ''{refused}''.\n"
+                "Please re-check the data type."
+            )
+        return Resolved(arg_types=(kind,), result=grouped_nullability(kind, arguments, options))
+
+    return resolve
+
+
+def _any(name: str) -> Resolver:
+    def resolve(arguments: tuple[Argument, ...], options: Mapping[str, str]) -> Resolved:
+        _check(name, arguments)
+        kind = arguments[0].type
+        return Resolved(arg_types=(kind,), result=grouped_nullability(kind, arguments, options))
+
+    return resolve
+
+
+def _count(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Resolved:
+    """No argument is COUNT(*)."""
+    reject_null(arguments)
+    return Resolved(arg_types=tuple(a.type for a in arguments), result=t.BigIntType(nullable=False))
+
+
+def _approximate_count(arguments: tuple[Argument, ...], options: Mapping[str, str]) -> Resolved:
+    _comparable("APPROX_COUNT_DISTINCT", "APPROX_COUNT_DISTINCT")(arguments, options)
+    return Resolved(arg_types=(arguments[0].type,), result=t.BigIntType(nullable=False))
+
+
+def _check(name: str, arguments: tuple[Argument, ...]) -> None:
+    check_count(name, len(arguments), 1, 1)
+    reject_null(arguments)
+
+
+def _count_sql(call: SparkAggregateCall) -> str:
+    return spark_aggregate("count", call, *(call.args or ("1",)))
+
+
+def _sum_sql(call: SparkAggregateCall) -> str:
+    return f"CAST({spark_aggregate('sum', call, *call.args)} AS {spark_type(call.result)})"
+
+
+def _sum0_sql(call: SparkAggregateCall) -> str:
+    kind = spark_type(call.result)
+    return f"coalesce({_sum_sql(call)}, CAST(0 AS {kind}))"
+
+
+def _average_sql(call: SparkAggregateCall) -> str:
+    total, count = spark_aggregate("sum", call, *call.args), spark_aggregate("count", call, *call.args)
+    kind = spark_type(call.result)
+    if isinstance(call.result, t.INTEGER_TYPES):
+        return f"CAST({total} div {count} AS {kind})"
+    if isinstance(call.result, t.DecimalType):
+        argument = call.arg_types[0]
+        scale = argument.scale if isinstance(argument, t.DecimalType) else 0
+        # DECIMAL(38, s) / DECIMAL(20, 0) is DECIMAL(38, max(6, s)) in Spark as in Flink.
+        return f"CAST(CAST({total} AS DECIMAL(38,{scale})) / CAST({count} AS DECIMAL(20,0)) AS {kind})"
+    return f"CAST({total} / {count} AS {kind})"
+
+
+def _moment_sql(function: str) -> AggregateTranslation:
+    def translate(call: SparkAggregateCall) -> str:
+        value = spark_aggregate(function, call, f"CAST({call.args[0]} AS DOUBLE)")
+        return f"CAST({value} AS {spark_type(call.result)})"
+
+    return translate
+
+
+def _plain_sql(function: str) -> AggregateTranslation:
+    return lambda call: spark_aggregate(function, call, *call.args)
+
+
+def _arrival_sql(by_sequence: str, any_order: str) -> AggregateTranslation:
+    """DISTINCT does not change which value came first or last."""
+
+    def translate(call: SparkAggregateCall) -> str:
+        value = call.args[0]
+        bag = _all_rows(call)
+        if call.sequence:
+            return spark_aggregate(by_sequence, bag, value, call.sequence, condition=f"{value} IS NOT NULL")
+        return spark_aggregate(any_order, bag, value, "true")
+
+    return translate
+
+
+def _single_value_sql(call: SparkAggregateCall) -> str:
+    rows, value = spark_aggregate("count", _all_rows(call), "1"), spark_aggregate("first", call, *call.args)
+    error = "raise_error('SingleValueAggFunction received more than one element.')"
+    return f"CASE WHEN {rows} > 1 THEN {error} ELSE {value} END"
+
+
+def _all_rows(call: SparkAggregateCall) -> SparkAggregateCall:
+    return SparkAggregateCall(
+        args=call.args,
+        arg_types=call.arg_types,
+        literals=call.literals,
+        result=call.result,
+        options=call.options,
+        zone=call.zone,
+        where=call.where,
+        sequence=call.sequence,
+    )
+
+
+def _moment(name: str, function: str, aliases: tuple[str, ...] = ()) -> AggregateFunction:
+    sample = None if name.endswith("_POP") else True
+    return AggregateFunction(
+        name=name, resolve=_numeric(name, _average_type, sample), spark=_moment_sql(function), aliases=aliases
+    )
+
+
+AGGREGATES: tuple[AggregateFunction, ...] = (
+    AggregateFunction(name="COUNT", resolve=_count, spark=_count_sql),
+    AggregateFunction(name="SUM", resolve=_numeric("SUM", _sum_type), spark=_sum_sql),
+    AggregateFunction(
+        name="$SUM0", resolve=_numeric("$SUM0", _sum_type, nullable=False), spark=_sum0_sql, aliases=("SUM0",)
+    ),
+    AggregateFunction(name="AVG", resolve=_numeric("AVG", _average_type), spark=_average_sql),
+    AggregateFunction(name="MIN", resolve=_comparable("MIN", "Min"), spark=_plain_sql("min")),
+    AggregateFunction(name="MAX", resolve=_comparable("MAX", "Max"), spark=_plain_sql("max")),
+    _moment("STDDEV_POP", "stddev_pop"),
+    _moment("STDDEV_SAMP", "stddev_samp", aliases=("STDDEV",)),
+    _moment("VAR_POP", "var_pop"),
+    _moment("VAR_SAMP", "var_samp", aliases=("VARIANCE",)),
+    AggregateFunction(
+        name="FIRST_VALUE", resolve=_any("FIRST_VALUE"), spark=_arrival_sql("min_by", "first"), ordered=True
+    ),
+    AggregateFunction(
+        name="LAST_VALUE", resolve=_any("LAST_VALUE"), spark=_arrival_sql("max_by", "last"), ordered=True
+    ),
+    AggregateFunction(name="SINGLE_VALUE", resolve=_any("SINGLE_VALUE"), spark=_single_value_sql),
+    AggregateFunction(
+        name="APPROX_COUNT_DISTINCT", resolve=_approximate_count, spark=_plain_sql("approx_count_distinct")
+    ),
+)

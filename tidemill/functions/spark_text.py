@@ -1,0 +1,62 @@
+"""Building blocks of Spark SQL text: string literals, lambdas with safe names, values bound once.
+
+Spark SQL has no LET. ``bind`` spells one as a one-element ``transform``, so that an argument's text
+appears once however often it is used; a column or a literal is repeated instead, which stays in
+compiled code. A lambda variable is named after a digest of what it runs over: two nested lambdas share
+a name only if they bind the same text, so no argument's text is ever captured by an enclosing lambda.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from zlib import crc32
+
+_SIMPLE = re.compile(
+    r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|-?[0-9]+[LSY]?|\w+_[0-9a-f]{8}|NULL|TRUE|FALSE", re.DOTALL
+)
+
+
+def quoted(text: str) -> str:
+    """``text`` as a Spark SQL string literal."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def bind(value: str, body: Callable[[str], str]) -> str:
+    """``body`` of a name for ``value``; ``value`` is evaluated once per row."""
+    if _SIMPLE.fullmatch(value):
+        return body(value)
+    name = _name("v", value)
+    return f"transform(array({value}), {name} -> {body(name)})[0]"
+
+
+def each(array: str, body: Callable[[str], str], role: str = "e") -> str:
+    """The array of ``body`` of every element; ``role`` tells nested lambdas over one array apart."""
+    name = _name(role, array)
+    return f"transform({array}, {name} -> {body(name)})"
+
+
+def each_indexed(array: str, body: Callable[[str, str], str], role: str = "e") -> str:
+    """As ``each``; ``body`` also gets the element's index, from 0."""
+    name, index = _name(role, array), _name("i" + role, array)
+    return f"transform({array}, ({name}, {index}) -> {body(name, index)})"
+
+
+def keep(array: str, condition: Callable[[str], str], role: str = "f") -> str:
+    """The elements of ``array`` for which ``condition`` is TRUE, in order."""
+    name = _name(role, array)
+    return f"filter({array}, {name} -> {condition(name)})"
+
+
+def fold(
+    array: str, zero: str, step: Callable[[str, str], str], finish: Callable[[str], str] | None = None
+) -> str:
+    """``step(accumulator, element)`` over ``array`` from ``zero``, then ``finish`` of the accumulator."""
+    accumulator, element = _name("a", array + zero), _name("x", array + zero)
+    end = f", {accumulator} -> {finish(accumulator)}" if finish else ""
+    return f"aggregate({array}, {zero}, ({accumulator}, {element}) -> {step(accumulator, element)}{end})"
+
+
+def _name(role: str, text: str) -> str:
+    return f"{role}_{crc32(text.encode()):08x}"
