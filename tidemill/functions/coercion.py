@@ -83,9 +83,7 @@ def _binary(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
     return t.BinaryType(length=length) if both_fixed else t.VarBinaryType(length=length)
 
 
-def _datetime(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
-    if isinstance(a, t.DateType) and isinstance(b, t.DateType):
-        return a
+def _timestamp(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
     precision = max(getattr(a, "precision", 0), getattr(b, "precision", 0))
     if isinstance(a, t.LocalZonedTimestampType) and isinstance(b, t.LocalZonedTimestampType):
         return t.LocalZonedTimestampType(precision=precision)
@@ -141,7 +139,8 @@ _FAMILIES = (
     (t.NUMERIC_TYPES, _numeric),
     (t.CHARACTER_TYPES, _character),
     (t.BINARY_TYPES, _binary),
-    ((t.DateType, *t.TIMESTAMP_TYPES), _datetime),
+    ((t.DateType,), _same),
+    (t.TIMESTAMP_TYPES, _timestamp),
     ((t.TimeType,), _time),
     ((t.YearMonthIntervalType,), _same),
     ((t.DayTimeIntervalType,), _same),
@@ -150,3 +149,50 @@ _FAMILIES = (
     ((t.MultisetType,), _multiset),
     ((t.RowType,), _row),
 )
+
+
+_IMPLICIT: tuple[tuple[tuple[type[t.LogicalType], ...], tuple[type[t.LogicalType], ...]], ...] = (
+    ((t.NullType,), (t.LogicalType,)),
+    ((t.TinyIntType,), t.NUMERIC_TYPES),
+    ((t.SmallIntType,), (t.SmallIntType, t.IntType, t.BigIntType, t.DecimalType, *t.APPROXIMATE_TYPES)),
+    ((t.IntType,), (t.IntType, t.BigIntType, t.DecimalType, *t.APPROXIMATE_TYPES)),
+    ((t.BigIntType,), (t.BigIntType, t.DecimalType, *t.APPROXIMATE_TYPES)),
+    ((t.DecimalType,), (t.DecimalType, *t.APPROXIMATE_TYPES)),
+    ((t.FloatType,), (t.FloatType, t.DoubleType, t.DecimalType)),
+    ((t.DoubleType,), (t.DoubleType, t.DecimalType)),
+    ((t.CharType,), t.CHARACTER_TYPES),
+    ((t.VarCharType,), (t.VarCharType,)),
+    ((t.BinaryType,), t.BINARY_TYPES),
+    ((t.VarBinaryType,), (t.VarBinaryType,)),
+    ((t.DateType,), (t.DateType,)),
+    ((t.TimeType,), (t.TimeType,)),
+    ((t.TimestampType,), (t.DateType, t.TimeType, *t.TIMESTAMP_TYPES)),
+    ((t.LocalZonedTimestampType,), t.TIMESTAMP_TYPES),
+    ((t.YearMonthIntervalType,), (t.YearMonthIntervalType,)),
+    ((t.DayTimeIntervalType,), (t.DayTimeIntervalType,)),
+    ((t.BooleanType,), (t.BooleanType,)),
+)
+
+
+def can_cast_implicitly(source: t.LogicalType, target: t.LogicalType) -> bool:
+    """Whether a value of ``source`` may go into a column of ``target`` without CAST (Flink's sinks)."""
+    if any(isinstance(source, of) and isinstance(target, to) for of, to in _IMPLICIT):
+        return True
+    of, to = _children(source), _children(target)
+    return (
+        type(source) is type(target)
+        and bool(of)
+        and len(of) == len(to)
+        and all(map(can_cast_implicitly, of, to))
+    )
+
+
+def _children(kind: t.LogicalType) -> tuple[t.LogicalType, ...]:
+    match kind:
+        case t.ArrayType() | t.MultisetType():
+            return (kind.element,)
+        case t.MapType():
+            return (kind.key, kind.value)
+        case t.RowType():
+            return tuple(f.type for f in kind.fields)
+    return ()
