@@ -131,6 +131,9 @@ class CheckpointDirectory:
     def write_plan(self, plan: EpochPlan) -> None:
         self._write(self._epochs / f"{plan.epoch}.plan.json", asdict(plan))
 
+    def remove_plan(self, epoch: int) -> None:
+        (self._epochs / f"{epoch}.plan.json").unlink(missing_ok=True)
+
     def write_commit(self, commit: EpochCommit) -> None:
         self._write(self._epochs / f"{commit.epoch}.commit.json", asdict(commit))
 

@@ -1,0 +1,82 @@
+"""Batch mode: a bound logical plan in, one Spark job with adaptive execution out."""
+
+from __future__ import annotations
+
+import uuid
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import INSERT_ONLY, SEQUENCE_COLUMN
+from tidemill.connectors import registry
+from tidemill.errors import ValidationError
+from tidemill.functions.render import render_sql
+from tidemill.plan import nodes as n
+from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.stream import source_request
+from tidemill.runtime.jobs import JobRequest, make_sink, make_source, parallelism
+from tidemill.runtime.spark.batch import BatchPlan
+from tidemill.runtime.spark.failures import translated
+from tidemill.runtime.spark.session import job_session
+from tidemill.types.physical import quote
+
+
+def batch_frame(root: n.LogicalNode, request: JobRequest) -> DataFrame:
+    """The lazy frame of ``root``, in a Spark session of its own."""
+    width = parallelism(request)
+    spark = job_session(request.application, time_zone=request.zone, adaptive=True, partitions=width)
+    context = CompileContext(
+        make_source=make_source,
+        frames=request.frames,
+        zone=request.zone,
+        parallelism=width,
+        per_record=False,
+        streaming=False,
+    )
+
+    def scan(node: n.Scan, sequenced: bool) -> DataFrame:
+        _check_insert_only(node.table, dict(node.options))
+        wanted = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
+        frame = make_source(wanted).read_all(spark)
+        return frame.toDF(*(f.name for f in node.fields), *[SEQUENCE_COLUMN] * sequenced)
+
+    try:
+        return BatchPlan(spark=spark, scan=scan, frames=request.frames, zone=request.zone).frame(root)
+    except Exception as e:
+        raise translated(e) from e
+
+
+def run_query(root: n.LogicalNode, request: JobRequest) -> pa.Table:
+    """The rows of a batch SELECT: the root's columns in order."""
+    frame = batch_frame(root, request)
+    if request.text:
+        frame = frame.selectExpr(
+            *(f"{render_sql(quote(f.name), f.type, request.zone)} AS {quote(f.name)}" for f in root.fields)
+        )
+    try:
+        return frame.toArrow()
+    except Exception as e:
+        raise translated(e) from e
+
+
+def run_insert(sink: n.Sink, request: JobRequest) -> int:
+    """Runs a batch INSERT: everything is staged, then published at once; returns the number of tasks."""
+    made = make_sink(sink, INSERT_ONLY, uuid.uuid4().hex, request.zone, streaming=False)
+    try:
+        staged = made.stage(batch_frame(sink.input, request), 1).collect()
+    except Exception as e:
+        made.discard(1)
+        raise translated(e) from e
+    made.publish(1, [row[0] for row in staged])
+    made.finish()
+    return len(staged)
+
+
+def _check_insert_only(table: CatalogTable, options: dict[str, str]) -> None:
+    connector = registry.validate(table, options, role="source")
+    if connector.source_kinds(table, options) != INSERT_ONLY:
+        raise ValidationError(
+            "Querying a table in batch mode is currently only possible for INSERT-only table sources. "
+            f"But the source for table '{table.path}' produces other changelog messages than just INSERT."
+        )

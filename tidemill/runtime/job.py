@@ -1,0 +1,225 @@
+"""One streaming job: the epoch loop in the driver.
+
+An epoch, step by step (the numbers are those of the commit protocol; a crash between any two loses
+nothing and shows nothing twice):
+
+1. *plan*: ask every source how far it goes, write ``<n>.plan.json``: the intent.
+2. *run*: one Spark job; kernels write new runs, sinks stage their output under the epoch's number.
+3. *commit*: one atomic ``<n>.commit.json``: offsets, manifests, sink tokens.
+4. *publish*: sinks make the staged epoch visible by token, idempotently; rows go to the collector.
+5. *forget*: records and state files that no reader needs any more go; the next epoch is planned.
+
+Recovery reads the newest commit: it is published again (step 4), then a plan without a commit is run
+again with the same ranges. An epoch that *failed* (bad input, full disk) is taken back whole: its
+staged output and its plan record are removed, so that the job resumes once the cause is gone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark import Accumulator
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemill.connectors.api import Offset, ReadLimit, Sink, Source
+from tidemill.runtime import graph as g
+from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan
+from tidemill.runtime.progress import EpochProgress
+from tidemill.runtime.spark.failures import translated
+from tidemill.runtime.spark.frames import EpochFrames
+from tidemill.runtime.spark.kernel import Report, ReportParam
+from tidemill.runtime.state_files import remove_unnamed
+from tidemill.types.physical import quote
+
+IDLE_POLL_SECONDS = 0.1
+SINK_COLUMN = "sink"
+TOKEN_COLUMN = "token"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOutput:
+    """A sink and the exec node that feeds it."""
+
+    node: g.ExecNode
+    sink: Sink
+
+
+class Collector(Protocol):
+    """Takes a committed epoch's rows of a SELECT: the columns, then ``$kind`` where there are changes."""
+
+    def __call__(self, epoch: int, rows: pa.Table) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectOutput:
+    node: g.ExecNode
+    collector: Collector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """``latency``: least seconds between two epochs of a live source."""
+
+    name: str
+    parallelism: int
+    limit: ReadLimit
+    latency: float
+    retain_state: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamingJob:
+    """``outputs`` by id; exactly one CollectOutput, or any number of SinkOutputs."""
+
+    spark: SparkSession
+    sources: dict[str, Source]
+    outputs: dict[str, SinkOutput | CollectOutput]
+    checkpoint: CheckpointDirectory
+    settings: JobSettings
+    on_progress: Callable[[EpochProgress], None]
+    clock: Callable[[], float] = time.time
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _commit: EpochCommit = field(
+        default_factory=lambda: EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
+    )
+
+    def run(self) -> None:
+        """Runs epochs until bounded sources end or ``stopping`` is set; raises TidemillError."""
+        self._recover()
+        while not self.stopping.is_set():
+            begun = self.clock()
+            plan = self._plan()
+            if plan is None:
+                if self._finished():
+                    break
+                self.stopping.wait(max(IDLE_POLL_SECONDS, self.settings.latency))
+                continue
+            self._epoch(plan, begun)
+            if not self._bounded():
+                self.stopping.wait(max(0.0, self.settings.latency - (self.clock() - begun)))
+        if not self.stopping.is_set():
+            for sink in self._sinks().values():
+                sink.finish()
+
+    # -- recovery ---------------------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        last = self.checkpoint.last_commit()
+        if last is not None:
+            self._commit = last
+            self._publish(last)
+        unfinished = self.checkpoint.planned(self._commit.epoch + 1)
+        for sink in self._sinks().values():
+            sink.discard(self._commit.epoch + 1)
+        if unfinished is not None:
+            self._epoch(unfinished, self.clock())
+
+    # -- one epoch --------------------------------------------------------------------------------
+
+    def _plan(self) -> EpochPlan | None:
+        """Step 1; None when no source has anything new."""
+        start = {key: self._commit.offsets.get(key) for key in self.sources}
+        end = {key: s.next_offset(start[key], self.settings.limit) for key, s in self.sources.items()}
+        if all(s.is_empty(start[key], end[key]) for key, s in self.sources.items()):
+            return None
+        plan = EpochPlan(
+            epoch=self._commit.epoch + 1, time=int(self.clock() * 1000), start=dict(start), end=end
+        )
+        self.checkpoint.write_plan(plan)
+        self.checkpoint.fault("planned")
+        return plan
+
+    def _epoch(self, plan: EpochPlan, begun: float) -> None:
+        report = self.spark.sparkContext.accumulator({}, ReportParam())
+        try:
+            rows, tokens = self._run(plan, report)  # step 2
+        except Exception as e:
+            self._take_back(plan)
+            raise translated(e) from e
+        self.checkpoint.fault("ran")
+        commit = self._committed(plan, report.value, tokens)
+        self.checkpoint.write_commit(commit)  # step 3
+        self._commit = commit
+        self.checkpoint.fault("committed")
+        self._publish(commit)  # step 4
+        if rows is not None:
+            self._collect(commit.epoch, rows)
+        self.checkpoint.fault("published")
+        self.checkpoint.forget_before(commit.epoch)  # step 5
+        remove_unnamed(self.checkpoint.state_root, report.value, commit)
+        self.on_progress(EpochProgress.of(plan, report.value, tokens, rows, seconds=self.clock() - begun))
+
+    def _run(
+        self, plan: EpochPlan, report: Accumulator[Report]
+    ) -> tuple[pa.Table | None, dict[str, list[str]]]:
+        frames = EpochFrames(
+            spark=self.spark,
+            sources=self.sources,
+            ranges={key: (plan.start[key], plan.end[key]) for key in self.sources},
+            state_root=str(self.checkpoint.state_root),
+            manifests={
+                op: {int(p): path for p, path in parts.items()}
+                for op, parts in self._commit.manifests.items()
+            },
+            epoch=plan.epoch,
+            time=plan.time,
+            parallelism=self.settings.parallelism,
+            report=report,
+        )
+        collected: pa.Table | None = None
+        staged: DataFrame | None = None
+        for key, output in self.outputs.items():
+            frame = frames.frame(output.node)
+            if isinstance(output, CollectOutput):
+                collected = frame.toArrow()
+                continue
+            tokens = output.sink.stage(frame, plan.epoch).select(
+                F.lit(key).alias(SINK_COLUMN), F.col(quote(TOKEN_COLUMN))
+            )
+            staged = tokens if staged is None else staged.unionAll(tokens)
+        by_sink: dict[str, list[str]] = {key: [] for key in self._sinks()}
+        for row in staged.collect() if staged is not None else ():
+            by_sink[row[0]].append(row[1])
+        return collected, by_sink
+
+    def _take_back(self, plan: EpochPlan) -> None:
+        """A failed epoch leaves neither output nor intent."""
+        for sink in self._sinks().values():
+            sink.discard(plan.epoch)
+        self.checkpoint.remove_plan(plan.epoch)
+
+    def _committed(self, plan: EpochPlan, report: Report, tokens: dict[str, list[str]]) -> EpochCommit:
+        manifests = {op: dict(parts) for op, parts in self._commit.manifests.items()}
+        for task in report.values():
+            if task["manifest"] is not None:
+                manifests.setdefault(task["operator"], {})[str(task["partition"])] = task["manifest"]
+        return EpochCommit(
+            epoch=plan.epoch, time=plan.time, offsets=dict(plan.end), manifests=manifests, tokens=tokens
+        )
+
+    def _publish(self, commit: EpochCommit) -> None:
+        for key, sink in self._sinks().items():
+            sink.publish(commit.epoch, commit.tokens.get(key, []))
+
+    def _collect(self, epoch: int, rows: pa.Table) -> None:
+        for output in self.outputs.values():
+            if isinstance(output, CollectOutput):
+                output.collector(epoch, rows)
+
+    # -- facts ------------------------------------------------------------------------------------
+
+    def _sinks(self) -> dict[str, Sink]:
+        return {key: o.sink for key, o in self.outputs.items() if isinstance(o, SinkOutput)}
+
+    def _bounded(self) -> bool:
+        return all(s.is_bounded for s in self.sources.values())
+
+    def _finished(self) -> bool:
+        offsets: dict[str, Offset] = self._commit.offsets
+        return all(s.is_bounded and s.is_finished(offsets.get(k)) for k, s in self.sources.items())
