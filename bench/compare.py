@@ -1,0 +1,116 @@
+"""Times the cases on Tidemill and on real Flink 2.3.0, same files, one run, and prints one table.
+
+``python -m bench.compare [--rows N] [--case NAME] [--repeat N] [--no-flink]``. Flink runs through
+``$FLINK_ORACLE`` (default ``../shared/oracle/oracle``), best of four: heap or RocksDB state, mini-batch
+on or off; checkpoints every 5 s to disk, parallelism 2. Times are of the INSERT statement, submission
+to end of job, the best of ``--repeat`` in a warm process: compare ratios, not seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.cases import Case, cases
+from bench.memory import peak_tree_rss
+
+ROOT = Path(__file__).resolve().parent.parent
+ORACLE = os.environ.get("FLINK_ORACLE", str(ROOT / ".." / "shared" / "oracle" / "oracle"))
+MINI_BATCH = (
+    "SET 'table.exec.mini-batch.enabled' = 'true';\n"
+    "SET 'table.exec.mini-batch.allow-latency' = '2 s';\n"
+    "SET 'table.exec.mini-batch.size' = '100000';\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkSetup:
+    backend: str
+    mini_batch: bool
+
+    @property
+    def label(self) -> str:
+        return f"{self.backend}{' +mini-batch' if self.mini_batch else ''}"
+
+
+SETUPS = tuple(FlinkSetup(b, m) for b in ("hashmap", "rocksdb") for m in (True, False))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--case", action="append")
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--no-flink", action="store_true")
+    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "tidemill-bench")
+    args = parser.parse_args()
+    print("| case | rows | Tidemill s | peak GiB | best Flink s | configuration | speed-up | floor |")
+    print("|---|---|---|---|---|---|---|---|")
+    for case in cases(args.rows):
+        if args.case and case.name not in args.case:
+            continue
+        path = str(case.data.make(args.data))
+        ours, peak = run_tidemill(case, path, args.repeat)
+        flink = {} if args.no_flink else {s: run_flink(case, path, s, args.repeat) for s in SETUPS}
+        print(row(case, args.rows, ours, peak, flink), flush=True)
+        for setup, seconds in flink.items():
+            print(f"    Flink {setup.label}: {seconds:.1f} s", file=sys.stderr)
+
+
+def row(case: Case, rows: int, ours: float, peak: int, flink: dict[FlinkSetup, float]) -> str:
+    memory = f"{peak / 2**30:.2f}"
+    if not flink:
+        return f"| {case.title} | {rows:,} | {ours:.1f} | {memory} | | | | {case.floor} |"
+    best = min(flink, key=lambda s: flink[s])
+    return (
+        f"| {case.title} | {rows:,} | {ours:.1f} | {memory} | {flink[best]:.1f} | {best.label} "
+        f"| {flink[best] / ours:.2f} | {case.floor} |"
+    )
+
+
+def run_tidemill(case: Case, path: str, repeat: int) -> tuple[float, int]:
+    """Best seconds of one INSERT, and the peak memory of all its processes together in bytes."""
+    command = [sys.executable, "-m", "bench.tidemill", str(repeat)]
+    script = case.ddl(path) + case.insert
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    with peak_tree_rss(process.pid) as peak:
+        output, _ = process.communicate(script)
+    if process.returncode:
+        raise SystemExit(f"{case.name}: tidemill failed")
+    return min(json.loads(output.strip().splitlines()[-1])), peak.bytes
+
+
+def run_flink(case: Case, path: str, setup: FlinkSetup, repeat: int) -> float:
+    """Best seconds of one INSERT on Flink."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "q.sql"
+        inserts = ";\n".join([case.insert] * repeat)
+        script.write_text((MINI_BATCH if setup.mini_batch else "") + case.ddl(path) + inserts + ";\n")
+        conf = {
+            "state.backend.type": setup.backend,
+            "execution.checkpointing.interval": "5s",
+            "execution.checkpointing.dir": f"file://{folder}/checkpoints",
+            "parallelism.default": "2",
+            "taskmanager.memory.managed.size": "1g",
+        }
+        flags = [x for k, v in conf.items() for x in ("-D", f"{k}={v}")]
+        done = subprocess.run(
+            [ORACLE, "run", "--perf", "--timeout", "600", *flags, str(script)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    statements = json.loads(done.stdout)["statements"]
+    return min(s["elapsed_ms"] for s in statements if s["kind"] == "insert") / 1000
+
+
+if __name__ == "__main__":
+    main()
