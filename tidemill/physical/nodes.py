@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
-from tidemill.plan.expressions import AggregateCall, Expr, Literal, SortKey
+from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
 from tidemill.plan.nodes import JoinKind
 from tidemill.types.logical import Field
 
@@ -68,10 +68,14 @@ class Unary(PhysicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calc(Unary):
-    """Filter by ``condition`` (over the input), then one expression per field."""
+    """Filter by ``condition`` (over the input), then one expression per field.
+
+    ``phase`` marks a Calc that only serves the phases of a split aggregation (see AggregateCore).
+    """
 
     projections: tuple[Expr, ...]
     condition: Expr | None = None
+    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +101,10 @@ class Exchange(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expand(Unary):
+    """Each input row gives one row per projection; ``phase`` as in Calc."""
+
     projections: tuple[tuple[Expr, ...], ...]
+    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +174,13 @@ class Union(PhysicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangelogNormalize(Unary):
-    """Keeps the last row per ``keys``; turns an upsert or duplicate-ridden changelog into a full one."""
+    """Keeps the last row per ``keys``; turns an upsert or duplicate-ridden changelog into a full one.
+
+    ``condition`` filters the full changelog: a row that no longer passes is retracted.
+    """
 
     keys: tuple[int, ...]
+    condition: Expr | None = None
     state_ttl: int = 0
 
 
@@ -180,7 +191,13 @@ class DropUpdateBefore(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank(Unary):
-    """Top-N: rows ``start``..``end`` of each partition; the rank column is last iff ``with_rank``."""
+    """Top-N: rows ``start``..``end`` of each partition; the rank column is last iff ``with_rank``.
+
+    ``strategies`` are the ones that would do, best first; ``strategy`` the chosen one. ``time`` is
+    ROWTIME or PROCTIME where the only order is such an attribute: with ROW_NUMBER and range 1..1 the
+    node is a deduplication (see ``keeps_first``, ``is_deduplicate``). ``insert_only``: a row once given
+    never changes.
+    """
 
     function: str
     partition: tuple[int, ...]
@@ -188,8 +205,20 @@ class Rank(Unary):
     start: int
     end: int
     with_rank: bool
-    strategy: str
+    strategies: tuple[str, ...]
+    strategy: str = ""
+    time: str = ""
+    insert_only: bool = False
     state_ttl: int = 0
+
+    @property
+    def is_deduplicate(self) -> bool:
+        top_one = self.start == self.end == 1 and not self.with_rank
+        return bool(self.time) and top_one and self.function == "ROW_NUMBER"
+
+    @property
+    def keeps_first(self) -> bool:
+        return self.order[0].ascending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +239,27 @@ class SortLimit(Unary):
     order: tuple[SortKey, ...]
     offset: int
     fetch: int | None
-    strategy: str
+    strategies: tuple[str, ...] = ()
+    strategy: str = ""
+    state_ttl: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort(Unary):
+    """ORDER BY of a bounded input, or of a stream by ascending event time."""
+
+    order: tuple[SortKey, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverAggregate(Unary):
+    """The input's fields, then one per call; all calls share their partition.
+
+    ``by_time``: ordered by an ascending time attribute alone, so that rows once given stay.
+    """
+
+    calls: tuple[OverCall, ...]
+    by_time: bool = False
     state_ttl: int = 0
 
 
@@ -253,7 +302,10 @@ class Join(PhysicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink(Unary):
-    """``consumed``: the kinds the sink takes; ``materialize``: SinkUpsertMaterializer is needed."""
+    """``consumed``: the kinds the sink takes; ``materialize``: SinkUpsertMaterializer is needed.
+
+    ``input.traits.kinds`` are the kinds that really arrive. The sink itself produces no kinds.
+    """
 
     table: CatalogTable
     options: tuple[tuple[str, str], ...]

@@ -1,0 +1,25 @@
+"""Options of the mini-batch (micro-bundle) execution of streaming operators."""
+
+from __future__ import annotations
+
+from tidemill.config.option import Duration, Option
+
+MINI_BATCH_ENABLED = Option(
+    key="table.exec.mini-batch.enabled",
+    kind=bool,
+    default=True,
+    doc="Whether changes are folded per key over an epoch before operators emit. Flink's default is false.",
+)
+MINI_BATCH_ALLOW_LATENCY = Option(
+    key="table.exec.mini-batch.allow-latency",
+    kind=Duration,
+    default=Duration(0),
+    doc="The longest time rows may wait for their epoch; 0 takes what there is.",
+)
+MINI_BATCH_SIZE = Option(
+    key="table.exec.mini-batch.size",
+    kind=int,
+    default=-1,
+    doc="The largest number of input rows of an epoch; must be positive where set.",
+)
+OPTIONS = (MINI_BATCH_ENABLED, MINI_BATCH_ALLOW_LATENCY, MINI_BATCH_SIZE)

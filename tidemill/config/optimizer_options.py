@@ -1,0 +1,32 @@
+"""Options of the planner: how aggregations are cut into phases."""
+
+from __future__ import annotations
+
+from tidemill.config.option import Option
+
+AGG_PHASE_STRATEGY = Option(
+    key="table.optimizer.agg-phase-strategy",
+    kind=str,
+    default="AUTO",
+    choices=("AUTO", "ONE_PHASE", "TWO_PHASE"),
+    doc="Whether an aggregation is cut into a local and a global phase where that is possible.",
+)
+DISTINCT_SPLIT_ENABLED = Option(
+    key="table.optimizer.distinct-agg.split.enabled",
+    kind=bool,
+    default=False,
+    doc="Whether aggregations with DISTINCT are split into a partial one per bucket and a final one.",
+)
+DISTINCT_SPLIT_BUCKETS = Option(
+    key="table.optimizer.distinct-agg.split.bucket-num",
+    kind=int,
+    default=1024,
+    doc="The number of buckets of a split distinct aggregation.",
+)
+INCREMENTAL_AGG_ENABLED = Option(
+    key="table.optimizer.incremental-agg-enabled",
+    kind=bool,
+    default=True,
+    doc="Whether the inner phases of a split distinct aggregation are merged into an incremental one.",
+)
+OPTIONS = (AGG_PHASE_STRATEGY, DISTINCT_SPLIT_ENABLED, DISTINCT_SPLIT_BUCKETS, INCREMENTAL_AGG_ENABLED)

@@ -1,0 +1,32 @@
+"""Options of the planner's treatment of changelog sources, of sinks and of state."""
+
+from __future__ import annotations
+
+from tidemill.config.option import Duration, Option
+
+UPSERT_MATERIALIZE = Option(
+    key="table.exec.sink.upsert-materialize",
+    kind=str,
+    default="AUTO",
+    choices=("NONE", "AUTO", "FORCE"),
+    doc="Whether a sink keeps rows per primary key where the query's upsert key differs from it.",
+)
+REQUIRE_ON_CONFLICT = Option(
+    key="table.exec.sink.require-on-conflict",
+    kind=bool,
+    default=False,
+    doc="Whether such an INSERT must say ON CONFLICT. Flink's default is true.",
+)
+CDC_EVENTS_DUPLICATE = Option(
+    key="table.exec.source.cdc-events-duplicate",
+    kind=bool,
+    default=False,
+    doc="Whether changelog sources with a primary key may repeat events (adds ChangelogNormalize).",
+)
+STATE_TTL = Option(
+    key="table.exec.state.ttl",
+    kind=Duration,
+    default=Duration(0),
+    doc="How long state that is not touched is kept; 0 keeps it for ever.",
+)
+OPTIONS = (UPSERT_MATERIALIZE, REQUIRE_ON_CONFLICT, CDC_EVENTS_DUPLICATE, STATE_TTL)

@@ -1,0 +1,214 @@
+"""Which RowKinds flow on every edge: produced upwards, -U asked for downwards.
+
+Two passes, as in Flink's planner. ``modifications`` (bottom-up, while the tree is built) says whether
+a node inserts, updates, deletes; an update is written UPDATE_AFTER there. ``assign`` (top-down) hands
+every node the update form its consumer wants and writes the final kinds into the traits: -U is produced
+only where some consumer above needs it. Invariant: no node produces a kind that its consumer refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from enum import Enum
+from functools import singledispatch
+
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.errors import InternalError
+from tidemill.physical import nodes as p
+from tidemill.physical.tree import with_inputs, with_kinds
+from tidemill.plan.nodes import JoinKind
+
+Kinds = frozenset[RowKind]
+INSERT_UPDATE: Kinds = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER})
+CHANGES: Kinds = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE})
+BEFORE: Kinds = frozenset({RowKind.UPDATE_BEFORE})
+
+
+class Updates(Enum):
+    """How a consumer wants updates: as -U/+U pairs or as +U alone."""
+
+    BOTH = "both"
+    AFTER = "after"
+
+
+def insert_only(node: p.PhysicalNode) -> bool:
+    return node.traits.kinds == INSERT_ONLY
+
+
+def updates(node: p.PhysicalNode) -> bool:
+    return RowKind.UPDATE_AFTER in node.traits.kinds
+
+
+@singledispatch
+def modifications(node: p.PhysicalNode) -> Kinds:
+    """Kinds out of ``node`` without -U, from its inputs' traits; most nodes hand on what they get."""
+    return _joined(i.traits.kinds for i in node.inputs) - BEFORE
+
+
+def _joined(kinds: Iterable[Kinds]) -> Kinds:
+    return frozenset().union(*kinds)
+
+
+@modifications.register(p.Values)
+@modifications.register(p.DataFrameScan)
+def _(node: p.PhysicalNode) -> Kinds:
+    return INSERT_ONLY
+
+
+@modifications.register
+def _(node: p.TableSourceScan) -> Kinds:
+    return node.traits.kinds - BEFORE
+
+
+@modifications.register(p.GroupAggregate)
+def _(node: p.GroupAggregate) -> Kinds:
+    return INSERT_UPDATE if insert_only(node.input) else CHANGES
+
+
+@modifications.register(p.ChangelogNormalize)
+def _(node: p.PhysicalNode) -> Kinds:
+    return CHANGES
+
+
+@modifications.register
+def _(node: p.Rank) -> Kinds:
+    return INSERT_ONLY if node.insert_only else CHANGES
+
+
+@modifications.register
+def _(node: p.SortLimit) -> Kinds:
+    return INSERT_ONLY if insert_only(node.input) and not node.order and not node.offset else CHANGES
+
+
+@modifications.register
+def _(node: p.OverAggregate) -> Kinds:
+    return INSERT_ONLY if insert_only(node.input) and node.by_time else CHANGES
+
+
+@modifications.register
+def _(node: p.Join) -> Kinds:
+    if node.kind in (JoinKind.INNER, JoinKind.SEMI):
+        return _joined(i.traits.kinds for i in node.inputs) - BEFORE
+    return CHANGES
+
+
+@modifications.register
+def _(node: p.Sink) -> Kinds:
+    return frozenset()
+
+
+def assign(root: p.PhysicalNode, wanted: tuple[Updates, ...]) -> p.PhysicalNode:
+    """The tree with final kinds; ``wanted`` in the order of preference at the root."""
+    for choice in wanted:
+        found = satisfy(root, choice)
+        if found is not None:
+            return found
+    raise InternalError(f"no changelog mode fits {type(root).__name__}")
+
+
+@singledispatch
+def satisfy(node: p.PhysicalNode, wanted: Updates) -> p.PhysicalNode | None:
+    """``node`` with updates in the wanted form, or None where that cannot be.
+
+    This default hands the wish on, as stateless nodes do.
+    """
+    return _over(node, wanted, tuple(_wish(i, wanted) for i in node.inputs))
+
+
+def _wish(node: p.PhysicalNode, wanted: Updates) -> p.PhysicalNode | None:
+    return satisfy(node, wanted)
+
+
+def _over(
+    node: p.PhysicalNode, provided: Updates, inputs: tuple[p.PhysicalNode | None, ...]
+) -> p.PhysicalNode | None:
+    """``node`` over the satisfied ``inputs``, producing ``provided``; None if any input failed."""
+    fitting = tuple(i for i in inputs if i is not None)
+    if len(fitting) < len(inputs):
+        return None
+    return produce(with_inputs(node, fitting), provided)
+
+
+def produce(node: p.PhysicalNode, provided: Updates) -> p.PhysicalNode:
+    kinds = modifications(node)
+    both = provided is Updates.BOTH and RowKind.UPDATE_AFTER in kinds
+    return with_kinds(node, kinds | BEFORE if both else kinds)
+
+
+@satisfy.register(p.GroupAggregate)
+@satisfy.register(p.OverAggregate)
+@satisfy.register(p.Sort)
+def _(node: p.Unary, wanted: Updates) -> p.PhysicalNode | None:
+    return _over(node, wanted, (satisfy(node.input, Updates.BOTH),))
+
+
+@satisfy.register
+def _(node: p.Calc, wanted: Updates) -> p.PhysicalNode | None:
+    # A filter may drop the +U alone, so the consumer would keep the old row without a -U.
+    if node.condition is not None and wanted is Updates.AFTER and updates(node.input):
+        return None
+    return _over(node, wanted, (satisfy(node.input, wanted),))
+
+
+@satisfy.register
+def _(node: p.TableSourceScan, wanted: Updates) -> p.PhysicalNode | None:
+    has_before = RowKind.UPDATE_BEFORE in node.traits.kinds
+    if wanted is Updates.BOTH and updates(node) and not has_before:
+        return None
+    if wanted is Updates.AFTER and has_before:
+        return drop_update_before(node)
+    return node
+
+
+def drop_update_before(node: p.PhysicalNode) -> p.PhysicalNode:
+    traits = replace(node.traits, kinds=node.traits.kinds - BEFORE)
+    return p.DropUpdateBefore(fields=node.fields, traits=traits, input=node)
+
+
+@satisfy.register
+def _(node: p.ChangelogNormalize, wanted: Updates) -> p.PhysicalNode | None:
+    return _over(node, wanted, (satisfy(node.input, Updates.AFTER),))
+
+
+_STRATEGY_WISH = {"AppendFastStrategy": Updates.AFTER, "RetractStrategy": Updates.BOTH}
+
+
+def _first_strategy(node: p.Rank | p.SortLimit, wanted: Updates) -> p.PhysicalNode | None:
+    for strategy in node.strategies:
+        child = satisfy(node.input, _STRATEGY_WISH.get(strategy, Updates.AFTER))
+        if child is not None:
+            return _over(replace(node, strategy=strategy), wanted, (child,))
+    return None
+
+
+@satisfy.register(p.Rank)
+@satisfy.register(p.SortLimit)
+def _(node: p.Rank | p.SortLimit, wanted: Updates) -> p.PhysicalNode | None:
+    return _first_strategy(node, wanted)
+
+
+@satisfy.register
+def _(node: p.Join, wanted: Updates) -> p.PhysicalNode | None:
+    return _over(node, wanted, tuple(_join_side(node, i, wanted) for i in (0, 1)))
+
+
+def _join_side(node: p.Join, side: int, wanted: Updates) -> p.PhysicalNode | None:
+    """A join may go without -U on a side only if a changed row keeps its join key: an upsert key of
+    the side holds every join column."""
+    child = node.inputs[side]
+    if wanted is Updates.BOTH:
+        return satisfy(child, Updates.BOTH)
+    columns = frozenset((node.left_keys, node.right_keys)[side])
+    if updates(child) and not any(k >= columns for k in child.traits.upsert_keys):
+        return None
+    return satisfy(child, Updates.AFTER)
+
+
+UpdateWish = Callable[[p.PhysicalNode], tuple[Updates, ...]]
+
+
+@satisfy.register
+def _(node: p.Sink, wanted: Updates) -> p.PhysicalNode | None:
+    child = satisfy(node.input, wanted)
+    return None if child is None else with_kinds(with_inputs(node, (child,)), frozenset())

@@ -1,0 +1,138 @@
+"""What a sink demands of the plan below it: kinds it can take, order per primary key, ON CONFLICT.
+
+A sink that takes +U without -U is keyed by its primary key. If an upsert key of the query lies within
+the primary key, the changes of each key arrive in order and go straight in; otherwise rows of several
+upsert keys meet under one primary key and the sink must keep them (upsertMaterialize).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import singledispatch
+
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.config.option import Configuration
+from tidemill.config.sink_options import REQUIRE_ON_CONFLICT, UPSERT_MATERIALIZE
+from tidemill.errors import ValidationError
+from tidemill.physical import nodes as p
+from tidemill.physical.changelog_mode import Updates
+from tidemill.physical.keys import Key
+from tidemill.physical.tree import walk
+
+_WORDS = {RowKind.UPDATE_AFTER: "update", RowKind.DELETE: "delete"}
+_ACTIONS = {"NOTHING": "DO NOTHING", "ERROR": "DO ERROR", "DEDUPLICATE": "DO DEDUPLICATE"}
+
+
+def check_sink(sink: p.Sink, config: Configuration) -> p.Sink:
+    """``sink`` with ``materialize`` decided. Raises ValidationError where it cannot take the changes
+    or ON CONFLICT does not fit."""
+    _check_kinds(sink)
+    _check_conflict(sink)
+    materialize = _materializes(sink, config)
+    if materialize and not sink.conflict and config.read(REQUIRE_ON_CONFLICT):
+        raise _conflict_required(sink)
+    return replace(sink, materialize=materialize)
+
+
+def sink_updates(sink: p.Sink) -> tuple[Updates, ...]:
+    """The forms of updates the sink wants, best first."""
+    if RowKind.UPDATE_BEFORE in sink.consumed:
+        return (Updates.BOTH,)
+    key = primary_key(sink)
+    exact = key is None or key in sink.input.traits.upsert_keys
+    if sink.materialize or not exact:
+        return (Updates.BOTH,)
+    return (Updates.AFTER, Updates.BOTH)
+
+
+def primary_key(sink: p.Sink) -> Key | None:
+    """The sink's primary key as field indexes; None without one."""
+    names = [f.name for f in sink.fields]
+    key = sink.table.primary_key
+    return frozenset(names.index(c) for c in key) if key else None
+
+
+def _check_kinds(sink: p.Sink) -> None:
+    refused = [k for k in _WORDS if k in sink.input.traits.kinds and k not in sink.consumed]
+    if not refused:
+        return
+    words = " and ".join(_WORDS[k] for k in refused)
+    culprit = producer(sink.input, refused[0])
+    raise ValidationError(
+        f"Table sink '{sink.table.path}' doesn't support consuming {words} changes "
+        f"which is produced by node {type(culprit).__name__}",
+        hint="Write to a sink that takes updates, or make the query append-only.",
+    )
+
+
+@singledispatch
+def producer(node: p.PhysicalNode, kind: RowKind) -> p.PhysicalNode:
+    """The node that makes changes of ``kind`` which arrive out of ``node``."""
+    return node
+
+
+@producer.register(p.Calc)
+@producer.register(p.Exchange)
+@producer.register(p.Expand)
+@producer.register(p.WatermarkAssigner)
+@producer.register(p.Correlate)
+@producer.register(p.Union)
+def _(node: p.PhysicalNode, kind: RowKind) -> p.PhysicalNode:
+    return next(producer(i, kind) for i in node.inputs if kind in i.traits.kinds)
+
+
+def _is_upsert(sink: p.Sink) -> bool:
+    return sink.consumed != INSERT_ONLY and RowKind.UPDATE_BEFORE not in sink.consumed
+
+
+def _materializes(sink: p.Sink, config: Configuration) -> bool:
+    choice = config.read(UPSERT_MATERIALIZE).upper()
+    key = primary_key(sink)
+    if choice == "NONE" or key is None:
+        return False
+    if choice == "FORCE" or sink.conflict == "DEDUPLICATE":
+        return True
+    if sink.consumed == INSERT_ONLY or sink.input.traits.kinds == INSERT_ONLY:
+        return False
+    return not any(k <= key for k in sink.input.traits.upsert_keys)
+
+
+def _check_conflict(sink: p.Sink) -> None:
+    if not sink.conflict:
+        return
+    if sink.consumed == INSERT_ONLY:
+        raise ValidationError(
+            f"ON CONFLICT clause is only allowed for upsert sinks. The sink '{sink.table.path}' is not an "
+            "upsert sink because it only accepts INSERT (append-only) changes."
+        )
+    if sink.conflict in ("NOTHING", "ERROR"):
+        _check_watermarks(sink)
+
+
+def _check_watermarks(sink: p.Sink) -> None:
+    missing = sorted(
+        str(s.table.path)
+        for s in walk(sink)
+        if isinstance(s, p.TableSourceScan) and s.table.watermark is None
+    )
+    if missing:
+        raise ValidationError(
+            f"ON CONFLICT {_ACTIONS[sink.conflict]} requires all source tables to define watermarks, but the "
+            f"following source(s) do not: {', '.join(missing)}. "
+            "Please add a WATERMARK declaration to these tables."
+        )
+
+
+def _conflict_required(sink: p.Sink) -> ValidationError:
+    names = [f.name for f in sink.input.fields]
+    upsert = [", ".join(names[i] for i in sorted(k)) for k in sink.input.traits.upsert_keys]
+    shown = ", ".join(f"[{k}]" for k in upsert)
+    return ValidationError(
+        "The query has an upsert key that differs from the primary key of the sink table "
+        f"'{sink.table.path}'. Primary key: [{', '.join(sink.table.primary_key)}], upsert key: {shown}. "
+        "This can lead to non-deterministic results when multiple records with different upsert keys map to "
+        "the same primary key. Please specify an ON CONFLICT clause to define how conflicts should be "
+        "handled: ON CONFLICT DO DEDUPLICATE (update to the latest record, state intensive, since we need to "
+        "keep the entire history), or ON CONFLICT DO ERROR (fail on conflict), or ON CONFLICT DO NOTHING "
+        "(keep first record)."
+    )

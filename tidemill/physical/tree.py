@@ -1,0 +1,112 @@
+"""Rebuilding physical trees.
+
+Invariant: an aggregation's ``core.input`` is always the very node found below its phases, so every
+rewrite of the tree goes through ``with_inputs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import singledispatch
+
+from tidemill.changelog.rowkind import RowKind
+from tidemill.physical import nodes as p
+
+
+@singledispatch
+def _rebuilt(node: p.PhysicalNode, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
+    return node
+
+
+@_rebuilt.register
+def _(node: p.Unary, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
+    return replace(node, input=inputs[0])
+
+
+@_rebuilt.register
+def _(node: p.Union, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
+    return replace(node, branches=inputs)
+
+
+@_rebuilt.register
+def _(node: p.Join, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
+    return replace(node, left=inputs[0], right=inputs[1])
+
+
+@_rebuilt.register
+def _(node: p.GroupAggregate, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
+    core = node.core and replace(node.core, input=below_phases(inputs[0]))
+    return replace(node, input=inputs[0], core=core)
+
+
+@_rebuilt.register
+def _(node: p.GlobalGroupAggregate, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
+    core = node.core and replace(node.core, input=below_phases(inputs[0]))
+    return replace(node, input=inputs[0], core=core)
+
+
+def with_inputs(node: p.PhysicalNode, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
+    """``node`` over other inputs; the same object where nothing changed."""
+    if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
+        return node
+    return _rebuilt(node, inputs)
+
+
+@singledispatch
+def below_phases(node: p.PhysicalNode) -> p.PhysicalNode:
+    """The input of a whole aggregation, seen from the input of the node that ends it."""
+    return node
+
+
+@below_phases.register
+def _(node: p.Exchange) -> p.PhysicalNode:
+    return below_phases(node.input)
+
+
+@below_phases.register
+def _(node: p.LocalGroupAggregate) -> p.PhysicalNode:
+    return below_phases(node.input)
+
+
+@below_phases.register
+def _(node: p.IncrementalGroupAggregate) -> p.PhysicalNode:
+    return below_phases(node.input)
+
+
+@below_phases.register
+def _(node: p.GroupAggregate) -> p.PhysicalNode:
+    return below_phases(node.input) if node.phase == "PARTIAL" else node
+
+
+@below_phases.register
+def _(node: p.GlobalGroupAggregate) -> p.PhysicalNode:
+    return below_phases(node.input) if node.phase == "PARTIAL" else node
+
+
+@below_phases.register
+def _(node: p.Calc) -> p.PhysicalNode:
+    return below_phases(node.input) if node.phase else node
+
+
+@below_phases.register
+def _(node: p.Expand) -> p.PhysicalNode:
+    return below_phases(node.input) if node.phase else node
+
+
+def with_kinds(node: p.PhysicalNode, kinds: frozenset[RowKind]) -> p.PhysicalNode:
+    if node.traits.kinds == kinds:
+        return node
+    return replace(node, traits=replace(node.traits, kinds=kinds))
+
+
+def map_up(node: p.PhysicalNode, rewrite: Callable[[p.PhysicalNode], p.PhysicalNode]) -> p.PhysicalNode:
+    """Bottom-up: inputs first, then ``rewrite`` of the rebuilt node."""
+    return rewrite(with_inputs(node, tuple(map_up(i, rewrite) for i in node.inputs)))
+
+
+def walk(node: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
+    """The node and all below it, parents first."""
+    yield node
+    for child in node.inputs:
+        yield from walk(child)
