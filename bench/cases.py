@@ -13,7 +13,7 @@ _SOURCE = """CREATE TABLE src (k BIGINT, v BIGINT, w DOUBLE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """``sink`` declares table snk, ``insert`` fills it; ``floor`` is the least speed-up over the best Flink."""
+    """``sink`` declares snk, ``insert`` fills it; ``floor``: the least speed-up over the best Flink."""
 
     name: str
     title: str
