@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tidemill.types.logical import LogicalType
+from tidemill.types.logical import Field, LogicalType
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,3 +75,15 @@ class CatalogView:
     default_database: str = ""
     comment: str = ""
     temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogFrame:
+    """A Spark DataFrame registered as a view; ``key`` names it in the session."""
+
+    path: ObjectPath
+    key: str
+    fields: tuple[Field, ...]
+
+
+CatalogObject = CatalogTable | CatalogView | CatalogFrame

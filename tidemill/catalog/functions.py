@@ -1,0 +1,103 @@
+"""User functions of a session: temporary system functions, temporary and permanent catalog functions.
+
+A name resolves in Flink's order: temporary system functions, built-ins (not here), temporary catalog
+functions, catalog functions. Names are not case-sensitive.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from tidemill.catalog.function import CatalogFunction
+from tidemill.catalog.table import ObjectPath
+from tidemill.errors import ValidationError
+
+if TYPE_CHECKING:
+    from tidemill.catalog.manager import CatalogManager
+
+K = TypeVar("K")
+
+
+class FunctionCatalog:
+    """The functions that CREATE FUNCTION made; permanent ones live in their databases."""
+
+    def __init__(self, catalogs: CatalogManager) -> None:
+        self._catalogs = catalogs
+        self._system: dict[str, CatalogFunction] = {}
+        self._temporary: dict[ObjectPath, CatalogFunction] = {}
+
+    def find_system(self, name: str) -> CatalogFunction | None:
+        """A temporary system function; it goes before a built-in of its name."""
+        return self._system.get(name.lower())
+
+    def find(self, parts: tuple[str, ...]) -> CatalogFunction | None:
+        """Any user function that ``parts`` names."""
+        if len(parts) == 1 and parts[0].lower() in self._system:
+            return self._system[parts[0].lower()]
+        path = self._key(parts)
+        catalog = self._catalogs.catalogs.get(path.catalog)
+        database = catalog.databases.get(path.database) if catalog else None
+        return self._temporary.get(path) or (database.functions.get(path.name) if database else None)
+
+    def create(self, function: CatalogFunction, *, ignore_if_exists: bool) -> None:
+        if function.path is None:
+            self._add(self._system, function.name.lower(), function, ignore_if_exists)
+        elif function.temporary:
+            self._add(self._temporary, _lower(function.path), function, ignore_if_exists)
+        else:
+            database = self._catalogs.catalog(function.path.catalog).database(function.path.database)
+            self._add(database.functions, function.name.lower(), function, ignore_if_exists)
+
+    @staticmethod
+    def _add(known: dict[K, CatalogFunction], key: K, function: CatalogFunction, ignore: bool) -> None:
+        if key not in known:
+            known[key] = function
+        elif not ignore:
+            raise ValidationError(_already(function))
+
+    def drop(self, parts: tuple[str, ...], *, temporary: bool, system: bool, ignore_if_missing: bool) -> None:
+        path = self._key(parts)
+        if system:
+            gone = self._system.pop(parts[-1].lower(), None)
+            message = (
+                f"Could not drop temporary system function. A function named '{parts[-1]}' doesn't exist."
+            )
+        elif temporary:
+            gone = self._temporary.pop(path, None)
+            message = (
+                f"Temporary catalog function `{path.catalog}`.`{path.database}`.`{path.name}` doesn't exist"
+            )
+        else:
+            database = self._catalogs.catalog(path.catalog).database(path.database)
+            gone = database.functions.pop(path.name, None)
+            message = f"Function {path.database}.{path.name} does not exist in Catalog {path.catalog}."
+        if gone is None and not ignore_if_missing:
+            raise ValidationError(message)
+
+    def names(self, catalog: str, database: str) -> list[str]:
+        """User function names visible from a database, sorted."""
+        held = self._catalogs.catalog(catalog).database(database)
+        temporary = [p.name for p in self._temporary if (p.catalog, p.database) == (catalog, database)]
+        return sorted({*self._system, *temporary, *held.functions})
+
+    def _key(self, parts: tuple[str, ...]) -> ObjectPath:
+        return _lower(self._catalogs.qualify(parts))
+
+
+def _lower(path: ObjectPath) -> ObjectPath:
+    return ObjectPath(path.catalog, path.database, path.name.lower())
+
+
+def _already(function: CatalogFunction) -> str:
+    path = function.path
+    if path is None:
+        return (
+            "Could not register temporary system function. "
+            f"A function named '{function.name}' does already exist."
+        )
+    if function.temporary:
+        return (
+            f"Could not register temporary catalog function. A function "
+            f"'{path.catalog}.{path.database}.{path.name}' does already exist."
+        )
+    return f"Function {path.database}.{path.name} already exists in Catalog {path.catalog}."

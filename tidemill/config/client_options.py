@@ -1,0 +1,33 @@
+"""The interactive client and its output."""
+
+from __future__ import annotations
+
+from tidemill.config.option import Option
+
+RESULT_MODE = Option(
+    key="sql-client.execution.result-mode",
+    kind=str,
+    default="TABLEAU",
+    choices=("TABLE", "TABLEAU", "CHANGELOG"),
+    doc="How `tidemill sql` shows a query: TABLEAU and CHANGELOG print the changelog with its `op` column, "
+    "TABLE the final rows once the query has ended. Flink's default is TABLE.",
+)
+MAX_RESULT_ROWS = Option(
+    key="sql-client.execution.max-table-result.rows",
+    kind=int,
+    default=1_000_000,
+    doc="The most rows that result mode TABLE keeps.",
+)
+PRINT_TIME_COST = Option(
+    key="sql-client.display.print-time-cost",
+    kind=bool,
+    default=True,
+    doc="Whether the row count below a result says how long the statement took.",
+)
+VERBOSE = Option(
+    key="sql-client.verbose",
+    kind=bool,
+    default=False,
+    doc="Whether an error is shown with its Python stack.",
+)
+OPTIONS = (RESULT_MODE, MAX_RESULT_ROWS, PRINT_TIME_COST, VERBOSE)

@@ -1,0 +1,22 @@
+"""How epochs are cut; these keys are Tidemill's own."""
+
+from __future__ import annotations
+
+from tidemill.config.option import MemorySize, Option
+
+MAX_ROWS = Option(
+    key="tidemill.epoch.max-rows",
+    kind=int,
+    default=0,
+    own=True,
+    doc="At most so many rows of each source in one epoch; 0 is no limit. Where both are set, the smaller "
+    "of this and `table.exec.mini-batch.size` counts.",
+)
+MAX_BYTES = Option(
+    key="tidemill.epoch.max-bytes",
+    kind=MemorySize,
+    default=MemorySize(256 << 20),
+    own=True,
+    doc="At most about so many bytes of each source in one epoch; 0 is no limit.",
+)
+OPTIONS = (MAX_ROWS, MAX_BYTES)

@@ -1,0 +1,34 @@
+"""How a statement runs: stream or batch, parallelism, checkpoints."""
+
+from __future__ import annotations
+
+from tidemill.config.option import Duration, Option
+
+RUNTIME_MODE = Option(
+    key="execution.runtime-mode",
+    kind=str,
+    default="STREAMING",
+    choices=("STREAMING", "BATCH", "AUTOMATIC"),
+    doc="STREAMING gives changelogs, BATCH final results. AUTOMATIC is BATCH iff all sources are bounded.",
+)
+PARALLELISM = Option(
+    key="parallelism.default",
+    kind=int,
+    default=0,
+    doc="Number of partitions of a job's exchanges and state; 0 takes the number of cores Spark has. "
+    "It is fixed for a job by its first checkpoint.",
+)
+CHECKPOINT_DIRECTORY = Option(
+    key="execution.checkpointing.dir",
+    kind=str,
+    default="",
+    doc="Where a job keeps its epochs' records and its state. A job that finds its own records there goes "
+    "on after the last committed epoch. Unset: a temporary directory that goes with the job.",
+)
+CHECKPOINT_INTERVAL = Option(
+    key="execution.checkpointing.interval",
+    kind=Duration,
+    default=Duration(0),
+    doc="Accepted for Flink's scripts; every epoch is a checkpoint here, so it changes nothing.",
+)
+OPTIONS = (RUNTIME_MODE, PARALLELISM, CHECKPOINT_DIRECTORY, CHECKPOINT_INTERVAL)

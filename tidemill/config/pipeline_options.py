@@ -1,0 +1,13 @@
+"""What a job is called and how it shows its progress."""
+
+from __future__ import annotations
+
+from tidemill.config.option import Option
+
+NAME = Option(
+    key="pipeline.name",
+    kind=str,
+    default="",
+    doc="The job's name in progress lines and in its checkpoint; unset: made of the sink's name.",
+)
+OPTIONS = (NAME,)

@@ -1,0 +1,57 @@
+"""All options, by area, for validation and the generated documentation page.
+
+Keys that are not here are accepted and kept as text, as Flink does: connectors, other tools and
+``tidemill.spark.*`` (handed to Spark as ``spark.*``) read them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidemill.config import (
+    client_options,
+    epoch_options,
+    execution_options,
+    pipeline_options,
+    state_options,
+    table_options,
+)
+from tidemill.config.option import Configuration, Option
+
+SPARK_PREFIX = "tidemill.spark."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Area:
+    """A section of the options page."""
+
+    title: str
+    options: tuple[Option[Any], ...]
+
+
+AREAS = (
+    Area(title="Execution", options=execution_options.OPTIONS),
+    Area(title="Epochs", options=epoch_options.OPTIONS),
+    Area(title="State", options=state_options.OPTIONS),
+    Area(title="Tables and time", options=table_options.OPTIONS),
+    Area(title="Jobs", options=pipeline_options.OPTIONS),
+    Area(title="Client", options=client_options.OPTIONS),
+)
+BY_KEY: dict[str, Option[Any]] = {o.key: o for area in AREAS for o in area.options}
+
+# Flink refuses these at SET; all others only when a statement reads them.
+_CHECKED_AT_SET = frozenset({execution_options.RUNTIME_MODE.key})
+
+
+def check_at_set(key: str, value: str) -> None:
+    """Raises ValidationError for a value that SET itself refuses."""
+    if key in _CHECKED_AT_SET:
+        BY_KEY[key].parse(value)
+
+
+def check_all(configuration: Configuration) -> None:
+    """Raises ValidationError, naming key and value, for the first known key whose text does not fit."""
+    for key in configuration:
+        if key in BY_KEY:
+            configuration.read(BY_KEY[key])

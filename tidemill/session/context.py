@@ -1,0 +1,67 @@
+"""What a session holds between statements: catalogs, options, frames under names.
+
+Also the binder's view of it (``plan.binder.environment.Environment``): names, functions, time zone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tidemill.catalog.manager import CatalogManager
+from tidemill.catalog.table import CatalogObject, ObjectPath
+from tidemill.config import table_options
+from tidemill.config.option import Configuration
+from tidemill.functions import registry
+from tidemill.functions.api import AggregateFunction, ScalarFunction
+from tidemill.session.time_zone import zone_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class SessionContext:
+    """Mutable, one per session; not shared between threads."""
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self.catalogs = CatalogManager()
+        self.defaults = configuration or Configuration()
+        self.configuration = self.defaults
+        self.frames: dict[str, DataFrame] = {}
+
+    @property
+    def current_catalog(self) -> str:
+        return self.catalogs.current_catalog
+
+    @property
+    def current_database(self) -> str:
+        return self.catalogs.current_database
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        return self.configuration
+
+    @property
+    def time_zone(self) -> str:
+        return self.configuration.read(table_options.LOCAL_TIME_ZONE)
+
+    @property
+    def zone(self) -> dt.tzinfo:
+        """The session's time zone; ValidationError where the option names none."""
+        return zone_of(self.time_zone)
+
+    def resolve(self, path: ObjectPath) -> CatalogObject | None:
+        return self.catalogs.find(path)
+
+    def object_names(self, catalog: str, database: str) -> tuple[str, ...]:
+        return tuple(p.name for p in self.catalogs.paths(catalog, database))
+
+    def scalar_function(self, name: str) -> ScalarFunction | None:
+        return registry.scalar(name)
+
+    def aggregate_function(self, name: str) -> AggregateFunction | None:
+        return registry.aggregate(name)
+
+    def function_names(self) -> tuple[str, ...]:
+        return tuple(registry.names())

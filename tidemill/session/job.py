@@ -1,0 +1,25 @@
+"""What a caller may do with a running or finished job, whatever runs it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class JobHandle(Protocol):
+    """One INSERT, STATEMENT SET or SELECT under way."""
+
+    @property
+    def job_id(self) -> str:
+        """32 hexadecimal digits, stable over restarts from a checkpoint directory."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Blocks until the job has ended or ``timeout`` seconds have passed (TimeoutError); raises what
+        made the job fail."""
+        ...
+
+    def cancel(self) -> None:
+        """Asks the job to stop after its current epoch; returns when it has stopped."""
+        ...
+
+    def is_running(self) -> bool: ...

@@ -1,0 +1,135 @@
+"""The result of one statement: columns, rows as they come, and the job behind them.
+
+A result is read once: ``collect``, ``print`` and ``to_pandas`` share one stream of rows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tidemill.changelog.rowkind import RowKind
+from tidemill.session import tableau, values
+from tidemill.session.carrier import ChangelogRow
+from tidemill.session.frames import folded_pandas
+from tidemill.session.job import JobHandle
+from tidemill.session.row import Row
+from tidemill.types.logical import STRING, Field
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class StatementKind(Enum):
+    """What a statement was, as ``tidemill run --format json`` names it."""
+
+    SET = "set"
+    RESET = "reset"
+    QUERY = "query"
+    INSERT = "insert"
+    EXPLAIN = "explain"
+    OTHER = "other"
+
+
+class TableResult:
+    """Flink's TableResult. ``fields`` are the columns; ``changelog`` says rows may carry any RowKind."""
+
+    def __init__(
+        self,
+        *,
+        kind: StatementKind,
+        fields: tuple[Field, ...],
+        rows: Iterable[ChangelogRow],
+        zone: dt.tzinfo = dt.UTC,
+        changelog: bool = False,
+        ok: bool = False,
+        job: JobHandle | None = None,
+        max_width: int = 30,
+    ) -> None:
+        self.kind = kind
+        self.fields = fields
+        self.zone = zone
+        self.changelog = changelog
+        self.ok = ok
+        self.job = job
+        self.max_width = max_width
+        self._rows = iter(rows)
+
+    @property
+    def result_kind(self) -> str:
+        """SUCCESS for statements that only say OK, else SUCCESS_WITH_CONTENT."""
+        return "SUCCESS" if self.ok else "SUCCESS_WITH_CONTENT"
+
+    def changes(self) -> Iterator[ChangelogRow]:
+        """The rows not yet read, as carriers; a stream may block until the next epoch."""
+        yield from self._rows
+
+    def collect(self) -> CloseableRows:
+        """The rows not yet read, as Python values; close it to stop the job behind it."""
+        return CloseableRows(self)
+
+    def print(self, file: TextIO | None = None) -> None:
+        """Writes the rows in Flink's tableau style to ``file`` (standard output)."""
+        lines = tableau.stream_lines if self.changelog else tableau.batch_lines
+        for line in lines(self.fields, self._rows, max_width=self.max_width, zone=self.zone):
+            print(line, file=file or sys.stdout)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows, a changelog folded to its final rows."""
+        return folded_pandas(self.fields, self._rows)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Blocks until the job has ended; returns at once where there is none."""
+        if self.job is not None:
+            self.job.wait(timeout)
+
+    def get_job_client(self) -> JobHandle | None:
+        return self.job
+
+
+class CloseableRows:
+    """An iterator of Row that stops its job when closed or left as a context manager."""
+
+    def __init__(self, result: TableResult) -> None:
+        self._result = result
+        self._names = tuple(f.name for f in result.fields)
+        self._types = tuple(f.type for f in result.fields)
+        self._changes = result.changes()
+
+    def __iter__(self) -> CloseableRows:
+        return self
+
+    def __next__(self) -> Row:
+        kind, carried = next(self._changes)
+        shown = (values.python_value(t, v) for t, v in zip(self._types, carried, strict=True))
+        return Row(shown, self._names, kind)
+
+    def close(self) -> None:
+        if self._result.job is not None and self._result.job.is_running():
+            self._result.job.cancel()
+
+    def __enter__(self) -> CloseableRows:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def ok(kind: StatementKind = StatementKind.OTHER) -> TableResult:
+    """What DDL answers."""
+    return TableResult(
+        kind=kind, fields=(Field("result", STRING),), rows=[(RowKind.INSERT, ("OK",))], ok=True
+    )
+
+
+def listing(
+    fields: tuple[Field, ...], rows: Iterable[tuple[Any, ...]], kind: StatementKind = StatementKind.OTHER
+) -> TableResult:
+    """What SHOW and DESCRIBE answer: finished rows."""
+    return TableResult(kind=kind, fields=fields, rows=[(RowKind.INSERT, r) for r in rows])

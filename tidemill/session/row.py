@@ -1,0 +1,45 @@
+"""A row of a result: a tuple of Python values with column names and a RowKind.
+
+Values by type: int, float, bool, str, bytes, ``decimal.Decimal``, ``datetime.date`` / ``time`` /
+``datetime`` (TIMESTAMP naive, TIMESTAMP_LTZ aware in UTC), int months or ``timedelta`` for intervals, list
+(ARRAY), dict (MAP and MULTISET: value to count; keys that Python cannot hash come as tuples), Row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tidemill.changelog.rowkind import RowKind
+
+
+class Row(tuple[Any, ...]):
+    """Compares as the tuple of its values; ``row["name"]`` and ``row.as_dict()`` go by column name."""
+
+    kind: RowKind
+    names: tuple[str, ...]
+
+    def __new__(
+        cls, values: Iterable[Any], names: tuple[str, ...] = (), kind: RowKind = RowKind.INSERT
+    ) -> Row:
+        row = super().__new__(cls, values)
+        row.kind = kind
+        row.names = names
+        return row
+
+    def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, str):
+            if item not in self.names:
+                raise KeyError(item)
+            return super().__getitem__(self.names.index(item))
+        return super().__getitem__(item)
+
+    def get_row_kind(self) -> RowKind:
+        """PyFlink's name for ``kind``."""
+        return self.kind
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(zip(self.names, self, strict=False))
+
+    def __repr__(self) -> str:
+        return f"{self.kind.short}{tuple.__repr__(self)}"

@@ -1,0 +1,70 @@
+"""CREATE TABLE with columns, LIKE or AS."""
+
+from __future__ import annotations
+
+from tidemill.catalog.manager import quoted
+from tidemill.catalog.table import CatalogTable, Column
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.plan.nodes import Sink
+from tidemill.session import planning
+from tidemill.session.context import SessionContext
+from tidemill.session.result import TableResult, ok
+from tidemill.session.schema.table import completed, like_table, plain_table
+from tidemill.sql import statements as s
+
+
+def create_table(statement: s.CreateTable, context: SessionContext) -> TableResult:
+    """OK, or for CREATE TABLE AS the job that fills the table."""
+    if statement.replace:
+        raise NotSupportedError("CREATE OR REPLACE TABLE is not supported", position=statement.position)
+    if statement.query is not None:
+        return _create_as(statement, context)
+    if not _taken(statement, context):
+        context.catalogs.create(resolved(statement, context), ignore_if_exists=statement.if_not_exists)
+    return ok()
+
+
+def resolved(statement: s.CreateTable, context: SessionContext) -> CatalogTable:
+    """The table as the catalog will keep it; nothing is created."""
+    path = context.catalogs.qualify(statement.path)
+    type_of = planning.typer(context, statement.position)
+    if statement.like is None:
+        return completed(statement, plain_table(statement, path), type_of)
+    source = context.catalogs.find(context.catalogs.qualify(statement.like.source))
+    if not isinstance(source, CatalogTable):
+        known = quoted(context.catalogs.qualify(statement.like.source))
+        raise ValidationError(
+            f"Source table '{known}' of the LIKE clause not found in the catalog, at {statement.like.position}",
+            position=statement.like.position,
+            hint=planning.did_you_mean(context.catalogs.nearest(statement.like.source)),
+        )
+    return completed(statement, like_table(statement, path, source), type_of)
+
+
+def _taken(statement: s.CreateTable, context: SessionContext) -> bool:
+    """Whether IF NOT EXISTS leaves nothing to do, not even to check the definition."""
+    path = context.catalogs.qualify(statement.path)
+    held = context.catalogs.temporary if statement.temporary else None
+    exists = path in held if held is not None else context.catalogs.find_permanent(path) is not None
+    return statement.if_not_exists and exists
+
+
+def _create_as(statement: s.CreateTable, context: SessionContext) -> TableResult:
+    if _taken(statement, context):
+        return ok()
+    assert statement.query is not None
+    query = planning.bind(context, statement.query)
+    fields = query.named_fields()
+    if statement.column_names:
+        fields = planning.reordered(fields, statement.column_names, statement.position)
+    columns = tuple(Column(name=f.name, type=f.type) for f in fields)
+    path = context.catalogs.qualify(statement.path)
+    table = completed(
+        statement, plain_table(statement, path, columns), planning.typer(context, statement.position)
+    )
+    context.catalogs.create(table)
+    return planning.run_sink(context, _sink(table, query))
+
+
+def _sink(table: CatalogTable, query: planning.Bound) -> Sink:
+    return Sink(fields=query.plan.fields, input=query.plan, table=table, options=tuple(table.options.items()))

@@ -1,0 +1,81 @@
+"""CREATE VIEW and ALTER VIEW. A view keeps its text and where it was written; the query is checked now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidemill.catalog.manager import quoted
+from tidemill.catalog.table import CatalogView, ObjectPath
+from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.session import planning
+from tidemill.session.context import SessionContext
+from tidemill.session.result import TableResult, ok
+from tidemill.sql import statements as s
+
+
+def create_view(statement: s.CreateView, context: SessionContext) -> TableResult:
+    path = context.catalogs.qualify(statement.path)
+    view = CatalogView(
+        path=path,
+        text=statement.query_text,
+        column_names=_column_names(statement, context),
+        default_catalog=context.current_catalog,
+        default_database=context.current_database,
+        comment=statement.comment,
+        temporary=statement.temporary,
+    )
+    context.catalogs.create(view, ignore_if_exists=statement.if_not_exists)
+    return ok()
+
+
+def alter_view(statement: s.AlterView, context: SessionContext) -> TableResult:
+    path = context.catalogs.qualify(statement.path)
+    view = context.catalogs.find_permanent(path)
+    if not isinstance(view, CatalogView):
+        raise ValidationError(
+            f"View {quoted(path)} doesn't exist or is a temporary view.", position=statement.position
+        )
+    if statement.rename:
+        context.catalogs.rename(path, _new_name(statement, path, context))
+        return ok()
+    assert statement.query is not None
+    planning.bind(context, statement.query)
+    changed = replace(
+        view,
+        text=statement.query_text,
+        column_names=(),
+        default_catalog=context.current_catalog,
+        default_database=context.current_database,
+    )
+    context.catalogs.replace(changed)
+    return ok()
+
+
+def _new_name(statement: s.AlterView, path: ObjectPath, context: SessionContext) -> str:
+    target = context.catalogs.qualify(statement.rename)
+    if len(statement.rename) > 1 and (target.catalog, target.database) != (path.catalog, path.database):
+        raise NotSupportedError(
+            "Moving a view to another database is not supported", position=statement.position
+        )
+    return target.name
+
+
+def _column_names(statement: s.CreateView, context: SessionContext) -> tuple[str, ...]:
+    """The view's declared column names, checked against its query; () where it declares none."""
+    names = [f.name for f in planning.bind(context, statement.query).named_fields()]
+    _check_unique(list(statement.columns) or names, statement.query_position)
+    if statement.columns and len(statement.columns) != len(names):
+        raise ValidationError(
+            "VIEW definition and input fields not match:\n"
+            f"\tDef fields: [{', '.join(statement.columns)}].\n\tInput fields: [{', '.join(names)}].",
+            position=statement.position,
+        )
+    return statement.columns
+
+
+def _check_unique(names: list[str], position: Position) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValidationError(
+                f"A column with the same name `{name}` has been defined at {position}.", position=position
+            )

@@ -1,0 +1,115 @@
+"""Results as text, in Flink's tableau style: right-aligned cells, an ``op`` column for changelogs.
+
+A changelog prints as it comes, so its column widths follow the types; a finished result's widths
+follow its contents. Wide (East Asian) characters count as two.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import singledispatch
+
+from tidemill.session import values
+from tidemill.session.carrier import ChangelogRow
+from tidemill.types import logical as t
+
+NULL = "<NULL>"
+_OP = "op"
+
+
+def stream_lines(
+    fields: Sequence[t.Field], rows: Iterable[ChangelogRow], *, max_width: int, zone: dt.tzinfo
+) -> Iterator[str]:
+    """The lines of a changelog, each as soon as its row is there."""
+    widths = [max(_width(f.name), min(_type_width(f.type, max_width), max_width), len(NULL)) for f in fields]
+    yield from _table(
+        [2, *widths], [_OP, *(f.name for f in fields)], _shown(fields, rows, zone, True), max_width
+    )
+
+
+def batch_lines(
+    fields: Sequence[t.Field], rows: Iterable[ChangelogRow], *, max_width: int, zone: dt.tzinfo
+) -> Iterator[str]:
+    """The lines of a finished result; reads all rows first."""
+    cells = [[_cut(c, max_width) for c in row] for row in _shown(fields, rows, zone, False)]
+    columns = zip(*cells, strict=True) if cells else [()] * len(fields)
+    widths = [max([_width(f.name), *map(_width, column)]) for f, column in zip(fields, columns, strict=True)]
+    yield from _table(widths, [f.name for f in fields], iter(cells), max_width)
+
+
+def _table(widths: list[int], names: list[str], rows: Iterator[list[str]], max_width: int) -> Iterator[str]:
+    border = "+" + "+".join("-" * (w + 2) for w in widths) + "+"
+    count = 0
+    for count, cells in enumerate(rows, start=1):
+        if count == 1:
+            yield from (border, _line(widths, names), border)
+        yield _line(widths, [_cut(c, max(w, max_width)) for c, w in zip(cells, widths, strict=True)])
+    if not count:
+        yield "Empty set"
+        return
+    yield border
+    yield f"{count} row{'s' if count > 1 else ''} in set"
+
+
+def _shown(
+    fields: Sequence[t.Field], rows: Iterable[ChangelogRow], zone: dt.tzinfo, op: bool
+) -> Iterator[list[str]]:
+    for kind, carried in rows:
+        cells = [
+            NULL if v is None else values.text(f.type, v, zone) for f, v in zip(fields, carried, strict=True)
+        ]
+        yield [kind.short, *cells] if op else cells
+
+
+def _line(widths: list[int], cells: list[str]) -> str:
+    padded = (" " * (w - _width(c)) + c for w, c in zip(widths, cells, strict=True))
+    return "| " + " | ".join(padded) + " |"
+
+
+def _cut(cell: str, width: int) -> str:
+    if _width(cell) <= width:
+        return cell
+    kept, used = "", 0
+    for char in cell:
+        used += _width(char)
+        if used > width - 3:
+            break
+        kept += char
+    return kept + "..."
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+@singledispatch
+def _type_width(kind: t.LogicalType, default: int) -> int:
+    return _FIXED.get(type(kind), default)
+
+
+@_type_width.register
+def _(kind: t.DecimalType, default: int) -> int:
+    return kind.precision + 3
+
+
+@_type_width.register
+def _(kind: t.TimeType, default: int) -> int:
+    return 8 if not kind.precision else kind.precision + 9
+
+
+@_type_width.register(t.TimestampType)
+@_type_width.register(t.LocalZonedTimestampType)
+def _(kind: t.TimestampType, default: int) -> int:
+    return 19 if not kind.precision else kind.precision + 20
+
+
+_FIXED: dict[type[t.LogicalType], int] = {
+    t.BooleanType: 7,
+    t.TinyIntType: 4,
+    t.SmallIntType: 6,
+    t.IntType: 11,
+    t.BigIntType: 20,
+    t.DateType: 10,
+}
