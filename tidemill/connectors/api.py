@@ -10,9 +10,11 @@ the same rows in the same order: a crashed epoch is read again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
@@ -78,6 +80,21 @@ class Source(Protocol):
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         """Batch mode: everything there is now."""
+        ...
+
+
+BatchMap = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@runtime_checkable
+class ArrowSource(Protocol):
+    """Optional face of a source whose rows are made as Arrow batches in Spark Python workers."""
+
+    def read_through(
+        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap, schema: str
+    ) -> DataFrame:
+        """``read`` with the picklable ``through`` applied to each task's batches where they are made;
+        ``schema`` is what ``through`` gives, as Spark DDL. Batches have the columns of ``read``."""
         ...
 
 

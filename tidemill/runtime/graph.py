@@ -53,6 +53,8 @@ class Select(ExecNode):
 
     input: ExecNode
     expressions: tuple[str, ...]
+    references: tuple[str | None, ...]
+    """Per column the input column it is as it stands, None where something is computed."""
     condition: str | None = None
 
     @property
@@ -87,24 +89,26 @@ class Merge(ExecNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """One input of a keyed operator: ``expressions`` AS ``columns``, partitioned by ``hash``."""
+    """One input of a keyed operator: ``references`` are input columns, ``columns`` their names for the
+    kernel, ``keys`` (kernel names) say which partition a row goes to."""
 
     input: ExecNode
+    references: tuple[str, ...]
     columns: tuple[str, ...]
-    expressions: tuple[str, ...]
-    types: tuple[str, ...]
-    hash: str
+    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyed(ExecNode):
-    """A stateful operator behind an exchange. ``schema`` is its output as Spark DDL."""
+    """A stateful operator behind an exchange. ``schema`` is its output as Spark DDL; ``single``: one
+    partition (no keys); ``local``: the spec can combine rows before the exchange."""
 
     operator: str
     spec: OperatorSpec
     ports: tuple[Port, ...]
     schema: str
     single: bool = False
+    local: bool = False
 
     @property
     def inputs(self) -> tuple[ExecNode, ...]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -171,6 +172,7 @@ class StreamingJob:
             time=plan.time,
             parallelism=self.settings.parallelism,
             report=report,
+            parents=self._parents(),
         )
         collected: pa.Table | None = None
         staged: DataFrame | None = None
@@ -216,6 +218,18 @@ class StreamingJob:
 
     def _sinks(self) -> dict[str, Sink]:
         return {key: o.sink for key, o in self.outputs.items() if isinstance(o, SinkOutput)}
+
+    def _parents(self) -> dict[int, int]:
+        """How many consumers each exec node has: a shared one cannot write for just one of them."""
+        counts: Counter[int] = Counter()
+        seen: set[int] = set()
+        for output in self.outputs.values():
+            counts[id(output.node)] += 1
+            for node in output.node.walk():
+                if id(node) not in seen:
+                    seen.add(id(node))
+                    counts.update(id(child) for child in node.inputs)
+        return counts
 
     def _bounded(self) -> bool:
         return all(s.is_bounded for s in self.sources.values())

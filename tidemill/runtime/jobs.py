@@ -35,7 +35,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.stream import compile_node
 from tidemill.runtime.job import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
 from tidemill.runtime.progress import EpochProgress
-from tidemill.runtime.spark.frames import KEY_GROUPS
+from tidemill.runtime.spark.exchange import KEY_GROUPS
 from tidemill.runtime.spark.session import job_session
 from tidemill.types.physical import quote
 
@@ -123,6 +123,7 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
         sequenced=False,
         input=node,
         expressions=_shown(root, node, request),
+        references=(None,) * len(node.columns),
     )
     with _Preparation(context, request) as preparation:
         preparation.open([shown], [])

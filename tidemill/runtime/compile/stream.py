@@ -16,6 +16,7 @@ from tidemill.connectors.api import SourceRequest
 from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
+from tidemill.plan.expressions import InputRef
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.generators import expand_generator, unnest_generator
@@ -94,6 +95,9 @@ def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
         sequenced=sequenced,
         input=below,
         expressions=tuple(translator.sql(e) for e in node.projections),
+        references=tuple(
+            below.columns[e.index] if isinstance(e, InputRef) else None for e in node.projections
+        ),
         condition=None if node.condition is None else translator.sql(node.condition),
     )
 
@@ -109,6 +113,7 @@ def _transparent(node: p.Unary, context: CompileContext, sequenced: bool) -> g.E
         sequenced=sequenced,
         input=below,
         expressions=tuple(map(quote, below.columns)),
+        references=below.columns,
     )
 
 
@@ -125,6 +130,7 @@ def _(node: p.DropUpdateBefore, context: CompileContext, sequenced: bool) -> g.E
         sequenced=sequenced,
         input=below,
         expressions=tuple(map(quote, below.columns)),
+        references=below.columns,
         condition=f"{quote(KIND_COLUMN)} <> {int(RowKind.UPDATE_BEFORE)}",
     )
 

@@ -1,30 +1,25 @@
 """One epoch's lazy Spark frames from the exec graph.
 
 Each exec node becomes a frame once per epoch; a node that several parents share is the same frame.
-Keyed operators are an exchange by key group (the top bits of the key hash) and a ``mapInArrow``:
-the partition of a key is a function of its hash and the job's parallelism only.
+Keyed operators are a columnar exchange by key group (see ``exchange``) and a ``mapInArrow`` kernel.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import singledispatchmethod
+from functools import reduce, singledispatchmethod
 
 from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.api import Offset, Source
+from tidemill.connectors.api import ArrowSource, Offset, Source
 from tidemill.errors import InternalError
-from tidemill.operators.api import HASH_COLUMN
 from tidemill.runtime import graph as g
-from tidemill.runtime.spark.kernel import PORT_COLUMN, KernelTask, PortLayout, Report
+from tidemill.runtime.spark.exchange import BLOCK_SCHEMA, PARTITION_COLUMN, ExchangeWriter, Renaming
+from tidemill.runtime.spark.kernel import KernelTask, Report
 from tidemill.types.physical import quote
-
-KEY_GROUP_BITS = 7
-KEY_GROUPS = 1 << KEY_GROUP_BITS
-"""Upper bound of a job's parallelism, as Flink's maximum parallelism."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +35,7 @@ class EpochFrames:
     time: int
     parallelism: int
     report: Accumulator[Report]
+    parents: dict[int, int]
     _made: dict[int, DataFrame] = field(default_factory=dict)
 
     def frame(self, node: g.ExecNode) -> DataFrame:
@@ -84,17 +80,13 @@ class EpochFrames:
 
     @_make.register
     def _(self, node: g.Keyed) -> DataFrame:
-        layouts = _layouts(node)
-        exchanged: DataFrame | None = None
-        for number, port in enumerate(node.ports):
-            part = self.frame(port.input).selectExpr(*_exchange_columns(node, layouts, number))
-            exchanged = part if exchanged is None else exchanged.unionAll(part)
-        if exchanged is None:
-            raise InternalError("a keyed operator without inputs")
-        partitions = 1 if node.single else self.parallelism
-        target = F.expr(
-            f"CAST(shiftrightunsigned({quote(HASH_COLUMN)}, {64 - KEY_GROUP_BITS}) * {partitions}"
-            f" DIV {KEY_GROUPS} AS INT)"
+        return self._keyed(node, None, node.schema)
+
+    def _keyed(self, node: g.Keyed, then: ExchangeWriter | None, schema: str) -> DataFrame:
+        """The operator's output, or with ``then`` the blocks of the next operator's exchange."""
+        partitions = self._partitions(node)
+        exchanged = reduce(
+            DataFrame.unionAll, (self._sent(node, number) for number in range(len(node.ports)))
         )
         task = KernelTask(
             operator=node.operator,
@@ -103,10 +95,50 @@ class EpochFrames:
             base=self.manifests.get(node.operator, {}),
             epoch=self.epoch,
             time=self.time,
-            ports=layouts,
+            ports=len(node.ports),
+            then=then,
             report=self.report,
         )
-        return exchanged.repartitionById(partitions, target).mapInArrow(task, node.schema)
+        target = F.col(quote(PARTITION_COLUMN))
+        return exchanged.repartitionById(partitions, target).mapInArrow(task, schema)
+
+    def _partitions(self, node: g.Keyed) -> int:
+        return 1 if node.single else self.parallelism
+
+    def _sent(self, node: g.Keyed, number: int) -> DataFrame:
+        """Port ``number``'s rows as exchange blocks, written where they are made if that is possible."""
+        port = node.ports[number]
+        below, columns = _origin(port.input, port.references)
+        writer = ExchangeWriter(
+            port=number,
+            columns=(*zip(columns, port.columns, strict=True), *((h, h) for h in port.input.hidden)),
+            keys=port.keys,
+            partitions=self._partitions(node),
+            local=node.spec if node.local else None,
+        )
+        if isinstance(below, g.Keyed) and self._parents(below) == 1:
+            return self._keyed(below, writer, BLOCK_SCHEMA)
+        source = self.sources.get(below.source) if isinstance(below, g.Read) else None
+        if isinstance(source, ArrowSource) and isinstance(below, g.Read):
+            start, end = self.ranges[below.source]
+            names = (*below.columns, *below.hidden)
+            through = Renaming(names=names, then=writer)
+            return source.read_through(self.spark, start, end, through, BLOCK_SCHEMA)
+        return self.frame(below).mapInArrow(writer, BLOCK_SCHEMA)
+
+    def _parents(self, node: g.Keyed) -> int:
+        return self.parents.get(id(node), 1)
+
+
+def _origin(node: g.ExecNode, columns: tuple[str, ...]) -> tuple[g.ExecNode, tuple[str, ...]]:
+    """Follows ``columns`` down through projections that only refer; where a computation is, it stops."""
+    while isinstance(node, g.Select) and node.condition is None:
+        references = dict(zip(node.columns, node.references, strict=True))
+        if any(references[c] is None for c in columns):
+            break
+        columns = tuple(references[c] or "" for c in columns)
+        node = node.input
+    return node, columns
 
 
 def _named(expressions: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
@@ -122,38 +154,4 @@ def _aligned(branch: g.ExecNode, union: g.Merge) -> list[str]:
         )
     if union.sequenced:
         columns.append(quote(SEQUENCE_COLUMN))
-    return columns
-
-
-def _layouts(node: g.Keyed) -> tuple[PortLayout, ...]:
-    """Ports of one operator share the exchanged row: port n's column i travels as ``$n.i``."""
-    layouts = []
-    for number, port in enumerate(node.ports):
-        hidden = port.input.hidden
-        carried = [c if len(node.ports) == 1 else f"${number}.{i}" for i, c in enumerate(port.columns)]
-        layouts.append(
-            PortLayout(
-                carried=(*carried, *hidden, HASH_COLUMN), columns=(*port.columns, *hidden, HASH_COLUMN)
-            )
-        )
-    return tuple(layouts)
-
-
-def _exchange_columns(node: g.Keyed, layouts: tuple[PortLayout, ...], number: int) -> list[str]:
-    """The select list of one port: own columns, NULLs for the other ports', kind, sequence, hash."""
-    columns: list[str] = []
-    for other, (port, layout) in enumerate(zip(node.ports, layouts, strict=True)):
-        for position, (expression, kind) in enumerate(zip(port.expressions, port.types, strict=True)):
-            value = expression if other == number else f"CAST(NULL AS {kind})"
-            columns.append(f"{value} AS {quote(layout.carried[position])}")
-    hidden = node.ports[number].input.hidden
-    if any(p.input.has_kind for p in node.ports):
-        present = KIND_COLUMN in hidden
-        columns.append(quote(KIND_COLUMN) if present else f"CAST(0 AS TINYINT) AS {quote(KIND_COLUMN)}")
-    if any(p.input.sequenced for p in node.ports):
-        present = SEQUENCE_COLUMN in hidden
-        columns.append(quote(SEQUENCE_COLUMN) if present else f"0L AS {quote(SEQUENCE_COLUMN)}")
-    columns.append(f"{node.ports[number].hash} AS {quote(HASH_COLUMN)}")
-    if len(node.ports) > 1:
-        columns.append(f"CAST({number} AS TINYINT) AS {quote(PORT_COLUMN)}")
     return columns
