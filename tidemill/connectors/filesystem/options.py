@@ -1,0 +1,67 @@
+"""The options of the ``filesystem`` connector, with Flink's keys."""
+
+from __future__ import annotations
+
+from tidemill.connectors.api import ConnectorOption
+
+OPTIONS = (
+    ConnectorOption(key="path", required=True, doc="A file or a directory; a plain path or a URI."),
+    ConnectorOption(key="format", required=True, doc="Format of the files."),
+    ConnectorOption(
+        key="source.monitor-interval",
+        kind="duration",
+        doc="Watch the directory for new files; unset, the source is bounded.",
+    ),
+    ConnectorOption(key="source.path.regex-pattern", doc="Read only files whose whole path matches."),
+    ConnectorOption(
+        key="source.report-statistics", default="ALL", choices=("ALL", "NONE"), doc="Accepted, unused."
+    ),
+    ConnectorOption(
+        key="partition.default-name",
+        default="__DEFAULT_PARTITION__",
+        doc="Directory name for NULL and empty partition values.",
+    ),
+    ConnectorOption(key="sink.parallelism", kind="int", doc="Number of writing tasks."),
+    ConnectorOption(
+        key="sink.rolling-policy.file-size", kind="memory", default="128mb", doc="Start a new file beyond."
+    ),
+    ConnectorOption(
+        key="sink.rolling-policy.rollover-interval",
+        kind="duration",
+        default="30 min",
+        doc="Accepted; every epoch ends its files.",
+    ),
+    ConnectorOption(
+        key="sink.rolling-policy.check-interval", kind="duration", default="1 min", doc="Accepted, unused."
+    ),
+    ConnectorOption(
+        key="sink.rolling-policy.inactivity-interval",
+        kind="duration",
+        default="30 min",
+        doc="Accepted; every epoch ends its files.",
+    ),
+    ConnectorOption(
+        key="sink.shuffle-by-partition.enable",
+        kind="bool",
+        default="false",
+        doc="Bring rows of one partition to one task before writing.",
+    ),
+    ConnectorOption(
+        key="sink.partition-commit.trigger",
+        default="process-time",
+        choices=("process-time", "partition-time"),
+        doc="Accepted; a partition is committed with each epoch that writes to it.",
+    ),
+    ConnectorOption(
+        key="sink.partition-commit.delay", kind="duration", default="0 s", doc="Accepted, unused."
+    ),
+    ConnectorOption(key="sink.partition-commit.watermark-time-zone", default="UTC", doc="Accepted, unused."),
+    ConnectorOption(key="sink.partition-commit.policy.kind", doc="success-file writes a marker file."),
+    ConnectorOption(
+        key="sink.partition-commit.success-file.name", default="_SUCCESS", doc="Name of the marker file."
+    ),
+    ConnectorOption(key="auto-compaction", kind="bool", default="false", doc="Accepted, unused."),
+    ConnectorOption(key="compaction.file-size", kind="memory", doc="Accepted, unused."),
+    ConnectorOption(key="compaction.parallelism", kind="int", doc="Accepted, unused."),
+    ConnectorOption(key="partition.time-extractor.", kind="map", doc="Accepted, unused."),
+)

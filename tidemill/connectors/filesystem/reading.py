@@ -1,0 +1,149 @@
+"""Reads splits of files in Spark Python workers.
+
+One task gets a list of splits and gives Arrow batches: decoded fields, then constants of the file
+(partition columns, file metadata), then ``$seq``. Errors leave the worker as WorkerError that names
+file and line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.connectors.filesystem.offsets import TakenFile
+from tidemill.connectors.filesystem.partitions import partition_values
+from tidemill.connectors.filesystem.storage import FileEntry, Storage
+from tidemill.connectors.formats.api import Block, Decoder, Framing, RecordError
+from tidemill.connectors.worker_errors import WorkerError
+from tidemill.errors import ConnectorError
+from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_type
+
+_BATCH_ROWS = 1_000_000
+_GZIP_ERRORS = (OSError, EOFError, zlib.error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """``sequence``: the ``$seq`` of its first row."""
+
+    file: TakenFile
+    start: int
+    end: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReader:
+    """``fields``: what to give, in order. ``partitions``: those that come from the path;
+    ``file_metadata``: metadata key per field that comes from the file's own data."""
+
+    storage: Storage
+    framing: Framing
+    decoder: Decoder
+    fields: tuple[Field, ...]
+    partitions: tuple[Field, ...]
+    default_partition: str
+    file_metadata: tuple[tuple[Field, str], ...]
+    changelog: bool
+    sequence: bool
+
+    def read(self, splits: list[Split]) -> Iterator[pa.RecordBatch]:
+        """WorkerError where a file is gone, has changed or holds a record that does not fit."""
+        for split in splits:
+            try:
+                table = self._complete(self._decode(split), split)
+            except RecordError as e:
+                raise WorkerError(self._record_error(e, split)) from None
+            except (OSError, pa.ArrowException) as e:
+                path = self.storage.absolute(split.file.path)
+                raise WorkerError(ConnectorError(f"Cannot read file {path}: {e}")) from None
+            except ConnectorError as e:
+                raise WorkerError(e) from None
+            yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+
+    def _decode(self, split: Split) -> pa.Table:
+        self._check_unchanged(split.file)
+        with self.storage.open(split.file.path) as file:
+            if self.framing is Framing.ROW_GROUPS:
+                block = Block(data=pa.py_buffer(b""), source=file, start=split.start, end=split.end)
+            else:
+                block = Block(data=self._bytes(file, split))
+            return self.decoder.decode(block)
+
+    def _bytes(self, file: pa.NativeFile, split: Split) -> pa.Buffer:
+        if split.file.compressed:
+            return pa.py_buffer(_gunzip(file.read(), self.storage.absolute(split.file.path)))
+        file.seek(split.start)
+        return file.read_buffer(split.end - split.start)
+
+    def _check_unchanged(self, file: TakenFile) -> None:
+        now = self.storage.stat(file.path)
+        path = self.storage.absolute(file.path)
+        if now is None:
+            raise ConnectorError(f"File {path} does not exist any more, but not all of it was read.")
+        if now.size != file.size:
+            raise ConnectorError(
+                f"File {path} has changed while it was being read: it had {file.size} bytes, now it has"
+                f" {now.size}.",
+                hint="Files must appear in a source's path at once and complete, for example by a rename.",
+            )
+
+    def _complete(self, table: pa.Table, split: Split) -> pa.Table:
+        rows = table.num_rows
+        constants = self._constants(split.file)
+        columns = [
+            pa.repeat(constants[f.name], rows) if f.name in constants else table.column(f.name)
+            for f in self.fields
+        ]
+        names = [f.name for f in self.fields]
+        if self.changelog:
+            columns.append(table.column(KIND_COLUMN))
+            names.append(KIND_COLUMN)
+        if self.sequence:
+            columns.append(pa.array(split.sequence + np.arange(rows, dtype=np.int64)))
+            names.append(SEQUENCE_COLUMN)
+        if not columns:
+            raise ConnectorError("A source must be asked for at least one column.")
+        return pa.Table.from_arrays(columns, names=names)
+
+    def _constants(self, file: TakenFile) -> dict[str, pa.Scalar]:
+        values = partition_values(file.path, self.partitions, self.default_partition)
+        if self.file_metadata:
+            entry = self.storage.stat(file.path) or FileEntry(file.path, file.size, 0)
+            for field, key in self.file_metadata:
+                values[field.name] = self._metadata(key, field, entry)
+        return values
+
+    def _metadata(self, key: str, field: Field, entry: FileEntry) -> pa.Scalar:
+        path = self.storage.absolute(entry.path)
+        plain = {"file.path": path, "file.name": path.rpartition("/")[2], "file.size": entry.size}
+        if key in plain:
+            return pa.scalar(plain[key], arrow_type(field.type))
+        return pa.scalar(entry.modified * 1000, pa.int64()).cast(arrow_type(field.type))
+
+    def _record_error(self, error: RecordError, split: Split) -> ConnectorError:
+        path = self.storage.absolute(split.file.path)
+        before = 0
+        if not split.file.compressed and split.start:
+            with self.storage.open(split.file.path) as file:
+                before = file.read(split.start).count(b"\n")
+        return ConnectorError(
+            f"{error.reason} ({path}:{before + error.line + 1})"
+            if error.line >= 0
+            else f"{error.reason} ({path})",
+            hint=f"The record: {error.record}" if error.record else "",
+        )
+
+
+def _gunzip(data: bytes, path: str) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except _GZIP_ERRORS as e:
+        raise ConnectorError(f"Cannot read file {path}: damaged gzip data: {e}") from None

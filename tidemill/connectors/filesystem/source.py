@@ -1,0 +1,181 @@
+"""Reads files as a table: cuts them into ranges on the driver, decodes the ranges in Python workers.
+
+Spark's own scans are not used: for text they are most of an epoch's time. A file is taken once,
+in the order of paths, and must appear at once and complete (rename it into place). In a watched
+directory new files are taken after all earlier ones, whatever their names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.connectors.api import Offset, ReadLimit
+from tidemill.connectors.filesystem.cutting import Cutter
+from tidemill.connectors.filesystem.offsets import FilePosition, FileRange, TakenFile, from_json, ranges
+from tidemill.connectors.filesystem.reading import FileReader, Split
+from tidemill.connectors.filesystem.row_groups import RowGroups
+from tidemill.connectors.filesystem.storage import FileEntry, Storage
+from tidemill.errors import ConnectorError
+from tidemill.types.physical import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SPLIT_BYTES = 32 << 20
+_TASK_BYTES = 256 << 10
+_TASK_ROWS = 50_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSource:
+    """``pattern``: source.path.regex-pattern, matched against whole paths."""
+
+    storage: Storage
+    reader: FileReader
+    cutter: Cutter
+    row_groups: RowGroups | None
+    watched: bool
+    pattern: str | None
+    parallelism: int
+
+    @property
+    def is_bounded(self) -> bool:
+        return not self.watched
+
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        """ConnectorError when the path is not there or a file that was begun has changed."""
+        position, rows, length = from_json(start), limit.rows, limit.bytes
+        while (rows is None or rows > 0) and (length is None or length > 0):
+            if position.current is None:
+                taken = self._take(position)
+                if taken is None:
+                    break
+                position = taken
+            else:
+                position, used_rows, used_bytes = self._advance(position, rows, length)
+                rows = None if rows is None else rows - used_rows
+                length = None if length is None else length - used_bytes
+        return position.to_json()
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        return not ranges(from_json(start), from_json(end))
+
+    def is_finished(self, offset: Offset | None) -> bool:
+        position = from_json(offset)
+        return not self.watched and position.current is None and self._take(position) is None
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        splits = [s for r in ranges(from_json(start), from_json(end)) for s in self._splits(r)]
+        tasks = _pack(splits, self.parallelism, _TASK_ROWS if self.row_groups else _TASK_BYTES)
+        return spark.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(
+            _task_reader(self.reader, tasks), self._schema()
+        )
+
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        return self.read(spark, None, self.next_offset(None, ReadLimit()))
+
+    def _schema(self) -> str:
+        parts = [spark_schema(self.reader.fields)] if self.reader.fields else []
+        parts += [f"`{KIND_COLUMN}` TINYINT"] if self.reader.changelog else []
+        parts += [f"`{SEQUENCE_COLUMN}` BIGINT"] if self.reader.sequence else []
+        return ", ".join(parts)
+
+    def _take(self, position: FilePosition) -> FilePosition | None:
+        """At the start of the next file that has anything in it; None when there is none."""
+        known = {f.path for f in position.files}
+        for entry in self._listing():
+            if entry.path not in known:
+                taken = self._taken(entry)
+                position = position.taking(taken)
+                if taken.length:
+                    return position
+        return None
+
+    def _listing(self) -> list[FileEntry]:
+        files = self.storage.list_files()
+        if self.pattern is None:
+            return files
+        matches = re.compile(self.pattern).fullmatch
+        return [f for f in files if matches(self.storage.absolute(f.path))]
+
+    def _taken(self, entry: FileEntry) -> TakenFile:
+        if self.row_groups is None:
+            return TakenFile(entry.path, entry.size, entry.size)
+        return TakenFile(entry.path, entry.size, self.row_groups.rows(self.storage, entry.path))
+
+    def _advance(
+        self, position: FilePosition, rows: int | None, length: int | None
+    ) -> tuple[FilePosition, int, int]:
+        file = position.files[-1]
+        if file.compressed:
+            return position.moved(file.length), file.length, file.length
+        if self.row_groups is not None:
+            end = self.row_groups.cut(self.storage, file, position.position, rows, length)
+            used = end - position.position
+            return position.moved(end), used, used * file.size // max(file.length, 1) + 1
+        if rows is None and length is None:
+            return position.moved(file.length), 0, 0
+        self._check_unchanged(file)
+        with self.storage.open(file.path) as opened:
+            end, count = self.cutter.cut(opened, position.position, file.length, rows=rows, length=length)
+        return position.moved(end), count, end - position.position
+
+    def _check_unchanged(self, file: TakenFile) -> None:
+        now = self.storage.stat(file.path)
+        if now is None or now.size != file.size:
+            raise ConnectorError(
+                f"File {self.storage.absolute(file.path)} has changed or gone while it was being read.",
+                hint="Files must appear in a source's path at once and complete, for example by a rename.",
+            )
+
+    def _splits(self, part: FileRange) -> Iterator[Split]:
+        whole = Split(file=part.file, start=part.start, end=part.end, sequence=part.base + part.start)
+        if self.row_groups is not None or part.file.compressed:
+            yield whole
+            return
+        step = min(_SPLIT_BYTES, max(_TASK_BYTES, -(-(part.end - part.start) // self.parallelism)))
+        if part.end - part.start <= step:
+            yield whole
+            return
+        if self.storage.stat(part.file.path) is None:
+            yield whole  # the task reports that the file is gone
+            return
+        with self.storage.open(part.file.path) as opened:
+            at = part.start
+            while at < part.end:
+                end, _ = self.cutter.cut(opened, at, part.end, rows=None, length=step)
+                yield replace(whole, start=at, end=end, sequence=part.base + at)
+                at = end
+
+
+def _pack(splits: list[Split], parallelism: int, least: int) -> list[list[Split]]:
+    """Consecutive splits by task: small files share one, so that every task is worth its start."""
+    total = sum(s.end - s.start for s in splits)
+    goal = max(least, min(_SPLIT_BYTES, -(-total // max(parallelism, 1))))
+    tasks: list[list[Split]] = []
+    filled = goal
+    for split in splits:
+        size = split.end - split.start
+        if filled + size // 2 >= goal:
+            tasks.append([])
+            filled = 0
+        tasks[-1].append(split)
+        filled += size
+    return tasks
+
+
+def _task_reader(
+    reader: FileReader, tasks: list[list[Split]]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                yield from reader.read(tasks[task])
+
+    return run

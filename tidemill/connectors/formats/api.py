@@ -1,0 +1,114 @@
+"""What a format is: how bytes are cut into records, decoded into Arrow and encoded again.
+
+Decoders and encoders are made on the driver, pickled, and run in Spark Python workers; they hold
+plain values only. A decoder sees whole records (``Block``) and gives one Arrow table per block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import pyarrow as pa
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import RowKind
+from tidemill.connectors.api import ConnectorOption
+from tidemill.connectors.option_values import OptionValues
+from tidemill.types.logical import Field, LogicalType
+
+
+class Framing(Enum):
+    """How records lie in a file: LINES end with a newline, QUOTED lines may hold newlines inside
+    quotes, ROW_GROUPS are columnar files whose offsets count rows."""
+
+    LINES = "lines"
+    QUOTED = "quoted"
+    ROW_GROUPS = "row groups"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeRequest:
+    """``columns``: all fields that a record has, in record order; ``wanted``: the fields to give;
+    ``metadata``: format metadata key per field to give after them. ``options`` have full keys."""
+
+    columns: tuple[Field, ...]
+    wanted: tuple[Field, ...]
+    metadata: tuple[tuple[Field, str], ...]
+    options: Mapping[str, str]
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodeRequest:
+    """``fields``: the columns of the tables to come; ``changelog``: they carry ``$kind``."""
+
+    fields: tuple[Field, ...]
+    changelog: bool
+    options: Mapping[str, str]
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Whole records of one file. Text: ``data``. Columnar: ``path`` and rows ``start``..``end``."""
+
+    data: pa.Buffer
+    source: pa.NativeFile | None = None
+    start: int = 0
+    end: int = 0
+
+
+class RecordError(Exception):
+    """A record that cannot be decoded: ``line`` counts from 0 within the block, -1 is unknown."""
+
+    def __init__(self, reason: str, *, line: int, field: str = "", record: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+        self.field = field
+        self.record = record
+
+
+class Decoder(Protocol):
+    def decode(self, block: Block) -> pa.Table:
+        """The rows of ``block`` in order: wanted fields, metadata fields, ``$kind`` (int8) iff the
+        format is a changelog format. RecordError on a record that does not fit."""
+        ...
+
+
+class Encoder(Protocol):
+    def encode(self, table: pa.Table) -> bytes:
+        """The records of ``table`` (fields, then ``$kind`` when the request says changelog)."""
+        ...
+
+
+class Format(Protocol):
+    """Stateless, like a Connector. ``extension`` names its files."""
+
+    identifier: str
+    options: tuple[ConnectorOption, ...]
+    extension: str
+
+    def framing(self, options: OptionValues) -> Framing: ...
+
+    def quote(self, options: OptionValues) -> str:
+        """The quote character of QUOTED framing; '' where quotes mean nothing."""
+        return ""
+
+    def validate(self, table: CatalogTable, options: OptionValues, *, role: str) -> None: ...
+
+    def metadata(self) -> Mapping[str, LogicalType]: ...
+
+    def kinds(self) -> frozenset[RowKind]: ...
+
+    def decoder(self, request: DecodeRequest) -> Decoder: ...
+
+    def encoder(self, request: EncodeRequest) -> Encoder: ...
+
+
+def format_options(declared: Format, options: Mapping[str, str]) -> OptionValues:
+    """The options of format ``declared`` within a table's options."""
+    return OptionValues(declared.options, options, f"{declared.identifier}.")

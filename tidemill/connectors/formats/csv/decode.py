@@ -1,0 +1,174 @@
+"""Decodes blocks of CSV records into Arrow, as fast as Arrow's reader goes and as exactly as Flink's.
+
+The fast way gives columns to Arrow's CSV reader: whole numbers, floats and decimals typed, all else
+as text that ``text_types`` converts. It is taken only while both parsers agree on every byte: no
+escape character, no comments, quotes that open and close at field borders, no hexadecimal digits
+that Arrow would take. Anything else, and any failure, sends the block to ``records``, which decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from tidemill.connectors.formats.api import Block, RecordError
+from tidemill.connectors.formats.csv.dialect import Dialect
+from tidemill.connectors.formats.csv.records import Record, RecordReader
+from tidemill.connectors.formats.quotes import quotes_are_plain
+from tidemill.connectors.formats.text_scalars import CSV_RULES, TextRules
+from tidemill.connectors.formats.text_types import convert_text
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_schema, arrow_type
+
+_WHOLE = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
+_FLOATS = (t.FloatType, t.DoubleType)
+
+
+class _Careful(Exception):
+    """The fast way does not apply to this block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvDecoder:
+    """``columns``: every field of a record in order; ``wanted``: those to give, by name."""
+
+    columns: tuple[Field, ...]
+    wanted: tuple[Field, ...]
+    dialect: Dialect
+
+    def decode(self, block: Block) -> pa.Table:
+        try:
+            return self._fast(block.data)
+        except (_Careful, pa.ArrowInvalid):
+            return self._careful(block.data)
+
+    @property
+    def _rules(self) -> TextRules:
+        return replace(
+            CSV_RULES,
+            element_delimiter=self.dialect.element_delimiter,
+            null_bad_elements=self.dialect.lenient,
+        )
+
+    def _fast(self, data: pa.Buffer) -> pa.Table:
+        raw = self._read(data, self._check(data))
+        arrays = []
+        for field, column in zip(self.wanted, raw.columns, strict=True):
+            values = pa.nulls(0, column.type) if column.num_chunks == 0 else column.combine_chunks()
+            if values.type == arrow_type(field.type):
+                if isinstance(field.type, _FLOATS) and not pc.all(pc.is_finite(values)).as_py():
+                    raise _Careful  # Arrow and Java spell NaN and the infinities differently
+                arrays.append(values)
+                continue
+            converted = convert_text(values, field.type, self._rules)
+            if converted.bad is not None and not self.dialect.lenient:
+                raise _Careful
+            arrays.append(converted.values)
+        return pa.Table.from_arrays(arrays, schema=arrow_schema(self.wanted))
+
+    def _check(self, data: pa.Buffer) -> bool:
+        """Whether quotes occur; refuses what the two parsers would read differently."""
+        dialect = self.dialect
+        if dialect.escape or dialect.comments or not self.wanted or data.size >= 1 << 31:
+            raise _Careful
+        if any(isinstance(f.type, (*_WHOLE, *_FLOATS)) for f in self.wanted):
+            view = memoryview(data)
+            if _contains(view, b"0x") or _contains(view, b"0X"):
+                raise _Careful
+        if not dialect.quote:
+            return False
+        raw = np.frombuffer(data, dtype=np.uint8)
+        positions = np.flatnonzero(raw == ord(dialect.quote))
+        if len(positions) and not quotes_are_plain(raw, positions, dialect.delimiter):
+            raise _Careful
+        return len(positions) > 0
+
+    def _read(self, data: pa.Buffer, quoted: bool) -> pa.Table:
+        dialect = self.dialect
+        return csv.read_csv(
+            pa.BufferReader(data),
+            read_options=csv.ReadOptions(
+                use_threads=False,
+                block_size=max(data.size + 1, 16),
+                column_names=[f.name for f in self.columns],
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=dialect.delimiter,
+                quote_char=dialect.quote or False,
+                double_quote=True,
+                newlines_in_values=quoted,
+                ignore_empty_lines=False,
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types={f.name: self._raw_type(f.type, data) for f in self.wanted},
+                include_columns=[f.name for f in self.wanted],
+                null_values=[] if dialect.null is None else [dialect.null],
+                strings_can_be_null=dialect.null is not None,
+                quoted_strings_can_be_null=True,
+            ),
+        )
+
+    def _raw_type(self, kind: t.LogicalType, data: pa.Buffer) -> pa.DataType:
+        typed = isinstance(kind, (*_WHOLE, *_FLOATS))
+        if isinstance(kind, t.DecimalType):
+            typed = not _contains(memoryview(data), b" ")  # Arrow would trim blanks, Flink does not
+        return arrow_type(kind) if typed else pa.string()
+
+    def _careful(self, data: pa.Buffer) -> pa.Table:
+        """Record by record; the first record that fails raises RecordError unless errors are ignored."""
+        text = _text(data)
+        records = [r for r in RecordReader(text, self.dialect, len(self.columns)) if self._keep(r)]
+        places = {f.name: i for i, f in enumerate(self.columns)}
+        arrays = [self._column(f, places[f.name], records) for f in self.wanted]
+        if not arrays:
+            return pa.table({"$": pa.nulls(len(records))}).select([])
+        return pa.Table.from_arrays(arrays, schema=arrow_schema(self.wanted))
+
+    def _keep(self, record: Record) -> bool:
+        error = record.error
+        if not error and len(record.fields) < len(self.columns) and not self.dialect.lenient:
+            error = f"Row length mismatch. {len(self.columns)} fields expected but was {len(record.fields)}."
+        if error and not self.dialect.lenient:
+            raise RecordError(error, line=record.line, record=_shown(record))
+        return not error
+
+    def _column(self, field: Field, place: int, records: list[Record]) -> pa.Array:
+        null = self.dialect.null
+        texts = [
+            None if place >= len(r.fields) or r.fields[place] == null else r.fields[place] for r in records
+        ]
+        converted = convert_text(pa.array(texts, pa.string()), field.type, self._rules)
+        if converted.bad is not None and not self.dialect.lenient:
+            record = records[int(np.argmax(converted.bad))]
+            raise RecordError(
+                f'Fail to deserialize at field: {field.name}. "{record.fields[place]}" is not {field.type}.',
+                line=record.line,
+                field=field.name,
+                record=_shown(record),
+            )
+        return converted.values
+
+
+def _shown(record: Record) -> str:
+    return " | ".join(record.fields)[:200]
+
+
+def _contains(view: memoryview, needle: bytes) -> bool:
+    return bytes(view).find(needle) >= 0
+
+
+def _text(data: pa.Buffer) -> str:
+    try:
+        return data.to_pybytes().decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        line = e.object[: e.start].count(b"\n")
+        raise RecordError(f"Invalid UTF-8: {e.reason}", line=line) from None
+
+
+DecoderFactory = Callable[[], CsvDecoder]

@@ -1,0 +1,85 @@
+"""The CSV options as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.connectors.api import ConnectorOption
+from tidemill.connectors.option_values import OptionValues
+from tidemill.errors import ValidationError
+
+OPTIONS = (
+    ConnectorOption(key="field-delimiter", default=",", doc="Character between fields."),
+    ConnectorOption(
+        key="disable-quote-character", kind="bool", default="false", doc="Quotes are plain characters."
+    ),
+    ConnectorOption(
+        key="quote-character", default='"', doc="Character around a field that holds delimiters."
+    ),
+    ConnectorOption(key="allow-comments", kind="bool", default="false", doc="Skip lines that start with #."),
+    ConnectorOption(
+        key="ignore-parse-errors", kind="bool", default="false", doc="NULL for fields that do not parse."
+    ),
+    ConnectorOption(key="array-element-delimiter", default=";", doc="Between elements of an ARRAY or ROW."),
+    ConnectorOption(key="escape-character", doc="Character that takes the next one literally."),
+    ConnectorOption(key="null-literal", doc="Text that stands for NULL."),
+    ConnectorOption(
+        key="write-bigdecimal-in-scientific-notation",
+        kind="bool",
+        default="true",
+        doc="Write 100000 in a DECIMAL column as 1E+5.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """``quote`` and ``escape`` are '' when off; ``null`` None when no text means NULL."""
+
+    delimiter: str
+    quote: str
+    escape: str
+    null: str | None
+    comments: bool
+    lenient: bool
+    element_delimiter: str
+    scientific: bool
+
+
+def _character(options: OptionValues, key: str) -> str:
+    text = options[key]
+    if text is None:
+        return ""
+    if len(text) != 1:
+        raise ValidationError(f"Option 'csv.{key}' must be a string with single character, but was: {text}")
+    return str(text)
+
+
+def _delimiter(options: OptionValues) -> str:
+    """Java escapes are read: ``\\t`` and ``\\u0001`` are one character."""
+    text = str(options["field-delimiter"])
+    if text.startswith("\\"):
+        try:
+            text = text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+        except UnicodeDecodeError:
+            pass
+    if len(text) != 1:
+        raise ValidationError(
+            f"Option 'csv.field-delimiter' must be a string with single character, but was: {text}"
+        )
+    return text
+
+
+def read_dialect(options: OptionValues) -> Dialect:
+    """ValidationError where an option does not fit."""
+    quoted = not options["disable-quote-character"]
+    return Dialect(
+        delimiter=_delimiter(options),
+        quote=_character(options, "quote-character") if quoted else "",
+        escape=_character(options, "escape-character"),
+        null=options["null-literal"],
+        comments=options["allow-comments"],
+        lenient=options["ignore-parse-errors"],
+        element_delimiter=options["array-element-delimiter"],
+        scientific=options["write-bigdecimal-in-scientific-notation"],
+    )

@@ -1,0 +1,47 @@
+"""The ``csv`` format: RFC 4180 with Flink's options, no header line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.connectors.formats.api import Decoder, DecodeRequest, Encoder, EncodeRequest, Framing
+from tidemill.connectors.formats.csv.decode import CsvDecoder
+from tidemill.connectors.formats.csv.dialect import OPTIONS, read_dialect
+from tidemill.connectors.option_values import OptionValues
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.types import logical as t
+
+_UNREADABLE = (t.MapType, t.MultisetType)
+
+
+class CsvFormat:
+    identifier = "csv"
+    options = OPTIONS
+    extension = "csv"
+
+    def framing(self, options: OptionValues) -> Framing:
+        return Framing.QUOTED
+
+    def quote(self, options: OptionValues) -> str:
+        return read_dialect(options).quote
+
+    def validate(self, table: CatalogTable, options: OptionValues, *, role: str) -> None:
+        read_dialect(options)
+        for column in table.physical_columns:
+            if isinstance(column.type, _UNREADABLE):
+                raise ValidationError(f"Unsupported type '{column.type}' for field '{column.name}'.")
+
+    def metadata(self) -> Mapping[str, t.LogicalType]:
+        return {}
+
+    def kinds(self) -> frozenset[RowKind]:
+        return INSERT_ONLY
+
+    def decoder(self, request: DecodeRequest) -> Decoder:
+        dialect = read_dialect(OptionValues(OPTIONS, request.options, "csv."))
+        return CsvDecoder(columns=request.columns, wanted=request.wanted, dialect=dialect)
+
+    def encoder(self, request: EncodeRequest) -> Encoder:
+        raise NotSupportedError("Writing the csv format is not supported yet.")

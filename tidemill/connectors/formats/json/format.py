@@ -1,0 +1,74 @@
+"""The ``json`` format: one object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.connectors.formats.api import Block, Decoder, DecodeRequest, Encoder, EncodeRequest, Framing
+from tidemill.connectors.formats.json.options import JSON_OPTIONS, check_choices
+from tidemill.connectors.formats.json.reader import JsonReader
+from tidemill.connectors.formats.json.values import JsonRules
+from tidemill.connectors.formats.text_scalars import TextRules
+from tidemill.connectors.option_values import OptionValues
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.types import logical as t
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonDecoder:
+    reader: JsonReader
+
+    def decode(self, block: Block) -> pa.Table:
+        return self.reader.read(block.data).table
+
+
+def check_map_keys(table: CatalogTable) -> None:
+    """JSON objects have text keys only; NotSupportedError for other MAPs."""
+    for column in table.physical_columns:
+        kind = column.type
+        key = kind.key if isinstance(kind, t.MapType) else None
+        if key is not None and not isinstance(key, t.CHARACTER_TYPES):
+            raise NotSupportedError(
+                f"JSON format doesn't support non-string as key type of map. The type is: {kind}"
+            )
+
+
+class JsonFormat:
+    identifier = "json"
+    options = JSON_OPTIONS
+    extension = "json"
+
+    def framing(self, options: OptionValues) -> Framing:
+        return Framing.LINES
+
+    def quote(self, options: OptionValues) -> str:
+        return ""
+
+    def validate(self, table: CatalogTable, options: OptionValues, *, role: str) -> None:
+        check_choices(self.identifier, options)
+        check_map_keys(table)
+        if options["fail-on-missing-field"] and options["ignore-parse-errors"]:
+            raise ValidationError("fail-on-missing-field and ignore-parse-errors shouldn't both be true.")
+
+    def metadata(self) -> Mapping[str, t.LogicalType]:
+        return {}
+
+    def kinds(self) -> frozenset[RowKind]:
+        return INSERT_ONLY
+
+    def decoder(self, request: DecodeRequest) -> Decoder:
+        options = OptionValues(JSON_OPTIONS, request.options, "json.")
+        rules = JsonRules(
+            text=TextRules(timestamps=options["timestamp-format.standard"]),
+            lenient=options["ignore-parse-errors"],
+            fail_on_missing=options["fail-on-missing-field"],
+        )
+        return JsonDecoder(reader=JsonReader(fields=request.wanted, rules=rules))
+
+    def encoder(self, request: EncodeRequest) -> Encoder:
+        raise NotSupportedError("Writing the json format is not supported yet.")

@@ -1,0 +1,216 @@
+"""Reads lines of JSON objects into Arrow columns of given Flink types.
+
+Three tiers, each exact or refusing: Arrow's reader with native types; Arrow's reader with every
+scalar as text (captures that quote all values); Python, object by object, which is the authority
+and the only one that reports or skips errors. Cost per row: 0.3 µs, 0.6 µs, 10 µs or so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from tidemill.connectors.formats.api import RecordError
+from tidemill.connectors.formats.json.values import FieldError, JsonRules, Number, compact, convert_row
+from tidemill.connectors.formats.text_types import convert_text
+from tidemill.types import logical as t
+from tidemill.types.physical import arrow_schema, arrow_type
+
+_NATIVE = (
+    t.BooleanType,
+    t.TinyIntType,
+    t.SmallIntType,
+    t.IntType,
+    t.BigIntType,
+    t.FloatType,
+    t.DoubleType,
+    t.CharType,
+    t.VarCharType,
+)
+_BOM = b"\xef\xbb\xbf"
+
+
+class _Refused(Exception):
+    """This tier does not read the block exactly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonRows:
+    """``table``: one row per object; ``lines``: the line each row came from."""
+
+    table: pa.Table
+    lines: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonReader:
+    """``what`` starts the message about a record that is no JSON."""
+
+    fields: tuple[t.Field, ...]
+    rules: JsonRules
+    what: str = "Failed to deserialize JSON"
+
+    def read(self, data: pa.Buffer) -> JsonRows:
+        """RecordError on the first record that does not fit, unless the rules are lenient."""
+        raw = data.to_pybytes().removeprefix(_BOM)
+        for textual in (False, True):
+            try:
+                return self._vectorised(raw, textual=textual)
+            except (_Refused, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                continue
+        return self._careful(raw)
+
+    def _vectorised(self, raw: bytes, *, textual: bool) -> JsonRows:
+        if not self.fields or self.rules.fail_on_missing or not _plain_utf8(raw):
+            raise _Refused
+        schema = pa.schema([(f.name, _carrier(f.type, textual)) for f in self.fields])
+        lines = _filled_lines(raw)
+        if not len(lines):
+            return JsonRows(table=arrow_schema(self.fields).empty_table(), lines=lines)
+        table = arrow_json.read_json(
+            pa.BufferReader(raw),
+            read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(raw) + 1),
+            parse_options=arrow_json.ParseOptions(
+                explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior="ignore"
+            ),
+        )
+        if table.num_rows != len(lines):
+            raise _Refused  # several objects on one line: only the first one counts
+        columns = [
+            _restore(f.type, column.combine_chunks(), self.rules)
+            for f, column in zip(self.fields, table.columns, strict=True)
+        ]
+        return JsonRows(table=pa.Table.from_arrays(columns, schema=arrow_schema(self.fields)), lines=lines)
+
+    def _careful(self, raw: bytes) -> JsonRows:
+        rows: list[dict[str, Any]] = []
+        lines: list[int] = []
+        for number, line in enumerate(raw.split(b"\n")):
+            content = line.removesuffix(b"\r")
+            if not content:
+                continue
+            for row in self._rows(content, number):
+                rows.append(row)
+                lines.append(number)
+        columns = [pa.array([r.get(f.name) for r in rows], arrow_type(f.type)) for f in self.fields]
+        table = (
+            pa.Table.from_arrays(columns, schema=arrow_schema(self.fields)) if columns else _empty(len(rows))
+        )
+        return JsonRows(table=table, lines=np.asarray(lines, dtype=np.int64))
+
+    def _rows(self, line: bytes, number: int) -> Iterator[dict[str, Any]]:
+        shown = line[:200].decode("utf-8", "replace")
+        try:
+            for node in _objects(line):
+                yield convert_row(self.fields, node, self.rules)
+        except FieldError as e:
+            value = compact(e.value)[:200]
+            raise RecordError(
+                f"{self.what} '{shown}'. {e} Value: {value}", line=number, field=e.field, record=shown
+            ) from None
+        except ValueError as e:
+            if not self.rules.lenient:
+                raise RecordError(f"{self.what} '{shown}'. {e}", line=number, record=shown) from None
+
+
+def _empty(rows: int) -> pa.Table:
+    return pa.table({"$": pa.nulls(rows)}).select([])
+
+
+def _reject_constant(text: str) -> Any:
+    raise ValueError(f"Non-standard token '{text}'")
+
+
+_DECODER = json.JSONDecoder(
+    parse_float=Number, parse_int=Number, parse_constant=_reject_constant, strict=True
+)
+
+
+def _objects(line: bytes) -> list[dict[str, Any]]:
+    """The objects of one line: one object, or an array of them; what follows it does not count."""
+    node, _ = _DECODER.raw_decode(line.decode("utf-8").lstrip())
+    nodes = node if isinstance(node, list) else [node]
+    if not all(isinstance(n, dict) for n in nodes):
+        raise ValueError("Not a JSON object.")
+    return nodes
+
+
+def _plain_utf8(raw: bytes) -> bool:
+    if raw.isascii():
+        return True
+    try:
+        pa.array([raw], pa.large_binary()).cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _filled_lines(raw: bytes) -> npt.NDArray[np.int64]:
+    """Numbers of the lines that are not empty; a line of blanks alone is refused (it is an error)."""
+    data = np.frombuffer(raw, dtype=np.uint8)
+    ends = np.flatnonzero(data == 10)
+    if len(data) and data[-1] != 10:
+        ends = np.append(ends, len(data))
+    starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
+    lengths = ends - starts
+    carriage = (lengths == 1) & (data[np.minimum(starts, len(data) - 1)] == 13) if len(ends) else lengths == 1
+    return np.flatnonzero((lengths > 0) & ~carriage).astype(np.int64)
+
+
+@singledispatch
+def _carrier(kind: t.LogicalType, textual: bool) -> pa.DataType:
+    """What Arrow's reader is asked for: the native type, or text to be converted afterwards."""
+    return arrow_type(kind) if isinstance(kind, _NATIVE) and not textual else pa.string()
+
+
+@_carrier.register
+def _(kind: t.ArrayType, textual: bool) -> pa.DataType:
+    return pa.list_(_carrier(kind.element, textual))
+
+
+@_carrier.register
+def _(kind: t.RowType, textual: bool) -> pa.DataType:
+    return pa.struct([(f.name, _carrier(f.type, textual)) for f in kind.fields])
+
+
+@_carrier.register(t.MapType)
+@_carrier.register(t.MultisetType)
+def _(kind: t.LogicalType, textual: bool) -> pa.DataType:
+    raise _Refused
+
+
+@singledispatch
+def _restore(kind: t.LogicalType, values: pa.Array, rules: JsonRules) -> pa.Array:
+    """Converts what was read as text; refuses when a text does not fit (the careful tier reports)."""
+    target = arrow_type(kind)
+    if values.type == target:
+        if pa.types.is_floating(target) and not pc.all(pc.is_finite(values)).as_py():
+            raise _Refused
+        return values
+    converted = convert_text(values, kind, rules.text)
+    if converted.bad is not None and not rules.lenient:
+        raise _Refused
+    return converted.values
+
+
+@_restore.register
+def _(kind: t.ArrayType, values: pa.Array, rules: JsonRules) -> pa.Array:
+    elements = _restore(kind.element, values.values, rules)
+    return pa.ListArray.from_arrays(values.offsets, elements, type=arrow_type(kind), mask=values.is_null())
+
+
+@_restore.register
+def _(kind: t.RowType, values: pa.Array, rules: JsonRules) -> pa.Array:
+    children = [_restore(f.type, values.field(i), rules) for i, f in enumerate(kind.fields)]
+    return pa.StructArray.from_arrays(
+        children, fields=list(arrow_type(kind)), mask=values.is_null() if values.null_count else None
+    )

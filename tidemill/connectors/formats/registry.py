@@ -1,0 +1,22 @@
+"""The formats by identifier."""
+
+from __future__ import annotations
+
+from tidemill.connectors.formats.api import Format
+from tidemill.connectors.formats.cdc.debezium import DebeziumFormat
+from tidemill.connectors.formats.csv.format import CsvFormat
+from tidemill.connectors.formats.json.format import JsonFormat
+from tidemill.errors import ValidationError
+
+FORMATS: dict[str, Format] = {f.identifier: f for f in (CsvFormat(), JsonFormat(), DebeziumFormat())}
+
+
+def find_format(identifier: str) -> Format:
+    """ValidationError, listing the formats there are, when there is none of that name."""
+    found = FORMATS.get(identifier)
+    if found is None:
+        raise ValidationError(
+            f"Could not find any format factory for identifier '{identifier}'.",
+            expected=tuple(sorted(FORMATS)),
+        )
+    return found

@@ -1,0 +1,70 @@
+"""Typed reading of connector options: the text a table gives, checked against its declaration.
+
+Every failure is a ValidationError that names the key, the value and what would have been right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tidemill.config.option import parse_boolean, parse_duration, parse_memory
+from tidemill.connectors.api import ConnectorOption
+from tidemill.errors import ValidationError
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "string": str,
+    "int": int,
+    "float": float,
+    "bool": parse_boolean,
+    "duration": parse_duration,
+    "memory": parse_memory,
+    "map": str,
+}
+_KIND_NAMES = {"int": "an integer", "float": "a number"}
+
+
+def parse_option(option: ConnectorOption, text: str, prefix: str = "") -> Any:
+    """The typed value of ``text``: str, int, float, bool, Duration or MemorySize by ``option.kind``."""
+    key = prefix + option.key
+    try:
+        value = _PARSERS[option.kind](text)
+    except ValueError as e:
+        reason = f"'{text}' is not {_KIND_NAMES[option.kind]}" if option.kind in _KIND_NAMES else str(e)
+        raise ValidationError(f"Could not parse value '{text}' for key '{key}': {reason}.") from None
+    if option.choices and text.lower() not in {c.lower() for c in option.choices}:
+        raise ValidationError(
+            f"Unsupported value '{text}' for key '{key}'. Supported values are [{', '.join(option.choices)}]."
+        )
+    return value
+
+
+class OptionValues:
+    """Options of one table seen through their declarations; ``prefix`` as in ``csv.``."""
+
+    def __init__(
+        self, declared: tuple[ConnectorOption, ...], values: Mapping[str, str], prefix: str = ""
+    ) -> None:
+        self._declared = {o.key: o for o in declared}
+        self._values = values
+        self._prefix = prefix
+
+    def __getitem__(self, key: str) -> Any:
+        """The parsed value, the parsed default, or None where there is neither."""
+        option = self._declared[key]
+        text = self._values.get(self._prefix + key, option.default)
+        return None if text is None else parse_option(option, text, self._prefix)
+
+    def check(self) -> None:
+        """Parses every declared option that is given; required ones must be there."""
+        missing = [
+            k for k, o in self._declared.items() if o.required and self._prefix + k not in self._values
+        ]
+        if missing:
+            raise ValidationError(
+                "One or more required options are missing.\n\nMissing required options are:\n\n"
+                + "\n".join(sorted(self._prefix + k for k in missing))
+            )
+        for key, option in self._declared.items():
+            if option.kind != "map" and self._prefix + key in self._values:
+                parse_option(option, self._values[self._prefix + key], self._prefix)

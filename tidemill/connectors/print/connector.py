@@ -1,0 +1,102 @@
+"""The ``print`` connector: rows as lines on standard output, after their epoch is committed.
+
+The lines travel in the stage tokens, so that nothing is shown of an epoch that fails, and an epoch
+is shown once unless the driver dies between commit and output. Cost: all rows go through the driver.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
+from tidemill.connectors.api import ConnectorOption, SinkRequest, Source, SourceRequest
+from tidemill.connectors.option_values import OptionValues
+from tidemill.connectors.print.rendering import render_rows
+from tidemill.errors import NotSupportedError
+from tidemill.types.logical import Field, LogicalType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_OPTIONS = (
+    ConnectorOption(key="print-identifier", doc="Written before each row, as in 'name> +I[1]'."),
+    ConnectorOption(key="standard-error", kind="bool", default="false", doc="Write to standard error."),
+    ConnectorOption(key="sink.parallelism", kind="int", doc="Accepted; rows go through the driver."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintSink:
+    fields: tuple[Field, ...]
+    prefix: str
+    standard_error: bool
+
+    def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
+        names = [f.name for f in self.fields] + [c for c in (KIND_COLUMN,) if c in frame.columns]
+        columns = [f"`{name.replace('`', '``')}`" for name in names]
+        return frame.select(*columns).mapInArrow(_render(self.fields), "token STRING")
+
+    def publish(self, epoch: int, tokens: list[str]) -> None:
+        stream = sys.stderr if self.standard_error else sys.stdout
+        for token in tokens:
+            for line in json.loads(token):
+                stream.write(f"{self.prefix}{line}\n")
+        stream.flush()
+
+    def discard(self, epoch: int) -> None:
+        pass
+
+    def finish(self) -> None:
+        pass
+
+
+def _render(fields: tuple[Field, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        lines = [line for batch in batches for line in render_rows(batch, fields)]
+        yield pa.record_batch([pa.array([json.dumps(lines)])], names=["token"])
+
+    return run
+
+
+class PrintConnector:
+    identifier = "print"
+    options = _OPTIONS
+    allows_unknown_options = False
+    is_source = False
+    is_sink = True
+
+    def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        pass
+
+    def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
+        return {}
+
+    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
+        return INSERT_ONLY
+
+    def sink_kinds(
+        self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
+    ) -> frozenset[RowKind]:
+        return wanted
+
+    def source(self, request: SourceRequest) -> Source:
+        raise NotSupportedError("Connector 'print' cannot be used as a source.")
+
+    def sink(self, request: SinkRequest) -> PrintSink:
+        options = OptionValues(self.options, request.options)
+        name = options["print-identifier"]
+        return PrintSink(
+            fields=request.fields,
+            prefix=f"{name}> " if name else "",
+            standard_error=options["standard-error"],
+        )
+
+
+CONNECTOR = PrintConnector()

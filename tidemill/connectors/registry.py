@@ -1,0 +1,95 @@
+"""Finds connectors by identifier among the entry points of ``tidemill.connectors`` and checks options.
+
+A connector is loaded when a table first names it; listing the identifiers imports nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.connectors.api import Connector, ConnectorOption
+from tidemill.connectors.option_values import OptionValues
+from tidemill.errors import NotSupportedError, ValidationError
+
+GROUP = "tidemill.connectors"
+
+# Options that Flink's planner reads whatever the connector is.
+PLANNER_OPTIONS = (
+    "connector",
+    "property-version",
+    "scan.watermark.alignment.group",
+    "scan.watermark.alignment.max-drift",
+    "scan.watermark.alignment.update-interval",
+    "scan.watermark.emit.strategy",
+    "scan.watermark.idle-timeout",
+)
+
+
+@cache
+def _entry_points() -> dict[str, EntryPoint]:
+    return {e.name: e for e in entry_points(group=GROUP)}
+
+
+@cache
+def _load(identifier: str) -> Connector:
+    connector: Connector = _entry_points()[identifier].load()
+    return connector
+
+
+def identifiers() -> tuple[str, ...]:
+    """The values that 'connector' can have here, sorted."""
+    return tuple(sorted(_entry_points()))
+
+
+def connector(options: Mapping[str, str]) -> Connector:
+    """The connector that ``options`` name; ValidationError when there is none of that name."""
+    identifier = options.get("connector")
+    if identifier is None:
+        raise ValidationError(
+            "Table options do not contain an option key 'connector' for discovering a connector.",
+            expected=identifiers(),
+        )
+    if identifier not in _entry_points():
+        raise ValidationError(
+            f"Could not find any factory for identifier '{identifier}' among the installed connectors."
+            "\n\nAvailable factory identifiers are:\n\n" + "\n".join(identifiers()),
+        )
+    return _load(identifier)
+
+
+def validate(table: CatalogTable, options: Mapping[str, str], *, role: str) -> Connector:
+    """Checks a table's options for use as ``role`` 'source' or 'sink' and returns its connector.
+
+    ``options`` are the table's with hints applied. Raises ValidationError for unknown, missing or
+    ill-formed options, NotSupportedError when the connector cannot play the role.
+    """
+    found = connector(options)
+    if not (found.is_source if role == "source" else found.is_sink):
+        raise NotSupportedError(f"Connector '{found.identifier}' cannot be used as a {role}.")
+    if not found.allows_unknown_options:
+        check_unknown(found.identifier, found.options, options)
+    OptionValues(found.options, options).check()
+    found.validate(table, options)
+    return found
+
+
+def check_unknown(
+    identifier: str,
+    declared: Iterable[ConnectorOption],
+    options: Mapping[str, str],
+    prefixes: tuple[str, ...] = (),
+) -> None:
+    """ValidationError when ``options`` hold keys that are neither declared nor below a prefix."""
+    known = {o.key for o in declared if o.kind != "map"}.union(PLANNER_OPTIONS)
+    open_keys = tuple(o.key for o in declared if o.kind == "map") + prefixes
+    unknown = sorted(k for k in options if k not in known and not k.startswith(open_keys or ("\0",)))
+    if unknown:
+        raise ValidationError(
+            f"Unsupported options found for '{identifier}'.\n\nUnsupported options:\n\n"
+            + "\n".join(unknown)
+            + "\n\nSupported options:\n\n"
+            + "\n".join(sorted(known | {k + "*" for k in open_keys}))
+        )
