@@ -1,0 +1,68 @@
+"""The binder's public face: query trees, INSERTs and expressions of table schemas, bound.
+
+Input are the syntax trees of ``tidemill.sql``, output ``plan.nodes`` over ``plan.expressions``. Binding
+reads the environment and changes nothing; errors are ValidationError with the place in the SQL text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tidemill.catalog.table import CatalogTable, ColumnKind
+from tidemill.errors import Position
+from tidemill.plan import nodes as n
+from tidemill.plan.binder import (
+    functions,
+    insert,
+    operators,
+    over_windows,
+    subqueries,
+    table_columns,
+)
+from tidemill.plan.binder.context import Context
+from tidemill.plan.binder.environment import Environment
+from tidemill.plan.binder.expressions import Handler
+from tidemill.plan.binder.query import TreeBinder
+from tidemill.plan.expressions import Expr
+from tidemill.sql import statements
+from tidemill.sql.parser import START
+from tidemill.types.logical import Field
+
+HANDLERS: Mapping[type[exp.Expr], Handler] = {
+    **operators.HANDLERS,
+    **functions.HANDLERS,
+    **over_windows.HANDLERS,
+    **subqueries.HANDLERS,
+}
+
+
+class Binder:
+    """Binds against one environment; cheap to make, one per statement."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._trees = TreeBinder(HANDLERS)
+        self._context = Context(
+            environment=environment,
+            catalog=environment.current_catalog,
+            database=environment.current_database,
+        )
+
+    def bind_query(self, tree: exp.Expr) -> n.LogicalNode:
+        """The plan of a query; its fields are the result's columns."""
+        return self._trees.bind(tree, self._context).plan
+
+    def bind_insert(self, statement: statements.Insert, table: CatalogTable | None = None) -> n.Sink:
+        """The plan of an INSERT; ``table`` is given for a table that is not in the catalog yet."""
+        return insert.bind(self._trees, statement, self._context, table)
+
+    def bind_expression_over_table(self, text: str, table: CatalogTable, position: Position = START) -> Expr:
+        """A computed column's or watermark's expression over the table's stored columns."""
+        stored = tuple(Field(c.name, c.type) for c in table.columns if c.kind is not ColumnKind.COMPUTED)
+        return self.bind_expression(text, stored, position)
+
+    def bind_expression(self, text: str, fields: tuple[Field, ...], position: Position = START) -> Expr:
+        """A scalar expression over a row of ``fields``."""
+        return table_columns.bind_text(self._trees, text, fields, replace(self._context), position)

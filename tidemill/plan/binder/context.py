@@ -1,0 +1,67 @@
+"""What a query is bound in: environment, CTEs, enclosing scopes, and the views being expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from sqlglot import exp
+
+from tidemill.catalog.table import ObjectPath
+from tidemill.plan.binder.environment import Environment
+from tidemill.plan.binder.scope import Scope
+from tidemill.plan.nodes import LogicalNode
+from tidemill.types.logical import Field
+
+if TYPE_CHECKING:
+    from tidemill.plan.binder.expressions import Clause, ExpressionBinder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundQuery:
+    """A bound query: ``names`` are its columns as the query around it sees them (may repeat)."""
+
+    plan: LogicalNode
+    names: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The plan's types under the visible names."""
+        return tuple(Field(n, f.type) for n, f in zip(self.names, self.plan.fields, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """``scopes``: the enclosing queries' rows, innermost first. ``views``: guards against cycles.
+    ``untyped_null``: a bare NULL column is fine, INSERT gives it the sink column's type."""
+
+    environment: Environment
+    catalog: str
+    database: str
+    ctes: Mapping[str, BoundQuery] = field(default_factory=dict)
+    scopes: tuple[Scope, ...] = ()
+    views: tuple[ObjectPath, ...] = ()
+    untyped_null: bool = False
+
+    def inside(self, scope: Scope) -> Context:
+        """The context of a subquery within a query whose row is ``scope``."""
+        return replace(self, scopes=(scope, *self.scopes), untyped_null=False)
+
+    def with_cte(self, name: str, query: BoundQuery) -> Context:
+        return replace(self, ctes={**self.ctes, name: query})
+
+    def path(self, parts: tuple[str, ...]) -> ObjectPath:
+        """The full path of a name as written, by the current catalog and database."""
+        full = (self.catalog, self.database)[: 3 - len(parts)] + parts
+        return ObjectPath(*full)
+
+
+class QueryBinder(Protocol):
+    """Binds a query tree; expressions call it for their subqueries."""
+
+    def bind(self, tree: exp.Expr, context: Context) -> BoundQuery: ...
+
+    def expressions(self, context: Context, scope: Scope, clause: Clause) -> ExpressionBinder:
+        """A binder of expressions over the row of ``scope``."""
+        ...

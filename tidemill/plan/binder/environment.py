@@ -1,0 +1,45 @@
+"""What the binder must know of the outside: names, options, time zone. The session provides it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from tidemill.catalog.table import CatalogFrame, CatalogTable, CatalogView, ObjectPath
+from tidemill.functions.api import AggregateFunction, ScalarFunction
+
+CatalogObject = CatalogTable | CatalogView | CatalogFrame
+
+
+class Environment(Protocol):
+    """The catalogs and settings as one statement sees them; nothing changes while it is bound."""
+
+    @property
+    def current_catalog(self) -> str: ...
+
+    @property
+    def current_database(self) -> str: ...
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The session's configuration, as texts by key."""
+        ...
+
+    @property
+    def time_zone(self) -> str: ...
+
+    def resolve(self, path: ObjectPath) -> CatalogObject | None:
+        """The object at a full path; temporary objects shadow permanent ones."""
+        ...
+
+    def object_names(self, catalog: str, database: str) -> tuple[str, ...]:
+        """Tables and views of a database, for the nearest-name hint; empty where it does not exist."""
+        ...
+
+    def scalar_function(self, name: str) -> ScalarFunction | None:
+        """A built-in or user-defined scalar function or operator; names do not depend on case."""
+        ...
+
+    def aggregate_function(self, name: str) -> AggregateFunction | None: ...
+
+    def function_names(self) -> tuple[str, ...]: ...

@@ -1,0 +1,62 @@
+"""The FROM clause: relations joined from left to right; dispatch by node class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.plan import nodes as n
+from tidemill.plan.binder import joins, literals, tables
+from tidemill.plan.binder.context import Context, QueryBinder
+from tidemill.plan.binder.scope import Scope
+from tidemill.plan.binder.tables import Source
+from tidemill.sql.positions import position_of
+from tidemill.types.logical import Field
+
+
+def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> Source:
+    """The row that a SELECT reads; one empty-scoped row without FROM."""
+    clause = tree.args.get("from_") or tree.args.get("from")
+    if clause is None:
+        zero = literals.integer(0)
+        plan = n.Values(fields=(Field("ZERO", zero.type),), rows=((zero,),))
+        return Source(plan=plan, scope=Scope())
+    return _joined(binder, relation(binder, clause.this, context), tree, context)
+
+
+def relation(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
+    """One FROM item with the joins in its own parentheses."""
+    bind_one = _KINDS.get(type(node))
+    if bind_one is None:
+        raise NotSupportedError(f"{type(node).__name__} is not supported in FROM", position=position_of(node))
+    return _joined(binder, bind_one(binder, node, context), node, context)
+
+
+def _joined(binder: QueryBinder, source: Source, node: exp.Expr, context: Context) -> Source:
+    for join in node.args.get("joins") or ():
+        side = join.this
+        lateral = joins.LATERAL.get(type(side))
+        if lateral is not None:
+            source = lateral(binder, source, join, context)
+        else:
+            source = joins.bind(binder, source, relation(binder, side, context), join, context)
+        _check_names(source.scope, join)
+    return source
+
+
+def _check_names(scope: Scope, node: exp.Expr) -> None:
+    aliases = [r.alias for r in scope.relations if r.alias]
+    for alias in aliases:
+        if aliases.count(alias) > 1:
+            raise ValidationError(
+                f"Duplicate relation name '{alias}' in FROM clause", position=position_of(node)
+            )
+
+
+_KINDS: dict[type[exp.Expr], Callable[[QueryBinder, exp.Expr, Context], Source]] = {
+    exp.Table: tables.bind_table,
+    exp.Subquery: tables.bind_derived,
+    exp.Values: tables.bind_values,
+}

@@ -1,0 +1,144 @@
+"""Calls by name: scalar functions, aggregates with DISTINCT and FILTER, GROUPING, OVER windows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.functions.api import AggregateFunction
+from tidemill.plan.binder import calls, literals
+from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
+from tidemill.plan.binder.pending import AggregateExpr, GroupingExpr
+from tidemill.plan.expressions import Expr
+from tidemill.sql.positions import position_of
+from tidemill.types import logical as t
+
+GROUPING_NAMES = ("GROUPING", "GROUPING_ID", "GROUP_ID")
+WINDOW_ONLY = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST")
+ARGUMENT = Clause(name="AGGREGATE ARGUMENT")
+FILTER = Clause(name="FILTER")
+
+
+def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
+    """A call ``NAME(args)``: by name an aggregate, GROUPING or a scalar function."""
+    name = str(node.this).upper()
+    position = position_of(node)
+    if name in GROUPING_NAMES:
+        return _grouping(binder, name, node)
+    if name in WINDOW_ONLY:
+        raise ValidationError("OVER clause is necessary for window functions", position=position)
+    function = binder.context.environment.aggregate_function(name)
+    if function is not None:
+        return aggregate(binder, function, node)
+    if any(isinstance(a, exp.Distinct) for a in node.expressions):
+        raise ValidationError(f"DISTINCT/ALL not allowed with {name} function", position=position)
+    args, options = scalar_arguments(binder, node.expressions)
+    return calls.call(binder.context.environment, name, args, position, options)
+
+
+def scalar_arguments(
+    binder: ExpressionBinder, nodes: list[exp.Expr]
+) -> tuple[tuple[Expr, ...], calls.Options]:
+    """The arguments of a call; bare units such as DAY become the option ``unit``."""
+    units = [n.name.upper() for n in nodes if isinstance(n, exp.Var)]
+    args = binder.bind_all([n for n in nodes if not isinstance(n, exp.Var)])
+    return args, tuple(("unit", u) for u in units)
+
+
+def aggregate(
+    binder: ExpressionBinder,
+    function: AggregateFunction,
+    node: exp.Expr,
+    filter_node: exp.Expr | None = None,
+) -> Expr:
+    """An aggregate call, its FILTER included, as a pending expression."""
+    _check_allowed(binder, position_of(node))
+    inner = binder.narrowed(ARGUMENT)
+    args, distinct = aggregate_arguments(inner, function, node)
+    condition = None
+    if filter_node is not None:
+        condition = binder.narrowed(FILTER).condition(filter_node)
+    kind, cast = calls.aggregate_types(function, args, (), position_of(node))
+    if not binder.clause.grouped or condition is not None:
+        kind = empty_input_type(function.name, kind)
+    return AggregateExpr(type=kind, function=function.name, args=cast, distinct=distinct, filter=condition)
+
+
+def empty_input_type(function: str, kind: t.LogicalType) -> t.LogicalType:
+    """An aggregate over possibly no rows is nullable, unless it counts."""
+    return kind if function in COUNTING else kind.with_nullable(True)
+
+
+COUNTING = frozenset({"COUNT", "APPROX_COUNT_DISTINCT", "$SUM0", "REGR_COUNT"})
+
+
+def aggregate_arguments(
+    binder: ExpressionBinder, function: AggregateFunction, node: exp.Expr
+) -> tuple[tuple[Expr, ...], bool]:
+    """Bound arguments and whether they are DISTINCT; COUNT(*) has none."""
+    nodes = list(node.expressions)
+    distinct = any(isinstance(a, exp.Distinct) for a in nodes)
+    if distinct:
+        nodes = [x for a in nodes for x in (a.expressions if isinstance(a, exp.Distinct) else [a])]
+    if len(nodes) == 1 and isinstance(nodes[0], exp.Star):
+        if function.name != "COUNT":
+            raise ValidationError("Unknown identifier '*'", position=position_of(node))
+        return (), distinct
+    if function.name == "COUNT":
+        _check_count(nodes, node)
+    return binder.bind_all(nodes), distinct
+
+
+def _check_count(nodes: list[exp.Expr], node: exp.Expr) -> None:
+    if not nodes:
+        raise ValidationError(
+            "Invalid number of arguments to function 'COUNT'. Was expecting 1 arguments",
+            position=position_of(node),
+        )
+    if len(nodes) > 1:
+        raise NotSupportedError("We now only support the count of one field.", position=position_of(node))
+
+
+def _check_allowed(binder: ExpressionBinder, position: Position | None) -> None:
+    if binder.clause.aggregates:
+        return
+    if binder.clause is ARGUMENT:
+        raise ValidationError("Aggregate expressions cannot be nested", position=position)
+    if binder.clause is FILTER:
+        raise ValidationError("FILTER must not contain aggregate expression", position=position)
+    raise ValidationError(
+        f"Aggregate expression is illegal in {binder.clause.name} clause", position=position
+    )
+
+
+def _grouping(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
+    if not (binder.clause.aggregates and binder.clause.grouped):
+        raise ValidationError(
+            f"{name} operator may only occur in an aggregate query", position=position_of(node)
+        )
+    if name == "GROUP_ID":
+        raise NotSupportedError("GROUP_ID is not supported", position=position_of(node))
+    args = binder.narrowed(replace(binder.clause, aggregates=False)).bind_all(node.expressions)
+    return GroupingExpr(type=t.BigIntType(nullable=False), args=args)
+
+
+def _filter(binder: ExpressionBinder, node: exp.Expr) -> Expr:
+    """aggregate(...) FILTER (WHERE condition)."""
+    inner = node.this
+    name = str(inner.this).upper() if isinstance(inner, exp.Anonymous) else ""
+    function = binder.context.environment.aggregate_function(name)
+    if function is None:
+        raise ValidationError("FILTER clause is only allowed with aggregates", position=position_of(node))
+    return aggregate(binder, function, inner, node.expression.this)
+
+
+def zero() -> Expr:
+    return literals.bigint(0)
+
+
+HANDLERS: dict[type[exp.Expr], Handler] = {
+    exp.Anonymous: _named,
+    exp.Filter: _filter,
+}

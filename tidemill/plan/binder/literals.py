@@ -1,0 +1,73 @@
+"""Literals: Flink's types of constants as written in SQL.
+
+'abc' is CHAR(3), 1 is INT, 3000000000 BIGINT, 2.5 DECIMAL(2, 1), 1e0 DOUBLE; all NOT NULL.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from tidemill.errors import Position, ValidationError
+from tidemill.plan.expressions import Literal
+from tidemill.types import logical as t
+
+INT_LIMIT = 2**31
+BIGINT_LIMIT = 2**63
+
+
+def string(text: str) -> Literal:
+    """A character literal; CHAR(0) for the empty string."""
+    return Literal(type=t.CharType(length=len(text), nullable=False), value=text)
+
+
+def boolean(value: bool) -> Literal:
+    return Literal(type=t.BooleanType(nullable=False), value=value)
+
+
+def integer(value: int) -> Literal:
+    return Literal(type=t.IntType(nullable=False), value=value)
+
+
+def bigint(value: int) -> Literal:
+    return Literal(type=t.BigIntType(nullable=False), value=value)
+
+
+def null(kind: t.LogicalType | None = None) -> Literal:
+    return Literal(type=(kind or t.NullType()).with_nullable(True), value=None)
+
+
+def binary(digits: str, position: Position | None) -> Literal:
+    """x'0aff'; an odd number of digits is an error."""
+    if len(digits) % 2:
+        raise ValidationError(
+            "Binary literal string must contain an even number of hexits", position=position
+        )
+    value = bytes.fromhex(digits)
+    return Literal(type=t.BinaryType(length=len(value), nullable=False), value=value)
+
+
+def number(text: str, position: Position | None, negative: bool = False) -> Literal:
+    """A number as written; the sign counts for whether it fits."""
+    if "e" in text.lower():
+        value = float(text)
+        return Literal(type=t.DoubleType(nullable=False), value=-value if negative else value)
+    whole, _, fraction = text.partition(".")
+    if not fraction:
+        return _whole(-int(whole) if negative else int(whole), text, position)
+    digits = len(whole) + len(fraction)
+    if digits > t.MAX_DECIMAL_PRECISION:
+        raise _out_of_range(text, position)
+    kind = t.DecimalType(precision=digits, scale=len(fraction), nullable=False)
+    return Literal(type=kind, value=-Decimal(text) if negative else Decimal(text))
+
+
+def _whole(value: int, text: str, position: Position | None) -> Literal:
+    if -INT_LIMIT <= value < INT_LIMIT:
+        return integer(value)
+    if -BIGINT_LIMIT <= value < BIGINT_LIMIT:
+        return bigint(value)
+    raise _out_of_range(text, position)
+
+
+def _out_of_range(text: str, position: Position | None) -> ValidationError:
+    return ValidationError(f"Numeric literal '{text}' out of range", position=position)

@@ -1,0 +1,56 @@
+"""Column names of queries: aliases, derived names, and lists of column aliases."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tidemill.errors import ValidationError
+from tidemill.plan import nodes as n
+from tidemill.plan.binder.context import BoundQuery
+from tidemill.plan.expressions import Expr, InputRef
+from tidemill.sql.positions import position_of
+from tidemill.types.logical import Field
+
+
+def derived_name(node: exp.Expr, ordinal: int) -> str:
+    """The name of a select item: its alias, a column's last part, else EXPR$ordinal."""
+    if isinstance(node, exp.Alias):
+        return node.alias
+    if isinstance(node, exp.Column):
+        return node.name
+    if isinstance(node, exp.Dot):
+        return node.expression.name
+    return f"EXPR${ordinal}"
+
+
+def column_aliases(node: exp.Expr) -> list[str]:
+    """The names of ``AS t(a, b)``."""
+    alias = node.args.get("alias")
+    return [c.name for c in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+
+
+def renamed(query: BoundQuery, names: list[str], node: exp.Expr) -> BoundQuery:
+    """The query with the column names of ``AS t(a, b)``, all or none."""
+    if not names:
+        return query
+    if len(names) != len(query.names):
+        listed = ", ".join(f"'{c}'" for c in query.names)
+        raise ValidationError(
+            "List of column aliases must have same degree as table; table has"
+            f" {len(query.names)} columns ({listed}), whereas alias list has {len(names)} columns",
+            position=position_of(node),
+        )
+    return BoundQuery(plan=query.plan, names=tuple(names))
+
+
+def all_columns(plan: n.LogicalNode) -> tuple[Expr, ...]:
+    """Every column of ``plan`` as a reference to it."""
+    return tuple(InputRef(type=f.type, index=i) for i, f in enumerate(plan.fields))
+
+
+def with_field_names(plan: n.LogicalNode, names: list[str]) -> n.LogicalNode:
+    """``plan`` with its columns called ``names`` (unique): a projection that only renames."""
+    if [f.name for f in plan.fields] == names:
+        return plan
+    fields = tuple(Field(name, f.type) for name, f in zip(names, plan.fields, strict=True))
+    return n.Project(fields=fields, input=plan, expressions=all_columns(plan))

@@ -1,0 +1,115 @@
+"""ORDER BY, OFFSET, LIMIT: ordinals, directions, NULL order (Flink: NULL is lowest)."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.plan import nodes as n
+from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
+from tidemill.plan.binder.expressions import Clause
+from tidemill.plan.binder.naming import all_columns
+from tidemill.plan.binder.scope import Relation, Scope
+from tidemill.plan.expressions import InputRef, SortKey
+from tidemill.sql.positions import position_of
+
+ORDER_BY = Clause(name="ORDER BY")
+
+
+class Directions:
+    """The items of a query's ORDER BY: what is sorted by, and which way."""
+
+    def __init__(self, tree: exp.Expr) -> None:
+        order = tree.args.get("order")
+        self._items: list[exp.Expr] = list(order.expressions) if order is not None else []
+
+    @property
+    def nodes(self) -> list[exp.Expr]:
+        return [_key(item) for item in self._items]
+
+    def keys(self, indexes: list[int]) -> tuple[SortKey, ...]:
+        """Sort keys on field ``indexes``, one per item; a repeated field counts once."""
+        keys: dict[int, SortKey] = {}
+        for index, item in zip(indexes, self._items, strict=True):
+            ascending, nulls_first = direction(item)
+            keys.setdefault(index, SortKey(index=index, ascending=ascending, nulls_first=nulls_first))
+        return tuple(keys.values())
+
+
+def _key(item: exp.Expr) -> exp.Expr:
+    found = item.this if isinstance(item, exp.Ordered) else item
+    assert isinstance(found, exp.Expr)
+    return found
+
+
+def direction(item: exp.Expr) -> tuple[bool, bool]:
+    """(ascending, nulls first): NULLs come first ascending and last descending unless said."""
+    ascending = not item.args.get("desc")
+    nulls_first = item.args.get("nulls_first")
+    return ascending, ascending if nulls_first is None else bool(nulls_first)
+
+
+def ordinal(node: exp.Expr, width: int) -> int | None:
+    """The 0-based column of ``ORDER BY 2``; None for anything but a whole number."""
+    if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdigit():
+        return None
+    index = int(node.this)
+    if not 1 <= index <= width:
+        raise ValidationError("Ordinal out of range", position=position_of(node))
+    return index - 1
+
+
+def apply(binder: QueryBinder, tree: exp.Expr, query: BoundQuery, context: Context) -> BoundQuery:
+    """ORDER BY and LIMIT of a set operation, VALUES or parentheses: only output columns are seen."""
+    directions = Directions(tree)
+    scope = Scope(relations=(Relation(alias="", fields=query.fields),))
+    expressions = binder.expressions(context, scope, ORDER_BY)
+    plan, width = query.plan, len(query.names)
+    places = []
+    extended = list(all_columns(plan))
+    for node in directions.nodes:
+        index = ordinal(node, width)
+        if index is None:
+            bound = expressions.bind(node)
+            if not isinstance(bound, InputRef):
+                raise NotSupportedError(
+                    "ORDER BY an expression over a set operation is not supported", position=position_of(node)
+                )
+            index = bound.index
+        places.append(index)
+    assert len(extended) == width
+    return BoundQuery(plan=sorted_rows(plan, directions.keys(places), tree), names=query.names)
+
+
+def sorted_rows(plan: n.LogicalNode, keys: tuple[SortKey, ...], tree: exp.Expr) -> n.LogicalNode:
+    """``plan`` under a Sort, if there is anything to sort or cut."""
+    offset, fetch = _offset(tree), _fetch(tree)
+    if not keys and offset == 0 and fetch is None:
+        return plan
+    return n.Sort(fields=plan.fields, input=plan, keys=keys, offset=offset, fetch=fetch)
+
+
+def first_columns(plan: n.LogicalNode, width: int) -> n.LogicalNode:
+    """``plan`` without the columns that only ORDER BY needed."""
+    if len(plan.fields) == width:
+        return plan
+    return n.Project(fields=plan.fields[:width], input=plan, expressions=all_columns(plan)[:width])
+
+
+def _offset(tree: exp.Expr) -> int:
+    clause = tree.args.get("offset")
+    return 0 if clause is None else _count(clause.expression)
+
+
+def _fetch(tree: exp.Expr) -> int | None:
+    clause = tree.args.get("limit")
+    if clause is None:
+        return None
+    count = clause.args.get("count") if isinstance(clause, exp.Fetch) else clause.expression
+    return 1 if count is None else _count(count)
+
+
+def _count(node: exp.Expr) -> int:
+    if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
+        return int(node.this)
+    raise ValidationError("LIMIT and OFFSET take a whole number", position=position_of(node))

@@ -1,0 +1,141 @@
+"""Names in sight: which column of which row a dotted name means.
+
+A query's FROM gives one row, the concatenation of its relations' columns; a scope says how that row's
+columns are called. Lookup follows Calcite: the longest prefix that names a relation wins, else the
+first part is a column; what is left over are ROW fields. Names depend on case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from tidemill.errors import Position, ValidationError
+from tidemill.plan.expressions import Expr, InputRef
+from tidemill.types.logical import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """One item of FROM: its columns stand in the row from ``offset`` on.
+
+    ``fields`` are the visible names, which (unlike a node's) may repeat; ``path`` are the catalog,
+    database and name of a table, by which it can be qualified too.
+    """
+
+    alias: str
+    fields: tuple[Field, ...]
+    offset: int = 0
+    path: tuple[str, ...] = ()
+
+    def answers(self, qualifier: tuple[str, ...]) -> bool:
+        if len(qualifier) == 1:
+            return qualifier[0] == self.alias
+        return bool(self.path) and self.path[-len(qualifier) :] == qualifier and self.path[-1] == self.alias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A column and the parts of the name that are left (ROW fields)."""
+
+    column: Expr
+    rest: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """``merged``: columns of NATURAL and USING joins, that hide those of their name in order."""
+
+    relations: tuple[Relation, ...] = ()
+    merged: tuple[tuple[str, Expr], ...] = ()
+    hidden: frozenset[int] = frozenset()
+
+    @property
+    def width(self) -> int:
+        return sum(len(r.fields) for r in self.relations)
+
+    def find(self, parts: tuple[str, ...], position: Position | None) -> Found | None:
+        """The column that ``parts`` mean; None where nothing fits, ValidationError where two do."""
+        for length in range(len(parts) - 1, 0, -1):
+            relations = [r for r in self.relations if r.answers(parts[:length])]
+            if relations:
+                return self._qualified(relations, parts, length, position)
+        return self._unqualified(parts, position)
+
+    def _qualified(
+        self, relations: list[Relation], parts: tuple[str, ...], length: int, position: Position | None
+    ) -> Found:
+        name = parts[length]
+        columns = [c for r in relations for c in _columns(r) if c[0] == name]
+        if not columns:
+            table = ".".join(parts[:length])
+            raise ValidationError(
+                f"Column '{name}' not found in table '{table}'",
+                position=position,
+                hint=nearest(name, [f.name for r in relations for f in r.fields]),
+            )
+        return Found(column=_single(columns, name, position), rest=parts[length + 1 :])
+
+    def _unqualified(self, parts: tuple[str, ...], position: Position | None) -> Found | None:
+        name = parts[0]
+        merged = dict(self.merged)
+        if name in merged:
+            return Found(column=merged[name], rest=parts[1:])
+        columns = [c for r in self.relations for c in _columns(r) if c[0] == name]
+        return Found(column=_single(columns, name, position), rest=parts[1:]) if columns else None
+
+    def star(self, qualifier: tuple[str, ...] = ()) -> tuple[tuple[str, Expr], ...] | None:
+        """The columns of ``*`` (merged ones first) or ``qualifier.*``; None: no such relation."""
+        if not qualifier:
+            rest = [c for r in self.relations for c in _columns(r) if c[1].index not in self.hidden]
+            return (*self.merged, *rest)
+        relations = [r for r in self.relations if r.answers(qualifier)]
+        return tuple(c for r in relations for c in _columns(r)) if relations else None
+
+    def names(self) -> list[str]:
+        return [f.name for r in self.relations for f in r.fields]
+
+    def beside(self, right: Scope) -> Scope:
+        """The scope of the concatenated row; merged columns of the left only keep their places."""
+        shift = self.width
+        moved = tuple(replace(r, offset=r.offset + shift) for r in right.relations)
+        return Scope(
+            relations=(*self.relations, *moved),
+            merged=self.merged,
+            hidden=self.hidden | {i + shift for i in right.hidden},
+        )
+
+
+def _columns(relation: Relation) -> list[tuple[str, InputRef]]:
+    return [(f.name, InputRef(type=f.type, index=relation.offset + i)) for i, f in enumerate(relation.fields)]
+
+
+def _single(columns: list[tuple[str, InputRef]], name: str, position: Position | None) -> Expr:
+    if len(columns) > 1:
+        raise ValidationError(f"Column '{name}' is ambiguous", position=position)
+    return columns[0][1]
+
+
+def nearest(name: str, candidates: list[str] | tuple[str, ...]) -> str:
+    """A hint that names the closest existing name, '' where nothing is close."""
+    by_folded = {c.lower(): c for c in candidates}
+    found = get_close_matches(name.lower(), list(by_folded), n=1, cutoff=0.6)
+    return f"Did you mean '{by_folded[found[0]]}'?" if found else ""
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """Names made unique as Flink does: id, id0, id1."""
+    used: set[str] = set()
+    unique: list[str] = []
+    for name in names:
+        unique.append(unique_name(name, used))
+        used.add(unique[-1])
+    return unique
+
+
+def unique_name(name: str, used: set[str]) -> str:
+    candidate, attempt = name, 0
+    while candidate in used:
+        candidate = f"{name}{attempt}"
+        attempt += 1
+    return candidate

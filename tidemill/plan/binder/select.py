@@ -1,0 +1,219 @@
+"""SELECT: one block, in the order in which SQL means it.
+
+FROM gives the row; WHERE filters; select items, HAVING, QUALIFY and ORDER BY are bound over the same
+row with pending aggregates and windows; then the aggregation, HAVING, the windows, QUALIFY, the
+projection, DISTINCT, and ORDER BY with LIMIT are stacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from tidemill.errors import ValidationError
+from tidemill.plan import nodes as n
+from tidemill.plan.binder import aggregates, from_clause, grouping, literals, ordering, over_windows
+from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
+from tidemill.plan.binder.expressions import Clause, ExpressionBinder
+from tidemill.plan.binder.naming import derived_name
+from tidemill.plan.binder.pending import AggregateExpr, OverExpr, contains
+from tidemill.plan.binder.retype import Retype
+from tidemill.plan.binder.scope import Scope, unique_name, unique_names
+from tidemill.plan.binder.tables import Source
+from tidemill.plan.expressions import Expr
+from tidemill.sql.expressions import FlinkHint
+from tidemill.sql.positions import position_of
+from tidemill.types import logical as t
+
+WHERE = Clause(name="WHERE")
+HAVING = Clause(name="HAVING", aggregates=True)
+QUALIFY = Clause(name="QUALIFY", aggregates=True, windows=True)
+SELECT = Clause(name="SELECT", aggregates=True, windows=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A select item: ``name`` is how the query around sees it."""
+
+    expr: Expr
+    name: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Block:
+    """The parts of a SELECT while its plan is being stacked; all expressions are over ``plan``."""
+
+    plan: n.LogicalNode
+    items: list[Item]
+    having: Expr | None
+    qualify: Expr | None
+    order: list[Expr]
+
+    def roots(self) -> list[Expr]:
+        conditions = [c for c in (self.having, self.qualify) if c is not None]
+        return [*(i.expr for i in self.items), *conditions, *self.order]
+
+    def rewrite(self, rewritten: Iterator[Expr]) -> None:
+        """Takes back the expressions of ``roots``, in the same order."""
+        self.items = [Item(next(rewritten), i.name) for i in self.items]
+        self.having = None if self.having is None else next(rewritten)
+        self.qualify = None if self.qualify is None else next(rewritten)
+        self.order = list(rewritten)
+
+
+def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> BoundQuery:
+    source = _where(binder, tree, from_clause.bind(binder, tree, context), context)
+    keys = grouping.bind(binder, tree, source.scope, context)
+    grouped = keys is not None and bool(keys.keys)
+    expressions = binder.expressions(context, source.scope, replace(SELECT, grouped=grouped))
+    expressions.windows = over_windows.named(tree)
+    items = _items(expressions, tree)
+    directions = ordering.Directions(tree)
+    block = Block(
+        plan=source.plan,
+        items=items,
+        having=_condition(expressions, tree.args.get("having"), HAVING),
+        qualify=_condition(expressions, tree.args.get("qualify"), QUALIFY),
+        order=[_order_key(expressions, items, node) for node in directions.nodes],
+    )
+    _aggregate(block, tree, keys, expressions)
+    _windows(block)
+    _check_nulls(block.items, tree, context)
+    return _project(block, tree, directions)
+
+
+def _where(binder: QueryBinder, tree: exp.Expr, source: Source, context: Context) -> Source:
+    where = tree.args.get("where")
+    if where is None:
+        return source
+    condition = binder.expressions(context, source.scope, WHERE).condition(where.this)
+    return replace(source, plan=filtered(source.plan, condition))
+
+
+def filtered(plan: n.LogicalNode, condition: Expr) -> n.LogicalNode:
+    return n.Filter(fields=plan.fields, input=plan, condition=condition)
+
+
+def _condition(binder: ExpressionBinder, node: exp.Expr | None, clause: Clause) -> Expr | None:
+    if node is None:
+        return None
+    return binder.narrowed(replace(clause, grouped=binder.clause.grouped)).condition(node.this)
+
+
+def _items(binder: ExpressionBinder, tree: exp.Expr) -> list[Item]:
+    items: list[Item] = []
+    for node in tree.expressions:
+        if _is_star(node):
+            items += _star(binder, node, [i.name for i in items])
+        else:
+            items.append(Item(binder.bind(node.unalias()), derived_name(node, len(items))))
+    return items
+
+
+def _is_star(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+
+
+def _star(binder: ExpressionBinder, node: exp.Expr, taken: Sequence[str]) -> list[Item]:
+    qualifier = tuple(p.name for p in node.parts[:-1]) if isinstance(node, exp.Column) else ()
+    columns = binder.scope.star(qualifier)
+    if not qualifier and not binder.scope.relations:
+        raise ValidationError("SELECT * requires a FROM clause", position=position_of(node))
+    if columns is None:
+        raise ValidationError(f"Unknown identifier '{'.'.join(qualifier)}'", position=position_of(node))
+    items, used = [], set(taken)
+    for name, expr in columns:
+        unique = unique_name(name, used)
+        used.add(unique)
+        items.append(Item(expr, unique))
+    binder.mention_all(position_of(node))
+    return items
+
+
+def _order_key(binder: ExpressionBinder, items: list[Item], node: exp.Expr) -> Expr:
+    """An ORDER BY key: an ordinal, else an expression in which aliases go before columns."""
+    ordinal = ordering.ordinal(node, len(items))
+    if ordinal is not None:
+        return items[ordinal].expr
+    aliases = tuple((i.name, i.expr) for i in items)
+    return replace(binder, aliases=aliases).bind(node)
+
+
+def _aggregate(
+    block: Block, tree: exp.Expr, keys: aggregates.Grouping | None, binder: ExpressionBinder
+) -> None:
+    roots = block.roots()
+    if keys is None:
+        if block.having is None and not any(contains(r, AggregateExpr) for r in roots):
+            return
+        keys = aggregates.Grouping(keys=())
+    names = {i.expr: i.name for i in reversed(block.items) if isinstance(i.expr, AggregateExpr)}
+    block.plan, lowered = aggregates.lower(block.plan, keys, roots, names, _ttl_hints(tree))
+    retype = Retype(binder.context.environment)
+    block.rewrite(lowered.rewrite(r, binder.mentions, retype) for r in roots)
+    if block.having is not None:
+        block.plan = filtered(block.plan, block.having)
+        block.having = None
+
+
+def _ttl_hints(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
+    """The STATE_TTL hints of the select, (table alias, duration)."""
+    hints = tree.args.get("hint")
+    found = [h for h in (hints.expressions if hints else ()) if isinstance(h, FlinkHint)]
+    return tuple(option for h in found if h.name.upper() == "STATE_TTL" for option in h.options)
+
+
+def _windows(block: Block) -> None:
+    roots = block.roots()
+    if any(contains(r, OverExpr) for r in roots):
+        block.plan, rewrite = over_windows.lower(block.plan, roots)
+        block.rewrite(rewrite(r) for r in roots)
+    if block.qualify is not None:
+        block.plan = filtered(block.plan, block.qualify)
+        block.qualify = None
+
+
+def _check_nulls(items: list[Item], tree: exp.Expr, context: Context) -> None:
+    if context.untyped_null:
+        return
+    for item in items:
+        if isinstance(item.expr.type, t.NullType):
+            raise ValidationError("Illegal use of 'NULL'", position=position_of(tree))
+
+
+def _project(block: Block, tree: exp.Expr, directions: ordering.Directions) -> BoundQuery:
+    names = [i.name for i in block.items]
+    columns = aggregates.Columns()
+    for name, item in zip(unique_names(names), block.items, strict=True):
+        columns.append(item.expr, name)
+    distinct = tree.args.get("distinct") is not None
+    places = [_place(columns, key, distinct, tree) for key in block.order]
+    plan = columns.project(block.plan)
+    if distinct:
+        plan = distinct_rows(plan)
+    plan = ordering.sorted_rows(plan, directions.keys(places), tree)
+    return BoundQuery(plan=ordering.first_columns(plan, len(names)), names=tuple(names))
+
+
+def _place(columns: aggregates.Columns, key: Expr, distinct: bool, tree: exp.Expr) -> int:
+    if distinct and key not in columns.expressions:
+        raise ValidationError(
+            "ORDER BY expression is not in the select clause of SELECT DISTINCT", position=position_of(tree)
+        )
+    return columns.add(key, columns.next_name())
+
+
+def distinct_rows(plan: n.LogicalNode) -> n.LogicalNode:
+    return n.Aggregate(fields=plan.fields, input=plan, keys=tuple(range(len(plan.fields))), calls=())
+
+
+def one_row() -> n.LogicalNode:
+    """What SELECT without FROM reads: one row of one column that nothing names."""
+    zero = literals.integer(0)
+    return n.Values(fields=(t.Field("ZERO", zero.type),), rows=((zero,),))
+
+
+def no_from() -> Source:
+    return Source(plan=one_row(), scope=Scope())

@@ -1,0 +1,77 @@
+"""UNION, INTERSECT, EXCEPT [ALL]: names of the first branch, least restrictive column types."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tidemill.errors import ValidationError
+from tidemill.functions.coercion import common_type
+from tidemill.plan import nodes as n
+from tidemill.plan.binder import ordering
+from tidemill.plan.binder.calls import coerce_nullable
+from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
+from tidemill.plan.binder.naming import all_columns
+from tidemill.plan.binder.scope import unique_names
+from tidemill.plan.binder.values import varying
+from tidemill.sql.positions import position_of
+from tidemill.types import logical as t
+
+KINDS: dict[type[exp.Expr], n.SetKind] = {
+    exp.Union: n.SetKind.UNION,
+    exp.Intersect: n.SetKind.INTERSECT,
+    exp.Except: n.SetKind.EXCEPT,
+}
+
+
+def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> BoundQuery:
+    kind, keep_all = KINDS[type(tree)], not tree.args.get("distinct")
+    trees = _branches(tree, kind, keep_all)
+    queries = [binder.bind(b, context) for b in trees]
+    text = f"{kind.value} ALL" if keep_all else kind.value
+    if len({len(q.names) for q in queries}) != 1:
+        raise ValidationError(f"Column count mismatch in {text}", position=position_of(tree))
+    fields = _fields(queries, text, tree)
+    branches = tuple(_typed(q.plan, fields) for q in queries)
+    node = n.SetOp(fields=fields, kind=kind, all=keep_all, branches=branches)
+    return ordering.apply(binder, tree, BoundQuery(plan=node, names=queries[0].names), context)
+
+
+def _branches(tree: exp.Expr, kind: n.SetKind, keep_all: bool) -> list[exp.Expr]:
+    """A chain of UNIONs of one sort is one node with many branches."""
+    trees: list[exp.Expr] = []
+    while True:
+        trees.append(tree.expression)
+        left = tree.this
+        if kind is n.SetKind.UNION and _continues(left, keep_all):
+            tree = left
+            continue
+        return [left, *reversed(trees)]
+
+
+def _continues(tree: exp.Expr, keep_all: bool) -> bool:
+    plain = not any(tree.args.get(k) for k in ("order", "limit", "offset", "with_", "with"))
+    return isinstance(tree, exp.Union) and plain and (not tree.args.get("distinct")) == keep_all
+
+
+def _fields(queries: list[BoundQuery], text: str, tree: exp.Expr) -> tuple[t.Field, ...]:
+    fields = []
+    names = unique_names(list(queries[0].names))
+    for index, name in enumerate(names):
+        members = tuple(q.plan.fields[index].type for q in queries)
+        kind = common_type(members)
+        if kind is None:
+            raise ValidationError(
+                f"Type mismatch in column {index + 1} of {text}", position=position_of(tree)
+            )
+        fields.append(t.Field(name, varying(kind, members)))
+    return tuple(fields)
+
+
+def _typed(plan: n.LogicalNode, fields: tuple[t.Field, ...]) -> n.LogicalNode:
+    """A branch with the node's names and types; untouched where it has them already."""
+    if plan.fields == fields:
+        return plan
+    pairs = zip(all_columns(plan), fields, strict=True)
+    return n.Project(
+        fields=fields, input=plan, expressions=tuple(coerce_nullable(x, f.type) for x, f in pairs)
+    )

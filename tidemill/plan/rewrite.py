@@ -1,0 +1,295 @@
+"""Rebuilding expressions and nodes: the one place that knows which parts hold which.
+
+Every function returns the same object where nothing changed, so a rule can tell by ``is``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import singledispatch
+
+from tidemill.plan import expressions as e
+from tidemill.plan import nodes as n
+
+Rewrite = Callable[[e.Expr], e.Expr]
+
+
+@singledispatch
+def with_children(expr: e.Expr, children: tuple[e.Expr, ...]) -> e.Expr:
+    """``expr`` with other children, in the order of ``expr.children``."""
+    return expr
+
+
+@with_children.register
+def _(expr: e.Call, children: tuple[e.Expr, ...]) -> e.Expr:
+    return replace(expr, args=children)
+
+
+@with_children.register
+def _(expr: e.Cast, children: tuple[e.Expr, ...]) -> e.Expr:
+    return replace(expr, operand=children[0])
+
+
+@with_children.register
+def _(expr: e.FieldAccess, children: tuple[e.Expr, ...]) -> e.Expr:
+    return replace(expr, operand=children[0])
+
+
+@with_children.register
+def _(expr: e.InSubquery, children: tuple[e.Expr, ...]) -> e.Expr:
+    return replace(expr, operands=children)
+
+
+def map_expr(expr: e.Expr, rewrite: Rewrite) -> e.Expr:
+    """Bottom-up: children first, then ``rewrite`` of the rebuilt expression."""
+    children = expr.children
+    mapped = tuple(map_expr(c, rewrite) for c in children)
+    same = all(a is b for a, b in zip(children, mapped, strict=True))
+    return rewrite(expr if same else with_children(expr, mapped))
+
+
+def map_down(expr: e.Expr, rewrite: Callable[[e.Expr], e.Expr | None]) -> e.Expr:
+    """Top-down: where ``rewrite`` answers an expression it stands as it is; None goes on below."""
+    found = rewrite(expr)
+    if found is not None:
+        return found
+    children = expr.children
+    mapped = tuple(map_down(c, rewrite) for c in children)
+    same = all(a is b for a, b in zip(children, mapped, strict=True))
+    return expr if same else with_children(expr, mapped)
+
+
+@singledispatch
+def subplan(expr: e.Expr) -> n.LogicalNode | None:
+    """The plan inside a subquery expression."""
+    return None
+
+
+@subplan.register(e.ScalarSubquery)
+@subplan.register(e.Exists)
+@subplan.register(e.InSubquery)
+def _(expr: e.ScalarSubquery | e.Exists | e.InSubquery) -> n.LogicalNode | None:
+    return expr.plan
+
+
+def with_subplan(expr: e.Expr, plan: n.LogicalNode) -> e.Expr:
+    assert isinstance(expr, e.ScalarSubquery | e.Exists | e.InSubquery)
+    return expr if expr.plan is plan else replace(expr, plan=plan)
+
+
+@singledispatch
+def node_expressions(node: n.LogicalNode) -> tuple[e.Expr, ...]:
+    """The expressions over the node's input (a join's: left fields + right fields)."""
+    return ()
+
+
+@node_expressions.register
+def _(node: n.Project) -> tuple[e.Expr, ...]:
+    return node.expressions
+
+
+@node_expressions.register
+def _(node: n.Filter) -> tuple[e.Expr, ...]:
+    return (node.condition,)
+
+
+@node_expressions.register
+def _(node: n.Watermark) -> tuple[e.Expr, ...]:
+    return (node.expression,)
+
+
+@node_expressions.register
+def _(node: n.Expand) -> tuple[e.Expr, ...]:
+    return tuple(x for projection in node.projections for x in projection)
+
+
+@node_expressions.register
+def _(node: n.Unnest) -> tuple[e.Expr, ...]:
+    return (node.collection,)
+
+
+@node_expressions.register
+def _(node: n.TableFunction) -> tuple[e.Expr, ...]:
+    return node.args
+
+
+@node_expressions.register
+def _(node: n.Join) -> tuple[e.Expr, ...]:
+    return (node.condition,)
+
+
+@singledispatch
+def with_expressions(node: n.LogicalNode, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+    """``node`` with other expressions, in the order of ``node_expressions``."""
+    return node
+
+
+@with_expressions.register
+def _(node: n.Project, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, expressions=found)
+
+
+@with_expressions.register
+def _(node: n.Filter, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, condition=found[0])
+
+
+@with_expressions.register
+def _(node: n.Watermark, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, expression=found[0])
+
+
+@with_expressions.register
+def _(node: n.Expand, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+    width = len(node.fields)
+    rows = tuple(found[i : i + width] for i in range(0, len(found), width))
+    return replace(node, projections=rows)
+
+
+@with_expressions.register
+def _(node: n.Unnest, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, collection=found[0])
+
+
+@with_expressions.register
+def _(node: n.TableFunction, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, args=found)
+
+
+@with_expressions.register
+def _(node: n.Join, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+    return replace(node, condition=found[0])
+
+
+@singledispatch
+def with_inputs(node: n.LogicalNode, inputs: tuple[n.LogicalNode, ...]) -> n.LogicalNode:
+    """``node`` over other inputs, in the order of ``node.inputs``."""
+    return node
+
+
+@with_inputs.register
+def _(node: n.Unary, inputs: tuple[n.LogicalNode, ...]) -> n.LogicalNode:
+    return replace(node, input=inputs[0])
+
+
+@with_inputs.register
+def _(node: n.Join, inputs: tuple[n.LogicalNode, ...]) -> n.LogicalNode:
+    return replace(node, left=inputs[0], right=inputs[1])
+
+
+@with_inputs.register
+def _(node: n.SetOp, inputs: tuple[n.LogicalNode, ...]) -> n.LogicalNode:
+    return replace(node, branches=inputs)
+
+
+def map_node_expressions(node: n.LogicalNode, rewrite: Rewrite) -> n.LogicalNode:
+    """``node`` with every one of its own expressions (not of its inputs) rewritten."""
+    before = node_expressions(node)
+    after = tuple(rewrite(x) for x in before)
+    same = all(a is b for a, b in zip(before, after, strict=True))
+    return node if same else with_expressions(node, after)
+
+
+def map_inputs(node: n.LogicalNode, rewrite: Callable[[n.LogicalNode], n.LogicalNode]) -> n.LogicalNode:
+    before = node.inputs
+    after = tuple(rewrite(x) for x in before)
+    same = all(a is b for a, b in zip(before, after, strict=True))
+    return node if same else with_inputs(node, after)
+
+
+def map_outer_refs(
+    plan: n.LogicalNode, rewrite: Callable[[e.OuterRef], e.Expr | None], level: int = 1
+) -> n.LogicalNode:
+    """Rewrites the references out of ``plan`` to the query ``level`` levels above it.
+
+    ``rewrite`` gets the reference as it stands (its level counts from where it stands); None keeps it.
+    """
+
+    def one(expr: e.Expr) -> e.Expr:
+        inner = subplan(expr)
+        if inner is not None:
+            expr = with_subplan(expr, map_outer_refs(inner, rewrite, level + 1))
+        if isinstance(expr, e.OuterRef) and expr.level == level:
+            return rewrite(expr) or expr
+        return expr
+
+    below = map_inputs(plan, lambda node: map_outer_refs(node, rewrite, level))
+    return map_node_expressions(below, lambda expr: map_expr(expr, one))
+
+
+def outer_refs(plan: n.LogicalNode, level: int = 1) -> Iterator[e.OuterRef]:
+    """The references out of ``plan`` that reach ``level`` or more levels above it."""
+    for node in plan.inputs:
+        yield from outer_refs(node, level)
+    for root in node_expressions(plan):
+        yield from expr_outer_refs(root, level)
+
+
+def expr_outer_refs(expr: e.Expr, level: int = 1) -> Iterator[e.OuterRef]:
+    for found in expr.walk():
+        inner = subplan(found)
+        if inner is not None:
+            yield from outer_refs(inner, level + 1)
+        if isinstance(found, e.OuterRef) and found.level >= level:
+            yield found
+
+
+def input_indexes(expr: e.Expr) -> frozenset[int]:
+    """The input columns that ``expr`` reads, those its subqueries read included."""
+    own = {x.index for x in expr.walk() if isinstance(x, e.InputRef)}
+    for found in expr.walk():
+        inner = subplan(found)
+        if inner is not None:
+            own |= {x.index for x in outer_refs_at(inner, 1)}
+    return frozenset(own)
+
+
+def outer_refs_at(plan: n.LogicalNode, level: int) -> Iterator[e.OuterRef]:
+    """The references out of ``plan`` that reach exactly ``level`` levels above it."""
+    for node in plan.inputs:
+        yield from outer_refs_at(node, level)
+    for root in node_expressions(plan):
+        for found in root.walk():
+            inner = subplan(found)
+            if inner is not None:
+                yield from outer_refs_at(inner, level + 1)
+            if isinstance(found, e.OuterRef) and found.level == level:
+                yield found
+
+
+def replace_inputs(expr: e.Expr, substitute: Callable[[int], e.Expr]) -> e.Expr:
+    """Every input column replaced, in subqueries too (there only a column may take its place)."""
+
+    def outer(ref: e.OuterRef) -> e.Expr:
+        found = substitute(ref.index)
+        assert isinstance(found, e.InputRef), "a correlated column was replaced by an expression"
+        return e.OuterRef(type=found.type, level=ref.level, index=found.index)
+
+    def one(expr: e.Expr) -> e.Expr:
+        inner = subplan(expr)
+        if inner is not None:
+            return with_subplan(expr, map_outer_refs(inner, outer))
+        return substitute(expr.index) if isinstance(expr, e.InputRef) else expr
+
+    return map_expr(expr, one)
+
+
+def shift_inputs(expr: e.Expr, by: int) -> e.Expr:
+    """The expression over a row where its columns stand ``by`` further right."""
+    return move_inputs(expr, lambda index: index + by)
+
+
+def move_inputs(expr: e.Expr, place: Callable[[int], int]) -> e.Expr:
+    """The expression over a row where column i stands at ``place(i)``."""
+
+    def outer(ref: e.OuterRef) -> e.Expr:
+        return replace(ref, index=place(ref.index))
+
+    def one(expr: e.Expr) -> e.Expr:
+        inner = subplan(expr)
+        if inner is not None:
+            return with_subplan(expr, map_outer_refs(inner, outer))
+        return replace(expr, index=place(expr.index)) if isinstance(expr, e.InputRef) else expr
+
+    return map_expr(expr, one)
