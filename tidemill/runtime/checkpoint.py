@@ -23,7 +23,7 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 from tidemill.connectors.api import Offset
 from tidemill.errors import StateError
@@ -106,6 +106,12 @@ class CheckpointDirectory:
                 hint="It must be a directory that this user can write to.",
             ) from e
         return self._checked(JobIdentity(**stored), identity)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Gives the lock back."""
