@@ -10,12 +10,20 @@ from functools import cache
 from types import ModuleType
 from typing import TypeVar
 
-from tidemill.functions import aggregates, aggregates_collections
+from tidemill.functions import (
+    aggregates,
+    aggregates_collections,
+    arithmetic,
+    comparison,
+    conditional,
+    constructors,
+    logic,
+), strings
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 
 T = TypeVar("T")
 
-SCALAR_FAMILIES: tuple[ModuleType, ...] = ()
+SCALAR_FAMILIES: tuple[ModuleType, ...] = (strings,)
 AGGREGATE_FAMILIES: tuple[ModuleType, ...] = (aggregates, aggregates_collections)
 
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from zlib import crc32
 
+from tidemill.functions.api import Translation
+
 _SIMPLE = re.compile(
     r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|-?[0-9]+[LSY]?|\w+_[0-9a-f]{8}|NULL|TRUE|FALSE", re.DOTALL
 )
@@ -60,3 +62,8 @@ def fold(
 
 def _name(role: str, text: str) -> str:
     return f"{role}_{crc32(text.encode()):08x}"
+
+
+def template(text: str) -> Translation:
+    """A translation that fills argument texts into ``text``: {0}, {1}, ... and {all}."""
+    return lambda call: text.format(*call.args, all=", ".join(call.args))
