@@ -1,0 +1,151 @@
+"""Text -> tokens, one at a time, by Flink's lexical rules.
+
+Invariant: a token's ``start`` and ``end`` are offsets into the text, so ``text[start:end]`` is the
+token as written; positions count lines and columns from 1 (a tab is one column, as in Flink's own
+messages). Comments vanish, hints ``/*+ ... */`` stay. Cost: one regular expression match per token.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from tidemill.errors import Position, SqlSyntaxError
+
+
+class Kind(Enum):
+    WORD = auto()
+    QUOTED = auto()
+    STRING = auto()
+    HEX = auto()
+    NUMBER = auto()
+    SYMBOL = auto()
+    HINT_START = auto()
+    HINT_END = auto()
+    EOF = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """``value`` is the meaning (a string without its quotes), ``upper`` what grammar compares with.
+
+    ``upper`` is '' for quoted names and strings, so a quoted name is never taken for a keyword.
+    """
+
+    kind: Kind
+    text: str
+    value: str
+    upper: str
+    start: int
+    end: int
+    position: Position
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+ | --[^\n\r]* | //[^\n\r]* | /\*(?!\+)[\s\S]*?\*/ )
+  | (?P<hint>/\*\+)
+  | (?P<hint_end>\*/)
+  | (?P<hex>[xX]'[^']*')
+  | (?P<unicode>[uU]&'(?:[^']|'')*')
+  | (?P<charset>_[A-Za-z0-9_.:-]+'(?:[^']|'')*' | [nN]'(?:[^']|'')*')
+  | (?P<string>'(?:[^']|'')*')
+  | (?P<quoted>`(?:[^`]|``)+`)
+  | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+  | (?P<word>[^\W\d][\w$]*)
+  | (?P<symbol><>|<=|>=|!=|\|\||=>|::|->|[-+*/%=<>().,;\[\]{}?:|^@!$&])
+    """,
+    re.VERBOSE,
+)
+_KINDS = {
+    "hint": Kind.HINT_START,
+    "hint_end": Kind.HINT_END,
+    "hex": Kind.HEX,
+    "unicode": Kind.STRING,
+    "charset": Kind.STRING,
+    "string": Kind.STRING,
+    "quoted": Kind.QUOTED,
+    "number": Kind.NUMBER,
+    "word": Kind.WORD,
+    "symbol": Kind.SYMBOL,
+}
+_UNICODE_ESCAPE = re.compile(r"\\([0-9A-Fa-f]{4})")
+_UNCLOSED = {"'": "string", "`": "quoted name", "/": "comment"}
+
+
+def _between_quotes(text: str) -> str:
+    return text[text.index("'") + 1 : -1].replace("''", "'")
+
+
+_VALUES = {
+    "hex": lambda text: text[2:-1],
+    "unicode": lambda text: _UNICODE_ESCAPE.sub(lambda m: chr(int(m[1], 16)), _between_quotes(text)),
+    "charset": _between_quotes,
+    "string": _between_quotes,
+    "quoted": lambda text: text[1:-1].replace("``", "`"),
+}
+_COMPARED = ("word", "symbol", "hint", "hint_end")
+
+
+class LineIndex:
+    """Offset -> position; ``origin`` is where the text's first character stands in its script."""
+
+    def __init__(self, text: str, origin: Position) -> None:
+        self._starts = [0, *(m.end() for m in re.finditer(r"\r\n|\r|\n", text))]
+        self._origin = origin
+
+    def position(self, offset: int) -> Position:
+        line = bisect_right(self._starts, offset)
+        column = offset - self._starts[line - 1] + 1
+        if line == 1:
+            return Position(self._origin.line, self._origin.column + column - 1)
+        return Position(self._origin.line + line - 1, column)
+
+
+def tokens(text: str, origin: Position = Position(1, 1)) -> Iterator[Token]:
+    """The tokens of ``text``, lazily; the last one is EOF.
+
+    Raises SqlSyntaxError at a string, quoted name or comment that does not end, or at a character
+    that starts nothing, when the iteration comes to it.
+    """
+    lines = LineIndex(text, origin)
+    offset = 0
+    while offset < len(text):
+        match = _TOKEN.match(text, offset)
+        if match is None:
+            raise _lexical_error(text, offset, lines.position(offset))
+        offset = match.end()
+        group = match.lastgroup or "space"
+        if group != "space":
+            yield _token(group, match, lines)
+    yield Token(Kind.EOF, "<EOF>", "", "<EOF>", len(text), len(text), _end_position(text, lines))
+
+
+def _token(group: str, match: re.Match[str], lines: LineIndex) -> Token:
+    text = match.group()
+    return Token(
+        _KINDS[group],
+        text,
+        _VALUES[group](text) if group in _VALUES else text,
+        text.upper() if group in _COMPARED else "",
+        match.start(),
+        match.end(),
+        lines.position(match.start()),
+    )
+
+
+def _end_position(text: str, lines: LineIndex) -> Position:
+    """Flink places the end of input at the last character."""
+    return lines.position(max(len(text.rstrip()) - 1, 0))
+
+
+def _lexical_error(text: str, offset: int, position: Position) -> SqlSyntaxError:
+    unclosed = _UNCLOSED.get(text[offset])
+    if unclosed is not None:
+        return SqlSyntaxError(
+            f"Lexical error: a {unclosed} that starts at {position} does not end", position=position
+        )
+    return SqlSyntaxError(f'Lexical error at {position}. Encountered: "{text[offset]}"', position=position)

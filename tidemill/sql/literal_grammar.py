@@ -1,0 +1,92 @@
+"""Literals: numbers, strings, binary, date and time, intervals."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from sqlglot import exp
+
+from tidemill.errors import SqlSyntaxError
+from tidemill.sql import expressions as x
+from tidemill.sql.lexer import Kind, Token
+from tidemill.sql.type_grammar import UNITS, TypeGrammar
+from tidemill.types.logical import BOOLEAN
+
+_CONSTANTS = {
+    "TRUE": lambda: exp.Boolean(this=True),
+    "FALSE": lambda: exp.Boolean(this=False),
+    "NULL": lambda: exp.Null(),
+    "UNKNOWN": lambda: exp.Cast(this=exp.Null(), to=x.TypeSpec(this=BOOLEAN, text="BOOLEAN")),
+}
+_FRACTION = re.compile(r"\.\d*$")
+_FORMATS = {
+    "DATE": ("%Y-%m-%d", "yyyy-MM-dd"),
+    "TIME": ("%H:%M:%S", "HH:mm:ss"),
+    "TIMESTAMP": ("%Y-%m-%d %H:%M:%S", "yyyy-MM-dd HH:mm:ss"),
+}
+
+
+class LiteralGrammar(TypeGrammar):
+    def literal(self) -> exp.Expression | None:
+        """A literal, or None where none starts."""
+        token = self.current
+        if token.kind is Kind.NUMBER:
+            return self.place(exp.Literal.number(self.number()), token)
+        if token.kind is Kind.STRING:
+            return self.place(exp.Literal.string(self.string()), token)
+        if token.kind is Kind.HEX:
+            return self._binary_literal()
+        if token.upper in _CONSTANTS:
+            self.advance()
+            return self.place(_CONSTANTS[token.upper](), token)
+        return self._time_literal(token)
+
+    def _binary_literal(self) -> exp.Expression:
+        token = self.advance()
+        digits = token.value
+        while self.current.kind is Kind.STRING:
+            digits += self.advance().value
+        if re.fullmatch("[0-9A-Fa-f]*", digits) is None:
+            raise SqlSyntaxError(f"Not a binary string: {token.text}", position=token.position)
+        return self.place(x.BinaryLiteral(this=digits), token)
+
+    def _time_literal(self, token: Token) -> exp.Expression | None:
+        if token.upper == "INTERVAL":
+            return self._interval_literal()
+        if token.upper == "TIMESTAMP" and self.take("TIMESTAMP", "WITH", "LOCAL", "TIME", "ZONE"):
+            return self._date_time(token, "TIMESTAMP", "TIMESTAMP_LTZ")
+        if token.upper in _FORMATS and self.peek().kind is Kind.STRING:
+            self.advance()
+            return self._date_time(token, token.upper, token.upper)
+        return None
+
+    def _date_time(self, token: Token, form: str, kind: str) -> exp.Expression:
+        """Checks the text as Flink's parser does, so that a bad literal is a syntax error."""
+        text = self.string()
+        pattern, shown = _FORMATS[form]
+        bare = text if form == "DATE" else _FRACTION.sub("", text)
+        try:
+            datetime.strptime(bare, pattern)
+        except ValueError as error:
+            message = f"Illegal {form} literal '{text}': not in format '{shown}'"
+            raise SqlSyntaxError(message, position=token.position) from error
+        return self.place(x.DateTimeLiteral(this=text, kind=kind), token)
+
+    def _interval_literal(self) -> exp.Expression:
+        token = self.advance()
+        negative = self.take_any("-", "+") == "-"
+        text = self.string() if self.current.kind is Kind.STRING else self.number()
+        start, precision = self._qualifier()
+        end, fraction = self._qualifier() if self.take("TO") else (None, None)
+        node = x.IntervalLiteral(
+            this=text, negative=negative, start=start, precision=precision, end=end, fraction=fraction
+        )
+        return self.place(node, token)
+
+    def _qualifier(self) -> tuple[str, int | None]:
+        if self.current.upper not in UNITS:
+            self.fail(*UNITS)
+        unit = UNITS[self.advance().upper]
+        sizes = self.wrapped(self.integer) if self.at("(") else [None]
+        return unit, sizes[0]

@@ -1,0 +1,43 @@
+"""The public face of the grammar: text -> statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from tidemill.errors import Position
+from tidemill.sql import statements as s
+from tidemill.sql.splitter import split
+from tidemill.sql.statement_grammar import StatementGrammar
+
+START = Position(1, 1)
+
+
+def parse_statement(text: str, position: Position = START) -> s.Statement:
+    """One statement, with or without its semicolon; ``position`` is where it starts in its script.
+
+    Raises SqlSyntaxError with the position and the choices that were expected, ValidationError for
+    types out of range, NotSupportedError for syntax that names something Tidemill does not have.
+    """
+    grammar = StatementGrammar(text, position)
+    statement = grammar.statement()
+    grammar.take(";")
+    if not grammar.at_end():
+        grammar.fail("<EOF>")
+    return statement
+
+
+def parse_script(script: str) -> Iterator[s.Statement]:
+    """The statements of a script, each parsed when the iteration comes to it."""
+    for piece in split(script):
+        yield parse_statement(piece.text, piece.position)
+
+
+def parse_expression(text: str, position: Position = START) -> exp.Expression:
+    """One value expression, such as that of a computed column or a watermark."""
+    grammar = StatementGrammar(text, position)
+    tree = grammar.expression()
+    if not grammar.at_end():
+        grammar.fail("<EOF>")
+    return tree

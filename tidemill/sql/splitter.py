@@ -1,0 +1,69 @@
+"""A script -> its statements, one at a time.
+
+A statement ends at a semicolon outside strings, quoted names, comments and statement sets
+(``BEGIN STATEMENT SET; ...; END`` and ``EXECUTE STATEMENT SET BEGIN ... END`` are one statement). The
+split is lazy: what is wrong with a later statement shows only when the iteration comes to it.
+Cost: one pass over the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidemill.errors import Position
+from tidemill.sql.lexer import Kind, Token, tokens
+
+_SET_STARTS = (
+    ("BEGIN", "STATEMENT", "SET", ";"),
+    ("EXECUTE", "STATEMENT", "SET", "BEGIN"),
+    ("EXPLAIN", "STATEMENT", "SET", "BEGIN"),
+    ("EXPLAIN", "PLAN", "FOR", "STATEMENT", "SET", "BEGIN"),
+    ("COMPILE", "AND", "EXECUTE", "STATEMENT", "SET", "BEGIN"),
+)
+_LONGEST_START = max(map(len, _SET_STARTS))
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A statement without its semicolon; ``position`` is that of its first character."""
+
+    text: str
+    position: Position
+
+
+def split(script: str) -> Iterator[Piece]:
+    """The statements of ``script``; pieces with nothing but comments are left out.
+
+    Raises SqlSyntaxError at a string, quoted name or comment that does not end.
+    """
+    held: list[Token] = []
+    for token in tokens(script):
+        if token.kind is Kind.EOF:
+            break
+        if token.upper == ";" and not _is_open_set(held):
+            if held:
+                yield _piece(script, held)
+            held = []
+        elif held or token.upper != ";":
+            held.append(token)
+    if held:
+        yield _piece(script, held)
+
+
+def _is_open_set(held: list[Token]) -> bool:
+    """Whether these tokens begin a statement set that has not come to its END."""
+    words = tuple(token.upper for token in held[:_LONGEST_START])
+    starts = any(_begins(words, start) for start in _SET_STARTS)
+    return starts and held[-1].upper != "END"
+
+
+def _begins(words: tuple[str, ...], start: tuple[str, ...]) -> bool:
+    """``BEGIN STATEMENT SET`` is complete but for the semicolon that is being looked at."""
+    wanted = start[:-1] if start[-1] == ";" else start
+    return words[: len(wanted)] == wanted
+
+
+def _piece(script: str, held: list[Token]) -> Piece:
+    first, last = held[0], held[-1]
+    return Piece(script[first.start : last.end], first.position)

@@ -1,0 +1,237 @@
+"""Flink's type syntax: the part of the grammar that reads a data type.
+
+Names of simple types are a table; the types with their own shape (CHAR(n), DECIMAL(p, s), ROW<...>)
+have one method each. Lengths and precisions beyond Flink's range are errors where a column is
+declared; a CAST clamps them, as Flink does (``clamp``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.sql.cursor import Cursor
+from tidemill.sql.lexer import Kind, Token
+from tidemill.types import logical as t
+
+_SIMPLE: dict[str, t.LogicalType] = {
+    "BOOLEAN": t.BOOLEAN,
+    "TINYINT": t.TinyIntType(),
+    "SMALLINT": t.SmallIntType(),
+    "INT": t.INT,
+    "INTEGER": t.INT,
+    "BIGINT": t.BIGINT,
+    "FLOAT": t.FloatType(),
+    "DATE": t.DATE,
+    "STRING": t.STRING,
+    "BYTES": t.BYTES,
+}
+_UNSUPPORTED = frozenset({"RAW", "VARIANT", "STRUCTURED", "BITMAP", "REAL"})
+_YEAR_MONTH = ("YEAR", "QUARTER", "MONTH")
+_DAY_TIME = ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+UNITS = {unit: unit for unit in (*_YEAR_MONTH, *_DAY_TIME)} | {
+    unit + "S": unit for unit in (*_YEAR_MONTH, *_DAY_TIME)
+}
+YEAR_MONTH_INTERVAL = t.YearMonthIntervalType(resolution="MONTH")
+DAY_TIME_INTERVAL = t.DayTimeIntervalType(resolution="SECOND(3)")
+
+
+class TypeGrammar(Cursor):
+    def data_type(self, *, clamp: bool = False) -> t.LogicalType:
+        """A type without trailing nullability; ``INT ARRAY`` and ``INT MULTISET`` included."""
+        token = self.current
+        if token.kind is not Kind.WORD:
+            self.fail("<TYPE>")
+        kind = self._base_type(token, clamp)
+        while word := self.take_any("ARRAY", "MULTISET"):
+            element = kind.with_nullable(False)
+            kind = t.ArrayType(element=element) if word == "ARRAY" else t.MultisetType(element=element)
+        return kind
+
+    def nullable_type(self, *, clamp: bool = False) -> t.LogicalType:
+        """A type with an optional NULL or NOT NULL behind it."""
+        kind = self.data_type(clamp=clamp)
+        if self.take("NOT", "NULL"):
+            return kind.with_nullable(False)
+        self.take("NULL")
+        return kind
+
+    def _base_type(self, token: Token, clamp: bool) -> t.LogicalType:
+        name = token.upper
+        if name in _UNSUPPORTED:
+            raise NotSupportedError(f"Type is not supported: {name}", position=token.position)
+        if name in _SIMPLE:
+            self.advance()
+            return _SIMPLE[name]
+        shape = self._SHAPES.get(name)
+        if shape is None:
+            self._unknown_type(token)
+        self.advance()
+        try:
+            return shape(self, clamp)
+        except ValueError as error:
+            raise ValidationError(str(error), position=token.position) from error
+
+    def _unknown_type(self, token: Token) -> None:
+        if not self.at_identifier():
+            self.fail("<TYPE>")
+        expected = tuple(sorted({*_SIMPLE, *self._SHAPES}))
+        raise ValidationError(
+            f"Unknown identifier '{token.value}'", position=token.position, expected=expected
+        )
+
+    def _size(self, default: int, largest: int, smallest: int, clamp: bool, what: str) -> int:
+        """``(n)`` within its range."""
+        if not self.take("("):
+            return default
+        token = self.current
+        size = self.integer()
+        self.expect(")")
+        if clamp:
+            return min(size, largest)
+        if not smallest <= size <= largest:
+            message = f"{what} must be between {smallest} and {largest} (both inclusive)."
+            raise ValidationError(message, position=token.position)
+        return size
+
+    def _char(self, clamp: bool) -> t.LogicalType:
+        if self.take("VARYING"):
+            return self._varchar(clamp)
+        length = self._size(1, t.MAX_LENGTH, 1, clamp, "Character string length")
+        self._character_set()
+        return t.CharType(length=length)
+
+    def _varchar(self, clamp: bool) -> t.LogicalType:
+        length = self._size(1, t.MAX_LENGTH, 1, clamp, "Variable character string length")
+        self._character_set()
+        return t.VarCharType(length=length)
+
+    def _character_set(self) -> None:
+        if self.take("CHARACTER", "SET"):
+            self.identifier()
+
+    def _binary(self, clamp: bool) -> t.LogicalType:
+        if self.take("VARYING"):
+            return self._varbinary(clamp)
+        return t.BinaryType(length=self._size(1, t.MAX_LENGTH, 1, clamp, "Binary string length"))
+
+    def _varbinary(self, clamp: bool) -> t.LogicalType:
+        return t.VarBinaryType(length=self._size(1, t.MAX_LENGTH, 1, clamp, "Variable binary string length"))
+
+    def _double(self, clamp: bool) -> t.LogicalType:
+        self.take("PRECISION")
+        return t.DOUBLE
+
+    def _decimal(self, clamp: bool) -> t.LogicalType:
+        if not self.take("("):
+            return t.DecimalType(precision=10, scale=0)
+        token = self.current
+        precision = self.integer()
+        scale = self.integer() if self.take(",") else 0
+        self.expect(")")
+        if clamp:
+            precision = min(precision, t.MAX_DECIMAL_PRECISION)
+        if not 1 <= precision <= t.MAX_DECIMAL_PRECISION:
+            message = f"Decimal precision must be between 1 and {t.MAX_DECIMAL_PRECISION} (both inclusive)."
+            raise ValidationError(message, position=token.position)
+        if scale > precision:
+            message = f"Decimal scale must be between 0 and the precision {precision} (both inclusive)."
+            raise ValidationError(message, position=token.position)
+        return t.DecimalType(precision=precision, scale=scale)
+
+    def _time(self, clamp: bool) -> t.LogicalType:
+        precision = self._size(0, t.MAX_TIMESTAMP_PRECISION, 0, clamp, "Time precision")
+        self.take("WITHOUT", "TIME", "ZONE")
+        return t.TimeType(precision=precision)
+
+    def _timestamp(self, clamp: bool) -> t.LogicalType:
+        precision = self._timestamp_precision(clamp)
+        if self.take("WITH"):
+            self.expect("LOCAL", "TIME", "ZONE")
+            return t.LocalZonedTimestampType(precision=precision)
+        self.take("WITHOUT", "TIME", "ZONE")
+        return t.TimestampType(precision=precision)
+
+    def _timestamp_ltz(self, clamp: bool) -> t.LogicalType:
+        return t.LocalZonedTimestampType(precision=self._timestamp_precision(clamp))
+
+    def _timestamp_precision(self, clamp: bool) -> int:
+        return self._size(6, t.MAX_TIMESTAMP_PRECISION, 0, clamp, "Timestamp precision")
+
+    def _interval(self, clamp: bool) -> t.LogicalType:
+        start = self.interval_unit()
+        end = self.interval_unit() if self.take("TO") else start
+        if (start in _YEAR_MONTH) != (end in _YEAR_MONTH):
+            self.fail(*(_YEAR_MONTH if start in _YEAR_MONTH else _DAY_TIME))
+        return YEAR_MONTH_INTERVAL if start in _YEAR_MONTH else DAY_TIME_INTERVAL
+
+    def interval_unit(self) -> str:
+        """A unit with its precisions read and dropped: every interval has Flink's own resolution."""
+        if self.current.upper not in UNITS:
+            self.fail(*UNITS)
+        unit = UNITS[self.advance().upper]
+        if self.take("("):
+            self.separated(self.integer)
+            self.expect(")")
+        return unit
+
+    def _array(self, clamp: bool) -> t.LogicalType:
+        return t.ArrayType(element=self._element(clamp))
+
+    def _multiset(self, clamp: bool) -> t.LogicalType:
+        return t.MultisetType(element=self._element(clamp))
+
+    def _element(self, clamp: bool) -> t.LogicalType:
+        self.expect("<")
+        element = self.nullable_type(clamp=clamp)
+        self.close_angle()
+        return element
+
+    def _map(self, clamp: bool) -> t.LogicalType:
+        self.expect("<")
+        key = self.nullable_type(clamp=clamp)
+        self.expect(",")
+        value = self.nullable_type(clamp=clamp)
+        self.close_angle()
+        return t.MapType(key=key, value=value)
+
+    def _row(self, clamp: bool) -> t.LogicalType:
+        if self.take("<>"):
+            return t.RowType(fields=())
+        close = {"<": ">", "(": ")"}[self.expect_any("<", "(")]
+        if self.take(close):
+            return t.RowType(fields=())
+        fields = self.separated(lambda: self._row_field(clamp))
+        self.expect(close)
+        return t.RowType(fields=tuple(fields))
+
+    def _row_field(self, clamp: bool) -> t.Field:
+        name = self.identifier().name
+        kind = self.nullable_type(clamp=clamp)
+        if self.current.kind is Kind.STRING:
+            self.string()
+        return t.Field(name, kind)
+
+    def close_angle(self) -> None:
+        self.expect(">")
+
+    _SHAPES: ClassVar[dict[str, Callable[[TypeGrammar, bool], t.LogicalType]]] = {
+        "CHAR": _char,
+        "CHARACTER": _char,
+        "VARCHAR": _varchar,
+        "BINARY": _binary,
+        "VARBINARY": _varbinary,
+        "DOUBLE": _double,
+        "DECIMAL": _decimal,
+        "DEC": _decimal,
+        "NUMERIC": _decimal,
+        "TIME": _time,
+        "TIMESTAMP": _timestamp,
+        "TIMESTAMP_LTZ": _timestamp_ltz,
+        "INTERVAL": _interval,
+        "ARRAY": _array,
+        "MULTISET": _multiset,
+        "MAP": _map,
+        "ROW": _row,
+    }
