@@ -1,6 +1,9 @@
-"""Which types widen to which: the least restrictive common type, as Flink's planner finds it.
+"""Which types widen to which, as Flink's planner finds it: two rules that differ in a few pairs.
 
-Nullability: the common type is nullable where any input is. No common type is None, never a guess.
+``common_type`` (operators, CASE, IF, set operations, constructors): of FLOAT and DOUBLE the first one,
+DECIMAL with FLOAT is DOUBLE, CHARs of different lengths are VARCHAR. ``widest`` (COALESCE, GREATEST,
+comparison): FLOAT with DOUBLE is DOUBLE, DECIMAL with FLOAT is FLOAT, TIMESTAMP with TIMESTAMP_LTZ is
+the latter. The common type is nullable where any input is. No common type is None, never a guess.
 """
 
 from __future__ import annotations
@@ -31,6 +34,21 @@ def common_type(types: Sequence[t.LogicalType]) -> t.LogicalType | None:
     return None if found is None else found.with_nullable(nullable)
 
 
+def widest(types: Sequence[t.LogicalType]) -> t.LogicalType | None:
+    """The common type by the rule of functions that take any types; None where there is none."""
+    nullable = any(k.nullable or isinstance(k, t.NullType) for k in types)
+    typed = [k for k in types if not isinstance(k, t.NullType)]
+    kinds = {type(k) for k in typed}
+    if kinds == {t.FloatType, t.DoubleType}:
+        return t.DoubleType(nullable=nullable)
+    if kinds <= {*t.EXACT_TYPES, *t.APPROXIMATE_TYPES} and kinds & {*t.APPROXIMATE_TYPES}:
+        return t.DoubleType(nullable=nullable) if t.DoubleType in kinds else t.FloatType(nullable=nullable)
+    if kinds == {t.TimestampType, t.LocalZonedTimestampType}:
+        precision = max(getattr(k, "precision", 0) for k in typed)
+        return t.LocalZonedTimestampType(precision=precision, nullable=nullable)
+    return common_type(types)
+
+
 def _pair(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType | None:
     if a.with_nullable(True) == b.with_nullable(True):
         return a
@@ -56,8 +74,9 @@ def _numeric(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
 
 
 def _approximate(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
-    both_float = isinstance(a, t.FloatType) and isinstance(b, t.FloatType)
-    return t.FloatType() if both_float else t.DoubleType()
+    if isinstance(a, t.DecimalType) or isinstance(b, t.DecimalType):
+        return t.DOUBLE
+    return a if isinstance(a, t.APPROXIMATE_TYPES) else b
 
 
 def _decimal(a: t.DecimalType, b: t.DecimalType) -> t.DecimalType:
@@ -71,21 +90,26 @@ def _character(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
     assert isinstance(a, t.LengthType)
     assert isinstance(b, t.LengthType)
     length = max(a.length, b.length)
-    both_char = isinstance(a, t.CharType) and isinstance(b, t.CharType)
-    return t.CharType(length=length) if both_char else t.VarCharType(length=length)
+    return t.VarCharType(length=length)
 
 
 def _binary(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
     assert isinstance(a, t.LengthType)
     assert isinstance(b, t.LengthType)
     length = max(a.length, b.length)
-    both_fixed = isinstance(a, t.BinaryType) and isinstance(b, t.BinaryType)
-    return t.BinaryType(length=length) if both_fixed else t.VarBinaryType(length=length)
+    return t.VarBinaryType(length=length)
 
 
 def _timestamp(a: t.LogicalType, b: t.LogicalType) -> t.LogicalType:
-    precision = max(getattr(a, "precision", 0), getattr(b, "precision", 0))
-    if isinstance(a, t.LocalZonedTimestampType) and isinstance(b, t.LocalZonedTimestampType):
+    """Of equal precision the first, else the second one's kind with the larger precision."""
+    assert isinstance(a, t.TimestampType | t.LocalZonedTimestampType)
+    assert isinstance(b, t.TimestampType | t.LocalZonedTimestampType)
+    kind = a if a.precision == b.precision or type(a) is type(b) else b
+    return _stamp(type(kind), max(a.precision, b.precision))
+
+
+def _stamp(kind: type[t.LogicalType], precision: int) -> t.LogicalType:
+    if kind is t.LocalZonedTimestampType:
         return t.LocalZonedTimestampType(precision=precision)
     return t.TimestampType(precision=precision)
 

@@ -18,12 +18,20 @@ from tidemill.functions import (
     conditional,
     constructors,
     logic,
-), strings
+    strings,
+)
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 
 T = TypeVar("T")
 
-SCALAR_FAMILIES: tuple[ModuleType, ...] = (strings,)
+SCALAR_FAMILIES: tuple[ModuleType, ...] = (
+    arithmetic,
+    comparison,
+    conditional,
+    constructors,
+    logic,
+    strings,
+)
 AGGREGATE_FAMILIES: tuple[ModuleType, ...] = (aggregates, aggregates_collections)
 
 

@@ -1,0 +1,156 @@
+"""The operators + - * / % and unary minus.
+
+Integers wrap around and divide towards zero; a zero divisor of integers and decimals fails, floating
+numbers give Infinity and NaN. Decimal results follow SQL Server's precision rules, which Spark shares,
+as long as integers enter as decimals of their full width; what does not fit is NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tidemill.functions.api import Argument, Resolved, ScalarFunction, SparkCall
+from tidemill.functions.coercion import as_decimal, common_type
+from tidemill.functions.interval import resolve_interval, spark_interval
+from tidemill.functions.signatures import NUMERIC, check_count, mismatch, same_as, signature, with_aliases
+from tidemill.types import logical as t
+from tidemill.types.physical import spark_type
+
+_MIN_SCALE = 6
+_MAX = t.MAX_DECIMAL_PRECISION
+DecimalRule = Callable[[t.DecimalType, t.DecimalType], t.DecimalType]
+_TEMPORAL = (t.DateType, t.TimeType, *t.TIMESTAMP_TYPES, *t.INTERVAL_TYPES)
+
+
+def _adjusted(precision: int, scale: int) -> t.DecimalType:
+    """Past 38 digits the scale gives way, down to 6 digits."""
+    if precision <= _MAX:
+        return t.DecimalType(precision=precision, scale=scale)
+    kept = max(_MAX - (precision - scale), min(scale, _MIN_SCALE))
+    return t.DecimalType(precision=_MAX, scale=kept)
+
+
+def decimal_sum(a: t.DecimalType, b: t.DecimalType) -> t.DecimalType:
+    scale = max(a.scale, b.scale)
+    return _adjusted(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
+
+
+def decimal_product(a: t.DecimalType, b: t.DecimalType) -> t.DecimalType:
+    return _adjusted(a.precision + b.precision + 1, a.scale + b.scale)
+
+
+def decimal_quotient(a: t.DecimalType, b: t.DecimalType) -> t.DecimalType:
+    scale = max(_MIN_SCALE, a.scale + b.precision + 1)
+    return _adjusted(a.precision - a.scale + b.scale + scale, scale)
+
+
+def decimal_remainder(a: t.DecimalType, b: t.DecimalType) -> t.DecimalType:
+    scale = max(a.scale, b.scale)
+    return _adjusted(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+
+
+def _forms(name: str, arguments: tuple[Argument, ...]) -> str:
+    return f"<NUMERIC> {name} <NUMERIC>"
+
+
+def _numeric(name: str, rule: DecimalRule, arguments: tuple[Argument, ...]) -> Resolved:
+    types = tuple(t.INT if isinstance(a.type, t.NullType) else a.type for a in arguments)
+    if not all(isinstance(k, t.NUMERIC_TYPES) for k in types):
+        raise mismatch(name, arguments, _forms(name, arguments))
+    nullable = any(k.nullable for k in types)
+    if any(isinstance(k, t.DecimalType) for k in types) and all(isinstance(k, t.EXACT_TYPES) for k in types):
+        left, right = (as_decimal(k) for k in types)
+        return Resolved(arg_types=(left, right), result=rule(left, right).with_nullable(nullable))
+    wide = common_type(types)
+    assert wide is not None
+    inner = t.DOUBLE if any(isinstance(k, t.DoubleType | t.DecimalType) for k in types) else wide
+    cast = tuple(inner.with_nullable(k.nullable) for k in types)
+    return Resolved(arg_types=cast, result=wide.with_nullable(nullable))
+
+
+def _resolver(name: str, rule: DecimalRule) -> Callable[[tuple[Argument, ...], Mapping[str, str]], Resolved]:
+    def resolve(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Resolved:
+        check_count(name, len(arguments), 2, 2)
+        if any(isinstance(a.type, _TEMPORAL) for a in arguments):
+            return resolve_interval(name, arguments)
+        return _numeric(name, rule, arguments)
+
+    return resolve
+
+
+def _resolve_remainder(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Resolved:
+    """Of integers the type of the divisor."""
+    check_count("MOD", len(arguments), 2, 2)
+    types = tuple(t.INT if isinstance(a.type, t.NullType) else a.type for a in arguments)
+    if not all(isinstance(k, t.EXACT_TYPES) for k in types):
+        raise mismatch("MOD", arguments, "MOD(<EXACT_NUMERIC>, <EXACT_NUMERIC>)")
+    if any(isinstance(k, t.DecimalType) for k in types):
+        return _numeric("MOD", decimal_remainder, arguments)
+    return Resolved(arg_types=types, result=types[1].with_nullable(any(k.nullable for k in types)))
+
+
+def _plain(operator: str) -> Callable[[SparkCall], str]:
+    def spark(call: SparkCall) -> str:
+        if any(isinstance(k, _TEMPORAL) for k in call.arg_types):
+            return spark_interval(operator, call)
+        text = f"({call.args[0]} {operator} {call.args[1]})"
+        return _narrowed(text, call)
+
+    return spark
+
+
+def _narrowed(text: str, call: SparkCall) -> str:
+    """FLOAT op DOUBLE is computed as DOUBLE and is a FLOAT."""
+    if isinstance(call.result, t.FloatType) and isinstance(call.arg_types[0], t.DoubleType):
+        return f"CAST({text} AS FLOAT)"
+    return text
+
+
+def _divide(call: SparkCall) -> str:
+    a, b = call.args
+    if isinstance(call.result, t.APPROXIMATE_TYPES):
+        # power(±0, -1) is ±Infinity where Spark's division by zero would be NULL.
+        text = f"({a} / {b})" if _nonzero(call) else f"IF({b} = 0, {a} * power({b}, -1), {a} / {b})"
+        return f"CAST({text} AS {spark_type(call.result)})"
+    if isinstance(call.result, t.DecimalType):
+        return _checked(call, f"({a} / {b})", "Division by zero")
+    return _checked(call, f"CAST({a} div {b} AS {spark_type(call.result)})", "/ by zero")
+
+
+def _remainder(call: SparkCall) -> str:
+    a, b = call.args
+    if isinstance(call.result, t.DecimalType):
+        return _checked(call, f"({a} % {b})", "Division by zero")
+    return _checked(call, f"CAST({a} % {b} AS {spark_type(call.result)})", "/ by zero")
+
+
+def _checked(call: SparkCall, text: str, message: str) -> str:
+    if _nonzero(call):
+        return text
+    a, b = call.args
+    both = f"{b} = 0 AND {a} IS NOT NULL" if call.arg_types[0].nullable else f"{b} = 0"
+    return f"CASE WHEN {both} THEN raise_error('{message}') ELSE {text} END"
+
+
+def _nonzero(call: SparkCall) -> bool:
+    return bool(call.literals[1])
+
+
+def _negate(call: SparkCall) -> str:
+    return f"(- {call.args[0]})"
+
+
+_SIGNED = (t.YearMonthIntervalType, t.DayTimeIntervalType)
+_NEGATABLE = type(NUMERIC)("<NUMERIC_OR_INTERVAL>", (*t.NUMERIC_TYPES, *_SIGNED), default=t.INT)
+
+FUNCTIONS: tuple[ScalarFunction, ...] = (
+    ScalarFunction(name="+", resolve=_resolver("+", decimal_sum), spark=_plain("+")),
+    ScalarFunction(name="-", resolve=_resolver("-", decimal_sum), spark=_plain("-")),
+    ScalarFunction(name="*", resolve=_resolver("*", decimal_product), spark=_plain("*")),
+    ScalarFunction(name="/", resolve=_resolver("/", decimal_quotient), spark=_divide),
+    *with_aliases(ScalarFunction(name="%", resolve=_resolve_remainder, spark=_remainder), "MOD"),
+    ScalarFunction(name="UNARY -", resolve=signature("-", _NEGATABLE, result=same_as(0)), spark=_negate),
+    ScalarFunction(
+        name="UNARY +", resolve=signature("+", _NEGATABLE, result=same_as(0)), spark=lambda call: call.args[0]
+    ),
+)

@@ -1,0 +1,183 @@
+"""Comparison: = <> < > <= >=, IS [NOT] DISTINCT FROM, BETWEEN, IN.
+
+Three-valued. NaN is unequal to everything, itself included (Spark holds it equal and greatest); text
+compares by code point without padding; ROWs compare field by field; text meets a date, time,
+timestamp or boolean by being cast to it, and never meets a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tidemill.functions.api import Argument, Resolved, Resolver, ScalarFunction, SignatureError, SparkCall
+from tidemill.functions.casts import cast_sql
+from tidemill.functions.coercion import common_type, widest
+from tidemill.functions.sharing import share
+from tidemill.functions.signatures import check_count, mismatch
+from tidemill.types import logical as t
+from tidemill.types.physical import quote
+
+OPERATORS = ("=", "<>", "<", ">", "<=", ">=")
+_FROM_TEXT = (t.DateType, t.TimeType, *t.TIMESTAMP_TYPES, t.BooleanType, *t.INTERVAL_TYPES)
+
+
+def comparison_type(types: tuple[t.LogicalType, ...]) -> t.LogicalType | None:
+    """The type in which values of ``types`` are compared; None where they are not comparable."""
+    typed = tuple(k for k in types if not isinstance(k, t.NullType))
+    others = tuple(k for k in typed if not isinstance(k, t.CHARACTER_TYPES))
+    if others and len(others) < len(typed):
+        found = comparison_type(others)
+        return found if isinstance(found, _FROM_TEXT) else None
+    if any(isinstance(k, t.LocalZonedTimestampType) for k in typed):
+        return widest(typed)
+    if typed and all(isinstance(k, t.NUMERIC_TYPES) for k in typed):
+        return t.DOUBLE if _mixes_decimal_and_float(typed) else widest(typed)
+    return common_type(typed) if typed else t.NullType()
+
+
+def _mixes_decimal_and_float(types: tuple[t.LogicalType, ...]) -> bool:
+    return any(isinstance(k, t.DecimalType) for k in types) and any(
+        isinstance(k, t.APPROXIMATE_TYPES) for k in types
+    )
+
+
+def _cast_types(types: tuple[t.LogicalType, ...], wide: t.LogicalType) -> tuple[t.LogicalType, ...]:
+    """Only what Spark would not widen by itself is cast, so that column predicates stay bare."""
+    return tuple(_operand(k, wide) for k in types)
+
+
+def _operand(kind: t.LogicalType, wide: t.LogicalType) -> t.LogicalType:
+    exact = isinstance(kind, t.EXACT_TYPES) and isinstance(wide, t.EXACT_TYPES)
+    if exact or (type(kind) is type(wide) and not isinstance(kind, t.COLLECTION_TYPES)):
+        return kind
+    if isinstance(kind, t.CHARACTER_TYPES) and isinstance(wide, t.CHARACTER_TYPES):
+        return kind
+    return wide.with_nullable(kind.nullable or isinstance(kind, t.NullType))
+
+
+def _resolver(name: str, least: int, most: int | None, *, nulls: bool) -> Resolver:
+    def resolve(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Resolved:
+        check_count(name, len(arguments), least, most)
+        types = tuple(a.type for a in arguments)
+        wide = comparison_type(types)
+        if wide is None:
+            raise _incomparable(name, arguments)
+        nullable = nulls and any(k.nullable for k in types)
+        result = t.BOOLEAN.with_nullable(nullable)
+        return Resolved(arg_types=_cast_types(types, wide), result=result)
+
+    return resolve
+
+
+def _incomparable(name: str, arguments: tuple[Argument, ...]) -> SignatureError:
+    first, second = arguments[0].type, arguments[-1].type
+    kinds = {isinstance(k, t.CHARACTER_TYPES) for k in (first, second)}
+    if kinds == {True, False} and isinstance(first, t.NUMERIC_TYPES) != isinstance(second, t.NUMERIC_TYPES):
+        pair = f"{first.text()} and {second.text()}"
+        return SignatureError(f"implicit type conversion between {pair} is not supported now")
+    return mismatch(name, arguments, f"<COMPARABLE_TYPE> {name} <COMPARABLE_TYPE>")
+
+
+def compare_sql(operator: str, a: str, left: t.LogicalType, b: str, right: t.LogicalType) -> str:
+    """``a operator b`` for texts of comparable types, three-valued."""
+    if isinstance(left, t.RowType) and isinstance(right, t.RowType):
+        return _compare_rows(operator, a, left, b, right)
+    if isinstance(left, t.MapType | t.MultisetType):
+        return f"(sort_array({a}) {operator} sort_array({b}))"
+    plain = f"({a} {operator} {b})"
+    if not isinstance(left, t.APPROXIMATE_TYPES) and not isinstance(right, t.APPROXIMATE_TYPES):
+        return plain
+    unordered = "TRUE" if operator == "<>" else "FALSE"
+    if left.nullable or right.nullable:
+        unordered = f"IF({a} IS NULL OR {b} IS NULL, NULL, {unordered})"
+    return f"IF(isnan({a}) OR isnan({b}), {unordered}, {plain})"
+
+
+def _compare_rows(operator: str, a: str, left: t.RowType, b: str, right: t.RowType) -> str:
+    if operator not in ("=", "<>"):
+        raise SignatureError(f"ROW values cannot be compared with '{operator}'")
+    parts = [
+        compare_sql("=", f"{a}.{quote(x.name)}", x.type, f"{b}.{quote(y.name)}", y.type)
+        for x, y in zip(left.fields, right.fields, strict=True)
+    ]
+    same = "(" + " AND ".join(parts) + ")"
+    return same if operator == "=" else f"(NOT {same})"
+
+
+def _binary(operator: str) -> Callable[[SparkCall], str]:
+    def spark(call: SparkCall) -> str:
+        a, b = call.args
+        left, right = call.arg_types
+        return compare_sql(operator, a, left, b, right)
+
+    return spark
+
+
+def _distinct(negation: str) -> Callable[[SparkCall], str]:
+    def spark(call: SparkCall) -> str:
+        a, b = call.args
+        if isinstance(call.arg_types[0], t.MapType | t.MultisetType):
+            a, b = f"sort_array({a})", f"sort_array({b})"
+        return f"({negation}({a} <=> {b}))"
+
+    return spark
+
+
+def _between(call: SparkCall) -> str:
+    value, low, high = call.args
+    kind, low_kind, high_kind = call.arg_types
+
+    def inside(v: str, lo: str, lo_kind: t.LogicalType, hi: str, hi_kind: t.LogicalType) -> str:
+        return f"({compare_sql('>=', v, kind, lo, lo_kind)} AND {compare_sql('<=', v, kind, hi, hi_kind)})"
+
+    def body(v: str) -> str:
+        straight = inside(v, low, low_kind, high, high_kind)
+        if call.options.get("symmetric", "").upper() not in ("TRUE", "SYMMETRIC"):
+            return straight
+        return f"({straight} OR {inside(v, high, high_kind, low, low_kind)})"
+
+    return share(value, body)
+
+
+def _in(call: SparkCall) -> str:
+    value, *options = call.args
+    kind, *kinds = call.arg_types
+    if not isinstance(kind, (t.RowType, *t.APPROXIMATE_TYPES)):
+        return f"({value} IN ({', '.join(options)}))"
+    return share(
+        value,
+        lambda v: (
+            "("
+            + " OR ".join(compare_sql("=", v, kind, o, k) for o, k in zip(options, kinds, strict=True))
+            + ")"
+        ),
+    )
+
+
+def equal_sql(a: str, left: t.LogicalType, b: str, right: t.LogicalType, zone: str) -> str:
+    """``a = b`` of any comparable types, casts included."""
+    wide = comparison_type((left, right))
+    if wide is None:
+        raise SignatureError(
+            f"implicit type conversion between {left.text()} and {right.text()} is not supported now"
+        )
+    x, y = _cast_types((left, right), wide)
+    cast_a = cast_sql(a, left, x, safe=False, zone=zone)
+    return compare_sql("=", cast_a, x, cast_sql(b, right, y, safe=False, zone=zone), y)
+
+
+FUNCTIONS: tuple[ScalarFunction, ...] = (
+    *(ScalarFunction(name=o, resolve=_resolver(o, 2, 2, nulls=True), spark=_binary(o)) for o in OPERATORS),
+    ScalarFunction(
+        name="IS DISTINCT FROM",
+        resolve=_resolver("IS DISTINCT FROM", 2, 2, nulls=False),
+        spark=_distinct("NOT "),
+    ),
+    ScalarFunction(
+        name="IS NOT DISTINCT FROM",
+        resolve=_resolver("IS NOT DISTINCT FROM", 2, 2, nulls=False),
+        spark=_distinct(""),
+    ),
+    ScalarFunction(name="BETWEEN", resolve=_resolver("BETWEEN", 3, 3, nulls=True), spark=_between),
+    ScalarFunction(name="IN", resolve=_resolver("IN", 2, None, nulls=True), spark=_in),
+)
