@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 
 OPTION_PREFIX = "tidemill."
 ARROW_ROWS_PER_BATCH = 1 << 18
+DEFAULT_MASTER = "local[*,3]"
+"""All cores; a task whose Python worker died is tried again, as on a cluster."""
 
 _STATIC: dict[str, str] = {
     "spark.app.name": "tidemill",
@@ -45,7 +47,7 @@ def spark_application(options: Mapping[str, str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = {**_STATIC, **_RUNTIME, "spark.pyspark.python": sys.executable}
-    settings.setdefault("spark.master", "local[*]")
+    settings.setdefault("spark.master", DEFAULT_MASTER)
     log_config = resources.files("tidemill.runtime.spark").joinpath("log4j2.properties")
     settings["spark.driver.extraJavaOptions"] = (
         f"-Dlog4j2.configurationFile=file:{log_config} -Dlog4j.configurationFile=file:{log_config}"

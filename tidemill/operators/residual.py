@@ -1,0 +1,110 @@
+"""A join's residual condition over candidate pairs, evaluated by Arrow compute kernels.
+
+The tree is plain data (picklable, printable: it is part of the join's fingerprint). Three-valued
+logic is Arrow's Kleene logic; a pair matches where the condition is TRUE. Anything that concerns one
+side only was computed by Spark before the exchange and is a column here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemill.changelog.columns import Mask, single, vector
+
+
+class Term(Protocol):
+    """A value per pair, as an Arrow array or scalar."""
+
+    def of(self, pairs: pa.Table) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTerm:
+    name: str
+
+    def of(self, pairs: pa.Table) -> Any:
+        return single(pairs.column(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantTerm:
+    value: object
+    type: pa.DataType
+
+    def of(self, pairs: pa.Table) -> Any:
+        return pa.scalar(self.value, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedTerm:
+    """``operation`` is a name of OPERATIONS."""
+
+    operation: str
+    operands: tuple[Term, ...]
+
+    def of(self, pairs: pa.Table) -> Any:
+        return OPERATIONS[self.operation](*(o.of(pairs) for o in self.operands))
+
+
+@dataclass(frozen=True, slots=True)
+class CastTerm:
+    """A widening cast: no value is lost, none can fail."""
+
+    operand: Term
+    type: pa.DataType
+
+    def of(self, pairs: pa.Table) -> Any:
+        return pc.cast(self.operand.of(pairs), self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """The condition; ``matches`` gives one boolean per pair."""
+
+    condition: Term
+
+    def matches(self, pairs: pa.Table) -> Mask:
+        verdict = self.condition.of(pairs)
+        if isinstance(verdict, pa.Scalar):
+            verdict = pa.repeat(verdict, len(pairs))
+        return vector(pc.fill_null(single(verdict), False)).values
+
+
+def _or_null_safe_equal(left: Any, right: Any) -> Any:
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.or_(pc.fill_null(pc.equal(left, right), False), both_null)
+
+
+def _all(*conditions: Any) -> Any:
+    return reduce(pc.and_kleene, conditions)
+
+
+def _any(*conditions: Any) -> Any:
+    return reduce(pc.or_kleene, conditions)
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+    "AND": _all,
+    "OR": _any,
+    "NOT": pc.invert,
+    "IS NULL": pc.is_null,
+    "IS NOT NULL": pc.is_valid,
+    "IS NOT DISTINCT FROM": _or_null_safe_equal,
+    "IS DISTINCT FROM": lambda a, b: pc.invert(_or_null_safe_equal(a, b)),
+    "IS TRUE": lambda a: pc.fill_null(a, False),
+    "IS NOT TRUE": lambda a: pc.invert(pc.fill_null(a, False)),
+    "IS FALSE": lambda a: pc.invert(pc.fill_null(a, True)),
+    "IS NOT FALSE": lambda a: pc.fill_null(a, True),
+}

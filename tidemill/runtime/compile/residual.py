@@ -1,0 +1,62 @@
+"""Splits a join's residual condition between Spark and the kernel.
+
+The largest parts that concern one side only (or are constant) become extra columns of that side's
+port, computed by Spark; what compares the sides becomes an ``operators.residual`` tree. A condition
+that computes on both sides at once in any other way is not supported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidemill.errors import NotSupportedError
+from tidemill.operators.residual import OPERATIONS, CastTerm, ColumnTerm, ComputedTerm, Residual, Term
+from tidemill.plan.expressions import Call, Cast, Expr, InputRef
+from tidemill.types import logical as t
+from tidemill.types.physical import arrow_type
+
+_WIDTHS = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
+
+
+@dataclass(slots=True, kw_only=True)
+class ResidualSplit:
+    """``left_width``: number of left fields. ``parts``: per side the expressions (over left fields +
+    right fields) its port must carry, by the column name they get."""
+
+    left_width: int
+    parts: tuple[dict[str, Expr], dict[str, Expr]] = field(default_factory=lambda: ({}, {}))
+
+    def split(self, condition: Expr) -> Residual:
+        return Residual(self._term(condition))
+
+    def _term(self, expr: Expr) -> Term:
+        sides = {ref.index >= self.left_width for ref in expr.walk() if isinstance(ref, InputRef)}
+        if len(sides) < 2:
+            return self._carried(expr, int(sides.pop()) if sides else 0)
+        if isinstance(expr, Call) and expr.function in OPERATIONS:
+            return ComputedTerm(expr.function, tuple(self._term(a) for a in expr.args))
+        if isinstance(expr, Call) and expr.function == "BETWEEN":
+            value, low, high = (self._term(a) for a in expr.args)
+            return ComputedTerm("AND", (ComputedTerm(">=", (value, low)), ComputedTerm("<=", (value, high))))
+        if isinstance(expr, Cast) and _widens(expr.operand.type, expr.type):
+            return CastTerm(self._term(expr.operand), arrow_type(expr.type))
+        name = expr.function if isinstance(expr, Call) else type(expr).__name__
+        raise NotSupportedError(
+            f"A join condition that applies {name} to columns of both sides at once is not supported "
+            "in an outer, semi or anti join in streaming mode"
+        )
+
+    def _carried(self, expr: Expr, side: int) -> Term:
+        parts = self.parts[side]
+        for name, known in parts.items():
+            if known == expr:
+                return ColumnTerm(name)
+        name = f"$r{side}.{len(parts)}"
+        parts[name] = expr
+        return ColumnTerm(name)
+
+
+def _widens(source: t.LogicalType, target: t.LogicalType) -> bool:
+    if type(source) in _WIDTHS and type(target) in _WIDTHS:
+        return _WIDTHS.index(type(source)) <= _WIDTHS.index(type(target))
+    return type(source) in _WIDTHS and isinstance(target, t.DoubleType)
