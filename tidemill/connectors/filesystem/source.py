@@ -8,14 +8,14 @@ directory new files are taken after all earlier ones, whatever their names.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.api import Offset, ReadLimit
+from tidemill.connectors.api import BatchMap, Offset, ReadLimit
 from tidemill.connectors.filesystem.cutting import Cutter
 from tidemill.connectors.filesystem.offsets import FilePosition, FileRange, TakenFile, from_json, ranges
 from tidemill.connectors.filesystem.reading import FileReader, Split
@@ -71,10 +71,16 @@ class FileSource:
         return not self.watched and position.current is None and self._take(position) is None
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        return self.read_through(spark, start, end, None, self._schema())
+
+    def read_through(
+        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
+    ) -> DataFrame:
+        """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
         splits = [s for r in ranges(from_json(start), from_json(end)) for s in self._splits(r)]
         tasks = _pack(splits, self.parallelism, _TASK_ROWS if self.row_groups else _TASK_BYTES)
         return spark.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(
-            _task_reader(self.reader, tasks), self._schema()
+            _task_reader(self.reader, tasks, through), schema
         )
 
     def read_all(self, spark: SparkSession) -> DataFrame:
@@ -170,12 +176,11 @@ def _pack(splits: list[Split], parallelism: int, least: int) -> list[list[Split]
     return tasks
 
 
-def _task_reader(
-    reader: FileReader, tasks: list[list[Split]]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _task_reader(reader: FileReader, tasks: list[list[Split]], through: BatchMap | None) -> BatchMap:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column(0).to_pylist():
-                yield from reader.read(tasks[task])
+                read = reader.read(tasks[task])
+                yield from read if through is None else through(read)
 
     return run

@@ -8,6 +8,7 @@ local phases) leave no trace here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
 
 from tidemill.catalog.table import CatalogTable, ColumnKind
@@ -37,9 +38,21 @@ def compile_node(node: p.PhysicalNode, context: CompileContext, sequenced: bool)
 
 @compile_node.register
 def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    if not node.fields:
+        return _counting_scan(node, context, sequenced)
     request = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
     source = context.add_source(context.make_source(request), f"{node.table.path}{list(node.columns)}")
     return g.Read(columns=names(node.fields), kinds=node.traits.kinds, sequenced=sequenced, source=source)
+
+
+def _counting_scan(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    """A scan of which only the rows matter (COUNT(*)): reads one column and drops it."""
+    first = node.table.physical_columns[0]
+    one = replace(node, fields=(Field(first.name, first.type),), columns=(first.name,))
+    below = compile_node(one, context, sequenced)
+    return g.Select(
+        columns=(), kinds=below.kinds, sequenced=sequenced, input=below, expressions=(), references=()
+    )
 
 
 def source_request(

@@ -71,7 +71,7 @@ class ExchangeWriter:
 
     def _hashed(self, chunk: pa.Table) -> pa.Table:
         table = chunk.select([c for c, _ in self.columns]).rename_columns([k for _, k in self.columns])
-        hashes = hash_columns([table.column(k) for k in self.keys], len(table))
+        hashes = hash_columns([table.column(k) for k in self.keys], chunk.num_rows)
         return table.append_column(HASH_COLUMN, pa.array(hashes))
 
     def _blocks(self, table: pa.Table, partial: bool) -> Iterator[pa.RecordBatch]:

@@ -11,10 +11,9 @@ import re
 from pyspark.errors import PySparkException
 
 from tidemill import errors
+from tidemill.connectors.worker_errors import find_error
 
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.*?)\s*SQLSTATE: ", re.DOTALL)
-_OURS = re.compile(r"^tidemill\.errors\.(\w+): (.*?)(?=^\s*$|^\tat |^\s+at |\Z)", re.MULTILINE | re.DOTALL)
-_OWN_CLASSES = {c.__name__: c for c in vars(errors).values() if isinstance(c, type)}
 _DISK_FULL = re.compile(r"(No space left on device|Disk quota exceeded|Read-only file system)")
 
 
@@ -23,10 +22,9 @@ def translated(error: Exception) -> errors.TidemillError:
     if isinstance(error, errors.TidemillError):
         return error
     text = _full_text(error)
-    ours = _OURS.search(text)
-    if ours and ours.group(1) in _OWN_CLASSES:
-        made: errors.TidemillError = _OWN_CLASSES[ours.group(1)](ours.group(2).strip())
-        return made
+    ours = find_error(text)
+    if ours is not None:
+        return ours
     raised = _RAISED.search(text)
     if raised:
         return errors.ExecutionError(raised.group(1))
