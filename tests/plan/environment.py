@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidemill.catalog.table import CatalogTable, CatalogView, Column, ObjectPath
+from tidemill.catalog.table import CatalogObject, CatalogTable, CatalogView, Column, ObjectPath
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
-from tidemill.plan.binder.environment import CatalogObject
 from tidemill.sql import statements
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.types import parse_type

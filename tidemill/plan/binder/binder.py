@@ -21,18 +21,20 @@ from tidemill.plan.binder import (
     over_windows,
     subqueries,
     table_columns,
+    temporal_literals,
 )
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.environment import Environment
 from tidemill.plan.binder.expressions import Handler
 from tidemill.plan.binder.query import TreeBinder
+from tidemill.plan.binder.table_columns import START
 from tidemill.plan.expressions import Expr
 from tidemill.sql import statements
-from tidemill.sql.parser import START
 from tidemill.types.logical import Field
 
 HANDLERS: Mapping[type[exp.Expr], Handler] = {
     **operators.HANDLERS,
+    **temporal_literals.HANDLERS,
     **functions.HANDLERS,
     **over_windows.HANDLERS,
     **subqueries.HANDLERS,

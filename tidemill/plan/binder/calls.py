@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidemill.errors import Position, ValidationError
-from tidemill.functions.api import AggregateFunction, Argument, Resolved, Resolver, SignatureError
+from tidemill.functions.api import GROUPED, AggregateFunction, Argument, Resolved, Resolver, SignatureError
 from tidemill.plan.binder.environment import Environment
 from tidemill.plan.binder.scope import nearest
 from tidemill.plan.expressions import Call, Cast, Expr, Literal
@@ -82,9 +82,16 @@ def unknown_function(
 
 
 def aggregate_types(
-    function: AggregateFunction, args: tuple[Expr, ...], options: Options, position: Position | None
+    function: AggregateFunction,
+    args: tuple[Expr, ...],
+    options: Options,
+    position: Position | None,
+    *,
+    grouped: bool,
 ) -> tuple[t.LogicalType, tuple[Expr, ...]]:
-    resolved, cast = resolve(function.resolve, args, dict(options), position)
+    """The result type and cast arguments; ``grouped``: every result comes from at least one row."""
+    given = {**dict(options), GROUPED: "TRUE" if grouped else "FALSE"}
+    resolved, cast = resolve(function.resolve, args, given, position)
     return resolved.result, cast
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from tidemill.catalog.table import CatalogFrame, CatalogTable, CatalogView, ObjectPath
+from tidemill.catalog.table import CatalogObject, ObjectPath
 from tidemill.functions.api import AggregateFunction, ScalarFunction
-
-CatalogObject = CatalogTable | CatalogView | CatalogFrame
 
 
 class Environment(Protocol):

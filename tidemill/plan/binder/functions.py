@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.functions.api import AggregateFunction
-from tidemill.plan.binder import calls, literals
+from tidemill.plan.binder import calls
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
 from tidemill.plan.binder.pending import AggregateExpr, GroupingExpr
 from tidemill.plan.expressions import Expr
@@ -52,6 +52,7 @@ def aggregate(
     function: AggregateFunction,
     node: exp.Expr,
     filter_node: exp.Expr | None = None,
+    options: calls.Options = (),
 ) -> Expr:
     """An aggregate call, its FILTER included, as a pending expression."""
     _check_allowed(binder, position_of(node))
@@ -60,18 +61,11 @@ def aggregate(
     condition = None
     if filter_node is not None:
         condition = binder.narrowed(FILTER).condition(filter_node)
-    kind, cast = calls.aggregate_types(function, args, (), position_of(node))
-    if not binder.clause.grouped or condition is not None:
-        kind = empty_input_type(function.name, kind)
-    return AggregateExpr(type=kind, function=function.name, args=cast, distinct=distinct, filter=condition)
-
-
-def empty_input_type(function: str, kind: t.LogicalType) -> t.LogicalType:
-    """An aggregate over possibly no rows is nullable, unless it counts."""
-    return kind if function in COUNTING else kind.with_nullable(True)
-
-
-COUNTING = frozenset({"COUNT", "APPROX_COUNT_DISTINCT", "$SUM0", "REGR_COUNT"})
+    grouped = binder.clause.grouped and condition is None
+    kind, cast = calls.aggregate_types(function, args, options, position_of(node), grouped=grouped)
+    return AggregateExpr(
+        type=kind, function=function.name, args=cast, distinct=distinct, filter=condition, options=options
+    )
 
 
 def aggregate_arguments(
@@ -132,10 +126,6 @@ def _filter(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     if function is None:
         raise ValidationError("FILTER clause is only allowed with aggregates", position=position_of(node))
     return aggregate(binder, function, inner, node.expression.this)
-
-
-def zero() -> Expr:
-    return literals.bigint(0)
 
 
 HANDLERS: dict[type[exp.Expr], Handler] = {

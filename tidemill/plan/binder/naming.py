@@ -15,11 +15,11 @@ from tidemill.types.logical import Field
 def derived_name(node: exp.Expr, ordinal: int) -> str:
     """The name of a select item: its alias, a column's last part, else EXPR$ordinal."""
     if isinstance(node, exp.Alias):
-        return node.alias
+        return str(node.alias)
     if isinstance(node, exp.Column):
-        return node.name
+        return str(node.name)
     if isinstance(node, exp.Dot):
-        return node.expression.name
+        return str(node.expression.name)
     return f"EXPR${ordinal}"
 
 

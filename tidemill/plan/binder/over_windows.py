@@ -104,7 +104,7 @@ def _function(binder: ExpressionBinder, node: exp.Expr) -> tuple[str, tuple[Expr
         )
     plain = binder.narrowed(Clause(name="OVER", aggregates=True, grouped=binder.clause.grouped))
     args, distinct = aggregate_arguments(plain, function, node)
-    kind, cast = calls.aggregate_types(function, args, (), position_of(node))
+    kind, cast = calls.aggregate_types(function, args, (), position_of(node), grouped=True)
     return function.name, cast, kind, distinct
 
 

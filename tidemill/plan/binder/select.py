@@ -149,7 +149,9 @@ def _aggregate(
         if block.having is None and not any(contains(r, AggregateExpr) for r in roots):
             return
         keys = aggregates.Grouping(keys=())
-    names = {i.expr: i.name for i in reversed(block.items) if isinstance(i.expr, AggregateExpr)}
+    names: dict[Expr, str] = {
+        i.expr: i.name for i in reversed(block.items) if isinstance(i.expr, AggregateExpr)
+    }
     block.plan, lowered = aggregates.lower(block.plan, keys, roots, names, _ttl_hints(tree))
     retype = Retype(binder.context.environment)
     block.rewrite(lowered.rewrite(r, binder.mentions, retype) for r in roots)

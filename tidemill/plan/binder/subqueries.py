@@ -39,7 +39,7 @@ def _scalar(binder: ExpressionBinder, node: exp.Expr) -> Expr:
 
 
 def _exists(binder: ExpressionBinder, node: exp.Expr) -> Expr:
-    return Exists(plan=_inner(binder, node.this).plan)
+    return Exists(type=t.BooleanType(nullable=False), plan=_inner(binder, node.this).plan)
 
 
 def _in(binder: ExpressionBinder, node: exp.Expr) -> Expr:
@@ -76,7 +76,7 @@ def _in_query(binder: ExpressionBinder, node: exp.Expr, tree: exp.Expr) -> Expr:
             "Values passed to IN operator must have compatible types", position=position_of(node)
         )
     plan, operands = _compatible(operands, query.plan, node)
-    nullable = any(x.type.nullable for x in (*operands, *plan.fields))
+    nullable = any(k.nullable for k in (*(x.type for x in operands), *(f.type for f in plan.fields)))
     return InSubquery(type=t.BooleanType(nullable=nullable), operands=operands, plan=plan)
 
 

@@ -14,11 +14,12 @@ from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.expressions import Clause
 from tidemill.plan.binder.scope import Relation, Scope
 from tidemill.plan.expressions import Expr, InputRef
-from tidemill.sql.parser import START, parse_expression
+from tidemill.sql.parser import parse_expression
 from tidemill.types import logical as t
 
 COMPUTED = Clause(name="computed column")
 MODE = "execution.runtime-mode"
+START = Position(1, 1)
 
 
 def scan(

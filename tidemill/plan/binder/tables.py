@@ -34,8 +34,9 @@ def named_source(query: BoundQuery, alias: str, path: tuple[str, ...] = ()) -> S
     return Source(plan=query.plan, scope=Scope(relations=(relation,)))
 
 
-def bind_table(binder: QueryBinder, node: exp.Table, context: Context) -> Source:
+def bind_table(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """``[catalog.[database.]]name [/*+ OPTIONS */] [AS alias [(columns)]]``."""
+    assert isinstance(node, exp.Table)
     if node.args.get("version") is not None:
         raise NotSupportedError("FOR SYSTEM_TIME AS OF is not supported", position=position_of(node))
     parts = tuple(p.name for p in node.parts)

@@ -1,0 +1,47 @@
+"""Project over Project is one Project; a Project that only passes its input on is nothing.
+
+Merging copies an inner expression into every place that reads it, so an expression that is costly
+(a call) is only merged where it is read once, and a non-deterministic one never.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from tidemill.plan.expressions import Expr, InputRef, Literal
+from tidemill.plan.nodes import LogicalNode, Project
+from tidemill.plan.rewrite import input_indexes, replace_inputs
+from tidemill.plan.rules.determinism import has_subquery, is_deterministic
+
+
+def merge_projects(node: LogicalNode) -> LogicalNode | None:
+    if not isinstance(node, Project):
+        return None
+    if is_identity(node):
+        return node.input
+    below = node.input
+    if not isinstance(below, Project) or not can_inline(node.expressions, below):
+        return None
+    merged = tuple(replace_inputs(x, lambda i: below.expressions[i]) for x in node.expressions)
+    return replace(node, input=below.input, expressions=merged)
+
+
+def is_identity(node: Project) -> bool:
+    """Same columns, same names, same order."""
+    columns = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(node.input.fields))
+    return node.fields == node.input.fields and node.expressions == columns
+
+
+def can_inline(readers: tuple[Expr, ...], below: Project) -> bool:
+    """Whether the expressions of ``below`` may take the place of the columns that ``readers`` read."""
+    reads = Counter(x.index for r in readers for x in r.walk() if isinstance(x, InputRef))
+    for index in {i for r in readers for i in input_indexes(r)}:
+        inner = below.expressions[index]
+        if isinstance(inner, InputRef):
+            continue
+        if any(has_subquery(r) for r in readers) or not is_deterministic(inner):
+            return False
+        if reads[index] > 1 and not isinstance(inner, Literal):
+            return False
+    return True
