@@ -28,39 +28,44 @@ class AlterGrammar(TableGrammar):
             position=token.position,
         )
 
-    def _rename(self) -> s.TableChange:
+    def _rename_change(self) -> s.TableChange:
         if self.take("TO"):
             return s.RenameTable(to=self.names())
         column = self.names()
         self.expect("TO")
         return s.RenameColumn(column=column, to=self.identifier().name)
 
-    def _set(self) -> s.TableChange:
+    def _set_change(self) -> s.TableChange:
         return s.SetOptions(options=self.properties())
 
-    def _reset(self) -> s.TableChange:
+    def _reset_change(self) -> s.TableChange:
         return s.ResetOptions(keys=() if self.take("(", ")") else self.key_list())
 
-    def _add(self) -> s.TableChange:
+    def _add_change(self) -> s.TableChange:
         if self.at("PARTITION") or self.at("IF", "NOT", "EXISTS", "PARTITION"):
             self.refuse("ALTER TABLE ADD PARTITION")
         if self.at("DISTRIBUTION"):
             self.refuse("ALTER TABLE ADD DISTRIBUTION")
-        return s.AddSchema(**_schema(self._elements()))
+        return self._elements(s.AddSchema)
 
-    def _modify(self) -> s.TableChange:
+    def _modify_change(self) -> s.TableChange:
         if self.at("DISTRIBUTION"):
             self.refuse("ALTER TABLE MODIFY DISTRIBUTION")
-        return s.ModifySchema(**_schema(self._elements()))
+        return self._elements(s.ModifySchema)
 
-    def _elements(self) -> TableBody:
+    def _elements(self, change: type[s.AddSchema] | type[s.ModifySchema]) -> s.TableChange:
         if self.at("("):
-            return self.table_body(placed=True)
-        body = TableBody()
-        self.table_element(body, placed=True)
-        return body
+            body = self.table_body(placed=True)
+        else:
+            body = TableBody()
+            self.table_element(body, placed=True)
+        return change(
+            columns=tuple(body.columns),
+            constraints=tuple(body.constraints),
+            watermarks=tuple(body.watermarks),
+        )
 
-    def _drop(self) -> s.TableChange:
+    def _drop_change(self) -> s.TableChange:
         if self.take("PRIMARY", "KEY"):
             return s.DropConstraint()
         if self.take("CONSTRAINT"):
@@ -73,12 +78,12 @@ class AlterGrammar(TableGrammar):
         return s.DropColumns(columns=tuple(columns))
 
     _CHANGES: ClassVar[dict[str, Callable[[AlterGrammar], s.TableChange]]] = {
-        "RENAME": _rename,
-        "SET": _set,
-        "RESET": _reset,
-        "ADD": _add,
-        "MODIFY": _modify,
-        "DROP": _drop,
+        "RENAME": _rename_change,
+        "SET": _set_change,
+        "RESET": _reset_change,
+        "ADD": _add_change,
+        "MODIFY": _modify_change,
+        "DROP": _drop_change,
     }
 
     def alter_view(self, token: Token) -> s.Statement:
@@ -106,11 +111,3 @@ class AlterGrammar(TableGrammar):
         return s.AlterDatabase(
             path=path, options=options, text=self.text_since(token), position=token.position
         )
-
-
-def _schema(body: TableBody) -> dict[str, tuple[object, ...]]:
-    return {
-        "columns": tuple(body.columns),
-        "constraints": tuple(body.constraints),
-        "watermarks": tuple(body.watermarks),
-    }

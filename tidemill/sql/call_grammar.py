@@ -259,11 +259,10 @@ class CallGrammar(JsonGrammar):
     def _trim(self) -> exp.Expression:
         self.expect("(")
         position = self.take_any("BOTH", "LEADING", "TRAILING")
-        characters = None if self.at("FROM") else self.expression()
-        if self.take("FROM"):
-            operand = self.expression()
-        else:
-            operand, characters = characters, None
+        operand, characters = None if self.at("FROM") else self.expression(), None
+        if position or self.at("FROM"):
+            self.expect("FROM")
+            operand, characters = self.expression(), operand
         self.expect(")")
         return exp.Trim(this=operand, expression=characters, position=position or "BOTH")
 

@@ -12,18 +12,18 @@ from typing import NoReturn, TypeVar
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, SqlSyntaxError
-from tidemill.sql.lexer import Kind, Token, tokens
+from tidemill.sql.lexer import START, Kind, Token, tokens
 from tidemill.sql.positions import mark
 from tidemill.sql.reserved import RESERVED
 
 T = TypeVar("T")
-E = TypeVar("E", bound=exp.Expression)
+E = TypeVar("E", bound=exp.Expr)
 
 
 class Cursor:
     """Tokens of one statement; ``text`` and ``origin`` are the statement's."""
 
-    def __init__(self, text: str, origin: Position = Position(1, 1)) -> None:
+    def __init__(self, text: str, origin: Position = START) -> None:
         self.text = text
         self.origin = origin
         self._tokens = list(tokens(text, origin))
@@ -45,12 +45,6 @@ class Cursor:
         if token.kind is not Kind.EOF:
             self._index += 1
         return token
-
-    def mark_place(self) -> int:
-        return self._index
-
-    def return_to(self, place: int) -> None:
-        self._index = place
 
     def at_end(self) -> bool:
         return self.current.kind is Kind.EOF
@@ -81,7 +75,9 @@ class Cursor:
                 self.fail(word)
 
     def expect_any(self, *words: str) -> str:
-        return self.take_any(*words) or self.fail(*words)
+        if not self.at_any(*words):
+            self.fail(*words)
+        return self.advance().upper
 
     def fail(self, *expected: str) -> NoReturn:
         """Raises the syntax error of the current token."""
@@ -165,6 +161,6 @@ class Cursor:
         """A value expression; given by the expression grammar."""
         raise NotImplementedError
 
-    def query(self) -> exp.Query:
+    def query(self) -> exp.Expression:
         """A query with ORDER BY and LIMIT; given by the query grammar."""
         raise NotImplementedError

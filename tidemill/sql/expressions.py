@@ -14,6 +14,8 @@ not be flattened, is the left-most relation with its own ``joins``; ``exp.Subque
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from sqlglot import exp
 
 from tidemill.types.logical import LogicalType
@@ -22,7 +24,7 @@ from tidemill.types.logical import LogicalType
 class TypeSpec(exp.Expression):
     """``this`` is the tidemill LogicalType of a CAST or RETURNING; ``text`` as written."""
 
-    arg_types = {"this": True, "text": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "text": True}
 
     @property
     def logical(self) -> LogicalType:
@@ -34,13 +36,13 @@ class TypeSpec(exp.Expression):
 class DateTimeLiteral(exp.Expression, exp.Condition):
     """DATE, TIME, TIMESTAMP or TIMESTAMP_LTZ (``kind``) '...' with the text ``this``."""
 
-    arg_types = {"this": True, "kind": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True}
 
 
 class IntervalLiteral(exp.Expression, exp.Condition):
     """INTERVAL [-]'this' start[(precision)] [TO end[(fraction)]]; units singular and in upper case."""
 
-    arg_types = {
+    arg_types: ClassVar[dict[str, bool]] = {
         "this": True,
         "negative": False,
         "start": True,
@@ -53,42 +55,48 @@ class IntervalLiteral(exp.Expression, exp.Condition):
 class BinaryLiteral(exp.Expression, exp.Condition):
     """x'0aff': ``this`` is the hexadecimal text."""
 
-    arg_types = {"this": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
 
 class IsUnknown(exp.Expression, exp.Condition):
     """``this IS UNKNOWN``; the negation is a Not around it."""
 
-    arg_types = {"this": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
 
 class IsJson(exp.Expression, exp.Condition):
     """``this IS JSON kind`` with kind VALUE, OBJECT, ARRAY or SCALAR."""
 
-    arg_types = {"this": True, "kind": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True}
 
 
 class MultisetLiteral(exp.Expression, exp.Condition):
     """MULTISET[...]."""
 
-    arg_types = {"expressions": False}
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": False}
 
 
 class JsonBehavior(exp.Expression):
     """One ON EMPTY / ON ERROR: ``kind`` is NULL, ERROR, DEFAULT, TRUE, FALSE, UNKNOWN, EMPTY ARRAY,
     EMPTY OBJECT; ``this`` the value of DEFAULT."""
 
-    arg_types = {"kind": True, "this": False}
+    arg_types: ClassVar[dict[str, bool]] = {"kind": True, "this": False}
 
 
 class JsonValue(exp.Expression, exp.Condition):
-    arg_types = {"this": True, "path": True, "returning": False, "on_empty": False, "on_error": False}
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "path": True,
+        "returning": False,
+        "on_empty": False,
+        "on_error": False,
+    }
 
 
 class JsonQuery(exp.Expression, exp.Condition):
     """``wrapper`` is WITHOUT, CONDITIONAL or UNCONDITIONAL, None where not written."""
 
-    arg_types = {
+    arg_types: ClassVar[dict[str, bool]] = {
         "this": True,
         "path": True,
         "returning": False,
@@ -99,33 +107,33 @@ class JsonQuery(exp.Expression, exp.Condition):
 
 
 class JsonExists(exp.Expression, exp.Condition):
-    arg_types = {"this": True, "path": True, "on_error": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "path": True, "on_error": False}
 
 
 class JsonObject(exp.Expression, exp.Condition):
     """``expressions`` are exp.JSONKeyValue; ``on_null`` is NULL or ABSENT, None where not written."""
 
-    arg_types = {"expressions": False, "on_null": False}
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": False, "on_null": False}
 
 
 class JsonArray(exp.Expression, exp.Condition):
-    arg_types = {"expressions": False, "on_null": False}
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": False, "on_null": False}
 
 
 class JsonObjectAgg(exp.Expression, exp.Condition):
     """``this`` is one exp.JSONKeyValue."""
 
-    arg_types = {"this": True, "on_null": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "on_null": False}
 
 
 class JsonArrayAgg(exp.Expression, exp.Condition):
-    arg_types = {"this": True, "order": False, "on_null": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "order": False, "on_null": False}
 
 
 class ArrayQuery(exp.Expression, exp.Condition):
     """ARRAY(query), MAP(query) or MULTISET(query), by ``kind``."""
 
-    arg_types = {"this": True, "kind": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True}
 
 
 class FlinkHint(exp.Expression):
@@ -135,7 +143,7 @@ class FlinkHint(exp.Expression):
     names of BROADCAST(t) and the like.
     """
 
-    arg_types = {"this": True, "options": False, "arguments": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "options": False, "arguments": False}
 
     @property
     def options(self) -> tuple[tuple[str, str], ...]:
@@ -153,16 +161,22 @@ class FunctionTable(exp.Expression, exp.UDTF):
     and exp.Kwarg(this=exp.Var name, expression=any of these). ``alias`` is an exp.TableAlias.
     """
 
-    arg_types = {"this": True, "lateral": False, "alias": False, "joins": False, "hints": False}
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "lateral": False,
+        "alias": False,
+        "joins": False,
+        "hints": False,
+    }
 
 
 class TableArgument(exp.Expression):
     """``TABLE t [PARTITION BY ..] [ORDER BY ..]`` as an argument; ``this`` is exp.Table or a query."""
 
-    arg_types = {"this": True, "partition_by": False, "order": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "partition_by": False, "order": False}
 
 
 class Descriptor(exp.Expression):
     """DESCRIPTOR(a, b): ``expressions`` are exp.Identifier."""
 
-    arg_types = {"expressions": True}
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": True}

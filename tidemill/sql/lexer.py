@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from tidemill.errors import Position, SqlSyntaxError
+
+START = Position(1, 1)
 
 
 class Kind(Enum):
@@ -80,7 +82,7 @@ def _between_quotes(text: str) -> str:
     return text[text.index("'") + 1 : -1].replace("''", "'")
 
 
-_VALUES = {
+_VALUES: dict[str, Callable[[str], str]] = {
     "hex": lambda text: text[2:-1],
     "unicode": lambda text: _UNICODE_ESCAPE.sub(lambda m: chr(int(m[1], 16)), _between_quotes(text)),
     "charset": _between_quotes,
@@ -105,7 +107,7 @@ class LineIndex:
         return Position(self._origin.line + line - 1, column)
 
 
-def tokens(text: str, origin: Position = Position(1, 1)) -> Iterator[Token]:
+def tokens(text: str, origin: Position = START) -> Iterator[Token]:
     """The tokens of ``text``, lazily; the last one is EOF.
 
     Raises SqlSyntaxError at a string, quoted name or comment that does not end, or at a character

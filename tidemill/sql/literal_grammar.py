@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 
 from sqlglot import exp
@@ -13,10 +14,10 @@ from tidemill.sql.lexer import Kind, Token
 from tidemill.sql.type_grammar import UNITS, TypeGrammar
 from tidemill.types.logical import BOOLEAN
 
-_CONSTANTS = {
+_CONSTANTS: dict[str, Callable[[], exp.Expression]] = {
     "TRUE": lambda: exp.Boolean(this=True),
     "FALSE": lambda: exp.Boolean(this=False),
-    "NULL": lambda: exp.Null(),
+    "NULL": exp.Null,
     "UNKNOWN": lambda: exp.Cast(this=exp.Null(), to=x.TypeSpec(this=BOOLEAN, text="BOOLEAN")),
 }
 _FRACTION = re.compile(r"\.\d*$")

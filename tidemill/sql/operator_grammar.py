@@ -9,6 +9,7 @@ over Between, IS NOT NULL is Not over Is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar, NoReturn
 
 from sqlglot import exp
 
@@ -20,7 +21,7 @@ from tidemill.sql.lexer import Token
 Build = Callable[[exp.Expression, exp.Expression], exp.Expression]
 
 
-def _binary(node: type[exp.Binary]) -> Build:
+def _binary(node: type[exp.Expression]) -> Build:
     return lambda left, right: node(this=left, expression=right)
 
 
@@ -124,11 +125,12 @@ class OperatorGrammar(CallGrammar):
 
     def _query_or_list(self) -> exp.Expression:
         self.expect("(")
-        inner: exp.Expression = (
-            self.query() if self.at_query() else exp.Tuple(expressions=self.separated(self.expression))
-        )
+        inner = self.query() if self.at_query() else self._list()
         self.expect(")")
         return inner
+
+    def _list(self) -> exp.Expression:
+        return exp.Tuple(expressions=self.separated(self.expression))
 
     def _refuse_comparison(self) -> None:
         token = self.current
@@ -179,7 +181,7 @@ class OperatorGrammar(CallGrammar):
             return exp.Escape(this=node, expression=self._sum())
         return node
 
-    def _library_like(self, left: exp.Expression) -> exp.Expression:
+    def _library_like(self, left: exp.Expression) -> NoReturn:
         name = self.previous.upper
         raise SqlSyntaxError(
             f"No match found for function signature {name}",
@@ -187,7 +189,7 @@ class OperatorGrammar(CallGrammar):
             expected=("LIKE",),
         )
 
-    _RANGES = {
+    _RANGES: ClassVar[dict[str, Callable[[OperatorGrammar, exp.Expression], exp.Expression]]] = {
         "IN": _in,
         "BETWEEN": _between,
         "LIKE": _like,

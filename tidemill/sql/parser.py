@@ -8,10 +8,9 @@ from sqlglot import exp
 
 from tidemill.errors import Position
 from tidemill.sql import statements as s
+from tidemill.sql.lexer import START
 from tidemill.sql.splitter import split
 from tidemill.sql.statement_grammar import StatementGrammar
-
-START = Position(1, 1)
 
 
 def parse_statement(text: str, position: Position = START) -> s.Statement:

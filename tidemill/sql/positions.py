@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from tidemill.errors import Position
 
-E = TypeVar("E", bound=exp.Expression)
+E = TypeVar("E", bound=exp.Expr)
 
 
 def mark(node: E, position: Position) -> E:
@@ -22,7 +22,7 @@ def mark(node: E, position: Position) -> E:
     return node
 
 
-def position_of(node: exp.Expression) -> Position | None:
+def position_of(node: exp.Expr) -> Position | None:
     """The 1-based line and column of ``node`` in its script, None for trees not made from text."""
     for child in node.walk(bfs=False):
         if "line" in child.meta:

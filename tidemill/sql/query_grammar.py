@@ -17,7 +17,7 @@ _CONFORMANCE = "is not allowed under the current SQL conformance level"
 
 
 class QueryGrammar(RelationGrammar):
-    def query(self) -> exp.Query:
+    def query(self) -> exp.Expression:
         token = self.current
         ctes = self._with()
         node = self._union()
@@ -45,7 +45,7 @@ class QueryGrammar(RelationGrammar):
         self.expect(")")
         return self.place(exp.CTE(this=query, alias=exp.TableAlias(this=name, columns=columns)), token)
 
-    def _union(self) -> exp.Query:
+    def _union(self) -> exp.Expression:
         left = self._intersection()
         while self.at_any("UNION", "EXCEPT", "MINUS"):
             token = self.advance()
@@ -56,7 +56,7 @@ class QueryGrammar(RelationGrammar):
             left = self.place(node(this=left, expression=self._intersection(), distinct=distinct), token)
         return left
 
-    def _intersection(self) -> exp.Query:
+    def _intersection(self) -> exp.Expression:
         left = self._leaf()
         while self.at("INTERSECT"):
             token = self.advance()
@@ -67,7 +67,7 @@ class QueryGrammar(RelationGrammar):
     def _is_distinct(self) -> bool:
         return self.take_any("ALL", "DISTINCT") != "ALL"
 
-    def _leaf(self) -> exp.Query:
+    def _leaf(self) -> exp.Expression:
         token = self.current
         if self.take("("):
             inner = self.query()
@@ -169,7 +169,7 @@ class QueryGrammar(RelationGrammar):
     def _at_modifiers(self) -> bool:
         return self.at_any("ORDER", "LIMIT", "OFFSET", "FETCH")
 
-    def _modifiers(self, node: exp.Query) -> None:
+    def _modifiers(self, node: exp.Expression) -> None:
         if (order := self.order_by()) is not None:
             node.set("order", order)
         self._limit(node)
@@ -185,7 +185,7 @@ class QueryGrammar(RelationGrammar):
             self.expect_any("ROW", "ROWS")
             self.expect("ONLY")
 
-    def _limit(self, node: exp.Query) -> None:
+    def _limit(self, node: exp.Expression) -> None:
         token = self._took("LIMIT")
         if token is None or self.take("ALL"):
             return
@@ -196,7 +196,7 @@ class QueryGrammar(RelationGrammar):
 
     def _count(self) -> exp.Literal:
         token = self.current
-        return self.place(exp.Literal.number(self.integer()), token)
+        return self.place(exp.Literal(this=str(self.integer()), is_string=False), token)
 
 
 _GROUPING_SLOTS: dict[type[exp.Expression], str] = {

@@ -12,6 +12,7 @@ from tidemill.sql import expressions as x
 from tidemill.sql.lexer import Kind, Token
 from tidemill.sql.match_grammar import MatchGrammar
 
+_SHAPING = ("order", "limit", "offset", "with_", "where", "group", "having", "qualify", "joins", "distinct")
 _JOIN_STARTS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
 
 
@@ -182,7 +183,7 @@ class RelationGrammar(MatchGrammar):
         self.expect("TABLE")
         source: exp.Expression
         if self.take("("):
-            source = self.query() if self.at_query() else self.relation()
+            source = self.query()
             self.expect(")")
         else:
             token = self.current
@@ -204,10 +205,9 @@ class RelationGrammar(MatchGrammar):
             return []
         self.advance()
         hints = [self._hint()]
-        while self.current.kind is not Kind.HINT_END:
+        while not self.take("*/"):
             self.take(",")
             hints.append(self._hint())
-        self.advance()
         return hints
 
     def _hint(self) -> x.FlinkHint:
@@ -236,7 +236,7 @@ class RelationGrammar(MatchGrammar):
         return ".".join(self.names())
 
 
-def _bare_values(query: exp.Query) -> exp.Values | None:
+def _bare_values(query: exp.Expression) -> exp.Values | None:
     """The Values of a query that is nothing but VALUES."""
     source = query.args.get("from_")
     plain = source is not None and isinstance(source.this, exp.Values) and query.is_star

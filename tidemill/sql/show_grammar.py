@@ -37,9 +37,7 @@ class ShowGrammar(CatalogGrammar):
             self.refuse(f"SHOW {self.current.upper}")
         kind = self._show_kind()
         path = self._show_path(kind)
-        pattern, negated, insensitive = (
-            self._pattern_filter() if kind in _WITH_PATTERN else (None, False, False)
-        )
+        pattern, negated, insensitive = self._pattern_filter(kind)
         partition = self._partition_filter() if kind is s.ShowKind.PARTITIONS else ()
         return s.Show(
             kind=kind,
@@ -68,7 +66,9 @@ class ShowGrammar(CatalogGrammar):
             return self.names()
         return ()
 
-    def _pattern_filter(self) -> tuple[str | None, bool, bool]:
+    def _pattern_filter(self, kind: s.ShowKind) -> tuple[str | None, bool, bool]:
+        if kind not in _WITH_PATTERN:
+            return None, False, False
         negated = self.take("NOT")
         word = self.take_any("LIKE", "ILIKE")
         if not word:

@@ -55,9 +55,8 @@ class StatementGrammar(ShowGrammar):
         place = self.current
         target = self.names()
         hints = self._target_options()
-        partition, columns = self._partition(), ()
-        if self.at("(") and not self.at_query():
-            columns = self.name_list()
+        partition = self._partition()
+        columns = self.name_list() if self.at("(") and not self.at_query() else ()
         partition = partition or self._partition()
         query = self.query()
         conflict = self._conflict()

@@ -29,7 +29,7 @@ class Statement:
 class Query(Statement):
     """A SELECT, VALUES, WITH or set operation."""
 
-    tree: exp.Query
+    tree: exp.Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Insert(Statement):
     """
 
     target: Path
-    query: exp.Query
+    query: exp.Expression
     target_position: Position
     columns: tuple[str, ...] = ()
     partition: tuple[tuple[str, exp.Expression | None], ...] = ()
@@ -163,7 +163,7 @@ class CreateTable(Statement):
     options: Options = ()
     comment: str = ""
     like: Like | None = None
-    query: exp.Query | None = None
+    query: exp.Expression | None = None
     query_text: str = ""
     temporary: bool = False
     if_not_exists: bool = False
@@ -175,7 +175,7 @@ class CreateView(Statement):
     """``query_text`` is the text after AS, as written."""
 
     path: Path
-    query: exp.Query
+    query: exp.Expression
     query_text: str
     query_position: Position
     columns: tuple[str, ...] = ()
@@ -299,7 +299,7 @@ class AlterView(Statement):
 
     path: Path
     rename: Path = ()
-    query: exp.Query | None = None
+    query: exp.Expression | None = None
     query_text: str = ""
     query_position: Position | None = None
 

@@ -65,7 +65,7 @@ class TableGrammar(QueryGrammar):
             self.refuse("DISTRIBUTED BY")
         partitioned_by = self._partitioned_by()
         options = self.properties() if self.take("WITH") else ()
-        like = self._like() if self.at("LIKE") else None
+        like = self._like_clause() if self.at("LIKE") else None
         query, query_text = None, ""
         if self.take("AS"):
             first = self.current
@@ -204,7 +204,7 @@ class TableGrammar(QueryGrammar):
         self.expression()
         return s.Watermark(column=column, expression=self.text_since(first), position=token.position)
 
-    def _like(self) -> s.Like:
+    def _like_clause(self) -> s.Like:
         token = self.advance()
         source = self.names()
         options: list[tuple[str, str]] = []

@@ -8,7 +8,7 @@ declared; a CAST clamps them, as Flink does (``clamp``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.sql.cursor import Cursor
@@ -66,14 +66,14 @@ class TypeGrammar(Cursor):
             return _SIMPLE[name]
         shape = self._SHAPES.get(name)
         if shape is None:
-            self._unknown_type(token)
+            self._fail_at_type(token)
         self.advance()
         try:
             return shape(self, clamp)
         except ValueError as error:
             raise ValidationError(str(error), position=token.position) from error
 
-    def _unknown_type(self, token: Token) -> None:
+    def _fail_at_type(self, token: Token) -> NoReturn:
         if not self.at_identifier():
             self.fail("<TYPE>")
         expected = tuple(sorted({*_SIMPLE, *self._SHAPES}))
@@ -95,14 +95,14 @@ class TypeGrammar(Cursor):
             raise ValidationError(message, position=token.position)
         return size
 
-    def _char(self, clamp: bool) -> t.LogicalType:
+    def _char_type(self, clamp: bool) -> t.LogicalType:
         if self.take("VARYING"):
-            return self._varchar(clamp)
+            return self._varchar_type(clamp)
         length = self._size(1, t.MAX_LENGTH, 1, clamp, "Character string length")
         self._character_set()
         return t.CharType(length=length)
 
-    def _varchar(self, clamp: bool) -> t.LogicalType:
+    def _varchar_type(self, clamp: bool) -> t.LogicalType:
         length = self._size(1, t.MAX_LENGTH, 1, clamp, "Variable character string length")
         self._character_set()
         return t.VarCharType(length=length)
@@ -111,19 +111,19 @@ class TypeGrammar(Cursor):
         if self.take("CHARACTER", "SET"):
             self.identifier()
 
-    def _binary(self, clamp: bool) -> t.LogicalType:
+    def _binary_type(self, clamp: bool) -> t.LogicalType:
         if self.take("VARYING"):
-            return self._varbinary(clamp)
+            return self._varbinary_type(clamp)
         return t.BinaryType(length=self._size(1, t.MAX_LENGTH, 1, clamp, "Binary string length"))
 
-    def _varbinary(self, clamp: bool) -> t.LogicalType:
+    def _varbinary_type(self, clamp: bool) -> t.LogicalType:
         return t.VarBinaryType(length=self._size(1, t.MAX_LENGTH, 1, clamp, "Variable binary string length"))
 
-    def _double(self, clamp: bool) -> t.LogicalType:
+    def _double_type(self, clamp: bool) -> t.LogicalType:
         self.take("PRECISION")
         return t.DOUBLE
 
-    def _decimal(self, clamp: bool) -> t.LogicalType:
+    def _decimal_type(self, clamp: bool) -> t.LogicalType:
         if not self.take("("):
             return t.DecimalType(precision=10, scale=0)
         token = self.current
@@ -140,12 +140,12 @@ class TypeGrammar(Cursor):
             raise ValidationError(message, position=token.position)
         return t.DecimalType(precision=precision, scale=scale)
 
-    def _time(self, clamp: bool) -> t.LogicalType:
+    def _time_type(self, clamp: bool) -> t.LogicalType:
         precision = self._size(0, t.MAX_TIMESTAMP_PRECISION, 0, clamp, "Time precision")
         self.take("WITHOUT", "TIME", "ZONE")
         return t.TimeType(precision=precision)
 
-    def _timestamp(self, clamp: bool) -> t.LogicalType:
+    def _timestamp_type(self, clamp: bool) -> t.LogicalType:
         precision = self._timestamp_precision(clamp)
         if self.take("WITH"):
             self.expect("LOCAL", "TIME", "ZONE")
@@ -153,13 +153,13 @@ class TypeGrammar(Cursor):
         self.take("WITHOUT", "TIME", "ZONE")
         return t.TimestampType(precision=precision)
 
-    def _timestamp_ltz(self, clamp: bool) -> t.LogicalType:
+    def _timestamp_ltz_type(self, clamp: bool) -> t.LogicalType:
         return t.LocalZonedTimestampType(precision=self._timestamp_precision(clamp))
 
     def _timestamp_precision(self, clamp: bool) -> int:
         return self._size(6, t.MAX_TIMESTAMP_PRECISION, 0, clamp, "Timestamp precision")
 
-    def _interval(self, clamp: bool) -> t.LogicalType:
+    def _interval_type(self, clamp: bool) -> t.LogicalType:
         start = self.interval_unit()
         end = self.interval_unit() if self.take("TO") else start
         if (start in _YEAR_MONTH) != (end in _YEAR_MONTH):
@@ -176,10 +176,10 @@ class TypeGrammar(Cursor):
             self.expect(")")
         return unit
 
-    def _array(self, clamp: bool) -> t.LogicalType:
+    def _array_type(self, clamp: bool) -> t.LogicalType:
         return t.ArrayType(element=self._element(clamp))
 
-    def _multiset(self, clamp: bool) -> t.LogicalType:
+    def _multiset_type(self, clamp: bool) -> t.LogicalType:
         return t.MultisetType(element=self._element(clamp))
 
     def _element(self, clamp: bool) -> t.LogicalType:
@@ -188,7 +188,7 @@ class TypeGrammar(Cursor):
         self.close_angle()
         return element
 
-    def _map(self, clamp: bool) -> t.LogicalType:
+    def _map_type(self, clamp: bool) -> t.LogicalType:
         self.expect("<")
         key = self.nullable_type(clamp=clamp)
         self.expect(",")
@@ -196,7 +196,7 @@ class TypeGrammar(Cursor):
         self.close_angle()
         return t.MapType(key=key, value=value)
 
-    def _row(self, clamp: bool) -> t.LogicalType:
+    def _row_type(self, clamp: bool) -> t.LogicalType:
         if self.take("<>"):
             return t.RowType(fields=())
         close = {"<": ">", "(": ")"}[self.expect_any("<", "(")]
@@ -217,21 +217,21 @@ class TypeGrammar(Cursor):
         self.expect(">")
 
     _SHAPES: ClassVar[dict[str, Callable[[TypeGrammar, bool], t.LogicalType]]] = {
-        "CHAR": _char,
-        "CHARACTER": _char,
-        "VARCHAR": _varchar,
-        "BINARY": _binary,
-        "VARBINARY": _varbinary,
-        "DOUBLE": _double,
-        "DECIMAL": _decimal,
-        "DEC": _decimal,
-        "NUMERIC": _decimal,
-        "TIME": _time,
-        "TIMESTAMP": _timestamp,
-        "TIMESTAMP_LTZ": _timestamp_ltz,
-        "INTERVAL": _interval,
-        "ARRAY": _array,
-        "MULTISET": _multiset,
-        "MAP": _map,
-        "ROW": _row,
+        "CHAR": _char_type,
+        "CHARACTER": _char_type,
+        "VARCHAR": _varchar_type,
+        "BINARY": _binary_type,
+        "VARBINARY": _varbinary_type,
+        "DOUBLE": _double_type,
+        "DECIMAL": _decimal_type,
+        "DEC": _decimal_type,
+        "NUMERIC": _decimal_type,
+        "TIME": _time_type,
+        "TIMESTAMP": _timestamp_type,
+        "TIMESTAMP_LTZ": _timestamp_ltz_type,
+        "INTERVAL": _interval_type,
+        "ARRAY": _array_type,
+        "MULTISET": _multiset_type,
+        "MAP": _map_type,
+        "ROW": _row_type,
     }
