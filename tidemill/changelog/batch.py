@@ -1,0 +1,48 @@
+"""Reading the hidden columns of a change batch: weights, arrival order, key hashes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Hashes, Ints, single, vector
+from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+
+HASH_COLUMN = "$hash"
+
+
+def weights_of(table: pa.Table) -> Ints | None:
+    """+1 or -1 per row; None when every row is an addition."""
+    if KIND_COLUMN not in table.schema.names:
+        return None
+    kinds = vector(table.column(KIND_COLUMN)).values
+    odd = kinds & 1
+    return 1 - 2 * odd.astype(np.int64) if odd.any() else None
+
+
+def hashes_of(table: pa.Table, keys: list[pa.Array]) -> Hashes:
+    """The key hashes: ``$hash`` as the exchange made it (int64 or uint64), else computed."""
+    if HASH_COLUMN in table.schema.names:
+        return vector(table.column(HASH_COLUMN)).values.view(np.uint64)
+    return hash_columns(keys, len(table))
+
+
+def by_arrival(table: pa.Table) -> pa.Table:
+    """Rows in ``$seq`` order; at equal ``$seq`` what is taken away goes before what comes."""
+    sequence = vector(table.column(SEQUENCE_COLUMN)).values
+    if KIND_COLUMN in table.schema.names:
+        kinds = vector(table.column(KIND_COLUMN)).values
+        order = np.lexsort((1 - (kinds & 1), sequence))
+    else:
+        if (sequence[1:] >= sequence[:-1]).all():
+            return table
+        order = np.argsort(sequence, kind="stable")
+    return table.take(pa.array(order))
+
+
+def contiguous(table: pa.Table) -> pa.Table:
+    """The table with one chunk per column."""
+    if all(column.num_chunks == 1 for column in table.columns):
+        return table
+    return pa.table([single(column) for column in table.columns], schema=table.schema)

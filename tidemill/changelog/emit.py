@@ -1,0 +1,66 @@
+"""From results before and after to changelog rows: one net change per key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Mask, Vec, dtype_of, equal_at, single, to_arrow, vector
+from tidemill.changelog.rowkind import RowKind
+
+Kinds = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Row i shows key ``owners[i]``: its result after the epoch where ``after[i]``, else before."""
+
+    owners: Ints
+    after: Mask
+    kinds: Kinds
+
+    def kind_column(self) -> pa.Array:
+        return to_arrow(Vec(self.kinds), pa.int8())
+
+    def pick(self, before: pa.Array | None, after: pa.Array) -> pa.Array:
+        """The output column; ``before`` may be None where no row shows it."""
+        if before is None or self.after.all():
+            return after.take(pa.array(self.owners))
+        both = single(pa.chunked_array([before, after], after.type))
+        return both.take(pa.array(np.where(self.after, self.owners + len(before), self.owners)))
+
+
+def net_changes(existed: Mask, exists: Mask, same: Mask, update_before: bool) -> Changes:
+    """+I for a key that came, -D for one that went, (-U and) +U where both and not the ``same``."""
+    update = existed & exists & ~same
+    shown = update | (existed != exists)
+    counts = shown.astype(np.int64) + (update if update_before else 0)
+    owners = np.repeat(np.arange(len(existed)), counts)
+    final = np.zeros(len(owners), np.bool_)
+    final[np.cumsum(counts)[shown] - 1] = True
+    kinds = np.where(existed, np.where(exists, RowKind.UPDATE_AFTER, RowKind.DELETE), RowKind.INSERT)
+    kinds = np.where(final, kinds[owners], RowKind.UPDATE_BEFORE).astype(np.int8)
+    return Changes(owners, final & exists[owners], kinds)
+
+
+def same_results(before: list[pa.Array], after: list[pa.Array], rows: int) -> Mask:
+    """Where a result did not change. As in Flink's equality of rows NaN is never the same, and 0.0
+    is -0.0."""
+    same = np.ones(rows, np.bool_)
+    everyone = np.arange(rows)
+    for a, b in zip(before, after, strict=True):
+        same &= _same_numbers(a, b) if pa.types.is_floating(a.type) else equal_at(a, everyone, b, everyone)
+    return same
+
+
+def _same_numbers(a: pa.Array, b: pa.Array) -> Mask:
+    assert dtype_of(a.type) is not None
+    x, y = vector(a), vector(b)
+    same: Mask = x.values == y.values
+    if x.valid is None and y.valid is None:
+        return same
+    left, right = x.mask(), y.mask()
+    return np.where(left & right, same, left == right)

@@ -1,0 +1,121 @@
+"""What an aggregate call is made of.
+
+A call (``AggregateSpec``) becomes an ``Aggregate``: the accumulators it reads and how its result comes
+out of them. Accumulators are shared by name between calls (SUM(v) and AVG(v) keep one sum). An
+accumulator's columns look alike in state, in pre-aggregated input and in an epoch's delta, so one
+``merge`` serves all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from tidemill.changelog.columns import Vec
+from tidemill.operators.grouped import GroupedRows, WeightKey
+from tidemill.state.layout import Layout
+from tidemill.state.table import StateTable
+
+Cell = Any
+"""A column of accumulator values, one per group: ``Vec`` if the type is fixed-width, else ``pa.Array``."""
+Cells = tuple[Cell, ...]
+State = Mapping[str, Cells]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateSpec:
+    """One call: ``function`` is Flink's upper-case name, ``args`` and ``filter`` are input columns,
+    ``name`` the output column of type ``result``; ``options`` as in ``plan.AggregateCall``."""
+
+    function: str
+    args: tuple[str, ...]
+    arg_types: tuple[pa.DataType, ...]
+    result: pa.DataType
+    name: str
+    distinct: bool = False
+    filter: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def weight_key(self) -> WeightKey:
+        return self.filter, self.args if self.distinct else ()
+
+    def canonical(self, function: str) -> str:
+        """A stable name for ``function`` over this call's arguments, DISTINCT and FILTER."""
+        inner = ", ".join(self.args) if self.args else "*"
+        text = f"{function}({'DISTINCT ' if self.distinct else ''}{inner})"
+        return text if self.filter is None else f"{text} FILTER {self.filter}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What feeds an aggregation: its key fields, whether rows are taken back, state TTL in ms."""
+
+    keys: tuple[pa.Field, ...]
+    retracts: bool
+    ttl: int = 0
+
+
+class Accumulator(Protocol):
+    """``name`` identifies it within an operator; ``fields`` are its columns (names start with ``name``)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]: ...
+
+    def delta(self, rows: GroupedRows) -> Cells:
+        """One value per group from an epoch's rows."""
+        ...
+
+    def fold(self, rows: GroupedRows) -> Cells:
+        """One value per group from pre-aggregated rows, whose columns are ``fields``."""
+        ...
+
+    def merge(self, old: Cells, new: Cells) -> Cells:
+        """State and delta combined. ``old`` is NULL (value 0) where there is no state."""
+        ...
+
+
+class TableAccumulator(Protocol):
+    """An accumulator with a state table of its own; ``fields`` are what the record keeps beside it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]: ...
+
+    @property
+    def layout(self) -> Layout: ...
+
+    def advance(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[Cells, Cells]:
+        """Cells before and after the epoch's rows, which the table takes in. ``old`` are ``fields``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """``result`` gives the call's output column, one value per group."""
+
+    spec: AggregateSpec
+    accumulators: tuple[Accumulator | TableAccumulator, ...]
+    result: Callable[[State], pa.Array]
+
+
+def no_nulls(vec: Vec) -> Vec:
+    """``vec`` with 0 in place of NULL and no mask."""
+    if vec.valid is None:
+        return vec
+    values = vec.values.copy()
+    values[~vec.valid] = 0
+    return Vec(values)
+
+
+def either(a: Vec, b: Vec) -> Any:
+    """The mask of a value that is there if it is in ``a`` or in ``b``."""
+    return None if a.valid is None or b.valid is None else a.valid | b.valid

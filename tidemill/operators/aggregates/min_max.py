@@ -1,0 +1,146 @@
+"""MIN and MAX as accumulators.
+
+Append-only input needs the extreme alone. Where input retracts, a multiset of (key, value) stands
+beside it: a retraction that takes the last copy of the extreme makes the group's values be gathered
+again, any other change only compares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Mask, single
+from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State
+from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.extreme import Extreme, as_array, as_cell
+from tidemill.operators.aggregates.value_table import VALUE, ValueTable
+from tidemill.operators.grouped import GroupedRows, WeightKey
+from tidemill.state.layout import Layout
+from tidemill.state.table import StateTable
+
+
+@dataclass(frozen=True, slots=True)
+class ExtremeAccumulator:
+    """Over append-only input: the extreme so far, NULL while there is none."""
+
+    name: str
+    arg: str
+    weight_key: WeightKey
+    extreme: Extreme
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        return (pa.field(self.name, self.extreme.kind),)
+
+    def delta(self, rows: GroupedRows) -> Cells:
+        return self._per_group(rows, self.arg, counting(rows, self.arg, self.weight_key))
+
+    def fold(self, rows: GroupedRows) -> Cells:
+        return self._per_group(rows, self.name, rows.valid(self.name))
+
+    def merge(self, old: Cells, new: Cells) -> Cells:
+        return (self.extreme.better(old[0], new[0]),)
+
+    def _per_group(self, rows: GroupedRows, column: str, mask: Mask | None) -> Cells:
+        return (self.extreme.per_group(rows.array(column), mask, rows.groups.starts),)
+
+
+@dataclass(frozen=True, slots=True)
+class RetractableExtremeAccumulator:
+    """Over retracting input: the extreme in the record, all values in a state table."""
+
+    name: str
+    arg: str
+    weight_key: WeightKey
+    extreme: Extreme
+    values: ValueTable
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        return (pa.field(self.name, self.extreme.kind),)
+
+    @property
+    def layout(self) -> Layout:
+        return self.values.layout
+
+    def advance(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[Cells, Cells]:
+        """The extremes before and after the epoch's rows; the table takes the rows' weights."""
+        self.values.put(rows, table)
+        weights = counted(rows, (self.arg,), self.weight_key)
+        column = rows.array(self.arg)
+        came = None if weights is None else weights > 0
+        new = self.extreme.per_group(column, came, rows.groups.starts)
+        after = as_array(self.extreme.better(old[0], new), self.extreme.kind)
+        if weights is None or not (weights < 0).any():
+            return old, (as_cell(after),)
+        went = self.extreme.per_group(column, weights < 0, rows.groups.starts)
+        shaken = np.flatnonzero(self.extreme.beats(went, as_cell(after)))
+        if len(shaken):
+            after = self._recomputed(after, shaken, rows, table)
+        return old, (as_cell(after),)
+
+    def _recomputed(self, after: pa.Array, shaken: Ints, rows: GroupedRows, table: StateTable) -> pa.Array:
+        """``after`` with the groups ``shaken`` read again from the table."""
+        keys = [key.take(pa.array(shaken)) for key in rows.keys]
+        owners, found = table.gather(rows.hashes[shaken], keys)
+        values = single(found.column(VALUE))
+        place = np.arange(len(after))
+        place[shaken] = len(after) + len(shaken)
+        kind = self.extreme.kind
+        chunks = [after, pa.nulls(len(shaken), kind)]
+        if len(owners):
+            starts = np.flatnonzero(np.diff(owners, prepend=-1))
+            best = as_array(self.extreme.per_group(values, None, starts), kind)
+            chunks[1] = best
+            place[shaken] = len(after) + len(best)
+            place[shaken[owners[starts]]] = len(after) + np.arange(len(best))
+        chunks.append(pa.nulls(1, kind))
+        return single(pa.chunked_array(chunks, kind)).take(pa.array(place))
+
+
+def counting(rows: GroupedRows, arg: str, key: WeightKey) -> Mask | None:
+    """Where a row counts for a call over ``arg``; None: everywhere."""
+    weights = counted(rows, (arg,), key)
+    return None if weights is None else weights > 0
+
+
+def _extreme(least: bool, spec: AggregateSpec, source: Source) -> Aggregate:
+    """DISTINCT changes nothing for MIN and MAX and is dropped."""
+    kind = spec.arg_types[0]
+    key: WeightKey = (spec.filter, ())
+    name = _plain(spec).canonical("MIN" if least else "MAX")
+    extreme = Extreme(least, kind)
+    if source.retracts:
+        table = _plain(spec).canonical("VALUES")
+        values = ValueTable.of(table, source.keys, spec.args[0], kind, key, source.ttl)
+        stateful = RetractableExtremeAccumulator(name, spec.args[0], key, extreme, values)
+        return Aggregate(spec, (stateful,), lambda state: _column(state, name, kind, spec.result))
+    simple = ExtremeAccumulator(name, spec.args[0], key, extreme)
+    return Aggregate(spec, (simple,), lambda state: _column(state, name, kind, spec.result))
+
+
+def _column(state: State, name: str, kind: pa.DataType, result: pa.DataType) -> pa.Array:
+    array = as_array(state[name][0], kind)
+    return array if array.type == result else array.cast(result)
+
+
+def _plain(spec: AggregateSpec) -> AggregateSpec:
+    return AggregateSpec(
+        function=spec.function,
+        args=spec.args,
+        arg_types=spec.arg_types,
+        result=spec.result,
+        name=spec.name,
+        filter=spec.filter,
+    )
+
+
+def minimum(spec: AggregateSpec, source: Source) -> Aggregate:
+    return _extreme(True, spec, source)
+
+
+def maximum(spec: AggregateSpec, source: Source) -> Aggregate:
+    return _extreme(False, spec, source)

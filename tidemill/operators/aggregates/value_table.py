@@ -1,0 +1,77 @@
+"""All values of each key, as a state table of (key, value) with how often each is there.
+
+Without TTL the table is a multiset that only takes in weights; with TTL it holds counts, because an
+expired copy must not cut a weight in two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Vec, to_arrow
+from tidemill.operators.aggregates.count import counted
+from tidemill.operators.grouped import GroupedRows, WeightKey
+from tidemill.operators.pairs import Pairs, pair_rows
+from tidemill.state.layout import Layout
+from tidemill.state.run import WEIGHT
+from tidemill.state.table import StateTable
+
+COUNT = "$count"
+VALUE = "$value"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueTable:
+    layout: Layout
+    arg: str
+    weight_key: WeightKey
+
+    @classmethod
+    def of(
+        cls, name: str, keys: tuple[pa.Field, ...], arg: str, kind: pa.DataType, key: WeightKey, ttl: int
+    ) -> ValueTable:
+        columns = (pa.field(COUNT, pa.int64()),) if ttl else ()
+        layout = Layout(
+            name=name,
+            keys=keys,
+            values=(pa.field(VALUE, kind),),
+            columns=columns,
+            additive=not ttl,
+            ttl=ttl,
+        )
+        return cls(layout, arg, key)
+
+    def put(self, rows: GroupedRows, table: StateTable) -> None:
+        """Takes in the weights of the epoch's rows, once for all who share it; NULLs are not values."""
+        if self.layout.name in rows.fed:
+            return
+        rows.fed.add(self.layout.name)
+        weights = counted(rows, (self.arg,), self.weight_key)
+        pairs = pair_rows(rows, (self.arg,), None if weights is None else weights != 0)
+        if len(pairs.codes) == 0:
+            return
+        sums = pairs.sums(weights)
+        if self.layout.additive:
+            self._add(pairs, sums, table)
+        else:
+            self._replace(pairs, sums, table)
+
+    def _add(self, pairs: Pairs, sums: np.ndarray[tuple[int], np.dtype[np.int64]], table: StateTable) -> None:
+        chosen = np.flatnonzero(sums)
+        codes, identity = pairs.take(chosen)
+        names = [f.name for f in self.layout.identity]
+        weight = to_arrow(Vec(sums[chosen]), pa.int64())
+        table.put(codes, {**dict(zip(names, identity, strict=True)), WEIGHT: weight})
+
+    def _replace(
+        self, pairs: Pairs, sums: np.ndarray[tuple[int], np.dtype[np.int64]], table: StateTable
+    ) -> None:
+        found = table.lookup(pairs.codes, pairs.identity)
+        before = found.vec(COUNT)
+        counts = np.where(found.found, before.values, 0) + sums
+        names = [f.name for f in self.layout.identity]
+        columns = {**dict(zip(names, pairs.identity, strict=True)), COUNT: to_arrow(Vec(counts), pa.int64())}
+        table.put(pairs.codes, columns, counts <= 0)

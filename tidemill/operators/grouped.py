@@ -1,0 +1,85 @@
+"""An epoch's rows of one operator, brought together by key: what accumulators read.
+
+``GroupedRows`` serves columns in group order (equal keys contiguous, arrival order within a key) and
+the row weights an aggregate call sees: +1/-1 by kind, 0 where its FILTER does not hold, and for
+DISTINCT calls the appearance (+1) or disappearance (-1) of a value, placed at its first row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Hashes, Ints, Mask, Values, Vec, is_fixed, single, vector
+from tidemill.changelog.grouping import Groups
+
+WeightKey = tuple[str | None, tuple[str, ...]]
+"""The filter column, then the arguments of a DISTINCT call (empty for plain calls)."""
+
+
+@dataclass(slots=True)
+class GroupedRows:
+    """``weights``: per row in group order, None when all are +1. ``hashes``: one per group."""
+
+    table: pa.Table
+    groups: Groups
+    hashes: Hashes
+    keys: list[pa.Array]
+    weights: Ints | None
+    fed: set[str] = field(default_factory=set)
+    """State tables that have taken in these rows."""
+    _vecs: dict[str, Vec] = field(default_factory=dict)
+    _arrays: dict[str, pa.Array] = field(default_factory=dict)
+    _weights: dict[WeightKey, Ints | None] = field(default_factory=dict)
+
+    def vec(self, name: str) -> Vec:
+        """A fixed-width column in group order."""
+        vec = self._vecs.get(name)
+        if vec is None:
+            vec = self._vecs[name] = vector(self.table.column(name)).take(self.groups.order)
+        return vec
+
+    def array(self, name: str) -> pa.Array:
+        """Any column in group order."""
+        array = self._arrays.get(name)
+        if array is None:
+            column = single(self.table.column(name))
+            array = self._arrays[name] = column.take(pa.array(self.groups.order))
+        return array
+
+    def valid(self, name: str) -> Mask | None:
+        """Where a column is not NULL, in group order; None: everywhere."""
+        column = single(self.table.column(name))
+        if column.null_count == 0:
+            return None
+        if is_fixed(column.type):
+            return self.vec(name).valid
+        mask: Mask = vector(column.is_valid()).values[self.groups.order]
+        return mask
+
+    def row_weights(self, key: WeightKey) -> Ints | None:
+        """What each row counts for a call with this filter and distinctness; None: all +1."""
+        if key in self._weights:
+            return self._weights[key]
+        name, _ = key
+        weights = self.weights
+        if name is not None:
+            passes = self.filter(name)
+            weights = passes.astype(np.int64) if weights is None else np.where(passes, weights, 0)
+        self._weights[key] = weights
+        return weights
+
+    def set_row_weights(self, key: WeightKey, weights: Ints) -> None:
+        self._weights[key] = weights
+
+    def filter(self, name: str) -> Mask:
+        """Where a boolean column is TRUE, in group order."""
+        vec = self.vec(name)
+        return vec.values if vec.valid is None else vec.values & vec.valid
+
+    def reduce(self, ufunc: np.ufunc, values: Values) -> Values:
+        """One value per group."""
+        reduced: Values = ufunc.reduceat(values, self.groups.starts)
+        return reduced

@@ -1,0 +1,76 @@
+"""What a state table holds: its identity, its payload and how versions of a row combine.
+
+Two families. *Records*: the newest row of an identity wins, deletions are tombstones. *Multisets*
+(``additive``): rows of an identity add their ``$weight``; weight zero is absence.
+An identity is the key columns, then (two-part tables) the value columns: rows are ordered by a code
+whose upper half comes from the key's hash, so that all values of a key lie together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidemill.changelog.columns import Hashes, Vec, to_arrow
+from tidemill.changelog.hashing import hash_columns, pair_code
+from tidemill.state.run import DELETED, HASH, TIME, WEIGHT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """``ttl`` in milliseconds, 0 for ever (records only: a multiset expires with its record)."""
+
+    name: str
+    keys: tuple[pa.Field, ...]
+    values: tuple[pa.Field, ...] = ()
+    columns: tuple[pa.Field, ...] = ()
+    additive: bool = False
+    ttl: int = 0
+
+    def __post_init__(self) -> None:
+        if self.additive and (self.columns or self.ttl):
+            raise ValueError(f"state table '{self.name}': a multiset has neither payload nor TTL")
+
+    @property
+    def identity(self) -> tuple[pa.Field, ...]:
+        return (*self.keys, *self.values)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a run."""
+        fields = [pa.field(HASH, pa.uint64()), *self.identity, *self.columns]
+        if self.additive:
+            fields.append(pa.field(WEIGHT, pa.int64()))
+        else:
+            fields.append(pa.field(DELETED, pa.bool_()))
+        if self.ttl:
+            fields.append(pa.field(TIME, pa.int64()))
+        return pa.schema([f.with_nullable(True).remove_metadata() for f in fields])
+
+    @property
+    def schema_id(self) -> str:
+        return hashlib.sha256(str(self.schema).encode()).hexdigest()[:12]
+
+    def codes(self, key_hashes: Hashes, values: Sequence[pa.Array]) -> Hashes:
+        """The order of rows: the key's hash, or its upper half and the values' hash."""
+        if not self.values:
+            return key_hashes
+        return pair_code(key_hashes, hash_columns(values, len(key_hashes)))
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``table`` with exactly the columns of ``schema``: missing ones NULL (no tombstone), others dropped."""
+    if table.schema.equals(schema):
+        return table
+    have = set(table.schema.names)
+    columns = [
+        table.column(f.name).cast(f.type) if f.name in have else pa.nulls(len(table), f.type) for f in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def hash_array(hashes: Hashes) -> pa.Array:
+    return to_arrow(Vec(hashes), pa.uint64())

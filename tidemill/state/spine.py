@@ -1,0 +1,117 @@
+"""The spine: layers of runs, newest first, kept few by merges whose work is bounded per epoch.
+
+A layer is a tuple of readers with disjoint, ascending hash ranges. When a layer is no longer small
+beside the one below it, it sinks into it: slice by slice from its lowest hash, each slice merged with
+the same hash range below. A half-sunk layer simply starts at a higher hash; nothing else records the
+progress, and every state in between is a correct spine, because layers below a hash range are older.
+
+Cost: an epoch that adds r rows merges at most ``fuel`` rows (a constant plus a multiple of r), so an
+epoch never pays for the size of the state; over time each row is merged O(log(N / r)) times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.state.run import RunReader
+
+Layer = tuple[RunReader, ...]
+Merge = Callable[[list[pa.Table], bool], RunReader | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpineOptions:
+    """``ratio``: a layer sinks when ``ratio`` times its rows reach the layer below. ``fuel``: rows an
+    epoch may always merge; ``fuel_per_row``: and as many more per row it adds, for each layer over
+    ``calm_layers`` once more. ``slice_rows``: the smallest piece worth a file."""
+
+    ratio: int = 2
+    fuel: int = 1 << 18
+    fuel_per_row: int = 6
+    calm_layers: int = 10
+    slice_rows: int = 1 << 15
+
+    def budget(self, added: int, layers: int) -> int:
+        return self.fuel + self.fuel_per_row * added * max(1, layers - self.calm_layers)
+
+
+def layer_rows(layer: Layer) -> int:
+    return sum(reader.rows for reader in layer)
+
+
+def compact(layers: list[Layer], options: SpineOptions, added: int, merge: Merge) -> list[Layer]:
+    """The layers after this epoch's share of merging; smallest merges first."""
+    layers = [layer for layer in layers if layer]
+    budget = options.budget(added, len(layers))
+    while (at := _next_sinking(layers, options)) is not None:
+        upper, lower = layers[at], layers[at + 1]
+        last = at + 2 == len(layers)
+        if budget < options.slice_rows and budget < layer_rows(upper) + layer_rows(lower):
+            break
+        upper, lower, spent = _sink(upper, lower, budget, last, merge)
+        budget -= spent
+        layers[at : at + 2] = [layer for layer in (upper, lower) if layer]
+    return layers
+
+
+def _next_sinking(layers: list[Layer], options: SpineOptions) -> int | None:
+    """The newest layer that should sink, preferring one that has begun (its range starts higher)."""
+    for at in range(len(layers) - 1):
+        upper, lower = layers[at], layers[at + 1]
+        if _begun(upper) or layer_rows(upper) * options.ratio >= layer_rows(lower):
+            return at
+    return None
+
+
+def _begun(layer: Layer) -> bool:
+    first = layer[0].run
+    return first is not None and first.start > 0
+
+
+def _sink(upper: Layer, lower: Layer, budget: int, last: bool, merge: Merge) -> tuple[Layer, Layer, int]:
+    """Merges as much of ``upper``'s lowest range into ``lower`` as ``budget`` rows allow."""
+    above, rest = _split(lower, upper[0].bounds[0])
+    ceiling = _ceiling(upper, rest, budget)
+    now, later = _split(upper, ceiling)
+    beneath, beyond = _split(rest, ceiling)
+    spent = layer_rows(now) + layer_rows(beneath)
+    merged = merge([reader.table for reader in (*now, *beneath)], last)
+    middle = () if merged is None else (merged,)
+    return later, (*above, *middle, *beyond), spent
+
+
+def _ceiling(upper: Layer, rest: Layer, budget: int) -> int | None:
+    """The exclusive upper hash of a slice of about ``budget`` rows; None for everything."""
+    high, low = layer_rows(upper), layer_rows(rest)
+    if high + low <= budget:
+        return None
+    layer, rows = (rest, low) if low >= high else (upper, high)
+    wanted = max(1, rows * budget // (high + low))
+    for reader in layer:
+        if wanted <= reader.rows:
+            return int(reader.hashes[wanted - 1]) + 1
+        wanted -= reader.rows
+    return None
+
+
+def _split(layer: Layer, bound: int | None) -> tuple[Layer, Layer]:
+    """The rows with hash below ``bound``, and the others."""
+    if bound is None or bound >= 1 << 64:
+        return layer, ()
+    below: list[RunReader] = []
+    above: list[RunReader] = []
+    for reader in layer:
+        lo, hi = reader.bounds
+        if hi < bound:
+            below.append(reader)
+        elif lo >= bound:
+            above.append(reader)
+        else:
+            at = int(np.searchsorted(reader.hashes, np.uint64(bound)))
+            below.append(reader.cut(0, at))
+            above.append(reader.cut(at, reader.rows))
+    return tuple(below), tuple(above)
