@@ -106,10 +106,14 @@ class Cutter:
         if not len(quotes):
             return np.zeros(len(at), dtype=bool)
         if not self.escape and quotes_are_plain(data, quotes, self.delimiter):
-            return np.searchsorted(quotes, at) % 2 == 1
+            odd: npt.NDArray[np.bool_] = np.searchsorted(quotes, at) % 2 == 1
+            return odd
         opening, closing = self._walk(data, quotes)
         place = np.searchsorted(opening, at) - 1
-        return (place >= 0) & (at < closing[np.maximum(place, 0)]) if len(opening) else place >= 0
+        if not len(opening):
+            return np.zeros(len(at), dtype=bool)
+        inside: npt.NDArray[np.bool_] = (place >= 0) & (at < closing[np.maximum(place, 0)])
+        return inside
 
     def _walk(self, data: Bytes, quotes: Positions) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Where quoted fields open and close, quote by quote; one that never closes goes to the end."""

@@ -8,7 +8,8 @@ from tidemill.connectors.formats.csv.format import CsvFormat
 from tidemill.connectors.formats.json.format import JsonFormat
 from tidemill.errors import ValidationError
 
-FORMATS: dict[str, Format] = {f.identifier: f for f in (CsvFormat(), JsonFormat(), DebeziumFormat())}
+_ALL: tuple[Format, ...] = (CsvFormat(), JsonFormat(), DebeziumFormat())
+FORMATS: dict[str, Format] = {f.identifier: f for f in _ALL}
 
 
 def find_format(identifier: str) -> Format:

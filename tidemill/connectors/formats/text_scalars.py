@@ -42,17 +42,22 @@ _RANGES: dict[type[t.LogicalType], int] = {
 class TextRules:
     """``timestamps``: SQL or ISO-8601. ``java_dates``: dates as java.sql.Date.valueOf reads them
     (CSV), else ISO. ``short_times``: 12:34 is a time. ``trim_decimals``: blanks around a DECIMAL are
-    fine. ``element_delimiter``: of arrays and rows written in one text; '' where there are none."""
+    fine. ``trim_timestamps``: around timestamps too. ``element_delimiter``: of arrays and rows written in
+    one text; '' where there are none; ``null_element``: the text of a NULL among them."""
 
     timestamps: str = "SQL"
     java_dates: bool = False
     short_times: bool = False
     trim_decimals: bool = True
+    trim_timestamps: bool = False
     element_delimiter: str = ""
+    null_element: str | None = None
     null_bad_elements: bool = False
 
 
-CSV_RULES = TextRules(java_dates=True, short_times=True, trim_decimals=False, element_delimiter=";")
+CSV_RULES = TextRules(
+    java_dates=True, short_times=True, trim_decimals=False, trim_timestamps=True, element_delimiter=";"
+)
 
 
 @singledispatch
@@ -158,18 +163,18 @@ def _micros_of_day(text: str, *, short: bool) -> int:
 @parse.register
 def _(kind: t.TimeType, text: str, rules: TextRules) -> int:
     millis = _micros_of_day(text, short=rules.short_times) // 1000
-    unit = 10 ** max(0, 3 - kind.precision)
+    unit: int = 10 ** max(0, 3 - kind.precision)
     return millis - millis % unit
 
 
 @parse.register
 def _(kind: t.TimestampType, text: str, rules: TextRules) -> datetime:
-    return _timestamp(text.strip(_BLANKS), kind.precision, rules)
+    return _timestamp(text.strip(_BLANKS) if rules.trim_timestamps else text, kind.precision, rules)
 
 
 @parse.register
 def _(kind: t.LocalZonedTimestampType, text: str, rules: TextRules) -> datetime:
-    trimmed = text.strip(_BLANKS)
+    trimmed = text.strip(_BLANKS) if rules.trim_timestamps else text
     if not trimmed.endswith("Z"):
         raise ValueError(f"Text '{text}' could not be parsed: an instant ends with 'Z'")
     return _timestamp(trimmed[:-1], kind.precision, rules).replace(tzinfo=UTC)
@@ -198,6 +203,8 @@ def _(kind: t.LogicalType, text: str, rules: TextRules) -> bytes:
 
 
 def _element(kind: t.LogicalType, text: str, rules: TextRules) -> Any:
+    if text == rules.null_element:
+        return None
     try:
         return parse(kind, text, rules)
     except (ValueError, ArithmeticError):

@@ -174,9 +174,9 @@ def truncate(values: pa.Array, precision: int) -> pa.Array:
 @_plain.register
 def _(kind: t.TimeType, values: pa.Array, rules: scalars.TextRules) -> pa.Array:
     fits = pc.match_substring_regex(values, r"^\d\d:\d\d:\d\d$")
-    return pc.multiply(
-        _cast_where(values, fits, pa.time32("s")).cast(pa.int32()), pa.scalar(1000, pa.int32())
-    )
+    moments = pc.binary_join_element_wise("1970-01-01 ", values, "")
+    millis = _cast_where(moments, fits, pa.timestamp("ms")).cast(pa.int64())
+    return millis.cast(pa.int32())
 
 
 @_plain.register

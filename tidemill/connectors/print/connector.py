@@ -67,7 +67,7 @@ def _render(fields: tuple[Field, ...]) -> Callable[[Iterator[pa.RecordBatch]], I
 
 class PrintConnector:
     identifier = "print"
-    options = _OPTIONS
+    options: tuple[ConnectorOption, ...] = _OPTIONS
     allows_unknown_options = False
     is_source = False
     is_sink = True

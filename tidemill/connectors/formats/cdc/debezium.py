@@ -162,7 +162,7 @@ def _is(op: pa.Array, *names: str) -> Mask:
 
 
 def _entry(entries: pa.Array, key: str) -> pa.Array:
-    texts = [dict((e["key"], e["value"]) for e in row or ()).get(key) for row in entries.to_pylist()]
+    texts = [{e["key"]: e["value"] for e in row or ()}.get(key) for row in entries.to_pylist()]
     return pa.array(texts, pa.string())
 
 
@@ -176,7 +176,7 @@ def _instants(values: pa.Array, field: Field) -> pa.Array:
 
 class DebeziumFormat:
     identifier = "debezium-json"
-    options = _OPTIONS
+    options: tuple[ConnectorOption, ...] = _OPTIONS
     extension = "json"
 
     def framing(self, options: OptionValues) -> Framing:
@@ -190,7 +190,7 @@ class DebeziumFormat:
         check_map_keys(table)
         if role == "sink" and options["schema-include"]:
             raise ValidationError(
-                "Debezium JSON serialization doesn't support 'debezium-json.schema-include' option been set to"
+                "Debezium JSON serialization doesn't support the option 'debezium-json.schema-include' set to"
                 " true."
             )
 

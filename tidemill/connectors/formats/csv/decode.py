@@ -8,7 +8,6 @@ that Arrow would take. Anything else, and any failure, sends the block to ``reco
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +27,7 @@ from tidemill.types.physical import arrow_schema, arrow_type
 
 _WHOLE = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
 _FLOATS = (t.FloatType, t.DoubleType)
+_NESTED = (t.ArrayType, t.RowType)
 
 
 class _Careful(Exception):
@@ -53,6 +53,7 @@ class CsvDecoder:
         return replace(
             CSV_RULES,
             element_delimiter=self.dialect.element_delimiter,
+            null_element=self.dialect.null,
             null_bad_elements=self.dialect.lenient,
         )
 
@@ -77,6 +78,10 @@ class CsvDecoder:
         dialect = self.dialect
         if dialect.escape or dialect.comments or not self.wanted or data.size >= 1 << 31:
             raise _Careful
+        if not (dialect.delimiter + dialect.quote).isascii():
+            raise _Careful  # Arrow takes single bytes
+        if dialect.null is not None and any(isinstance(f.type, _NESTED) for f in self.wanted):
+            raise _Careful  # there the null literal means an element, not the whole text
         if any(isinstance(f.type, (*_WHOLE, *_FLOATS)) for f in self.wanted):
             view = memoryview(data)
             if _contains(view, b"0x") or _contains(view, b"0X"):
@@ -139,7 +144,7 @@ class CsvDecoder:
         return not error
 
     def _column(self, field: Field, place: int, records: list[Record]) -> pa.Array:
-        null = self.dialect.null
+        null = None if isinstance(field.type, _NESTED) else self.dialect.null
         texts = [
             None if place >= len(r.fields) or r.fields[place] == null else r.fields[place] for r in records
         ]
@@ -164,11 +169,9 @@ def _contains(view: memoryview, needle: bytes) -> bool:
 
 
 def _text(data: pa.Buffer) -> str:
+    raw: bytes = data.to_pybytes()
     try:
-        return data.to_pybytes().decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as e:
         line = e.object[: e.start].count(b"\n")
         raise RecordError(f"Invalid UTF-8: {e.reason}", line=line) from None
-
-
-DecoderFactory = Callable[[], CsvDecoder]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tidemill.connectors.api import ConnectorOption
@@ -59,10 +60,8 @@ def _delimiter(options: OptionValues) -> str:
     """Java escapes are read: ``\\t`` and ``\\u0001`` are one character."""
     text = str(options["field-delimiter"])
     if text.startswith("\\"):
-        try:
+        with suppress(UnicodeDecodeError):
             text = text.encode("latin-1", "backslashreplace").decode("unicode_escape")
-        except UnicodeDecodeError:
-            pass
     if len(text) != 1:
         raise ValidationError(
             f"Option 'csv.field-delimiter' must be a string with single character, but was: {text}"

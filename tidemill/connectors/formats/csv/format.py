@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.connectors.api import ConnectorOption
 from tidemill.connectors.formats.api import Decoder, DecodeRequest, Encoder, EncodeRequest, Framing
 from tidemill.connectors.formats.csv.decode import CsvDecoder
 from tidemill.connectors.formats.csv.dialect import OPTIONS, read_dialect
@@ -18,7 +19,7 @@ _UNREADABLE = (t.MapType, t.MultisetType)
 
 class CsvFormat:
     identifier = "csv"
-    options = OPTIONS
+    options: tuple[ConnectorOption, ...] = OPTIONS
     extension = "csv"
 
     def framing(self, options: OptionValues) -> Framing:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tidemill.connectors.formats.csv.dialect import Dialect
 
+_COMMENT = re.compile(r"[ \t]*#")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
 
 
@@ -48,7 +49,7 @@ class RecordReader:
                 yield self._record()
 
     def _is_comment(self) -> bool:
-        return self._text[self._at] == "#"
+        return _COMMENT.match(self._text, self._at) is not None
 
     def _record(self) -> Record:
         line, fields = self._line, []
@@ -62,6 +63,8 @@ class RecordReader:
                 break
             self._at += 1
         self._end_of_line()
+        if len(fields) == self._arity + 1 and not fields[-1]:
+            fields.pop()  # one delimiter at the end is allowed
         if len(fields) > self._arity:
             extra = fields[self._arity]
             return Record(

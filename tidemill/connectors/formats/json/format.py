@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.connectors.api import ConnectorOption
 from tidemill.connectors.formats.api import Block, Decoder, DecodeRequest, Encoder, EncodeRequest, Framing
 from tidemill.connectors.formats.json.options import JSON_OPTIONS, check_choices
 from tidemill.connectors.formats.json.reader import JsonReader
@@ -40,7 +41,7 @@ def check_map_keys(table: CatalogTable) -> None:
 
 class JsonFormat:
     identifier = "json"
-    options = JSON_OPTIONS
+    options: tuple[ConnectorOption, ...] = JSON_OPTIONS
     extension = "json"
 
     def framing(self, options: OptionValues) -> Framing:

@@ -8,6 +8,7 @@ and the only one that reports or skips errors. Cost per row: 0.3 µs, 0.6 µs, 1
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import singledispatch
@@ -36,6 +37,7 @@ _NATIVE = (
     t.CharType,
     t.VarCharType,
 )
+_NULL_LINE = re.compile(rb"\n[ \t\r]*null")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -70,7 +72,7 @@ class JsonReader:
         return self._careful(raw)
 
     def _vectorised(self, raw: bytes, *, textual: bool) -> JsonRows:
-        if not self.fields or self.rules.fail_on_missing or not _plain_utf8(raw):
+        if not self.fields or self.rules.fail_on_missing or not _plain_utf8(raw) or _has_nulls(raw):
             raise _Refused
         schema = pa.schema([(f.name, _carrier(f.type, textual)) for f in self.fields])
         lines = _filled_lines(raw)
@@ -111,6 +113,8 @@ class JsonReader:
         shown = line[:200].decode("utf-8", "replace")
         try:
             for node in _objects(line):
+                if not isinstance(node, dict):
+                    raise ValueError("Not a JSON object.")
                 yield convert_row(self.fields, node, self.rules)
         except FieldError as e:
             value = compact(e.value)[:200]
@@ -131,17 +135,14 @@ def _reject_constant(text: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(
-    parse_float=Number, parse_int=Number, parse_constant=_reject_constant, strict=True
+    parse_float=Number, parse_int=Number, parse_constant=_reject_constant, strict=False
 )
 
 
-def _objects(line: bytes) -> list[dict[str, Any]]:
+def _objects(line: bytes) -> list[Any]:
     """The objects of one line: one object, or an array of them; what follows it does not count."""
     node, _ = _DECODER.raw_decode(line.decode("utf-8").lstrip())
-    nodes = node if isinstance(node, list) else [node]
-    if not all(isinstance(n, dict) for n in nodes):
-        raise ValueError("Not a JSON object.")
-    return nodes
+    return node if isinstance(node, list) else [node]
 
 
 def _plain_utf8(raw: bytes) -> bool:
@@ -152,6 +153,11 @@ def _plain_utf8(raw: bytes) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _has_nulls(raw: bytes) -> bool:
+    """Arrow takes a line ``null`` for a row of NULLs; it is an error."""
+    return raw[:100].lstrip()[:4] == b"null" or _NULL_LINE.search(raw) is not None
 
 
 def _filled_lines(raw: bytes) -> npt.NDArray[np.int64]:

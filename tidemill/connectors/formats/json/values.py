@@ -25,7 +25,7 @@ class Number(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonRules:
-    text: TextRules = TextRules()
+    text: TextRules
     lenient: bool = False
     fail_on_missing: bool = False
 
