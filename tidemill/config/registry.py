@@ -13,8 +13,10 @@ from tidemill.config import (
     client_options,
     epoch_options,
     execution_options,
+    mini_batch_options,
+    optimizer_options,
     pipeline_options,
-    state_options,
+    sink_options,
     table_options,
 )
 from tidemill.config.option import Configuration, Option
@@ -33,7 +35,32 @@ class Area:
 AREAS = (
     Area(title="Execution", options=execution_options.OPTIONS),
     Area(title="Epochs", options=epoch_options.OPTIONS),
-    Area(title="State", options=state_options.OPTIONS),
+    Area(
+        title="Mini-batch",
+        options=(
+            mini_batch_options.MINI_BATCH_ENABLED,
+            mini_batch_options.MINI_BATCH_ALLOW_LATENCY,
+            mini_batch_options.MINI_BATCH_SIZE,
+        ),
+    ),
+    Area(
+        title="Planner",
+        options=(
+            optimizer_options.AGG_PHASE_STRATEGY,
+            optimizer_options.DISTINCT_SPLIT_ENABLED,
+            optimizer_options.DISTINCT_SPLIT_BUCKETS,
+            optimizer_options.INCREMENTAL_AGG_ENABLED,
+        ),
+    ),
+    Area(
+        title="Sources, sinks and state",
+        options=(
+            sink_options.CDC_EVENTS_DUPLICATE,
+            sink_options.UPSERT_MATERIALIZE,
+            sink_options.REQUIRE_ON_CONFLICT,
+            sink_options.STATE_TTL,
+        ),
+    ),
     Area(title="Tables and time", options=table_options.OPTIONS),
     Area(title="Jobs", options=pipeline_options.OPTIONS),
     Area(title="Client", options=client_options.OPTIONS),

@@ -6,7 +6,7 @@ Also the binder's view of it (``plan.binder.environment.Environment``): names, f
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tidemill.catalog.manager import CatalogManager
@@ -15,6 +15,7 @@ from tidemill.config import table_options
 from tidemill.config.option import Configuration
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
+from tidemill.runtime.progress import EpochProgress
 from tidemill.session.time_zone import zone_of
 
 if TYPE_CHECKING:
@@ -22,13 +23,20 @@ if TYPE_CHECKING:
 
 
 class SessionContext:
-    """Mutable, one per session; not shared between threads."""
+    """Mutable, one per session; not shared between threads.
+
+    ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
+    hears of every epoch, ``fault`` of every step of a commit.
+    """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self.catalogs = CatalogManager()
         self.defaults = configuration or Configuration()
         self.configuration = self.defaults
         self.frames: dict[str, DataFrame] = {}
+        self.rendered = False
+        self.on_progress: Callable[[EpochProgress], None] = lambda _: None
+        self.fault: Callable[[str], None] = lambda _: None
 
     @property
     def current_catalog(self) -> str:

@@ -36,7 +36,8 @@ class StatementKind(Enum):
 
 
 class TableResult:
-    """Flink's TableResult. ``fields`` are the columns; ``changelog`` says rows may carry any RowKind."""
+    """Flink's TableResult. ``fields`` are the columns; ``changelog`` says rows may carry any RowKind;
+    ``rendered`` that values other than booleans and numbers come as text already."""
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class TableResult:
         rows: Iterable[ChangelogRow],
         zone: dt.tzinfo = dt.UTC,
         changelog: bool = False,
+        rendered: bool = False,
         ok: bool = False,
         job: JobHandle | None = None,
         max_width: int = 30,
@@ -54,6 +56,7 @@ class TableResult:
         self.fields = fields
         self.zone = zone
         self.changelog = changelog
+        self.rendered = rendered
         self.ok = ok
         self.job = job
         self.max_width = max_width
@@ -74,9 +77,14 @@ class TableResult:
 
     def print(self, file: TextIO | None = None) -> None:
         """Writes the rows in Flink's tableau style to ``file`` (standard output)."""
-        lines = tableau.stream_lines if self.changelog else tableau.batch_lines
-        for line in lines(self.fields, self._rows, max_width=self.max_width, zone=self.zone):
-            print(line, file=file or sys.stdout)
+        for line in self.lines():
+            print(line, file=file or sys.stdout, flush=True)
+
+    def lines(self) -> Iterator[str]:
+        """What ``print`` writes, line by line as the rows come."""
+        lay_out = tableau.stream_lines if self.changelog else tableau.batch_lines
+        show = values.shown_text if self.rendered else values.text
+        return lay_out(self.fields, self._rows, max_width=self.max_width, zone=self.zone, show=show)
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows, a changelog folded to its final rows."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import singledispatch
+from typing import Any
 
 from tidemill.session import values
 from tidemill.session.carrier import ChangelogRow
@@ -17,23 +18,34 @@ from tidemill.types import logical as t
 
 NULL = "<NULL>"
 _OP = "op"
+Show = Callable[[t.LogicalType, Any, dt.tzinfo], str]
 
 
 def stream_lines(
-    fields: Sequence[t.Field], rows: Iterable[ChangelogRow], *, max_width: int, zone: dt.tzinfo
+    fields: Sequence[t.Field],
+    rows: Iterable[ChangelogRow],
+    *,
+    max_width: int,
+    zone: dt.tzinfo,
+    show: Show = values.text,
 ) -> Iterator[str]:
     """The lines of a changelog, each as soon as its row is there."""
     widths = [max(_width(f.name), min(_type_width(f.type, max_width), max_width), len(NULL)) for f in fields]
     yield from _table(
-        [2, *widths], [_OP, *(f.name for f in fields)], _shown(fields, rows, zone, True), max_width
+        [2, *widths], [_OP, *(f.name for f in fields)], _shown(fields, rows, zone, show, True), max_width
     )
 
 
 def batch_lines(
-    fields: Sequence[t.Field], rows: Iterable[ChangelogRow], *, max_width: int, zone: dt.tzinfo
+    fields: Sequence[t.Field],
+    rows: Iterable[ChangelogRow],
+    *,
+    max_width: int,
+    zone: dt.tzinfo,
+    show: Show = values.text,
 ) -> Iterator[str]:
     """The lines of a finished result; reads all rows first."""
-    cells = [[_cut(c, max_width) for c in row] for row in _shown(fields, rows, zone, False)]
+    cells = [[_cut(c, max_width) for c in row] for row in _shown(fields, rows, zone, show, False)]
     columns = zip(*cells, strict=True) if cells else [()] * len(fields)
     widths = [max([_width(f.name), *map(_width, column)]) for f, column in zip(fields, columns, strict=True)]
     yield from _table(widths, [f.name for f in fields], iter(cells), max_width)
@@ -54,12 +66,10 @@ def _table(widths: list[int], names: list[str], rows: Iterator[list[str]], max_w
 
 
 def _shown(
-    fields: Sequence[t.Field], rows: Iterable[ChangelogRow], zone: dt.tzinfo, op: bool
+    fields: Sequence[t.Field], rows: Iterable[ChangelogRow], zone: dt.tzinfo, show: Show, op: bool
 ) -> Iterator[list[str]]:
     for kind, carried in rows:
-        cells = [
-            NULL if v is None else values.text(f.type, v, zone) for f, v in zip(fields, carried, strict=True)
-        ]
+        cells = [NULL if v is None else show(f.type, v, zone) for f, v in zip(fields, carried, strict=True)]
         yield [kind.short, *cells] if op else cells
 
 

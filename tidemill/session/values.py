@@ -189,6 +189,16 @@ def json_value(kind: t.LogicalType, value: Any, zone: dt.tzinfo) -> Any:
     return text(kind, value, zone)
 
 
+def shown_text(kind: t.LogicalType, value: Any, zone: dt.tzinfo) -> str:
+    """As ``text``, for a value that the job has rendered: text already, unless it is a plain one."""
+    return value if isinstance(value, str) else text(kind, value, zone)
+
+
+def shown_json(kind: t.LogicalType, value: Any, zone: dt.tzinfo) -> Any:
+    """As ``json_value``, for a value that the job has rendered."""
+    return value if isinstance(value, str) else json_value(kind, value, zone)
+
+
 def _timestamp(value: dt.datetime, precision: int) -> str:
     clock = (
         f"{value.year:04d}-{value.month:02d}-{value.day:02d} "

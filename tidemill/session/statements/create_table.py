@@ -5,8 +5,7 @@ from __future__ import annotations
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.table import CatalogTable, Column
 from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.plan.nodes import Sink
-from tidemill.session import planning
+from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema.table import completed, like_table, plain_table
@@ -34,7 +33,8 @@ def resolved(statement: s.CreateTable, context: SessionContext) -> CatalogTable:
     if not isinstance(source, CatalogTable):
         known = quoted(context.catalogs.qualify(statement.like.source))
         raise ValidationError(
-            f"Source table '{known}' of the LIKE clause not found in the catalog, at {statement.like.position}",
+            f"Source table '{known}' of the LIKE clause not found in the catalog, "
+            f"at {statement.like.position}",
             position=statement.like.position,
             hint=planning.did_you_mean(context.catalogs.nearest(statement.like.source)),
         )
@@ -53,18 +53,24 @@ def _create_as(statement: s.CreateTable, context: SessionContext) -> TableResult
     if _taken(statement, context):
         return ok()
     assert statement.query is not None
-    query = planning.bind(context, statement.query)
-    fields = query.named_fields()
-    if statement.column_names:
-        fields = planning.reordered(fields, statement.column_names, statement.position)
+    if statement.column_names or statement.columns:
+        raise NotSupportedError(
+            "CREATE TABLE AS with a column list is not supported", position=statement.position
+        )
+    query = s.Query(text=statement.query_text, position=statement.position, tree=statement.query)
+    fields = planning.bind(context, query).fields
     columns = tuple(Column(name=f.name, type=f.type) for f in fields)
     path = context.catalogs.qualify(statement.path)
     table = completed(
         statement, plain_table(statement, path, columns), planning.typer(context, statement.position)
     )
+    insert = s.Insert(
+        text=statement.text,
+        position=statement.position,
+        target=(path.catalog, path.database, path.name),
+        query=statement.query,
+        target_position=statement.position,
+    )
+    sink = planning.bind_insert(context, insert, table)
     context.catalogs.create(table)
-    return planning.run_sink(context, _sink(table, query))
-
-
-def _sink(table: CatalogTable, query: planning.Bound) -> Sink:
-    return Sink(fields=query.plan.fields, input=query.plan, table=table, options=tuple(table.options.items()))
+    return execution.run_inserts(context, [sink])

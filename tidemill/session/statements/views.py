@@ -39,7 +39,9 @@ def alter_view(statement: s.AlterView, context: SessionContext) -> TableResult:
         context.catalogs.rename(path, _new_name(statement, path, context))
         return ok()
     assert statement.query is not None
-    planning.bind(context, statement.query)
+    planning.bind(
+        context, s.Query(text=statement.query_text, position=statement.position, tree=statement.query)
+    )
     changed = replace(
         view,
         text=statement.query_text,
@@ -62,7 +64,8 @@ def _new_name(statement: s.AlterView, path: ObjectPath, context: SessionContext)
 
 def _column_names(statement: s.CreateView, context: SessionContext) -> tuple[str, ...]:
     """The view's declared column names, checked against its query; () where it declares none."""
-    names = [f.name for f in planning.bind(context, statement.query).named_fields()]
+    query = s.Query(text=statement.query_text, position=statement.query_position, tree=statement.query)
+    names = [f.name for f in planning.bind(context, query).fields]
     _check_unique(list(statement.columns) or names, statement.query_position)
     if statement.columns and len(statement.columns) != len(names):
         raise ValidationError(

@@ -1,0 +1,56 @@
+"""``tidemill run``: scripts in order, each in a fresh session; one Spark application for all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tidemill.client import json_output, table_output
+from tidemill.client.progress import ProgressLine
+from tidemill.client.script import read_script
+from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
+from tidemill.session.environment import TableEnvironment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    files: tuple[str, ...]
+    json: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    checkpoint_directory: str = ""
+
+
+def run_files(request: RunRequest) -> int:
+    """The exit status: 0 in JSON format, else 1 after the first script that failed."""
+    runner: Callable[[str, RunRequest], bool] = _run_json if request.json else _run_table
+    for file in request.files:
+        if not runner(file, request):
+            return 1
+    return 0
+
+
+def new_environment(request: RunRequest) -> TableEnvironment:
+    """A session with the command line's options; its values come as text."""
+    options = dict(request.options)
+    if request.checkpoint_directory:
+        options[CHECKPOINT_DIRECTORY.key] = request.checkpoint_directory
+    environment = TableEnvironment.create(options)
+    environment.context.rendered = True
+    return environment
+
+
+def _run_json(file: str, request: RunRequest) -> bool:
+    document = json_output.run_script(file, request.variables, lambda: new_environment(request))
+    sys.stdout.write(document + "\n")
+    sys.stdout.flush()
+    return True
+
+
+def _run_table(file: str, request: RunRequest) -> bool:
+    script = read_script(file, request.variables)
+    environment = new_environment(request)
+    with ProgressLine(sys.stderr) as progress:
+        environment.context.on_progress = progress.show
+        return table_output.run_script(environment, script, sys.stdout, sys.stderr, progress.clear)

@@ -1,0 +1,24 @@
+"""A script file: its text with ``${NAME}`` put in, and its statements one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tidemill.errors import ConnectorError
+
+
+def read_script(file: str, variables: Mapping[str, str]) -> str:
+    """The text with variables put in; ``${DIR}`` is the script's own folder.
+
+    Raises ConnectorError where the file cannot be read. Names that are not given stay as they are.
+    """
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "it is not UTF-8 text"
+        raise ConnectorError(f"Cannot read script '{file}': {reason}") from e
+    for name, value in {"DIR": str(path.resolve().parent), **variables}.items():
+        text = text.replace("${" + name + "}", value)
+    return text

@@ -1,0 +1,51 @@
+"""``--format table``: results for people; the first failing statement ends the script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TextIO
+
+from tidemill.client.error_text import error_text
+from tidemill.errors import TidemillError
+from tidemill.session.environment import TableEnvironment
+from tidemill.session.result import StatementKind, TableResult
+from tidemill.sql.parser import parse_statement
+from tidemill.sql.splitter import split
+
+
+def run_script(
+    environment: TableEnvironment,
+    script: str,
+    out: TextIO,
+    errors: TextIO,
+    before_output: Callable[[], None] = lambda: None,
+) -> bool:
+    """Whether all statements succeeded. ``before_output`` is called before anything is written."""
+    try:
+        for piece in split(script):
+            result = environment.execute(parse_statement(piece.text, piece.position))
+            write_result(result, out, before_output)
+    except TidemillError as e:
+        before_output()
+        errors.write(error_text(e, script))
+        return False
+    return True
+
+
+def write_result(result: TableResult, out: TextIO, before_output: Callable[[], None] = lambda: None) -> None:
+    """Writes a result and waits for its job; statements that only say OK say it in a line."""
+    if result.kind is StatementKind.INSERT:
+        result.wait()
+        before_output()
+        out.write("Complete execution of the SQL update statement.\n")
+        return
+    if result.ok:
+        out.write("OK\n")
+        return
+    if result.kind is StatementKind.EXPLAIN:
+        out.writelines(str(row[0]) for _, row in result.changes())
+        return
+    for line in result.lines():
+        before_output()
+        out.write(line + "\n")
+        out.flush()

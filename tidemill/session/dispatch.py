@@ -1,0 +1,72 @@
+"""One handler per kind of statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tidemill.errors import NotSupportedError
+from tidemill.session.context import SessionContext
+from tidemill.session.result import TableResult
+from tidemill.session.statements import (
+    alter_table,
+    create_table,
+    describe,
+    drop,
+    namespaces,
+    options,
+    queries,
+    show,
+    views,
+)
+from tidemill.sql import statements as s
+
+Handler = Callable[[Any, SessionContext], TableResult]
+
+
+def execute(statement: s.Statement, context: SessionContext) -> TableResult:
+    """Runs one statement; raises TidemillError."""
+    return HANDLERS[type(statement)](statement, context)
+
+
+def _unsupported(statement: s.Unsupported, context: SessionContext) -> TableResult:
+    raise NotSupportedError(f"{statement.feature} is not supported", position=statement.position)
+
+
+def _jars(statement: s.AddJar | s.RemoveJar, context: SessionContext) -> TableResult:
+    raise NotSupportedError(
+        "ADD JAR and REMOVE JAR are not supported",
+        position=statement.position,
+        hint="Connectors and functions are Python; jars for Spark go into 'tidemill.spark.jars'.",
+    )
+
+
+HANDLERS: dict[type[s.Statement], Handler] = {
+    s.Query: queries.query,
+    s.Insert: queries.insert,
+    s.StatementSet: queries.statement_set,
+    s.Explain: queries.explain,
+    s.CreateTable: create_table.create_table,
+    s.AlterTable: alter_table.alter_table,
+    s.CreateView: views.create_view,
+    s.AlterView: views.alter_view,
+    s.DropTable: drop.drop_table,
+    s.DropView: drop.drop_view,
+    s.DropCatalog: drop.drop_catalog,
+    s.DropDatabase: drop.drop_database,
+    s.DropFunction: drop.drop_function,
+    s.CreateCatalog: namespaces.create_catalog,
+    s.CreateDatabase: namespaces.create_database,
+    s.AlterDatabase: namespaces.alter_database,
+    s.CreateFunction: namespaces.create_function,
+    s.UseCatalog: namespaces.use_catalog,
+    s.UseDatabase: namespaces.use_database,
+    s.UseModules: namespaces.use_modules,
+    s.Show: show.show,
+    s.Describe: describe.describe,
+    s.SetOption: options.set_option,
+    s.ResetOption: options.reset_option,
+    s.AddJar: _jars,
+    s.RemoveJar: _jars,
+    s.Unsupported: _unsupported,
+}

@@ -1,0 +1,175 @@
+"""Starts what a statement asks for: a streaming job, or a batch job that runs to its end.
+
+A streaming SELECT's rows come through a bounded queue, one committed epoch at a time: a slow reader
+holds the job back, an abandoned one is cancelled with its result.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.config import execution_options, pipeline_options, table_options
+from tidemill.physical import nodes as p
+from tidemill.plan import nodes as n
+from tidemill.runtime import batch, jobs
+from tidemill.runtime.jobs import JobRequest, RunningJob
+from tidemill.runtime.spark.session import spark_application
+from tidemill.session import planning
+from tidemill.session.carrier import ChangelogRow, rows_of
+from tidemill.session.context import SessionContext
+from tidemill.session.job import JobHandle
+from tidemill.session.result import StatementKind, TableResult
+from tidemill.types.logical import BIGINT, Field
+
+QUEUED_EPOCHS = 4
+_POLL_SECONDS = 0.05
+
+
+def is_batch(context: SessionContext) -> bool:
+    return context.configuration.read(execution_options.RUNTIME_MODE).upper() == "BATCH"
+
+
+def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
+    """A SELECT: in batch its rows are there on return, in streaming they come as epochs commit."""
+    optimized = planning.optimized(plan)
+    if is_batch(context):
+        table = batch.run_query(optimized, _request(context, "select"))
+        return _result(context, plan.fields, rows_of(table, len(plan.fields)), None, changelog=False)
+    node = planning.physical(context, optimized, keep_update_before=True)
+    rows = EpochRows(width=len(plan.fields))
+    job = QueryJob(rows=rows, job=jobs.start_query(node, rows.put, _request(context, "select")))
+    return _result(context, plan.fields, job.changes(), job, changelog=True)
+
+
+def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult:
+    """INSERTs as one job. In batch they have run on return; in streaming the job has been started."""
+    names = [str(sink.table.path) for sink in sinks]
+    request = _request(context, "insert-into_" + ",".join(names))
+    fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
+    if is_batch(context):
+        for sink in sinks:
+            batch.run_insert(_optimized(sink), request)
+        return _inserted(context, fields, None)
+    planned = [planning.physical(context, _optimized(s), keep_update_before=False) for s in sinks]
+    job = jobs.start_inserts([node for node in planned if isinstance(node, p.Sink)], request)
+    result = _inserted(context, fields, job)
+    if context.configuration.read(table_options.DML_SYNC):
+        job.wait()
+    return result
+
+
+def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
+    """The plan as a lazy batch frame."""
+    return batch.batch_frame(planning.optimized(plan), _request(context, "frame"))
+
+
+def application(context: SessionContext) -> SparkSession:
+    """The process's Spark application, started on first use."""
+    return spark_application(context.configuration)
+
+
+def _optimized(sink: n.Sink) -> n.Sink:
+    optimized = planning.optimized(sink)
+    assert isinstance(optimized, n.Sink)
+    return optimized
+
+
+def _request(context: SessionContext, name: str) -> JobRequest:
+    config = context.configuration
+    return JobRequest(
+        application=application(context),
+        config=config,
+        frames=context.frames,
+        name=config.read(pipeline_options.NAME) or name,
+        zone=context.time_zone,
+        text=context.rendered,
+        checkpoint_directory=config.read(execution_options.CHECKPOINT_DIRECTORY),
+        on_progress=context.on_progress,
+        fault=context.fault,
+    )
+
+
+def _result(
+    context: SessionContext,
+    fields: tuple[Field, ...],
+    rows: Iterator[ChangelogRow],
+    job: JobHandle | None,
+    *,
+    changelog: bool,
+) -> TableResult:
+    return TableResult(
+        kind=StatementKind.QUERY,
+        fields=fields,
+        rows=rows,
+        zone=context.zone,
+        changelog=changelog,
+        rendered=context.rendered,
+        job=job,
+        max_width=context.configuration.read(table_options.MAX_COLUMN_WIDTH),
+    )
+
+
+def _inserted(context: SessionContext, fields: tuple[Field, ...], job: RunningJob | None) -> TableResult:
+    return TableResult(kind=StatementKind.INSERT, fields=fields, rows=(), zone=context.zone, job=job)
+
+
+@dataclass(slots=True, kw_only=True)
+class EpochRows:
+    """Committed epochs between the job's thread, which puts, and the reader's, which takes."""
+
+    width: int
+    closed: threading.Event = field(default_factory=threading.Event)
+    _epochs: queue.Queue[pa.Table] = field(default_factory=lambda: queue.Queue(QUEUED_EPOCHS))
+
+    def put(self, epoch: int, rows: pa.Table) -> None:
+        """Waits while the reader is ``QUEUED_EPOCHS`` behind; drops the rows when nobody reads any more."""
+        while not self.closed.is_set():
+            try:
+                return self._epochs.put(rows, timeout=_POLL_SECONDS)
+            except queue.Full:
+                continue
+
+    def take(self, *, wait: bool) -> pa.Table | None:
+        """The next epoch's rows, None where there are none (yet)."""
+        try:
+            return self._epochs.get(timeout=_POLL_SECONDS) if wait else self._epochs.get_nowait()
+        except queue.Empty:
+            return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryJob:
+    """A running SELECT: its job and the rows that come from it."""
+
+    rows: EpochRows
+    job: RunningJob
+
+    @property
+    def job_id(self) -> str:
+        return self.job.job_id
+
+    def is_running(self) -> bool:
+        return self.job.is_running()
+
+    def wait(self, timeout: float | None = None) -> None:
+        self.job.wait(timeout)
+
+    def cancel(self) -> None:
+        self.rows.closed.set()
+        self.job.cancel()
+
+    def changes(self) -> Iterator[ChangelogRow]:
+        """Ends with the job; raises what made it fail, after the rows that were committed before."""
+        while True:
+            running = self.job.is_running()
+            epoch = self.rows.take(wait=running)
+            if epoch is not None:
+                yield from rows_of(epoch, self.rows.width)
+            elif not running:
+                return self.job.wait()

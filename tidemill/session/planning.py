@@ -1,0 +1,87 @@
+"""From statement trees to plans: bind, optimise, choose physical nodes. Nothing runs here.
+
+EXPLAIN goes by what the user set (``table.exec.mini-batch.enabled`` unset is off, as in Flink); a job
+runs with Tidemill's defaults. Both see the same aggregation cores, so the answers are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidemill.catalog.table import CatalogTable, CatalogView, ObjectPath
+from tidemill.changelog.rowkind import RowKind
+from tidemill.config import registry as options
+from tidemill.connectors import registry as connectors
+from tidemill.errors import Position
+from tidemill.physical import nodes as p
+from tidemill.physical.mini_batch import mini_batch_config
+from tidemill.physical.planner import plan_query
+from tidemill.plan import nodes as n
+from tidemill.plan.binder.binder import Binder
+from tidemill.session.context import SessionContext
+from tidemill.session.schema.columns import TypeOf
+from tidemill.sql import statements as s
+from tidemill.sql.parser import parse_statement
+from tidemill.types.logical import Field, LogicalType
+
+
+def bind(context: SessionContext, query: s.Query) -> n.LogicalNode:
+    """The query's plan as written; its fields are the result's columns."""
+    options.check_all(context.configuration)
+    return Binder(context).bind_query(query.tree)
+
+
+def bind_insert(context: SessionContext, statement: s.Insert, table: CatalogTable | None = None) -> n.Sink:
+    """``table`` stands in for a target that the catalog does not have yet."""
+    options.check_all(context.configuration)
+    return Binder(context).bind_insert(statement, table)
+
+
+def physical(context: SessionContext, logical: n.LogicalNode, *, keep_update_before: bool) -> p.PhysicalNode:
+    """The streaming plan of an optimised logical plan."""
+    return plan_query(
+        logical,
+        context.configuration,
+        source_kinds=source_kinds,
+        sink_kinds=sink_kinds,
+        mini_batch=mini_batch_config(context.configuration, explicit=True),
+        keep_update_before=keep_update_before,
+    )
+
+
+def optimized(logical: n.LogicalNode) -> n.LogicalNode:
+    return logical
+
+
+def source_kinds(table: CatalogTable, given: Mapping[str, str]) -> frozenset[RowKind]:
+    return connectors.validate(table, given, role="source").source_kinds(table, given)
+
+
+def sink_kinds(
+    table: CatalogTable, given: Mapping[str, str], wanted: frozenset[RowKind]
+) -> frozenset[RowKind]:
+    return connectors.validate(table, given, role="sink").sink_kinds(table, given, wanted)
+
+
+def typer(context: SessionContext, position: Position) -> TypeOf:
+    """Types expression texts of a table's schema, over the columns of the table it is given."""
+
+    def type_of(text: str, table: CatalogTable) -> LogicalType:
+        fields = tuple(Field(c.name, c.type) for c in table.columns)
+        return Binder(context).bind_expression(text, fields, position).type
+
+    return type_of
+
+
+def view_fields(context: SessionContext, path: ObjectPath) -> tuple[Field, ...]:
+    """The columns of a view: its query's, under the view's names."""
+    view = context.catalogs.find(path)
+    assert isinstance(view, CatalogView)
+    star = parse_statement(f"SELECT * FROM `{path.catalog}`.`{path.database}`.`{path.name}`")
+    assert isinstance(star, s.Query)
+    return Binder(context).bind_query(star.tree).fields
+
+
+def did_you_mean(name: str) -> str:
+    """A hint that names the nearest existing name; '' where there is none."""
+    return f"Did you mean '{name}'?" if name else ""

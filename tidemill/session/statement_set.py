@@ -1,0 +1,37 @@
+"""Several INSERTs that run as one job and commit together."""
+
+from __future__ import annotations
+
+from tidemill.errors import ValidationError
+from tidemill.session import execution, explaining, planning
+from tidemill.session.context import SessionContext
+from tidemill.session.result import TableResult
+from tidemill.sql import statements as s
+from tidemill.sql.parser import parse_statement
+
+
+class StatementSet:
+    """PyFlink's StatementSet: add INSERTs, then ``execute`` once."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
+        self._inserts: list[s.Insert] = []
+
+    def add_insert_sql(self, statement: str) -> StatementSet:
+        parsed = parse_statement(statement)
+        if not isinstance(parsed, s.Insert):
+            raise ValidationError("add_insert_sql() takes an INSERT statement")
+        self._inserts.append(parsed)
+        return self
+
+    def explain(self, *details: str) -> str:
+        sinks = [planning.bind_insert(self._context, i) for i in self._inserts]
+        return explaining.text(self._context, sinks, details)
+
+    def execute(self) -> TableResult:
+        """Starts the job and empties the set."""
+        if not self._inserts:
+            raise ValidationError("The statement set is empty: add an INSERT first")
+        sinks = [planning.bind_insert(self._context, i) for i in self._inserts]
+        self._inserts = []
+        return execution.run_inserts(self._context, sinks)

@@ -1,0 +1,43 @@
+"""ALTER TABLE."""
+
+from __future__ import annotations
+
+from tidemill.catalog.manager import quoted
+from tidemill.catalog.table import CatalogTable
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.session import planning
+from tidemill.session.context import SessionContext
+from tidemill.session.result import TableResult, ok
+from tidemill.session.schema import alter
+from tidemill.sql import statements as s
+
+
+def alter_table(statement: s.AlterTable, context: SessionContext) -> TableResult:
+    path = context.catalogs.qualify(statement.path)
+    table = context.catalogs.find_permanent(path)
+    if not isinstance(table, CatalogTable):
+        if statement.if_exists:
+            return ok()
+        raise ValidationError(
+            f"Table {quoted(path)} doesn't exist or is a temporary table.",
+            position=statement.position,
+            hint=planning.did_you_mean(context.catalogs.nearest(statement.path)),
+        )
+    if isinstance(statement.change, s.RenameTable):
+        _rename(table, statement.change, statement, context)
+    else:
+        type_of = planning.typer(context, statement.position)
+        context.catalogs.replace(alter.changed(statement.change, table, type_of))
+    return ok()
+
+
+def _rename(
+    table: CatalogTable, change: s.RenameTable, statement: s.AlterTable, context: SessionContext
+) -> None:
+    target = context.catalogs.qualify(change.to)
+    moves = (target.catalog, target.database) != (table.path.catalog, table.path.database)
+    if len(change.to) > 1 and moves:
+        raise NotSupportedError(
+            "Moving a table to another database is not supported", position=statement.position
+        )
+    context.catalogs.rename(table.path, target.name)

@@ -1,0 +1,137 @@
+"""SHOW: one row per name, sorted; [NOT] LIKE / ILIKE filters by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from tidemill.catalog.table import CatalogTable, CatalogView
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.functions import registry
+from tidemill.session.context import SessionContext
+from tidemill.session.result import TableResult, listing
+from tidemill.session.statements import show_create
+from tidemill.session.statements.describe import show_columns
+from tidemill.session.statements.like import matches
+from tidemill.session.statements.namespaces import MODULES
+from tidemill.sql import statements as s
+from tidemill.sql.statements import ShowKind
+from tidemill.types.logical import BOOLEAN, STRING, Field
+
+Handler = Callable[[s.Show, SessionContext], TableResult]
+_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+
+
+def show(statement: s.Show, context: SessionContext) -> TableResult:
+    return _KINDS[statement.kind](statement, context)
+
+
+def _names(column: str, names: Callable[[s.Show, SessionContext], Iterable[str]]) -> Handler:
+    def run(statement: s.Show, context: SessionContext) -> TableResult:
+        rows = [(n,) for n in sorted(names(statement, context)) if matches(statement, n)]
+        return listing((Field(column, STRING),), rows)
+
+    return run
+
+
+def _tables(statement: s.Show, context: SessionContext) -> Iterable[str]:
+    return context.object_names(*_database(statement, context))
+
+
+def _views(statement: s.Show, context: SessionContext) -> Iterable[str]:
+    catalogs = context.catalogs
+    paths = catalogs.paths(*_database(statement, context))
+    return (p.name for p in paths if not isinstance(catalogs.find(p), CatalogTable))
+
+
+def _database(statement: s.Show, context: SessionContext) -> tuple[str, str]:
+    """The database after FROM / IN, or the current one; it must exist."""
+    catalogs = context.catalogs
+    if not statement.path:
+        return catalogs.current_catalog, catalogs.current_database
+    catalog, database = catalogs.qualify_database(statement.path)
+    if catalog not in catalogs.catalogs or database not in catalogs.catalogs[catalog].databases:
+        raise ValidationError(
+            f"Database '{catalog}'.'{database}' doesn't exist.", position=statement.position
+        )
+    return catalog, database
+
+
+def _databases(statement: s.Show, context: SessionContext) -> Iterable[str]:
+    name = statement.path[0] if statement.path else context.current_catalog
+    return context.catalogs.catalog(name).databases
+
+
+def _user_functions(statement: s.Show, context: SessionContext) -> Iterable[str]:
+    return context.catalogs.functions.names(*_database(statement, context))
+
+
+def _functions(statement: s.Show, context: SessionContext) -> Iterable[str]:
+    built_in = {n.lower() for n in registry.names() if _NAME.fullmatch(n)}
+    return built_in | set(_user_functions(statement, context))
+
+
+def _modules(statement: s.Show, context: SessionContext) -> TableResult:
+    columns = (Field("module name", STRING), Field("used", BOOLEAN))
+    return listing(columns, [(m, True) for m in MODULES])
+
+
+def _partitions(statement: s.Show, context: SessionContext) -> TableResult:
+    raise NotSupportedError("SHOW PARTITIONS is not supported", position=statement.position)
+
+
+def _jobs(statement: s.Show, context: SessionContext) -> TableResult:
+    raise NotSupportedError("SHOW JOBS is not supported", position=statement.position)
+
+
+def _create_catalog(statement: s.Show, context: SessionContext) -> TableResult:
+    return show_create.catalog(context.catalogs.catalog(statement.path[-1]))
+
+
+def _create(view: bool) -> Handler:
+    word, other = ("VIEW", "TABLE") if view else ("TABLE", "VIEW")
+
+    def run(statement: s.Show, context: SessionContext) -> TableResult:
+        path = context.catalogs.qualify(statement.path)
+        entry = context.catalogs.find(path)
+        quoted = show_create.quoted(path)
+        if entry is None:
+            raise ValidationError(
+                f"Could not execute SHOW CREATE {word}. {word.capitalize()} with identifier {quoted} "
+                "does not exist.",
+                position=statement.position,
+            )
+        if isinstance(entry, CatalogTable) == view:
+            raise ValidationError(
+                f"SHOW CREATE {word} is only supported for {word.lower()}s, but {quoted} is a "
+                f"{other.lower()}. Please use SHOW CREATE {other} instead.",
+                position=statement.position,
+            )
+        if isinstance(entry, CatalogTable):
+            return show_create.table(entry)
+        if isinstance(entry, CatalogView):
+            return show_create.view(entry, context)
+        raise NotSupportedError(f"{quoted} is a Spark DataFrame: it has no CREATE statement")
+
+    return run
+
+
+_KINDS: dict[ShowKind, Handler] = {
+    ShowKind.TABLES: _names("table name", _tables),
+    ShowKind.VIEWS: _names("view name", _views),
+    ShowKind.CATALOGS: _names("catalog name", lambda _, c: c.catalogs.catalogs),
+    ShowKind.DATABASES: _names("database name", _databases),
+    ShowKind.FUNCTIONS: _names("function name", _functions),
+    ShowKind.USER_FUNCTIONS: _names("function name", _user_functions),
+    ShowKind.CURRENT_CATALOG: _names("current catalog name", lambda _, c: [c.current_catalog]),
+    ShowKind.CURRENT_DATABASE: _names("current database name", lambda _, c: [c.current_database]),
+    ShowKind.MODULES: _names("module name", lambda _, __: MODULES),
+    ShowKind.FULL_MODULES: _modules,
+    ShowKind.JARS: _names("jars", lambda _, __: ()),
+    ShowKind.JOBS: _jobs,
+    ShowKind.COLUMNS: show_columns,
+    ShowKind.PARTITIONS: _partitions,
+    ShowKind.CREATE_TABLE: _create(view=False),
+    ShowKind.CREATE_VIEW: _create(view=True),
+    ShowKind.CREATE_CATALOG: _create_catalog,
+}

@@ -1,0 +1,95 @@
+"""SHOW CREATE: a statement that makes the object again, laid out as Flink lays it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tidemill.catalog.manager import quoted
+from tidemill.catalog.memory import InMemoryCatalog
+from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind
+from tidemill.session import planning
+from tidemill.session.context import SessionContext
+from tidemill.session.result import TableResult, listing
+from tidemill.session.schema.expression_text import canonical
+from tidemill.session.statements.describe import metadata_suffix
+from tidemill.types.logical import MAX_LENGTH, STRING, Field, LengthType, LogicalType
+
+__all__ = ["catalog", "quoted", "table", "view"]
+
+
+def table(entry: CatalogTable) -> TableResult:
+    lines = [_column(c) for c in entry.columns]
+    if entry.watermark is not None:
+        path = ".".join(map(name, entry.watermark.column.split(".")))
+        lines.append(f"WATERMARK FOR {path} AS {canonical(entry.watermark.expression)}")
+    if entry.primary_key:
+        key = f"CONSTRAINT {name(entry.primary_key_name)} PRIMARY KEY ({_names(entry.primary_key)})"
+        lines.append(f"{key} NOT ENFORCED")
+    word = "TEMPORARY TABLE" if entry.temporary else "TABLE"
+    text = f"CREATE {word} {quoted(entry.path)} (\n" + _indented(lines) + "\n)\n"
+    text += _comment(entry.comment)
+    if entry.partitioned_by:
+        text += f"PARTITIONED BY ({_names(entry.partitioned_by)})\n"
+    return _answer(text + _with(entry.options))
+
+
+def view(entry: CatalogView, context: SessionContext) -> TableResult:
+    """The query as it was written; Flink prints it with every name in full."""
+    names = entry.column_names or tuple(f.name for f in planning.view_fields(context, entry.path))
+    word = "TEMPORARY VIEW" if entry.temporary else "VIEW"
+    text = f"CREATE {word} {quoted(entry.path)} (\n" + _indented(map(name, names)) + "\n)\n"
+    return _answer(text + _comment(entry.comment) + f"AS {entry.text}\n")
+
+
+def catalog(entry: InMemoryCatalog) -> TableResult:
+    comment = _comment(entry.comment)
+    return _answer(f"CREATE CATALOG {name(entry.name)}\n" + comment + _with(entry.options))
+
+
+def name(text: str) -> str:
+    return "`" + text.replace("`", "``") + "`"
+
+
+def _names(parts: Iterable[str]) -> str:
+    return ", ".join(map(name, parts))
+
+
+def _column(column: Column) -> str:
+    comment = f" COMMENT {_string(column.comment)}" if column.comment else ""
+    if column.kind is ColumnKind.COMPUTED:
+        return f"{name(column.name)} AS {canonical(column.expression)}{comment}"
+    text = f"{name(column.name)} {_type(column.type)}"
+    if column.kind is ColumnKind.METADATA:
+        text += " METADATA" + metadata_suffix(column)
+    return text + comment
+
+
+def _type(kind: LogicalType) -> str:
+    """Serialised types spell STRING and BYTES out."""
+    text = str(kind)
+    if isinstance(kind, LengthType) and kind.length == MAX_LENGTH:
+        text = text.replace(kind.SHORT, f"{kind.NAME}({MAX_LENGTH})") if kind.SHORT else text
+    return text
+
+
+def _indented(lines: Iterable[str]) -> str:
+    return ",\n".join(f"  {line}" for line in lines)
+
+
+def _comment(comment: str) -> str:
+    return f"COMMENT {_string(comment)}\n" if comment else ""
+
+
+def _with(options: Mapping[str, str]) -> str:
+    if not options:
+        return ""
+    entries = (f"{_string(k)} = {_string(v)}" for k, v in sorted(options.items()))
+    return "WITH (\n" + _indented(entries) + "\n)\n"
+
+
+def _string(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _answer(text: str) -> TableResult:
+    return listing((Field("result", STRING),), [(text,)])

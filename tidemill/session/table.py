@@ -1,0 +1,47 @@
+"""A query as a value: checked when made, run when asked."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from tidemill.session import execution, explaining, planning
+from tidemill.session.context import SessionContext
+from tidemill.session.result import TableResult
+from tidemill.sql import statements as s
+from tidemill.types.logical import Field
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Table:
+    """PyFlink's Table, as far as SQL goes. ``query`` is its text and tree."""
+
+    def __init__(self, context: SessionContext, query: s.Query) -> None:
+        self._context = context
+        self.query = query
+        self.fields: tuple[Field, ...] = planning.bind(context, query).fields
+
+    def execute(self) -> TableResult:
+        """Runs the query; a streaming one has been started on return."""
+        return execution.run_query(self._context, planning.bind(self._context, self.query))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The final rows; waits for a bounded input's end."""
+        return self.execute().to_pandas()
+
+    def to_spark(self) -> DataFrame:
+        """The query as a lazy Spark DataFrame (batch): values as ``types.physical`` carries them."""
+        return execution.frame(self._context, planning.bind(self._context, self.query))
+
+    def explain(self, *details: str) -> str:
+        plan = planning.bind(self._context, self.query)
+        return explaining.text(self._context, [plan], details)
+
+    def print_schema(self) -> None:
+        """Writes the columns and their types to standard output, as Flink does."""
+        lines = [f"  `{f.name}` {f.type}" for f in self.fields]
+        sys.stdout.write("(\n" + ",\n".join(lines) + "\n)\n")
