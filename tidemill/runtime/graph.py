@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.api import OperatorSpec
 
@@ -96,6 +98,8 @@ class Port:
     references: tuple[str, ...]
     columns: tuple[str, ...]
     keys: tuple[str, ...]
+    schema: pa.Schema | None = None
+    """What the kernel gets when no row came; needed where there are several ports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

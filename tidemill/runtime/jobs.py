@@ -32,7 +32,7 @@ from tidemill.plan.nodes import Sink as LogicalSink
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, JobIdentity
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.stream import compile_node
+from tidemill.runtime.compile.registry import compile_node
 from tidemill.runtime.job import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
 from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.spark.exchange import KEY_GROUPS

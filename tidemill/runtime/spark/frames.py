@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import ArrowSource, Offset, Source
 from tidemill.errors import InternalError
+from tidemill.operators.group_aggregate import GroupAggregateSpec
 from tidemill.runtime import graph as g
-from tidemill.runtime.spark.exchange import BLOCK_SCHEMA, PARTITION_COLUMN, ExchangeWriter, Renaming
+from tidemill.runtime.spark.exchange import BLOCK_SCHEMA, PARTITION_COLUMN, Combiner, ExchangeWriter, Renaming
 from tidemill.runtime.spark.kernel import KernelTask, Report
 from tidemill.types.physical import quote
 
@@ -95,7 +96,7 @@ class EpochFrames:
             base=self.manifests.get(node.operator, {}),
             epoch=self.epoch,
             time=self.time,
-            ports=len(node.ports),
+            schemas=tuple(port.schema for port in node.ports),
             then=then,
             report=self.report,
         )
@@ -114,20 +115,24 @@ class EpochFrames:
             columns=(*zip(columns, port.columns, strict=True), *((h, h) for h in port.input.hidden)),
             keys=port.keys,
             partitions=self._partitions(node),
-            local=node.spec if node.local else None,
+            local=_combiner(node),
         )
         if isinstance(below, g.Keyed) and self._parents(below) == 1:
             return self._keyed(below, writer, BLOCK_SCHEMA)
-        source = self.sources.get(below.source) if isinstance(below, g.Read) else None
-        if isinstance(source, ArrowSource) and isinstance(below, g.Read):
-            start, end = self.ranges[below.source]
-            names = (*below.columns, *below.hidden)
-            through = Renaming(names=names, then=writer)
-            return source.read_through(self.spark, start, end, through, BLOCK_SCHEMA)
+        if isinstance(below, g.Read):
+            source: object = self.sources[below.source]
+            if isinstance(source, ArrowSource):
+                start, end = self.ranges[below.source]
+                through = Renaming(names=(*below.columns, *below.hidden), then=writer)
+                return source.read_through(self.spark, start, end, through, BLOCK_SCHEMA)
         return self.frame(below).mapInArrow(writer, BLOCK_SCHEMA)
 
     def _parents(self, node: g.Keyed) -> int:
         return self.parents.get(id(node), 1)
+
+
+def _combiner(node: g.Keyed) -> Combiner | None:
+    return node.spec if node.local and isinstance(node.spec, GroupAggregateSpec) else None
 
 
 def _origin(node: g.ExecNode, columns: tuple[str, ...]) -> tuple[g.ExecNode, tuple[str, ...]]:

@@ -7,13 +7,15 @@ the driver learns only of what finished tasks wrote (a crashed attempt's files a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 
+from tidemill.errors import InternalError
 from tidemill.operators.api import EpochContext, OperatorSpec
+from tidemill.operators.group_aggregate import GroupAggregateSpec
 from tidemill.runtime.spark.exchange import ExchangeWriter, Received, received
 from tidemill.runtime.spark.session import ARROW_ROWS_PER_BATCH
 from tidemill.state.store import StateStore
@@ -43,14 +45,14 @@ class KernelTask:
     base: dict[int, str]
     epoch: int
     time: int
-    ports: int
+    schemas: tuple[pa.Schema | None, ...]
     then: ExchangeWriter | None
     report: Accumulator[Report] = field(compare=False)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         partition = context.partitionId() if context else 0
-        inputs = received(batches, self.ports)
+        inputs = received(batches, len(self.schemas))
         rows = sum(i.rows for i in inputs)
         if not rows:
             return
@@ -60,9 +62,9 @@ class KernelTask:
 
     def _step(self, inputs: tuple[Received, ...], rows: int, partition: int) -> pa.Table:
         base = self.base.get(partition)
-        store = StateStore.open(self.state_root, self.operator, partition, base, self.epoch)
+        store = StateStore.open(self.state_root, self.operator, partition, base, self.epoch, now=self.time)
         step = EpochContext(epoch=self.epoch, time=self.time, partition=partition, first=base is None)
-        output = self.spec.step(inputs, store, step)
+        output = self._stepped(inputs, store, step)
         manifest = store.flush()
         self.report.add(
             {
@@ -76,3 +78,22 @@ class KernelTask:
             }
         )
         return output
+
+    def _stepped(self, inputs: tuple[Received, ...], store: StateStore, step: EpochContext) -> pa.Table:
+        """Where some of the rows came combined, the rest is combined here: the step sees one kind."""
+        if not any(i.partial for i in inputs):
+            tables = tuple(_whole(i.raw, schema) for i, schema in zip(inputs, self.schemas, strict=True))
+            return self.spec.step(tables, store, step)
+        if not isinstance(self.spec, GroupAggregateSpec):
+            raise InternalError(f"operator {self.operator} got partial rows but has no local phase")
+        (only,) = inputs
+        partial = [*only.partial, *([self.spec.combine(pa.concat_tables(only.raw))] if only.raw else [])]
+        return replace(self.spec, partial_input=True).step((pa.concat_tables(partial),), store, step)
+
+
+def _whole(tables: list[pa.Table], schema: pa.Schema | None) -> pa.Table:
+    if tables:
+        return pa.concat_tables(tables)
+    if schema is None:
+        raise InternalError("an operator of several inputs needs their schemas")
+    return schema.empty_table()

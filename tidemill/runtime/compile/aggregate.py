@@ -1,0 +1,105 @@
+"""GroupAggregate and GlobalGroupAggregate -> the group aggregate kernel, from the node's core."""
+
+from __future__ import annotations
+
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.errors import InternalError
+from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.group_aggregate import GroupAggregateSpec
+from tidemill.physical import nodes as p
+from tidemill.plan.expressions import AggregateCall
+from tidemill.runtime import graph as g
+from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.schemas import keyed_schema
+from tidemill.runtime.compile.stream import compile_node, names
+from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_type
+
+RETRACTIONS = frozenset({RowKind.UPDATE_BEFORE, RowKind.DELETE})
+
+
+def _aggregate(
+    node: p.GroupAggregate | p.GlobalGroupAggregate, context: CompileContext, sequenced: bool
+) -> g.ExecNode:
+    core = node.core
+    if core is None:
+        raise InternalError(f"{type(node).__name__} without a core reached the exec graph")
+    spec = group_spec(core, node, context, sequenced)
+    below = compile_node(core.input, context, spec.needs_sequence)
+    operator = context.add_operator("group-aggregate", spec)
+    columns = _kernel_columns(core)
+    kinds = INSERT_ONLY if spec.insert_only else node.traits.kinds
+    return g.Keyed(
+        columns=names(node.fields),
+        kinds=kinds,
+        sequenced=sequenced,
+        operator=operator,
+        spec=spec,
+        ports=(
+            g.Port(
+                input=below,
+                references=columns,
+                columns=columns,
+                keys=tuple(core.input.fields[k].name for k in core.keys),
+            ),
+        ),
+        schema=keyed_schema(node.fields, kinds, sequenced),
+        single=not core.keys,
+        local=spec.combinable and not context.per_record,
+    )
+
+
+for _kind in (p.GroupAggregate, p.GlobalGroupAggregate):
+    compile_node.register(_kind, _aggregate)
+
+
+def group_spec(
+    core: p.AggregateCore, node: p.PhysicalNode, context: CompileContext, sequenced: bool
+) -> GroupAggregateSpec:
+    """The kernel's spec: kernel column names are the input's field names, results the node's."""
+    inputs = core.input.fields
+    keys = tuple((inputs[k].name, arrow_type(inputs[k].type)) for k in core.keys)
+    taken = {name for name, _ in keys}
+    results = node.fields[len(core.keys) :]
+    calls = tuple(
+        call_spec(call, inputs, _free(field.name, taken))
+        for call, field in zip(core.calls, results, strict=True)
+    )
+    return GroupAggregateSpec(
+        keys=keys,
+        calls=calls,
+        retracts=bool(core.input.traits.kinds & RETRACTIONS),
+        emit_update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
+        per_record=context.per_record,
+        sequence=sequenced,
+        state_ttl=core.state_ttl,
+    )
+
+
+def call_spec(call: AggregateCall, inputs: tuple[Field, ...], name: str) -> AggregateSpec:
+    """One call over the kernel's columns."""
+    return AggregateSpec(
+        function=call.function,
+        args=tuple(inputs[a].name for a in call.args),
+        arg_types=tuple(arrow_type(inputs[a].type) for a in call.args),
+        result=arrow_type(call.type),
+        name=name,
+        distinct=call.distinct,
+        filter=None if call.filter is None else inputs[call.filter].name,
+        options=call.options,
+    )
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """``name``, or a name like it that no key has."""
+    while name in taken:
+        name += "$"
+    return name
+
+
+def _kernel_columns(core: p.AggregateCore) -> tuple[str, ...]:
+    """Each input column the kernel needs, once, keys first."""
+    wanted = [*core.keys]
+    for call in core.calls:
+        wanted += [*call.args, *([] if call.filter is None else [call.filter])]
+    return tuple(core.input.fields[i].name for i in dict.fromkeys(wanted))

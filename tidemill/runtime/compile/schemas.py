@@ -1,0 +1,17 @@
+"""Spark DDL of a kernel's output: the node's fields, then its hidden columns."""
+
+from __future__ import annotations
+
+from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.types.logical import Field
+from tidemill.types.physical import quote, spark_schema
+
+
+def keyed_schema(fields: tuple[Field, ...], kinds: frozenset[RowKind], sequenced: bool) -> str:
+    """Positions count, names are the exec graph's."""
+    parts = [spark_schema(fields)] if fields else []
+    if kinds != INSERT_ONLY:
+        parts.append(f"{quote(KIND_COLUMN)} TINYINT")
+    if sequenced:
+        parts.append(f"{quote(SEQUENCE_COLUMN)} BIGINT")
+    return ", ".join(parts)
