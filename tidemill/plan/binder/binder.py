@@ -17,8 +17,10 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder import (
     functions,
     insert,
+    json_functions,
     operators,
     over_windows,
+    special_syntax,
     subqueries,
     table_columns,
     temporal_literals,
@@ -35,6 +37,9 @@ from tidemill.types.logical import Field
 HANDLERS: Mapping[type[exp.Expr], Handler] = {
     **operators.HANDLERS,
     **temporal_literals.HANDLERS,
+    **special_syntax.HANDLERS,
+    **special_syntax.quantifiable(operators.HANDLERS),
+    **json_functions.HANDLERS,
     **functions.HANDLERS,
     **over_windows.HANDLERS,
     **subqueries.HANDLERS,

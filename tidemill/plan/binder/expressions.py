@@ -34,7 +34,8 @@ class Clause:
 @dataclass(slots=True, kw_only=True)
 class ExpressionBinder:
     """Binds expressions of one clause over one scope. ``mentions`` remembers where each column was
-    named, so that a later check (grouping) can point at it; ``aliases`` are select items, in ORDER BY."""
+    named, so that a later check (grouping) can point at it; ``aliases`` are select items, in ORDER BY;
+    ``filter`` is the FILTER condition of the aggregate that is bound next."""
 
     context: Context
     scope: Scope
@@ -43,6 +44,7 @@ class ExpressionBinder:
     handlers: Mapping[type[exp.Expr], Handler]
     windows: Mapping[str, exp.Expr] = field(default_factory=dict)
     aliases: tuple[tuple[str, Expr], ...] = ()
+    filter: exp.Expr | None = None
     mentions: dict[int, tuple[str, Position | None]] = field(default_factory=dict)
 
     def bind(self, node: exp.Expr) -> Expr:
@@ -72,7 +74,7 @@ class ExpressionBinder:
 
     def narrowed(self, clause: Clause) -> ExpressionBinder:
         """The same scope under other rules (inside an aggregate, a FILTER, a window)."""
-        return replace(self, clause=clause)
+        return replace(self, clause=clause, filter=None)
 
     def column(self, parts: tuple[str, ...], position: Position | None) -> Expr:
         """The column that a dotted name means, here or in an enclosing query."""

@@ -11,7 +11,7 @@ from tidemill.functions.api import AggregateFunction
 from tidemill.plan.binder import calls
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
 from tidemill.plan.binder.pending import AggregateExpr, GroupingExpr
-from tidemill.plan.expressions import Expr
+from tidemill.plan.expressions import Expr, Literal
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 
@@ -51,27 +51,46 @@ def aggregate(
     binder: ExpressionBinder,
     function: AggregateFunction,
     node: exp.Expr,
-    filter_node: exp.Expr | None = None,
     options: calls.Options = (),
 ) -> Expr:
-    """An aggregate call, its FILTER included, as a pending expression."""
+    """An aggregate call by name, as a pending expression."""
+    nodes, distinct = aggregate_arguments(function, node)
+    return bound_aggregate(binder, function, nodes, node, distinct=distinct, options=options)
+
+
+def bound_aggregate(
+    binder: ExpressionBinder,
+    function: AggregateFunction,
+    nodes: list[exp.Expr],
+    node: exp.Expr,
+    *,
+    distinct: bool = False,
+    options: calls.Options = (),
+) -> Expr:
+    """An aggregate of bound ``nodes`` under the FILTER that the binder carries."""
     _check_allowed(binder, position_of(node))
-    inner = binder.narrowed(ARGUMENT)
-    args, distinct = aggregate_arguments(inner, function, node)
-    condition = None
-    if filter_node is not None:
-        condition = binder.narrowed(FILTER).condition(filter_node)
+    filter_node = binder.filter
+    args = binder.narrowed(ARGUMENT).bind_all(nodes)
+    condition = None if filter_node is None else binder.narrowed(FILTER).condition(filter_node)
     grouped = binder.clause.grouped and condition is None
     kind, cast = calls.aggregate_types(function, args, options, position_of(node), grouped=grouped)
+    cast, options = separator_option(function, cast, options)
     return AggregateExpr(
         type=kind, function=function.name, args=cast, distinct=distinct, filter=condition, options=options
     )
 
 
-def aggregate_arguments(
-    binder: ExpressionBinder, function: AggregateFunction, node: exp.Expr
-) -> tuple[tuple[Expr, ...], bool]:
-    """Bound arguments and whether they are DISTINCT; COUNT(*) has none."""
+def separator_option(
+    function: AggregateFunction, args: tuple[Expr, ...], options: calls.Options
+) -> tuple[tuple[Expr, ...], calls.Options]:
+    """LISTAGG's separator is a constant: an option, not a column of the input."""
+    if function.name == "LISTAGG" and len(args) == 2 and isinstance(args[1], Literal):
+        return args[:1], (*options, ("SEPARATOR", str(args[1].value)))
+    return args, options
+
+
+def aggregate_arguments(function: AggregateFunction, node: exp.Expr) -> tuple[list[exp.Expr], bool]:
+    """The arguments and whether they are DISTINCT; COUNT(*) has none."""
     nodes = list(node.expressions)
     distinct = any(isinstance(a, exp.Distinct) for a in nodes)
     if distinct:
@@ -79,10 +98,10 @@ def aggregate_arguments(
     if len(nodes) == 1 and isinstance(nodes[0], exp.Star):
         if function.name != "COUNT":
             raise ValidationError("Unknown identifier '*'", position=position_of(node))
-        return (), distinct
+        return [], distinct
     if function.name == "COUNT":
         _check_count(nodes, node)
-    return binder.bind_all(nodes), distinct
+    return nodes, distinct
 
 
 def _check_count(nodes: list[exp.Expr], node: exp.Expr) -> None:
@@ -120,15 +139,40 @@ def _grouping(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
 
 def _filter(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     """aggregate(...) FILTER (WHERE condition)."""
-    inner = node.this
-    name = str(inner.this).upper() if isinstance(inner, exp.Anonymous) else ""
-    function = binder.context.environment.aggregate_function(name)
+    bound = replace(binder, filter=node.expression.this).bind(node.this)
+    if not isinstance(bound, AggregateExpr):
+        raise ValidationError("FILTER must be applied to an aggregate function", position=position_of(node))
+    return bound
+
+
+def _aggregate_named(binder: ExpressionBinder, node: exp.Expr) -> AggregateFunction | None:
+    name = str(node.this).upper() if isinstance(node, exp.Anonymous) else ""
+    return binder.context.environment.aggregate_function(name)
+
+
+def _nulls(binder: ExpressionBinder, node: exp.Expr) -> Expr:
+    """aggregate(...) IGNORE NULLS or RESPECT NULLS."""
+    function = _aggregate_named(binder, node.this)
     if function is None:
-        raise ValidationError("FILTER clause is only allowed with aggregates", position=position_of(node))
-    return aggregate(binder, function, inner, node.expression.this)
+        raise ValidationError("Cannot specify IGNORE NULLS or RESPECT NULLS", position=position_of(node))
+    return aggregate(binder, function, node.this, _null_treatment(node))
+
+
+def _null_treatment(node: exp.Expr) -> calls.Options:
+    """What ARRAY_AGG does with NULLs; the others skip them anyway, or refuse here."""
+    name = str(node.this.this).upper() if isinstance(node.this, exp.Anonymous) else ""
+    ignore = isinstance(node, exp.IgnoreNulls)
+    if name == "ARRAY_AGG":
+        return (("NULLS", "IGNORE NULLS"),) if ignore else ()
+    if name in ("FIRST_VALUE", "LAST_VALUE") and ignore:
+        return ()
+    words = "IGNORE NULLS" if ignore else "RESPECT NULLS"
+    raise NotSupportedError(f"{name} {words} is not supported", position=position_of(node))
 
 
 HANDLERS: dict[type[exp.Expr], Handler] = {
     exp.Anonymous: _named,
     exp.Filter: _filter,
+    exp.IgnoreNulls: _nulls,
+    exp.RespectNulls: _nulls,
 }

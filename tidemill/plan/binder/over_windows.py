@@ -103,7 +103,8 @@ def _function(binder: ExpressionBinder, node: exp.Expr) -> tuple[str, tuple[Expr
             f"OVER must be applied to aggregate function, not {name}", position=position_of(node)
         )
     plain = binder.narrowed(Clause(name="OVER", aggregates=True, grouped=binder.clause.grouped))
-    args, distinct = aggregate_arguments(plain, function, node)
+    nodes, distinct = aggregate_arguments(function, node)
+    args = plain.bind_all(nodes)
     kind, cast = calls.aggregate_types(function, args, (), position_of(node), grouped=True)
     return function.name, cast, kind, distinct
 

@@ -45,7 +45,7 @@ def _exists(binder: ExpressionBinder, node: exp.Expr) -> Expr:
 def _in(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     query = node.args.get("query")
     if query is not None:
-        return _in_query(binder, node, query)
+        return in_query(binder, node, query)
     return in_list(binder, node, node.this, list(node.expressions))
 
 
@@ -67,7 +67,8 @@ def _row_equals(binder: ExpressionBinder, node: exp.Expr, left: exp.Expr, right:
     return reduce(lambda a, b: binder.call("AND", (a, b), node), parts)
 
 
-def _in_query(binder: ExpressionBinder, node: exp.Expr, tree: exp.Expr) -> Expr:
+def in_query(binder: ExpressionBinder, node: exp.Expr, tree: exp.Expr) -> Expr:
+    """``node.this IN (tree)``; a row value on the left compares column by column."""
     left = node.this
     nodes = list(left.expressions) if isinstance(left, exp.Tuple) else [left]
     operands, query = binder.bind_all(nodes), _inner(binder, tree)
