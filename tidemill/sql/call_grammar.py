@@ -11,20 +11,24 @@ from typing import ClassVar
 
 from sqlglot import exp
 
+from tidemill.errors import ValidationError
 from tidemill.sql import expressions as x
 from tidemill.sql.json_grammar import JsonGrammar
 from tidemill.sql.lexer import Kind, Token
 from tidemill.sql.reserved import BARE_FUNCTIONS, CALLABLE
-from tidemill.sql.type_grammar import UNITS
 
+_ORDERED_AGGREGATES = ("ARRAY_AGG", "ARRAY_CONCAT_AGG", "GROUP_CONCAT", "STRING_AGG")
 _COLUMN_PARTS = ("this", "table", "db", "catalog")
 _QUERY_STARTS = ("SELECT", "VALUES", "WITH")
-_TIME_UNITS = frozenset(UNITS) | {
-    "NANOSECOND", "MICROSECOND", "MILLISECOND", "EPOCH", "DOW", "DOY", "ISODOW", "ISOYEAR", "DECADE",
-    "CENTURY", "MILLENNIUM", "SQL_TSI_SECOND", "SQL_TSI_MINUTE", "SQL_TSI_HOUR", "SQL_TSI_DAY",
-    "SQL_TSI_WEEK", "SQL_TSI_MONTH", "SQL_TSI_QUARTER", "SQL_TSI_YEAR", "SQL_TSI_FRAC_SECOND",
-    "SQL_TSI_MICROSECOND", "FRAC_SECOND",
-}  # fmt: skip
+_FRAMES = (
+    "NANOSECOND", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER",
+    "YEAR", "EPOCH", "DOW", "DOY", "ISODOW", "ISOYEAR", "DECADE", "CENTURY", "MILLENNIUM",
+)  # fmt: skip
+_TIME_FRAMES = (
+    {frame: frame for frame in _FRAMES}
+    | {f"SQL_TSI_{frame}": frame for frame in _FRAMES[1:11] if frame != "MILLISECOND"}
+    | {"SQL_TSI_FRAC_SECOND": "MICROSECOND", "FRAC_SECOND": "MICROSECOND"}
+)
 
 
 class CallGrammar(JsonGrammar):
@@ -103,23 +107,23 @@ class CallGrammar(JsonGrammar):
 
     def call(self, token: Token, name: str) -> exp.Expression:
         """The arguments of a call and what may follow: WITHIN GROUP, FILTER, null treatment, OVER."""
-        node = exp.Anonymous(this=name, expressions=self.arguments())
+        arguments = self.arguments(aggregate=name.upper() in _ORDERED_AGGREGATES)
+        node = exp.Anonymous(this=name, expressions=arguments)
         return self.followed(self.place(node, token))
 
     def followed(self, node: exp.Expression) -> exp.Expression:
         """FILTER, OVER and the like behind a call; given by the window grammar."""
         raise NotImplementedError
 
-    def arguments(self) -> list[exp.Expression]:
-        """``([DISTINCT | ALL] a, b => c, * [ORDER BY ..])``."""
+    def arguments(self, *, aggregate: bool = False) -> list[exp.Expression]:
+        """``([DISTINCT | ALL] a, b => c, *)``; ``aggregate`` allows null treatment and ORDER BY inside."""
         self.expect("(")
         if self.take(")"):
             return []
         distinct = self.take_any("DISTINCT", "ALL") == "DISTINCT"
         items = self.separated(self.argument)
-        items[-1] = self.null_treatment(items[-1])
-        if self.at("ORDER", "BY"):
-            items[-1] = self.aggregate_order(items[-1])
+        if aggregate:
+            items[-1] = self.aggregate_order(self.null_treatment(items[-1]))
         self.expect(")")
         return [exp.Distinct(expressions=items)] if distinct else items
 
@@ -142,7 +146,7 @@ class CallGrammar(JsonGrammar):
         return self._special_argument() or self.expression()
 
     def _argument_name(self) -> str:
-        if self.current.kind is Kind.WORD:
+        if self.at_kind(Kind.WORD):
             return self.advance().value
         return self.identifier().name
 
@@ -198,7 +202,8 @@ class CallGrammar(JsonGrammar):
             return self._from_query("MAP")
         items = self._bracketed()
         if len(items) % 2:
-            self.fail(",")
+            message = "Map requires an even number of arguments"
+            raise ValidationError(message, position=self.previous.position)
         keys, values = exp.Array(expressions=items[::2]), exp.Array(expressions=items[1::2])
         return exp.Map(keys=keys, values=values)
 
@@ -218,7 +223,7 @@ class CallGrammar(JsonGrammar):
 
     def _row(self) -> exp.Expression:
         self.expect("(")
-        items = [] if self.at(")") else self.separated(self.expression)
+        items = self.separated(self.expression)
         self.expect(")")
         return exp.Tuple(expressions=items)
 
@@ -232,8 +237,11 @@ class CallGrammar(JsonGrammar):
         token = self.current
         if token.kind is not Kind.WORD:
             self.fail("<TIME_UNIT>")
+        if token.upper not in _TIME_FRAMES:
+            message = f"'{token.text}' is not a valid time frame"
+            raise ValidationError(message, position=token.position, expected=_FRAMES)
         self.advance()
-        return self.place(exp.Var(this=UNITS.get(token.upper, token.upper)), token)
+        return self.place(exp.Var(this=_TIME_FRAMES[token.upper]), token)
 
     def _extract(self) -> exp.Expression:
         self.expect("(")
@@ -259,19 +267,18 @@ class CallGrammar(JsonGrammar):
     def _trim(self) -> exp.Expression:
         self.expect("(")
         position = self.take_any("BOTH", "LEADING", "TRAILING")
-        operand, characters = None if self.at("FROM") else self.expression(), None
-        if position or self.at("FROM"):
-            self.expect("FROM")
+        operand, characters = None if position and self.at("FROM") else self.expression(), None
+        if self.take("FROM"):
             operand, characters = self.expression(), operand
         self.expect(")")
         return exp.Trim(this=operand, expression=characters, position=position or "BOTH")
 
     def _worded(self, *words: str) -> exp.Expression:
-        """``F(a WORD b WORD c)`` or ``F(a, b, c)``: both are the plain call F(a, b, c)."""
+        """``F(a WORD b WORD c)`` is the plain call F(a, b, c); SUBSTRING takes commas as well."""
         name = self.previous.value
         self.expect("(")
         items = [self._haystack() if words[0] == "IN" else self.expression()]
-        if self.take(","):
+        if name.upper() == "SUBSTRING" and self.take(","):
             items += self.separated(self.expression)
         else:
             items += [self.expression() for word in words if self.take(word)]
@@ -289,8 +296,6 @@ class CallGrammar(JsonGrammar):
         """TIMESTAMPADD(unit, n, t) and TIMESTAMPDIFF(unit, a, b)."""
         name = self.previous.value
         self.expect("(")
-        if self.current.upper not in _TIME_UNITS:
-            self.fail("<TIME_UNIT>")
         items: list[exp.Expression] = [self.time_unit()]
         self.expect(",")
         items += self.separated(self.expression)

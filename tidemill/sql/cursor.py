@@ -49,6 +49,9 @@ class Cursor:
     def at_end(self) -> bool:
         return self.current.kind is Kind.EOF
 
+    def at_kind(self, kind: Kind) -> bool:
+        return self.current.kind is kind
+
     def at(self, *words: str) -> bool:
         """Whether the next tokens are these keywords or symbols, in this order."""
         return all(self.peek(i).upper == word for i, word in enumerate(words))
@@ -117,21 +120,28 @@ class Cursor:
         return tuple(self.wrapped(lambda: self.identifier().name))
 
     def string(self) -> str:
-        """A character literal; adjacent literals are one."""
-        if self.current.kind is not Kind.STRING:
+        """A character literal; literals on lines of their own below it continue it."""
+        if not self.at_kind(Kind.STRING):
             self.fail("<QUOTED_STRING>")
-        text = self.advance().value
-        while self.current.kind is Kind.STRING:
+        return self.advance().value + self.continued_string()
+
+    def continued_string(self) -> str:
+        """The literals that continue the one before the cursor."""
+        text = ""
+        while self.at_kind(Kind.STRING):
+            token, before = self.current, self.previous
+            if "\n" not in self.text[before.end : token.start]:
+                raise SqlSyntaxError("String literal continued on same line", position=token.position)
             text += self.advance().value
         return text
 
     def number(self) -> str:
-        if self.current.kind is not Kind.NUMBER:
+        if not self.at_kind(Kind.NUMBER):
             self.fail("<NUMBER>")
         return self.advance().value
 
     def integer(self) -> int:
-        if self.current.kind is not Kind.NUMBER or not self.current.value.isdigit():
+        if not self.at_kind(Kind.NUMBER) or not self.current.value.isdigit():
             self.fail("<UNSIGNED_INTEGER_LITERAL>")
         return int(self.advance().value)
 

@@ -50,6 +50,7 @@ _TOKEN = re.compile(
     r"""
     (?P<space>\s+ | --[^\n\r]* | //[^\n\r]* | /\*(?!\+)[\s\S]*?\*/ )
   | (?P<hint>/\*\+)
+  | (?P<unclosed>/\*)
   | (?P<hint_end>\*/)
   | (?P<hex>[xX]'[^']*')
   | (?P<unicode>[uU]&'(?:[^']|'')*')
@@ -117,7 +118,7 @@ def tokens(text: str, origin: Position = START) -> Iterator[Token]:
     offset = 0
     while offset < len(text):
         match = _TOKEN.match(text, offset)
-        if match is None:
+        if match is None or match.lastgroup == "unclosed":
             raise _lexical_error(text, offset, lines.position(offset))
         offset = match.end()
         group = match.lastgroup or "space"

@@ -21,6 +21,12 @@ _CONSTANTS: dict[str, Callable[[], exp.Expression]] = {
     "UNKNOWN": lambda: exp.Cast(this=exp.Null(), to=x.TypeSpec(this=BOOLEAN, text="BOOLEAN")),
 }
 _FRACTION = re.compile(r"\.\d*$")
+_FINER = {
+    "YEAR": ("MONTH",),
+    "DAY": ("HOUR", "MINUTE", "SECOND"),
+    "HOUR": ("MINUTE", "SECOND"),
+    "MINUTE": ("SECOND",),
+}
 _FORMATS = {
     "DATE": ("%Y-%m-%d", "yyyy-MM-dd"),
     "TIME": ("%H:%M:%S", "HH:mm:ss"),
@@ -45,9 +51,7 @@ class LiteralGrammar(TypeGrammar):
 
     def _binary_literal(self) -> exp.Expression:
         token = self.advance()
-        digits = token.value
-        while self.current.kind is Kind.STRING:
-            digits += self.advance().value
+        digits = token.value + self.continued_string()
         if re.fullmatch("[0-9A-Fa-f]*", digits) is None:
             raise SqlSyntaxError(f"Not a binary string: {token.text}", position=token.position)
         return self.place(x.BinaryLiteral(this=digits), token)
@@ -67,6 +71,8 @@ class LiteralGrammar(TypeGrammar):
         text = self.string()
         pattern, shown = _FORMATS[form]
         bare = text if form == "DATE" else _FRACTION.sub("", text)
+        if form == "TIMESTAMP" and " " not in bare.strip():
+            bare += " 00:00:00"
         try:
             datetime.strptime(bare, pattern)
         except ValueError as error:
@@ -77,17 +83,17 @@ class LiteralGrammar(TypeGrammar):
     def _interval_literal(self) -> exp.Expression:
         token = self.advance()
         negative = self.take_any("-", "+") == "-"
-        text = self.string() if self.current.kind is Kind.STRING else self.number()
+        text = self.string() if self.at_kind(Kind.STRING) else self.number()
         start, precision = self._qualifier()
-        end, fraction = self._qualifier() if self.take("TO") else (None, None)
+        end, fraction = self._qualifier(_FINER.get(start, ())) if self.take("TO") else (None, None)
         node = x.IntervalLiteral(
             this=text, negative=negative, start=start, precision=precision, end=end, fraction=fraction
         )
         return self.place(node, token)
 
-    def _qualifier(self) -> tuple[str, int | None]:
-        if self.current.upper not in UNITS:
-            self.fail(*UNITS)
+    def _qualifier(self, allowed: tuple[str, ...] = tuple(UNITS.values())) -> tuple[str, int | None]:
+        if UNITS.get(self.current.upper) not in allowed:
+            self.fail(*allowed)
         unit = UNITS[self.advance().upper]
         sizes = self.wrapped(self.integer) if self.at("(") else [None]
         return unit, sizes[0]

@@ -31,10 +31,8 @@ class QueryGrammar(RelationGrammar):
     def _with(self) -> exp.With | None:
         if not self.take("WITH"):
             return None
-        token = self.current
-        if self.take("RECURSIVE"):
-            self.refuse("WITH RECURSIVE", token)
-        return exp.With(expressions=self.separated(self._cte))
+        recursive = self.take("RECURSIVE")
+        return exp.With(expressions=self.separated(self._cte), recursive=recursive)
 
     def _cte(self) -> exp.CTE:
         token = self.current
@@ -139,13 +137,13 @@ class QueryGrammar(RelationGrammar):
         """
         token = self.current
         self.expect("GROUP", "BY")
-        if self.at("DISTINCT"):
-            self.refuse("GROUP BY DISTINCT")
-        self.take("ALL")
+        distinct = self.take_any("ALL", "DISTINCT") == "DISTINCT"
         node = exp.Group()
         for element in self.separated(self._grouping_element):
             slot = _GROUPING_SLOTS.get(type(element), "expressions")
             node.append(slot, element)
+        if distinct and len(node.args) > 1:
+            self.refuse("GROUP BY DISTINCT with GROUPING SETS, ROLLUP or CUBE", token)
         return self.place(node, token)
 
     def _grouping_element(self) -> exp.Expression:
@@ -179,7 +177,7 @@ class QueryGrammar(RelationGrammar):
             if self.at("LIMIT"):
                 message = f"'OFFSET start LIMIT count' {_CONFORMANCE}"
                 raise SqlSyntaxError(message, position=self.current.position)
-        if token := self._took("FETCH"):
+        if node.args.get("limit") is None and (token := self._took("FETCH")):
             self.expect_any("FIRST", "NEXT")
             node.set("limit", self.place(exp.Limit(expression=self._count()), token))
             self.expect_any("ROW", "ROWS")

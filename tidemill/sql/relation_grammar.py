@@ -104,7 +104,7 @@ class RelationGrammar(MatchGrammar):
     def _table_function(self, *, lateral: bool) -> exp.Expression:
         self.expect("TABLE", "(")
         token = self.current
-        if self.current.kind is Kind.WORD and self.peek().upper == "(":
+        if self.at_kind(Kind.WORD) and self.peek().upper == "(":
             name = self.advance().value
         else:
             name = ".".join(self.names())
@@ -201,7 +201,7 @@ class RelationGrammar(MatchGrammar):
 
     def hints(self) -> list[x.FlinkHint]:
         """``/*+ A('k'='v'), B(t) */``, if here."""
-        if self.current.kind is not Kind.HINT_START:
+        if not self.at_kind(Kind.HINT_START):
             return []
         self.advance()
         hints = [self._hint()]
@@ -229,9 +229,9 @@ class RelationGrammar(MatchGrammar):
         return key
 
     def _hint_word(self) -> str:
-        if self.current.kind is Kind.STRING:
+        if self.at_kind(Kind.STRING):
             return self.string()
-        if self.current.kind is Kind.NUMBER:
+        if self.at_kind(Kind.NUMBER):
             return self.number()
         return ".".join(self.names())
 
@@ -239,12 +239,10 @@ class RelationGrammar(MatchGrammar):
 def _bare_values(query: exp.Expression) -> exp.Values | None:
     """The Values of a query that is nothing but VALUES."""
     source = query.args.get("from_")
-    plain = source is not None and isinstance(source.this, exp.Values) and query.is_star
-    if not plain or any(
-        query.args.get(slot) for slot in ("order", "limit", "offset", "with_", "where", "joins")
-    ):
+    values = source.this if isinstance(source, exp.From) else None
+    if not isinstance(values, exp.Values) or values.alias or not query.is_star:
         return None
-    return source.this if not source.this.alias else None
+    return None if any(query.args.get(slot) for slot in _SHAPING) else values
 
 
 def _changes_if_flattened(join: exp.Join) -> bool:

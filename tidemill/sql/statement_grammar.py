@@ -153,7 +153,7 @@ class StatementGrammar(ShowGrammar):
 
     def _bare(self, end: str) -> str:
         """A quoted text, or everything up to ``end`` as written."""
-        if self.current.kind is Kind.STRING:
+        if self.at_kind(Kind.STRING):
             return self.string()
         first = self.current
         while not self.at_end() and not self.at(end):

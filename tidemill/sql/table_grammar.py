@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tidemill.errors import SqlSyntaxError
 from tidemill.sql import statements as s
-from tidemill.sql.lexer import Kind, Token
+from tidemill.sql.lexer import Token
 from tidemill.sql.query_grammar import QueryGrammar
 
 _LIKE_VERBS = ("INCLUDING", "EXCLUDING", "OVERWRITING")
@@ -220,5 +220,5 @@ class TableGrammar(QueryGrammar):
 
     def rest_of_statement(self) -> None:
         """Moves to the end of a statement that is only named, not understood."""
-        while self.current.kind is not Kind.EOF and self.current.upper != ";":
+        while not self.at_end() and self.current.upper != ";":
             self.advance()

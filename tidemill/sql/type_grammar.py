@@ -209,7 +209,7 @@ class TypeGrammar(Cursor):
     def _row_field(self, clamp: bool) -> t.Field:
         name = self.identifier().name
         kind = self.nullable_type(clamp=clamp)
-        if self.current.kind is Kind.STRING:
+        if self.at_kind(Kind.STRING):
             self.string()
         return t.Field(name, kind)
 

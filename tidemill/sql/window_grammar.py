@@ -73,7 +73,9 @@ class WindowGrammar(OperatorGrammar):
         return distance, self.expect_any("PRECEDING", "FOLLOWING")
 
     def aggregate_order(self, last: exp.Expression) -> exp.Expression:
-        order = self.order_by() or self.fail("ORDER")
+        order = self.order_by()
+        if order is None:
+            return last
         order.set("this", last)
         return order
 
