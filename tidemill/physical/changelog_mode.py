@@ -78,7 +78,7 @@ def _(node: p.Rank) -> Kinds:
 
 @modifications.register
 def _(node: p.SortLimit) -> Kinds:
-    return INSERT_ONLY if insert_only(node.input) and not node.order and not node.offset else CHANGES
+    return INSERT_ONLY if insert_only(node.input) and not node.order else CHANGES
 
 
 @modifications.register

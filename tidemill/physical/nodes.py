@@ -135,6 +135,7 @@ class GroupAggregate(Unary):
     calls: tuple[AggregateCall, ...]
     phase: str = ""
     core: AggregateCore | None = None
+    ttl_hints: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,9 +247,10 @@ class SortLimit(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sort(Unary):
-    """ORDER BY of a bounded input, or of a stream by ascending event time."""
+    """ORDER BY of a whole input; ``by_time`` where its first key is ascending event time."""
 
     order: tuple[SortKey, ...]
+    by_time: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,6 +296,7 @@ class Join(PhysicalNode):
     null_aware: bool = False
     left_ttl: int = 0
     right_ttl: int = 0
+    ttl_hints: tuple[tuple[str, str], ...] = ()
 
     @property
     def inputs(self) -> tuple[PhysicalNode, ...]:
@@ -314,3 +317,4 @@ class Sink(Unary):
     conflict: str = ""
     overwrite: bool = False
     static_partition: tuple[tuple[str, str], ...] = ()
+    target_columns: tuple[str, ...] = ()

@@ -222,5 +222,6 @@ def _(node: n.Sink, context: PlannerContext) -> p.PhysicalNode:
             conflict=node.conflict,
             overwrite=node.overwrite,
             static_partition=node.static_partition,
+            target_columns=node.target_columns,
         )
     )

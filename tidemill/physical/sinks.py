@@ -16,6 +16,7 @@ from tidemill.config.sink_options import REQUIRE_ON_CONFLICT, UPSERT_MATERIALIZE
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.changelog_mode import Updates
+from tidemill.physical.explain import describe
 from tidemill.physical.keys import Key
 from tidemill.physical.tree import walk
 
@@ -40,9 +41,7 @@ def sink_updates(sink: p.Sink) -> tuple[Updates, ...]:
         return (Updates.BOTH,)
     key = primary_key(sink)
     exact = key is None or key in sink.input.traits.upsert_keys
-    if sink.materialize or not exact:
-        return (Updates.BOTH,)
-    return (Updates.AFTER, Updates.BOTH)
+    return (Updates.AFTER, Updates.BOTH) if exact else (Updates.BOTH,)
 
 
 def primary_key(sink: p.Sink) -> Key | None:
@@ -60,7 +59,7 @@ def _check_kinds(sink: p.Sink) -> None:
     culprit = producer(sink.input, refused[0])
     raise ValidationError(
         f"Table sink '{sink.table.path}' doesn't support consuming {words} changes "
-        f"which is produced by node {type(culprit).__name__}",
+        f"which is produced by node {describe(culprit)}",
         hint="Write to a sink that takes updates, or make the query append-only.",
     )
 
@@ -90,7 +89,7 @@ def _materializes(sink: p.Sink, config: Configuration) -> bool:
     key = primary_key(sink)
     if choice == "NONE" or key is None:
         return False
-    if choice == "FORCE" or sink.conflict == "DEDUPLICATE":
+    if choice == "FORCE":
         return True
     if sink.consumed == INSERT_ONLY or sink.input.traits.kinds == INSERT_ONLY:
         return False

@@ -1,0 +1,156 @@
+"""EXPLAIN: three sections with Flink's node names and attributes.
+
+== Abstract Syntax Tree == shows the bound query, == Optimized Physical Plan == the physical tree with
+changelogMode where asked for, == Optimized Execution Plan == the same in the words of execution: infix
+expressions, Deduplicate for a Rank that is one, a subtree that occurs twice only once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tidemill.changelog.rowkind import RowKind
+from tidemill.physical import nodes as p
+from tidemill.physical.attributes import attributes, execution_name, hints, node_name
+from tidemill.physical.digest import Form
+from tidemill.physical.syntax_tree import syntax_tree
+from tidemill.plan.expressions import InputRef
+from tidemill.plan.nodes import LogicalNode
+
+T = TypeVar("T")
+
+_SHORT = {
+    RowKind.INSERT: "I",
+    RowKind.UPDATE_BEFORE: "UB",
+    RowKind.UPDATE_AFTER: "UA",
+    RowKind.DELETE: "D",
+}
+
+
+def explain_text(
+    logical: LogicalNode | Sequence[LogicalNode],
+    physical: p.PhysicalNode | Sequence[p.PhysicalNode],
+    *,
+    changelog_mode: bool = False,
+) -> str:
+    """The whole text; several statements of one job show one tree each in every section.
+
+    ``logical`` is the bound plan before optimization. ``changelog_mode`` is EXPLAIN CHANGELOG_MODE.
+    """
+    logicals = [logical] if isinstance(logical, LogicalNode) else logical
+    physicals = [physical] if isinstance(physical, p.PhysicalNode) else physical
+    reuse = _Reuse.of(physicals)
+    sections = (
+        ("Abstract Syntax Tree", [syntax_tree(x) for x in logicals]),
+        ("Optimized Physical Plan", [physical_plan(x, changelog_mode=changelog_mode) for x in physicals]),
+        ("Optimized Execution Plan", [_execution_plan(x, reuse) for x in physicals]),
+    )
+    return "\n".join(f"== {title} ==\n" + "\n\n".join(trees) + "\n" for title, trees in sections)
+
+
+def changelog_text(kinds: frozenset[RowKind]) -> str:
+    return ",".join(_SHORT[k] for k in sorted(kinds)) or "NONE"
+
+
+def physical_plan(root: p.PhysicalNode, *, changelog_mode: bool) -> str:
+    def line(node: p.PhysicalNode) -> str:
+        pairs = attributes(node, Form.PREFIX)
+        if changelog_mode:
+            pairs = [*pairs, ("changelogMode", f"[{changelog_text(node.traits.kinds)}]")]
+        return f"{node_name(node)}({_joined([*pairs, *hints(node)])})"
+
+    return draw(root, line, visible_inputs)
+
+
+def describe(node: p.PhysicalNode) -> str:
+    """One node as messages name it: ``GroupAggregate(groupBy=[g], select=[g, COUNT(*) AS c])``."""
+    return f"{node_name(node)}({_joined(attributes(node, Form.PREFIX))})"
+
+
+def _joined(pairs: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in pairs)
+
+
+def draw(root: T, line: Callable[[T], str], inputs: Callable[[T], Sequence[T]]) -> str:
+    """A tree as indented lines with ``+- `` before the last input and ``:- `` before the others."""
+    lines: list[str] = []
+
+    def visit(node: T, head: str, rest: str) -> None:
+        lines.append(head + line(node))
+        below = inputs(node)
+        for child in below[:-1]:
+            visit(child, rest + ":- ", rest + ":  ")
+        for child in below[-1:]:
+            visit(child, rest + "+- ", rest + "   ")
+
+    visit(root, "", "")
+    return "\n".join(lines)
+
+
+def visible_inputs(node: p.PhysicalNode) -> tuple[p.PhysicalNode, ...]:
+    return tuple(_visible(i) for i in node.inputs)
+
+
+def _visible(node: p.PhysicalNode) -> p.PhysicalNode:
+    """``node``, or what is below where it is a Calc that only renames."""
+    while isinstance(node, p.Calc) and _only_renames(node):
+        node = node.input
+    return node
+
+
+def _only_renames(node: p.Calc) -> bool:
+    refs = [x.index for x in node.projections if isinstance(x, InputRef)]
+    return node.condition is None and refs == list(range(len(node.input.fields))) == list(
+        range(len(node.projections))
+    )
+
+
+@dataclass(slots=True)
+class _Reuse:
+    """Which subtrees occur more than once, and the number each got when it was first printed."""
+
+    repeated: frozenset[str]
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(roots: Sequence[p.PhysicalNode]) -> _Reuse:
+        seen: Counter[str] = Counter()
+        for root in roots:
+            _count(root, seen)
+        return _Reuse(frozenset(text for text, times in seen.items() if times > 1))
+
+
+def _count(node: p.PhysicalNode, seen: Counter[str]) -> None:
+    """Counts subtrees; does not enter one that was met before, which is printed once only."""
+    text = physical_plan(node, changelog_mode=True)
+    seen[text] += 1
+    if seen[text] == 1:
+        for child in visible_inputs(node):
+            _count(child, seen)
+
+
+def _execution_plan(root: p.PhysicalNode, reuse: _Reuse) -> str:
+    def line(node: p.PhysicalNode) -> str:
+        text = physical_plan(node, changelog_mode=True)
+        number = reuse.numbers.get(text)
+        if number is not None:
+            return f"Reused(reference_id=[{number}])"
+        shown = f"{execution_name(node)}({_joined([*attributes(node, Form.INFIX), *hints(node)])})"
+        if text not in reuse.repeated:
+            return shown
+        reuse.numbers[text] = len(reuse.numbers) + 1
+        return f"{shown}(reuse_id=[{reuse.numbers[text]}])"
+
+    printed: set[str] = set()
+
+    def inputs(node: p.PhysicalNode) -> tuple[p.PhysicalNode, ...]:
+        text = physical_plan(node, changelog_mode=True)
+        if text in printed and text in reuse.repeated:
+            return ()
+        printed.add(text)
+        return visible_inputs(node)
+
+    return draw(root, line, inputs)
