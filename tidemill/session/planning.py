@@ -18,6 +18,7 @@ from tidemill.physical.mini_batch import mini_batch_config
 from tidemill.physical.planner import plan_query
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
+from tidemill.plan.optimizer import optimize
 from tidemill.session.context import SessionContext
 from tidemill.session.schema.columns import TypeOf
 from tidemill.sql import statements as s
@@ -50,7 +51,7 @@ def physical(context: SessionContext, logical: n.LogicalNode, *, keep_update_bef
 
 
 def optimized(logical: n.LogicalNode) -> n.LogicalNode:
-    return logical
+    return optimize(logical)
 
 
 def source_kinds(table: CatalogTable, given: Mapping[str, str]) -> frozenset[RowKind]:
