@@ -18,7 +18,9 @@ from tidemill.functions import (
     conditional,
     constructors,
     logic,
+    patterns,
     strings,
+    strings_search,
 )
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 
@@ -30,7 +32,9 @@ SCALAR_FAMILIES: tuple[ModuleType, ...] = (
     conditional,
     constructors,
     logic,
+    patterns,
     strings,
+    strings_search,
 )
 AGGREGATE_FAMILIES: tuple[ModuleType, ...] = (aggregates, aggregates_collections)
 
