@@ -17,8 +17,10 @@ from tidemill.functions import (
     comparison,
     conditional,
     constructors,
+    hashing,
     logic,
     patterns,
+    regexp,
     strings,
     strings_search,
 )
@@ -31,8 +33,10 @@ SCALAR_FAMILIES: tuple[ModuleType, ...] = (
     comparison,
     conditional,
     constructors,
+    hashing,
     logic,
     patterns,
+    regexp,
     strings,
     strings_search,
 )

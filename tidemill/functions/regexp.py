@@ -1,0 +1,131 @@
+"""Regular expressions: Java's engine in Flink and in Spark, so patterns mean the same.
+
+A pattern that does not compile gives NULL (REGEXP: FALSE) where it is a literal whose fault can be read
+off it; otherwise it is an error of the query. Group 0 is the whole match; a group that the pattern does
+not have gives NULL; so does one that took no part in the match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidemill.functions.api import ScalarFunction, SparkCall, Translation
+from tidemill.functions.java_regex import group_count, is_broken, may_skip_groups
+from tidemill.functions.sharing import share
+from tidemill.functions.signatures import AS_INT, CHARACTER, fixed, nullable, signature
+from tidemill.functions.spark_text import each_indexed, quoted
+from tidemill.types import logical as t
+from tidemill.types.physical import spark_type
+
+_TEXT = nullable(fixed(t.STRING))
+_TEXTS = nullable(fixed(t.ArrayType(element=t.STRING)))
+
+
+def _unless_broken(body: Translation, broken: str = "") -> Translation:
+    """``broken`` (default NULL) for a literal pattern that cannot compile."""
+
+    def translate(call: SparkCall) -> str:
+        pattern = call.literals[1]
+        if isinstance(pattern, str) and is_broken(pattern):
+            return broken.format(*call.args) or f"CAST(NULL AS {spark_type(call.result)})"
+        return body(call)
+
+    return translate
+
+
+def _like(call: SparkCall) -> str:
+    text, pattern = call.args
+    found = f"({text} RLIKE {pattern})"
+    if call.literals[1]:
+        return found
+    return f"({found} AND {pattern} <> '')"
+
+
+def _replace(call: SparkCall) -> str:
+    """The replacement is plain text: '$1' is not a group."""
+    text, pattern, new = call.args
+    known = call.literals[2]
+    if isinstance(known, str):
+        plain = quoted(known.replace("\\", "\\\\").replace("$", "\\$"))
+    else:
+        plain = f"replace(replace({new}, '\\\\', '\\\\\\\\'), '$', '\\\\$')"
+    return f"regexp_replace({text}, {pattern}, {plain})"
+
+
+def _with_group(body: Callable[[str, str, str, bool], str], default: int) -> Translation:
+    """``body(text, pattern, group, skips)`` guarded against groups that are not there."""
+
+    def translate(call: SparkCall) -> str:
+        text, pattern, *rest = call.args
+        group = rest[0] if rest else str(default)
+        number = call.literals[2] if rest else default
+        source = call.literals[1]
+        null = f"CAST(NULL AS {spark_type(call.result)})"
+        if isinstance(number, int) and (
+            number < 0 or (isinstance(source, str) and number > group_count(source))
+        ):
+            return null
+        skips = number != 0 and (not isinstance(source, str) or may_skip_groups(source))
+        found = share(text, lambda s: body(s, pattern, group, skips))
+        return found if isinstance(number, int) else f"CASE WHEN {group} < 0 THEN {null} ELSE {found} END"
+
+    return translate
+
+
+def _extract(text: str, pattern: str, group: str, skips: bool) -> str:
+    """Spark gives '' for no match; only then is it worth asking whether there was one."""
+    value = f"regexp_extract({text}, {pattern}, {group})"
+    matched = f"{text} RLIKE {pattern}"
+    if skips:
+        # The text from the first match on; a backreference fails where its group took no part.
+        rest = f"regexp_extract({text}, concat('(?:', {pattern}, ')[\\\\s\\\\S]*\\\\z'), 0)"
+        took_part = f"{rest} RLIKE concat('\\\\A(?>', {pattern}, ')\\\\', {group})"
+        matched = f"{matched} AND ({group} = 0 OR {took_part})"
+    return f"CASE WHEN {value} <> '' THEN {value} WHEN {matched} THEN '' END"
+
+
+def _extract_all(text: str, pattern: str, group: str, skips: bool) -> str:
+    values = f"regexp_extract_all({text}, {pattern}, {group})"
+    if not skips:
+        return values
+    whole = f"regexp_extract_all({text}, {pattern}, 0)"
+    took_part = f"RLIKE concat('\\\\A(?>', {pattern}, ')\\\\', {group})"
+    return each_indexed(
+        values, lambda v, i: f"CASE WHEN {v} <> '' OR {group} = 0 OR {whole}[{i}] {took_part} THEN {v} END"
+    )
+
+
+def _function(name: str, spark: Translation, *, broken: str = "") -> ScalarFunction:
+    """(text, pattern) -> a type by name."""
+    result = nullable(fixed(t.STRING if name == "REGEXP_SUBSTR" else t.INT))
+    resolve = signature(name, CHARACTER, CHARACTER, result=result)
+    return ScalarFunction(name=name, resolve=resolve, spark=_unless_broken(spark, broken))
+
+
+FUNCTIONS: tuple[ScalarFunction, ...] = (
+    ScalarFunction(
+        name="REGEXP",
+        resolve=signature("REGEXP", CHARACTER, CHARACTER, result=fixed(t.BOOLEAN)),
+        spark=_unless_broken(_like, "CASE WHEN {0} IS NOT NULL THEN FALSE END"),
+    ),
+    ScalarFunction(
+        name="REGEXP_REPLACE",
+        resolve=signature(
+            "REGEXP_REPLACE", CHARACTER, CHARACTER, CHARACTER, result=nullable(fixed(t.STRING))
+        ),
+        spark=_unless_broken(_replace),
+    ),
+    ScalarFunction(
+        name="REGEXP_EXTRACT",
+        resolve=signature("REGEXP_EXTRACT", CHARACTER, CHARACTER, AS_INT, result=_TEXT, optional=1),
+        spark=_unless_broken(_with_group(_extract, 0)),
+    ),
+    ScalarFunction(
+        name="REGEXP_EXTRACT_ALL",
+        resolve=signature("REGEXP_EXTRACT_ALL", CHARACTER, CHARACTER, AS_INT, result=_TEXTS, optional=1),
+        spark=_unless_broken(_with_group(_extract_all, 1)),
+    ),
+    _function("REGEXP_SUBSTR", _with_group(_extract, 0)),
+    _function("REGEXP_COUNT", lambda call: f"regexp_count({call.args[0]}, {call.args[1]})"),
+    _function("REGEXP_INSTR", lambda call: f"regexp_instr({call.args[0]}, {call.args[1]})"),
+)
