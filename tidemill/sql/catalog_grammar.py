@@ -25,15 +25,15 @@ class CatalogGrammar(AlterGrammar):
         word = self.expect_any("TABLE", "VIEW", "FUNCTION", "CATALOG", "DATABASE")
         if word == "TABLE":
             return self.create_table(token, temporary=temporary, replace=replace)
+        if word == "VIEW":
+            return self._create_view(token, temporary, replace)
         if replace:
             self.refuse(f"CREATE OR REPLACE {word}", token)
-        if word == "VIEW":
-            return self._create_view(token, temporary)
         if word == "FUNCTION":
             return self._create_function(token, temporary, system)
         return self._create_catalog(token) if word == "CATALOG" else self._create_database(token)
 
-    def _create_view(self, token: Token, temporary: bool) -> s.CreateView:
+    def _create_view(self, token: Token, temporary: bool, replace: bool) -> s.CreateView:
         if_not_exists = self.if_not_exists()
         path = self.names()
         columns = self.name_list() if self.at("(") else ()
@@ -50,6 +50,7 @@ class CatalogGrammar(AlterGrammar):
             comment=comment,
             temporary=temporary,
             if_not_exists=if_not_exists,
+            replace=replace,
             text=self.text_since(token),
             position=token.position,
         )

@@ -16,6 +16,8 @@ from tidemill.sql.lexer import START, Kind, Token, tokens
 from tidemill.sql.positions import mark
 from tidemill.sql.reserved import RESERVED
 
+# Where a name could stand, Flink words the error about a keyword in capitals differently.
+_NAMES = frozenset({"<IDENTIFIER>", "<EXPRESSION>", "<TYPE>", "<EOF>"})
 T = TypeVar("T")
 E = TypeVar("E", bound=exp.Expr)
 
@@ -85,9 +87,10 @@ class Cursor:
     def fail(self, *expected: str) -> NoReturn:
         """Raises the syntax error of the current token."""
         token = self.current
-        raise SqlSyntaxError(
-            f'Encountered "{token.text}" at {token.position}.', position=token.position, expected=expected
-        )
+        message = f'Encountered "{token.text}" at {token.position}.'
+        if token.text in RESERVED and not _NAMES.isdisjoint(expected):
+            message = f"Incorrect syntax near the keyword '{token.text}' at {token.position}."
+        raise SqlSyntaxError(message, position=token.position, expected=expected)
 
     def refuse(self, feature: str, token: Token | None = None) -> NoReturn:
         raise NotSupportedError(f"{feature} is not supported", position=(token or self.current).position)

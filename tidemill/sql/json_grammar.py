@@ -16,7 +16,7 @@ class JsonGrammar(LiteralGrammar):
     def type_spec(self) -> x.TypeSpec:
         """A type as CAST and RETURNING write it: too large a precision is cut to the largest."""
         token = self.current
-        kind = self.data_type(clamp=True)
+        kind = self.data_type()
         return self.place(x.TypeSpec(this=kind, text=self.text_since(token)), token)
 
     def json_value(self) -> exp.Expression:

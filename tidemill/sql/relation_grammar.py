@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tidemill.errors import ValidationError
 from tidemill.sql import expressions as x
 from tidemill.sql.lexer import Kind, Token
 from tidemill.sql.match_grammar import MatchGrammar
+from tidemill.sql.positions import position_of
 
 _SHAPING = ("order", "limit", "offset", "with_", "where", "group", "having", "qualify", "joins", "distinct")
 _JOIN_STARTS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
@@ -159,7 +161,8 @@ class RelationGrammar(MatchGrammar):
     def table_node(self, parts: list[exp.Identifier]) -> exp.Table:
         """A Table of one to three parts."""
         if len(parts) > 3:
-            self.fail("<EOF>")
+            name = ".".join(part.name for part in parts)
+            raise ValidationError(f"Object '{name}' not found", position=position_of(parts[0]))
         return exp.Table(**dict(zip(("this", "db", "catalog"), reversed(parts), strict=False)))
 
     def _version(self) -> exp.Version | None:

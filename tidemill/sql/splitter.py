@@ -14,14 +14,9 @@ from dataclasses import dataclass
 from tidemill.errors import Position
 from tidemill.sql.lexer import Kind, Token, tokens
 
-_SET_STARTS = (
-    ("BEGIN", "STATEMENT", "SET", ";"),
-    ("EXECUTE", "STATEMENT", "SET", "BEGIN"),
-    ("EXPLAIN", "STATEMENT", "SET", "BEGIN"),
-    ("EXPLAIN", "PLAN", "FOR", "STATEMENT", "SET", "BEGIN"),
-    ("COMPILE", "AND", "EXECUTE", "STATEMENT", "SET", "BEGIN"),
-)
-_LONGEST_START = max(map(len, _SET_STARTS))
+_SET_OPENERS = ("EXECUTE", "EXPLAIN", "COMPILE")
+_SET_WORDS = ("STATEMENT", "SET", "BEGIN")
+_BEGIN_SET = ("BEGIN", "STATEMENT", "SET")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +48,15 @@ def split(script: str) -> Iterator[Piece]:
 
 def _is_open_set(held: list[Token]) -> bool:
     """Whether these tokens begin a statement set that has not come to its END."""
-    words = tuple(token.upper for token in held[:_LONGEST_START])
-    starts = any(_begins(words, start) for start in _SET_STARTS)
-    return starts and held[-1].upper != "END"
-
-
-def _begins(words: tuple[str, ...], start: tuple[str, ...]) -> bool:
-    """``BEGIN STATEMENT SET`` is complete but for the semicolon that is being looked at."""
-    wanted = start[:-1] if start[-1] == ";" else start
-    return words[: len(wanted)] == wanted
+    if not held or held[-1].upper == "END":
+        return False
+    words = [token.upper for token in held]
+    if tuple(words[:3]) == _BEGIN_SET:
+        return True
+    if words[0] not in _SET_OPENERS or "BEGIN" not in words:
+        return False
+    begin = words.index("BEGIN")
+    return tuple(words[begin - 2 : begin + 1]) == _SET_WORDS
 
 
 def _piece(script: str, held: list[Token]) -> Piece:

@@ -51,7 +51,6 @@ class StatementGrammar(ShowGrammar):
 
     def _insert(self, token: Token) -> s.Insert:
         overwrite = self.expect_any("INTO", "OVERWRITE") == "OVERWRITE"
-        self.take("TABLE")
         place = self.current
         target = self.names()
         hints = self._target_options()

@@ -182,6 +182,7 @@ class CreateView(Statement):
     comment: str = ""
     temporary: bool = False
     if_not_exists: bool = False
+    replace: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,8 +103,6 @@ class TableGrammar(QueryGrammar):
         """``(column, PRIMARY KEY .., WATERMARK .., ...)``."""
         body = TableBody()
         self.expect("(")
-        if self.take(")"):
-            return body
         self.separated(lambda: self.table_element(body, allow_names=allow_names, placed=placed))
         self.expect(")")
         return body
@@ -139,6 +137,8 @@ class TableGrammar(QueryGrammar):
                 name=name, expression=text, position=token.position, comment=self.comment()
             )
         first = self.current
+        if self.at("INTERVAL"):
+            self.fail("<TYPE>")
         kind = self.nullable_type()
         type_text = self.text_since(first)
         if self.take("METADATA"):

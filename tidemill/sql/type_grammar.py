@@ -1,8 +1,7 @@
 """Flink's type syntax: the part of the grammar that reads a data type.
 
 Names of simple types are a table; the types with their own shape (CHAR(n), DECIMAL(p, s), ROW<...>)
-have one method each. Lengths and precisions beyond Flink's range are errors where a column is
-declared; a CAST clamps them, as Flink does (``clamp``).
+have one method each. A precision beyond Flink's largest is cut to it without a word, as Flink does.
 """
 
 from __future__ import annotations
@@ -27,6 +26,10 @@ _SIMPLE: dict[str, t.LogicalType] = {
     "STRING": t.STRING,
     "BYTES": t.BYTES,
 }
+_COLLECTIONS: dict[str, Callable[[t.LogicalType], t.LogicalType]] = {
+    "ARRAY": lambda element: t.ArrayType(element=element),
+    "MULTISET": lambda element: t.MultisetType(element=element),
+}
 _UNSUPPORTED = frozenset({"RAW", "VARIANT", "STRUCTURED", "BITMAP", "REAL"})
 _YEAR_MONTH = ("YEAR", "QUARTER", "MONTH")
 _DAY_TIME = ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
@@ -38,26 +41,30 @@ DAY_TIME_INTERVAL = t.DayTimeIntervalType(resolution="SECOND(3)")
 
 
 class TypeGrammar(Cursor):
-    def data_type(self, *, clamp: bool = False) -> t.LogicalType:
-        """A type without trailing nullability; ``INT ARRAY`` and ``INT MULTISET`` included."""
-        token = self.current
-        if token.kind is not Kind.WORD:
-            self.fail("<TYPE>")
-        kind = self._base_type(token, clamp)
-        while word := self.take_any("ARRAY", "MULTISET"):
-            element = kind.with_nullable(False)
-            kind = t.ArrayType(element=element) if word == "ARRAY" else t.MultisetType(element=element)
+    def data_type(self) -> t.LogicalType:
+        """A type as CAST writes it: without nullability, the element of ``INT ARRAY`` is NOT NULL."""
+        kind = self._base_type(self.current)
+        while word := self.take_any(*_COLLECTIONS):
+            kind = _COLLECTIONS[word](kind.with_nullable(False))
         return kind
 
-    def nullable_type(self, *, clamp: bool = False) -> t.LogicalType:
-        """A type with an optional NULL or NOT NULL behind it."""
-        kind = self.data_type(clamp=clamp)
+    def nullable_type(self) -> t.LogicalType:
+        """A type as columns and fields write it: ``INT NOT NULL ARRAY NULL`` and so on."""
+        kind = self._base_type(self.current)
+        kind = self._nullability(kind)
+        while word := self.take_any(*_COLLECTIONS):
+            kind = self._nullability(_COLLECTIONS[word](kind))
+        return kind
+
+    def _nullability(self, kind: t.LogicalType) -> t.LogicalType:
         if self.take("NOT", "NULL"):
             return kind.with_nullable(False)
         self.take("NULL")
         return kind
 
-    def _base_type(self, token: Token, clamp: bool) -> t.LogicalType:
+    def _base_type(self, token: Token) -> t.LogicalType:
+        if token.kind is not Kind.WORD:
+            self.fail("<TYPE>")
         name = token.upper
         if name in _UNSUPPORTED:
             raise NotSupportedError(f"Type is not supported: {name}", position=token.position)
@@ -69,7 +76,7 @@ class TypeGrammar(Cursor):
             self._fail_at_type(token)
         self.advance()
         try:
-            return shape(self, clamp)
+            return shape(self)
         except ValueError as error:
             raise ValidationError(str(error), position=token.position) from error
 
@@ -81,29 +88,23 @@ class TypeGrammar(Cursor):
             f"Unknown identifier '{token.value}'", position=token.position, expected=expected
         )
 
-    def _size(self, default: int, largest: int, smallest: int, clamp: bool, what: str) -> int:
-        """``(n)`` within its range."""
+    def _size(self, default: int, largest: int) -> int:
+        """``(n)``, cut to the largest."""
         if not self.take("("):
             return default
-        token = self.current
         size = self.integer()
         self.expect(")")
-        if clamp:
-            return min(size, largest)
-        if not smallest <= size <= largest:
-            message = f"{what} must be between {smallest} and {largest} (both inclusive)."
-            raise ValidationError(message, position=token.position)
-        return size
+        return min(size, largest)
 
-    def _char_type(self, clamp: bool) -> t.LogicalType:
+    def _char_type(self) -> t.LogicalType:
         if self.take("VARYING"):
-            return self._varchar_type(clamp)
-        length = self._size(1, t.MAX_LENGTH, 1, clamp, "Character string length")
+            return self._varchar_type()
+        length = self._size(1, t.MAX_LENGTH)
         self._character_set()
         return t.CharType(length=length)
 
-    def _varchar_type(self, clamp: bool) -> t.LogicalType:
-        length = self._size(1, t.MAX_LENGTH, 1, clamp, "Variable character string length")
+    def _varchar_type(self) -> t.LogicalType:
+        length = self._size(1, t.MAX_LENGTH)
         self._character_set()
         return t.VarCharType(length=length)
 
@@ -111,27 +112,26 @@ class TypeGrammar(Cursor):
         if self.take("CHARACTER", "SET"):
             self.identifier()
 
-    def _binary_type(self, clamp: bool) -> t.LogicalType:
+    def _binary_type(self) -> t.LogicalType:
         if self.take("VARYING"):
-            return self._varbinary_type(clamp)
-        return t.BinaryType(length=self._size(1, t.MAX_LENGTH, 1, clamp, "Binary string length"))
+            return self._varbinary_type()
+        return t.BinaryType(length=self._size(1, t.MAX_LENGTH))
 
-    def _varbinary_type(self, clamp: bool) -> t.LogicalType:
-        return t.VarBinaryType(length=self._size(1, t.MAX_LENGTH, 1, clamp, "Variable binary string length"))
+    def _varbinary_type(self) -> t.LogicalType:
+        return t.VarBinaryType(length=self._size(1, t.MAX_LENGTH))
 
-    def _double_type(self, clamp: bool) -> t.LogicalType:
+    def _double_type(self) -> t.LogicalType:
         self.take("PRECISION")
         return t.DOUBLE
 
-    def _decimal_type(self, clamp: bool) -> t.LogicalType:
+    def _decimal_type(self) -> t.LogicalType:
         if not self.take("("):
             return t.DecimalType(precision=10, scale=0)
         token = self.current
         precision = self.integer()
         scale = self.integer() if self.take(",") else 0
         self.expect(")")
-        if clamp:
-            precision = min(precision, t.MAX_DECIMAL_PRECISION)
+        precision = min(precision, t.MAX_DECIMAL_PRECISION)
         if not 1 <= precision <= t.MAX_DECIMAL_PRECISION:
             message = f"Decimal precision must be between 1 and {t.MAX_DECIMAL_PRECISION} (both inclusive)."
             raise ValidationError(message, position=token.position)
@@ -140,26 +140,26 @@ class TypeGrammar(Cursor):
             raise ValidationError(message, position=token.position)
         return t.DecimalType(precision=precision, scale=scale)
 
-    def _time_type(self, clamp: bool) -> t.LogicalType:
-        precision = self._size(0, t.MAX_TIMESTAMP_PRECISION, 0, clamp, "Time precision")
+    def _time_type(self) -> t.LogicalType:
+        precision = self._size(0, t.MAX_TIMESTAMP_PRECISION)
         self.take("WITHOUT", "TIME", "ZONE")
         return t.TimeType(precision=precision)
 
-    def _timestamp_type(self, clamp: bool) -> t.LogicalType:
-        precision = self._timestamp_precision(clamp)
+    def _timestamp_type(self) -> t.LogicalType:
+        precision = self._timestamp_precision()
         if self.take("WITH"):
             self.expect("LOCAL", "TIME", "ZONE")
             return t.LocalZonedTimestampType(precision=precision)
         self.take("WITHOUT", "TIME", "ZONE")
         return t.TimestampType(precision=precision)
 
-    def _timestamp_ltz_type(self, clamp: bool) -> t.LogicalType:
-        return t.LocalZonedTimestampType(precision=self._timestamp_precision(clamp))
+    def _timestamp_ltz_type(self) -> t.LogicalType:
+        return t.LocalZonedTimestampType(precision=self._timestamp_precision())
 
-    def _timestamp_precision(self, clamp: bool) -> int:
-        return self._size(6, t.MAX_TIMESTAMP_PRECISION, 0, clamp, "Timestamp precision")
+    def _timestamp_precision(self) -> int:
+        return self._size(6, t.MAX_TIMESTAMP_PRECISION)
 
-    def _interval_type(self, clamp: bool) -> t.LogicalType:
+    def _interval_type(self) -> t.LogicalType:
         start = self.interval_unit()
         end = self.interval_unit() if self.take("TO") else start
         if (start in _YEAR_MONTH) != (end in _YEAR_MONTH):
@@ -176,39 +176,39 @@ class TypeGrammar(Cursor):
             self.expect(")")
         return unit
 
-    def _array_type(self, clamp: bool) -> t.LogicalType:
-        return t.ArrayType(element=self._element(clamp))
+    def _array_type(self) -> t.LogicalType:
+        return t.ArrayType(element=self._element())
 
-    def _multiset_type(self, clamp: bool) -> t.LogicalType:
-        return t.MultisetType(element=self._element(clamp))
+    def _multiset_type(self) -> t.LogicalType:
+        return t.MultisetType(element=self._element())
 
-    def _element(self, clamp: bool) -> t.LogicalType:
+    def _element(self) -> t.LogicalType:
         self.expect("<")
-        element = self.nullable_type(clamp=clamp)
+        element = self.nullable_type()
         self.close_angle()
         return element
 
-    def _map_type(self, clamp: bool) -> t.LogicalType:
+    def _map_type(self) -> t.LogicalType:
         self.expect("<")
-        key = self.nullable_type(clamp=clamp)
+        key = self.nullable_type()
         self.expect(",")
-        value = self.nullable_type(clamp=clamp)
+        value = self.nullable_type()
         self.close_angle()
         return t.MapType(key=key, value=value)
 
-    def _row_type(self, clamp: bool) -> t.LogicalType:
+    def _row_type(self) -> t.LogicalType:
         if self.take("<>"):
             return t.RowType(fields=())
         close = {"<": ">", "(": ")"}[self.expect_any("<", "(")]
         if self.take(close):
             return t.RowType(fields=())
-        fields = self.separated(lambda: self._row_field(clamp))
+        fields = self.separated(lambda: self._row_field())
         self.expect(close)
         return t.RowType(fields=tuple(fields))
 
-    def _row_field(self, clamp: bool) -> t.Field:
+    def _row_field(self) -> t.Field:
         name = self.identifier().name
-        kind = self.nullable_type(clamp=clamp)
+        kind = self.nullable_type()
         if self.at_kind(Kind.STRING):
             self.string()
         return t.Field(name, kind)
@@ -216,7 +216,7 @@ class TypeGrammar(Cursor):
     def close_angle(self) -> None:
         self.expect(">")
 
-    _SHAPES: ClassVar[dict[str, Callable[[TypeGrammar, bool], t.LogicalType]]] = {
+    _SHAPES: ClassVar[dict[str, Callable[[TypeGrammar], t.LogicalType]]] = {
         "CHAR": _char_type,
         "CHARACTER": _char_type,
         "VARCHAR": _varchar_type,
