@@ -1,13 +1,30 @@
-"""EXPLAIN: the text of a statement's plans."""
+"""EXPLAIN: the text of a statement's plans.
+
+Details are Flink's: CHANGELOG_MODE adds it to every node of a streaming plan, ESTIMATED_COST and
+PLAN_ADVICE need statistics that Tidemill does not keep and are refused, as is the JSON form.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tidemill.errors import NotSupportedError
+from tidemill.physical.explain import explain_text
 from tidemill.plan import nodes as n
+from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
+
+_CHANGELOG_MODE = "CHANGELOG_MODE"
 
 
 def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple[str, ...]) -> str:
-    raise NotSupportedError("EXPLAIN is not supported")
+    """The three sections; several INSERTs show one tree each in every section."""
+    for detail in details:
+        if detail.upper() != _CHANGELOG_MODE:
+            raise NotSupportedError(f"EXPLAIN {detail} is not supported")
+    if execution.is_batch(context):
+        raise NotSupportedError("EXPLAIN in batch mode is not supported")
+    physical = [
+        planning.physical(context, planning.optimized(plan), keep_update_before=False) for plan in plans
+    ]
+    return explain_text(plans, physical, changelog_mode=_CHANGELOG_MODE in {d.upper() for d in details})

@@ -12,7 +12,6 @@ from tidemill.catalog.table import CatalogTable, CatalogView, ObjectPath
 from tidemill.changelog.rowkind import RowKind
 from tidemill.config import registry as options
 from tidemill.connectors import registry as connectors
-from tidemill.errors import Position
 from tidemill.physical import nodes as p
 from tidemill.physical.mini_batch import mini_batch_config
 from tidemill.physical.planner import plan_query
@@ -21,6 +20,7 @@ from tidemill.plan.binder.binder import Binder
 from tidemill.plan.optimizer import optimize
 from tidemill.session.context import SessionContext
 from tidemill.session.schema.columns import TypeOf
+from tidemill.session.schema.places import place_of
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
 from tidemill.types.logical import Field, LogicalType
@@ -64,12 +64,17 @@ def sink_kinds(
     return connectors.validate(table, given, role="sink").sink_kinds(table, given, wanted)
 
 
-def typer(context: SessionContext, position: Position) -> TypeOf:
-    """Types expression texts of a table's schema, over the columns of the table it is given."""
+def typer(context: SessionContext, statement: s.Statement) -> TypeOf:
+    """Types expression texts of a table's schema, over the columns of the table it is given.
+
+    Errors stand where the expression stands in ``statement``; one that came from elsewhere (LIKE, an
+    earlier statement) stands at the statement.
+    """
 
     def type_of(text: str, table: CatalogTable) -> LogicalType:
         fields = tuple(Field(c.name, c.type) for c in table.columns)
-        return Binder(context).bind_expression(text, fields, position).type
+        place = place_of(text, statement, statement.position)
+        return Binder(context).bind_expression(text, fields, place).type
 
     return type_of
 

@@ -26,7 +26,7 @@ def alter_table(statement: s.AlterTable, context: SessionContext) -> TableResult
     if isinstance(statement.change, s.RenameTable):
         _rename(table, statement.change, statement, context)
     else:
-        type_of = planning.typer(context, statement.position)
+        type_of = planning.typer(context, statement)
         context.catalogs.replace(alter.changed(statement.change, table, type_of))
     return ok()
 

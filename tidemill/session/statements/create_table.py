@@ -26,7 +26,7 @@ def create_table(statement: s.CreateTable, context: SessionContext) -> TableResu
 def resolved(statement: s.CreateTable, context: SessionContext) -> CatalogTable:
     """The table as the catalog will keep it; nothing is created."""
     path = context.catalogs.qualify(statement.path)
-    type_of = planning.typer(context, statement.position)
+    type_of = planning.typer(context, statement)
     if statement.like is None:
         return completed(statement, plain_table(statement, path), type_of)
     source = context.catalogs.find(context.catalogs.qualify(statement.like.source))
@@ -61,9 +61,7 @@ def _create_as(statement: s.CreateTable, context: SessionContext) -> TableResult
     fields = planning.bind(context, query).fields
     columns = tuple(Column(name=f.name, type=f.type) for f in fields)
     path = context.catalogs.qualify(statement.path)
-    table = completed(
-        statement, plain_table(statement, path, columns), planning.typer(context, statement.position)
-    )
+    table = completed(statement, plain_table(statement, path, columns), planning.typer(context, statement))
     insert = s.Insert(
         text=statement.text,
         position=statement.position,
