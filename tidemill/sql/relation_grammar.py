@@ -6,6 +6,9 @@ keeps its own joins nested where flattening would change their meaning (RIGHT, F
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from sqlglot import exp
 
 from tidemill.errors import ValidationError
@@ -14,6 +17,7 @@ from tidemill.sql.lexer import Kind, Token
 from tidemill.sql.match_grammar import MatchGrammar
 from tidemill.sql.positions import position_of
 
+E = TypeVar("E", bound=exp.Expression)
 _SHAPING = ("order", "limit", "offset", "with_", "where", "group", "having", "qualify", "joins", "distinct")
 _JOIN_STARTS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
 
@@ -184,23 +188,19 @@ class RelationGrammar(MatchGrammar):
 
     def table_argument(self) -> exp.Expression:
         self.expect("TABLE")
-        source: exp.Expression
-        if self.take("("):
-            source = self.query()
-            self.expect(")")
-        else:
-            token = self.current
-            source = self.place(self.table_node(self.path()), token)
-            if hints := self.hints():
-                source.set("hints", hints)
-        partition: list[exp.Expression] = []
-        if self.take("PARTITION", "BY"):
-            partition = self._keys()
-        return x.TableArgument(this=source, partition_by=partition, order=self.order_by())
+        token = self.current
+        source = self.place(self.table_node(self.path()), token)
+        if hints := self.hints():
+            source.set("hints", hints)
+        partition = self._keys(self.expression) if self.take("PARTITION", "BY") else []
+        order = None
+        if self.take("ORDER", "BY"):
+            order = exp.Order(expressions=self._keys(self.ordered))
+        return x.TableArgument(this=source, partition_by=partition, order=order)
 
-    def _keys(self) -> list[exp.Expression]:
-        """PARTITION BY of a table argument takes one key, or several in parentheses."""
-        return self.wrapped(self.expression) if self.at("(") else [self.expression()]
+    def _keys(self, key: Callable[[], E]) -> list[E]:
+        """A table argument takes one key, or several in parentheses: a comma ends it."""
+        return self.wrapped(key) if self.at("(") else [key()]
 
     def hints(self) -> list[x.FlinkHint]:
         """``/*+ A('k'='v'), B(t) */``, if here."""

@@ -27,6 +27,9 @@ _WITH_SOURCE = frozenset(
     }
 )
 _WITH_PATTERN = _WITH_SOURCE | {s.ShowKind.CATALOGS}
+_WITH_ILIKE = frozenset(
+    {s.ShowKind.CATALOGS, s.ShowKind.DATABASES, s.ShowKind.FUNCTIONS, s.ShowKind.USER_FUNCTIONS}
+)
 _UNSUPPORTED = ("PROCEDURES", "MODELS", "MATERIALIZED", "CONNECTIONS")
 
 
@@ -70,7 +73,7 @@ class ShowGrammar(CatalogGrammar):
         if kind not in _WITH_PATTERN:
             return None, False, False
         negated = self.take("NOT")
-        word = self.take_any("LIKE", "ILIKE")
+        word = self.take_any("LIKE", *(("ILIKE",) if kind in _WITH_ILIKE else ()))
         if not word:
             if negated:
                 self.fail("LIKE", "ILIKE")

@@ -137,8 +137,6 @@ class TableGrammar(QueryGrammar):
                 name=name, expression=text, position=token.position, comment=self.comment()
             )
         first = self.current
-        if self.at("INTERVAL"):
-            self.fail("<TYPE>")
         kind = self.nullable_type()
         type_text = self.text_since(first)
         if self.take("METADATA"):

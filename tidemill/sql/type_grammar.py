@@ -36,6 +36,7 @@ _DAY_TIME = ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 UNITS = {unit: unit for unit in (*_YEAR_MONTH, *_DAY_TIME)} | {
     unit + "S": unit for unit in (*_YEAR_MONTH, *_DAY_TIME)
 }
+MAX_TIME_PRECISION = 3
 YEAR_MONTH_INTERVAL = t.YearMonthIntervalType(resolution="MONTH")
 DAY_TIME_INTERVAL = t.DayTimeIntervalType(resolution="SECOND(3)")
 
@@ -49,9 +50,10 @@ class TypeGrammar(Cursor):
         return kind
 
     def nullable_type(self) -> t.LogicalType:
-        """A type as columns and fields write it: ``INT NOT NULL ARRAY NULL`` and so on."""
-        kind = self._base_type(self.current)
-        kind = self._nullability(kind)
+        """A type as columns and fields write it: ``INT NOT NULL ARRAY``; intervals are none of them."""
+        if self.at("INTERVAL"):
+            self.fail("<TYPE>")
+        kind = self._nullability(self._base_type(self.current))
         while word := self.take_any(*_COLLECTIONS):
             kind = self._nullability(_COLLECTIONS[word](kind))
         return kind
@@ -141,7 +143,7 @@ class TypeGrammar(Cursor):
         return t.DecimalType(precision=precision, scale=scale)
 
     def _time_type(self) -> t.LogicalType:
-        precision = self._size(0, t.MAX_TIMESTAMP_PRECISION)
+        precision = self._size(0, MAX_TIME_PRECISION)
         self.take("WITHOUT", "TIME", "ZONE")
         return t.TimeType(precision=precision)
 

@@ -13,7 +13,7 @@ def parse_type(text: str) -> LogicalType:
     Tidemill has no values of (RAW, VARIANT, STRUCTURED).
     """
     cursor = TypeGrammar(text)
-    kind = cursor.nullable_type()
+    kind = cursor.data_type() if cursor.at("INTERVAL") else cursor.nullable_type()
     if not cursor.at_end():
         cursor.fail("<EOF>")
     return kind

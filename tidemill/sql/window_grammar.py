@@ -84,9 +84,10 @@ class WindowGrammar(OperatorGrammar):
         token = self.current
         if not self.take("ORDER", "BY"):
             return None
-        return self.place(exp.Order(expressions=self.separated(self._ordered)), token)
+        return self.place(exp.Order(expressions=self.separated(self.ordered)), token)
 
-    def _ordered(self) -> exp.Ordered:
+    def ordered(self) -> exp.Ordered:
+        """One key of an ORDER BY list."""
         token = self.current
         node = self.expression()
         descending = self.take_any("ASC", "DESC") == "DESC"
