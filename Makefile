@@ -1,0 +1,30 @@
+# make help says what there is. Every target sets up what it needs (scripts/setup.sh) on its own.
+PYTHON := .venv/bin/python
+TEST ?= tests
+
+.PHONY: help setup demo test check bench docs
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 10
+
+setup:  ## Java, .venv and the dependencies (done by all other targets)
+	@sh scripts/setup.sh
+
+demo: setup  ## two minutes: a live changelog, its final table, a kill and a resumption
+	@$(PYTHON) -m tidemill.client.demo
+
+test: setup  ## all tests (TEST=tests/session runs a part)
+	@$(PYTHON) -m pytest $(TEST)
+
+check: setup  ## linters, types, layers, generated pages
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy
+	@.venv/bin/lint-imports
+	@$(PYTHON) scripts/generate_docs.py --check
+
+bench: setup  ## the benchmarks' table (long; see docs/benchmarks.md)
+	@$(PYTHON) -m bench.compare
+
+docs: setup  ## writes the generated pages and pictures again
+	@$(PYTHON) scripts/generate_docs.py
