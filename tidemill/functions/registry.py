@@ -11,12 +11,15 @@ from types import ModuleType
 from typing import TypeVar
 
 from tidemill.functions import (
+    addresses,
     aggregates,
     aggregates_collections,
     arithmetic,
     comparison,
     conditional,
     constructors,
+    encoding,
+    formatting,
     hashing,
     logic,
     patterns,
@@ -29,10 +32,13 @@ from tidemill.functions.api import AggregateFunction, ScalarFunction
 T = TypeVar("T")
 
 SCALAR_FAMILIES: tuple[ModuleType, ...] = (
+    addresses,
     arithmetic,
     comparison,
     conditional,
     constructors,
+    encoding,
+    formatting,
     hashing,
     logic,
     patterns,
