@@ -38,7 +38,7 @@ class EpochProgress:
         *,
         seconds: float,
     ) -> Self:
-        written = sum(int(json.loads(t).get("rows", 0)) for ts in tokens.values() for t in ts)
+        written = sum(rows_in(t) for ts in tokens.values() for t in ts)
         out = rows.num_rows if rows is not None else written
         tasks = list(report.values())
         return cls(
@@ -49,3 +49,10 @@ class EpochProgress:
             state_rows=sum(t.get("state_rows", 0) for t in tasks),
             state_bytes=sum(t.get("state_bytes", 0) for t in tasks),
         )
+
+
+def rows_in(token: str) -> int:
+    """Rows that a sink's token speaks of: ``rows`` of an object, summed over a list (1 where unsaid)."""
+    parsed = json.loads(token)
+    entries = parsed if isinstance(parsed, list) else [parsed]
+    return sum(int(e.get("rows", 0)) if isinstance(e, dict) else 1 for e in entries)
