@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from tidemill.errors import InternalError
 from tidemill.plan.nodes import LogicalNode
 from tidemill.plan.rewrite import map_inputs
+from tidemill.plan.rules.empty_limits import empty_limits
+from tidemill.plan.rules.merge_filters import merge_filters
 from tidemill.plan.rules.merge_projects import merge_projects
+from tidemill.plan.rules.prune_columns import prune_columns
+from tidemill.plan.rules.push_filters import push_filters
+from tidemill.plan.rules.push_into_scans import push_into_scans
+from tidemill.plan.rules.push_join_conditions import push_join_conditions
+from tidemill.plan.rules.simplify_conditions import simplify_conditions
+from tidemill.plan.rules.simplify_outer_joins import simplify_outer_joins
 
 Rule = Callable[[LogicalNode], LogicalNode | None]
 LIMIT = 100
@@ -23,13 +31,32 @@ LIMIT = 100
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Rules that are repeated together until the plan stands still."""
+    """Rules that are repeated together until the plan stands still; ``root``: they see the whole plan."""
 
     name: str
     rules: tuple[Rule, ...]
+    root: bool = False
 
 
-PHASES: tuple[Phase, ...] = (Phase("simplify", (merge_projects,)),)
+PHASES: tuple[Phase, ...] = (
+    Phase(
+        "push",
+        (
+            simplify_conditions,
+            empty_limits,
+            merge_filters,
+            # Before the filters that prove it are moved away.
+            simplify_outer_joins,
+            push_filters,
+            push_join_conditions,
+            merge_projects,
+        ),
+    ),
+    # Filters are where they stay: what they read is known.
+    Phase("prune", (prune_columns,), root=True),
+    # Pruning leaves projections that only pass on; scans have their final columns.
+    Phase("settle", (merge_projects, push_into_scans)),
+)
 
 
 def optimize(plan: LogicalNode) -> LogicalNode:
@@ -40,14 +67,23 @@ def optimize(plan: LogicalNode) -> LogicalNode:
 
 
 def _settle(plan: LogicalNode, phase: Phase) -> LogicalNode:
+    apply = _apply if phase.root else apply_everywhere
     for _ in range(LIMIT):
         changed = plan
         for rule in phase.rules:
-            changed = apply_everywhere(changed, rule)
+            changed = apply(changed, rule)
         if changed is plan:
             return plan
         plan = changed
     raise InternalError(f"The rules of phase '{phase.name}' do not come to an end")
+
+
+def _apply(plan: LogicalNode, rule: Rule) -> LogicalNode:
+    changed = rule(plan)
+    if changed is None:
+        return plan
+    _check(rule, plan, changed)
+    return changed
 
 
 def apply_everywhere(plan: LogicalNode, rule: Rule) -> LogicalNode:

@@ -10,11 +10,12 @@ set's number in ``$e`` (bit i from the left: key i is left out), which is a key 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tidemill.errors import Position, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import literals
+from tidemill.plan.binder.columns import Columns, column_name
 from tidemill.plan.binder.pending import AggregateExpr, GroupingExpr
 from tidemill.plan.binder.retype import Retype
 from tidemill.plan.binder.scope import unique_name
@@ -26,41 +27,12 @@ Mentions = Mapping[int, tuple[str, Position | None]]
 EXPAND_ID = "$e"
 
 
-@dataclass(slots=True)
-class Columns:
-    """Columns being collected: equal expressions share one."""
-
-    expressions: list[Expr] = field(default_factory=list)
-    fields: list[t.Field] = field(default_factory=list)
-
-    def add(self, expr: Expr, name: str) -> int:
-        if expr in self.expressions:
-            return self.expressions.index(expr)
-        return self.append(expr, name)
-
-    def append(self, expr: Expr, name: str) -> int:
-        unique = unique_name(name, {f.name for f in self.fields})
-        self.expressions.append(expr)
-        self.fields.append(t.Field(unique, expr.type))
-        return len(self.expressions) - 1
-
-    def next_name(self) -> str:
-        return f"$f{len(self.fields)}"
-
-    def project(self, source: n.LogicalNode) -> n.LogicalNode:
-        return n.Project(fields=tuple(self.fields), input=source, expressions=tuple(self.expressions))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
     """GROUP BY as bound: distinct keys and, unless it is one plain set, the sets as key numbers."""
 
     keys: tuple[Expr, ...]
     sets: tuple[tuple[int, ...], ...] | None = None
-
-
-def column_name(expr: Expr, fields: Sequence[t.Field], default: str) -> str:
-    return fields[expr.index].name if isinstance(expr, InputRef) else default
 
 
 def lower(

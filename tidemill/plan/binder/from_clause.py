@@ -8,10 +8,11 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import joins, literals, tables
+from tidemill.plan.binder import joins, literals, table_functions, tables
 from tidemill.plan.binder.context import Context, QueryBinder
 from tidemill.plan.binder.scope import Scope
 from tidemill.plan.binder.tables import Source
+from tidemill.sql.expressions import FunctionTable
 from tidemill.sql.positions import position_of
 from tidemill.types.logical import Field
 
@@ -36,13 +37,12 @@ def relation(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
 
 def _joined(binder: QueryBinder, source: Source, node: exp.Expr, context: Context) -> Source:
     for join in node.args.get("joins") or ():
-        side = join.this
-        lateral = joins.LATERAL.get(type(side))
-        if lateral is not None:
-            source = lateral(binder, source, join, context)
-        else:
-            source = joins.bind(binder, source, relation(binder, side, context), join, context)
-        _check_names(source.scope, join)
+        lateral = _LATERAL.get(type(join.this))
+        joined = None if lateral is None else lateral(binder, source, join, context)
+        if joined is None:
+            joined = joins.bind(binder, source, relation(binder, join.this, context), join, context)
+        _check_names(joined.scope, join)
+        source = joined
     return source
 
 
@@ -59,4 +59,11 @@ _KINDS: dict[type[exp.Expr], Callable[[QueryBinder, exp.Expr, Context], Source]]
     exp.Table: tables.bind_table,
     exp.Subquery: tables.bind_derived,
     exp.Values: tables.bind_values,
+    exp.Unnest: table_functions.bind_unnest,
+    FunctionTable: table_functions.bind_function,
 }
+_LATERAL: dict[type[exp.Expr], Callable[[QueryBinder, Source, exp.Expr, Context], Source | None]] = {
+    exp.Unnest: table_functions.join_unnest,
+    FunctionTable: table_functions.join_function,
+}
+"""Right sides that see the row on their left; None: this one does not."""

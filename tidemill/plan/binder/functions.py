@@ -55,6 +55,9 @@ def aggregate(
 ) -> Expr:
     """An aggregate call by name, as a pending expression."""
     nodes, distinct = aggregate_arguments(function, node)
+    if nodes and isinstance(nodes[-1], exp.IgnoreNulls | exp.RespectNulls):
+        options = (*options, *_null_treatment(function.name, nodes[-1]))
+        nodes = [*nodes[:-1], nodes[-1].this]
     return bound_aggregate(binder, function, nodes, node, distinct=distinct, options=options)
 
 
@@ -153,21 +156,18 @@ def _aggregate_named(binder: ExpressionBinder, node: exp.Expr) -> AggregateFunct
 def _nulls(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     """aggregate(...) IGNORE NULLS or RESPECT NULLS."""
     function = _aggregate_named(binder, node.this)
-    if function is None:
-        raise ValidationError("Cannot specify IGNORE NULLS or RESPECT NULLS", position=position_of(node))
-    return aggregate(binder, function, node.this, _null_treatment(node))
+    name = function.name if function is not None else str(node.this.this).upper()
+    options = _null_treatment(name, node)
+    assert function is not None
+    return aggregate(binder, function, node.this, options)
 
 
-def _null_treatment(node: exp.Expr) -> calls.Options:
-    """What ARRAY_AGG does with NULLs; the others skip them anyway, or refuse here."""
-    name = str(node.this.this).upper() if isinstance(node.this, exp.Anonymous) else ""
-    ignore = isinstance(node, exp.IgnoreNulls)
+def _null_treatment(name: str, node: exp.Expr) -> calls.Options:
+    """Only ARRAY_AGG has a choice."""
     if name == "ARRAY_AGG":
-        return (("NULLS", "IGNORE NULLS"),) if ignore else ()
-    if name in ("FIRST_VALUE", "LAST_VALUE") and ignore:
-        return ()
-    words = "IGNORE NULLS" if ignore else "RESPECT NULLS"
-    raise NotSupportedError(f"{name} {words} is not supported", position=position_of(node))
+        return (("NULLS", "IGNORE NULLS"),) if isinstance(node, exp.IgnoreNulls) else ()
+    message = f"Cannot specify IGNORE NULLS or RESPECT NULLS following '{name}'"
+    raise ValidationError(message, position=position_of(node))
 
 
 HANDLERS: dict[type[exp.Expr], Handler] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 
 from sqlglot import exp
@@ -20,8 +19,6 @@ from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 
 ON = Clause(name="ON")
-Lateral = Callable[[QueryBinder, Source, exp.Expr, Context], Source]
-LATERAL: dict[type[exp.Expr], Lateral] = {}
 KINDS = {
     "": n.JoinKind.INNER,
     "INNER": n.JoinKind.INNER,

@@ -9,17 +9,23 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery
 from tidemill.plan.expressions import Expr, InputRef
 from tidemill.sql.positions import position_of
+from tidemill.sql.reserved import BARE_FUNCTIONS
 from tidemill.types.logical import Field
 
 
 def derived_name(node: exp.Expr, ordinal: int) -> str:
-    """The name of a select item: its alias, a column's last part, else EXPR$ordinal."""
+    """The name of a select item: its alias, a column's last part, else EXPR$ordinal.
+
+    A function that is written without parentheses (CURRENT_DATE) counts as a name.
+    """
     if isinstance(node, exp.Alias):
         return str(node.alias)
     if isinstance(node, exp.Column):
         return str(node.name)
     if isinstance(node, exp.Dot):
         return str(node.expression.name)
+    if isinstance(node, exp.Anonymous) and not node.expressions and node.name.upper() in BARE_FUNCTIONS:
+        return str(node.name)
     return f"EXPR${ordinal}"
 
 

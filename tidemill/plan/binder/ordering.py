@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import ValidationError
 from tidemill.plan import nodes as n
+from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.expressions import Clause
 from tidemill.plan.binder.naming import all_columns
 from tidemill.plan.binder.scope import Relation, Scope
-from tidemill.plan.expressions import InputRef, SortKey
+from tidemill.plan.expressions import SortKey
 from tidemill.sql.positions import position_of
 
 ORDER_BY = Clause(name="ORDER BY")
@@ -65,20 +66,18 @@ def apply(binder: QueryBinder, tree: exp.Expr, query: BoundQuery, context: Conte
     scope = Scope(relations=(Relation(alias="", fields=query.fields),))
     expressions = binder.expressions(context, scope, ORDER_BY)
     plan, width = query.plan, len(query.names)
+    columns = Columns()
+    for field, column in zip(plan.fields, all_columns(plan), strict=True):
+        columns.append(column, field.name)
     places = []
-    extended = list(all_columns(plan))
     for node in directions.nodes:
         index = ordinal(node, width)
-        if index is None:
-            bound = expressions.bind(node)
-            if not isinstance(bound, InputRef):
-                raise NotSupportedError(
-                    "ORDER BY an expression over a set operation is not supported", position=position_of(node)
-                )
-            index = bound.index
-        places.append(index)
-    assert len(extended) == width
-    return BoundQuery(plan=sorted_rows(plan, directions.keys(places), tree), names=query.names)
+        key = columns.expressions[index] if index is not None else expressions.bind(node)
+        places.append(columns.add(key, columns.next_name()))
+    if len(columns.fields) > width:
+        plan = columns.project(plan)
+    ordered = sorted_rows(plan, directions.keys(places), tree)
+    return BoundQuery(plan=first_columns(ordered, width), names=query.names)
 
 
 def sorted_rows(plan: n.LogicalNode, keys: tuple[SortKey, ...], tree: exp.Expr) -> n.LogicalNode:

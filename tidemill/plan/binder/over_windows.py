@@ -9,7 +9,7 @@ from sqlglot import exp
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import calls
-from tidemill.plan.binder.aggregates import Columns, column_name
+from tidemill.plan.binder.columns import Columns, column_name
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
 from tidemill.plan.binder.functions import aggregate_arguments
 from tidemill.plan.binder.naming import all_columns

@@ -52,7 +52,7 @@ class Scope:
 
     @property
     def width(self) -> int:
-        return sum(len(r.fields) for r in self.relations)
+        return max((r.offset + len(r.fields) for r in self.relations), default=0)
 
     def find(self, parts: tuple[str, ...], position: Position | None) -> Found | None:
         """The column that ``parts`` mean; None where nothing fits, ValidationError where two do."""

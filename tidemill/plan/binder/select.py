@@ -15,6 +15,7 @@ from sqlglot import exp
 from tidemill.errors import ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import aggregates, from_clause, grouping, literals, ordering, over_windows
+from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder
 from tidemill.plan.binder.naming import derived_name
@@ -75,7 +76,7 @@ def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> BoundQuery:
         plan=source.plan,
         items=items,
         having=_condition(expressions, tree.args.get("having"), HAVING),
-        qualify=_condition(expressions, tree.args.get("qualify"), QUALIFY),
+        qualify=_condition(_with_aliases(expressions, items), tree.args.get("qualify"), QUALIFY),
         order=[_order_key(expressions, items, node) for node in directions.nodes],
     )
     _aggregate(block, tree, keys, expressions)
@@ -137,8 +138,11 @@ def _order_key(binder: ExpressionBinder, items: list[Item], node: exp.Expr) -> E
     ordinal = ordering.ordinal(node, len(items))
     if ordinal is not None:
         return items[ordinal].expr
-    aliases = tuple((i.name, i.expr) for i in items)
-    return replace(binder, aliases=aliases).bind(node)
+    return _with_aliases(binder, items).bind(node)
+
+
+def _with_aliases(binder: ExpressionBinder, items: list[Item]) -> ExpressionBinder:
+    return replace(binder, aliases=tuple((i.name, i.expr) for i in items))
 
 
 def _aggregate(
@@ -187,7 +191,7 @@ def _check_nulls(items: list[Item], tree: exp.Expr, context: Context) -> None:
 
 def _project(block: Block, tree: exp.Expr, directions: ordering.Directions) -> BoundQuery:
     names = [i.name for i in block.items]
-    columns = aggregates.Columns()
+    columns = Columns()
     for name, item in zip(unique_names(names), block.items, strict=True):
         columns.append(item.expr, name)
     distinct = tree.args.get("distinct") is not None
@@ -199,7 +203,7 @@ def _project(block: Block, tree: exp.Expr, directions: ordering.Directions) -> B
     return BoundQuery(plan=ordering.first_columns(plan, len(names)), names=tuple(names))
 
 
-def _place(columns: aggregates.Columns, key: Expr, distinct: bool, tree: exp.Expr) -> int:
+def _place(columns: Columns, key: Expr, distinct: bool, tree: exp.Expr) -> int:
     if distinct and key not in columns.expressions:
         raise ValidationError(
             "ORDER BY expression is not in the select clause of SELECT DISTINCT", position=position_of(tree)

@@ -1,0 +1,61 @@
+"""Conditions as lists of conjuncts, and what can be said of one without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, InputRef, Literal
+from tidemill.types.logical import BooleanType
+
+TRUE = Literal(type=BooleanType(nullable=False), value=True)
+FALSE = Literal(type=BooleanType(nullable=False), value=False)
+
+COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
+STRICT = COMPARISONS | frozenset(("+", "-", "*", "/", "%", "UNARY -", "LIKE", "||", "UPPER", "LOWER", "ABS"))
+"""Functions that give NULL for any NULL argument."""
+
+
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The operands of nested ANDs, in order; none for TRUE."""
+    if isinstance(condition, Call) and condition.function == "AND":
+        return tuple(x for arg in condition.args for x in conjuncts(arg))
+    return () if condition == TRUE else (condition,)
+
+
+def conjunction(parts: Iterable[Expr]) -> Expr:
+    """The AND of ``parts``, each once; TRUE for none."""
+    unique = list(dict.fromkeys(parts))
+    return reduce(both, unique) if unique else TRUE
+
+
+def both(left: Expr, right: Expr) -> Expr:
+    nullable = left.type.nullable or right.type.nullable
+    return Call(type=BooleanType(nullable=nullable), function="AND", args=(left, right))
+
+
+def rejects_nulls(condition: Expr, columns: frozenset[int]) -> bool:
+    """Whether ``condition`` is not TRUE for any row in which all of ``columns`` are NULL."""
+    if isinstance(condition, Call):
+        if condition.function == "AND":
+            return any(rejects_nulls(a, columns) for a in condition.args)
+        if condition.function == "OR":
+            return all(rejects_nulls(a, columns) for a in condition.args)
+        if condition.function in ("IS NOT NULL", "IS TRUE", "IS FALSE"):
+            return null_if_null(condition.args[0], columns)
+    return null_if_null(condition, columns)
+
+
+def null_if_null(expr: Expr, columns: frozenset[int]) -> bool:
+    """Whether ``expr`` is NULL for every row in which all of ``columns`` are NULL."""
+    if isinstance(expr, InputRef):
+        return expr.index in columns
+    if isinstance(expr, Literal):
+        return expr.value is None
+    if isinstance(expr, Cast):
+        return null_if_null(expr.operand, columns)
+    if isinstance(expr, FieldAccess):
+        return null_if_null(expr.operand, columns)
+    if isinstance(expr, Call) and (expr.function in STRICT or expr.function == "NOT"):
+        return any(null_if_null(a, columns) for a in expr.args)
+    return False

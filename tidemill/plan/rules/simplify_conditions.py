@@ -1,0 +1,57 @@
+"""AND, OR, NOT with constants; casts that change nothing. Values stay, nullability stays.
+
+``x AND TRUE`` is x, ``x OR TRUE`` is TRUE, ``NOT NOT x`` is x. An operand that could fail at run time
+may be dropped this way, which SQL allows; nothing is evaluated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidemill.plan.expressions import Call, Cast, Expr, Literal
+from tidemill.plan.nodes import LogicalNode
+from tidemill.plan.rewrite import map_expr, map_node_expressions
+
+
+def simplify_conditions(node: LogicalNode) -> LogicalNode | None:
+    simplified = map_node_expressions(node, lambda expr: map_expr(expr, _one))
+    return None if simplified is node else simplified
+
+
+def _one(expr: Expr) -> Expr:
+    if isinstance(expr, Cast):
+        return expr.operand if expr.operand.type == expr.type else expr
+    rule = _RULES.get(expr.function) if isinstance(expr, Call) else None
+    found = rule(expr) if rule is not None and isinstance(expr, Call) else None
+    return found if found is not None and found.type == expr.type else expr
+
+
+def _value(expr: Expr) -> object:
+    return expr.value if isinstance(expr, Literal) else expr
+
+
+def _absorb(neutral: bool) -> Callable[[Call], Expr | None]:
+    """AND (neutral TRUE) and OR (neutral FALSE)."""
+
+    def simplify(call: Call) -> Expr | None:
+        for arg in call.args:
+            if _value(arg) is (not neutral):
+                return arg
+        rest = [a for a in call.args if _value(a) is not neutral]
+        if len(rest) == len(call.args):
+            return None
+        return rest[0] if len(rest) == 1 else call.args[0]
+
+    return simplify
+
+
+def _not(call: Call) -> Expr | None:
+    inner = call.args[0]
+    if isinstance(inner, Call) and inner.function == "NOT":
+        return inner.args[0]
+    if isinstance(inner, Literal) and isinstance(inner.value, bool):
+        return Literal(type=inner.type, value=not inner.value)
+    return None
+
+
+_RULES: dict[str, Callable[[Call], Expr | None]] = {"AND": _absorb(True), "OR": _absorb(False), "NOT": _not}
