@@ -14,7 +14,7 @@ from tidemill.types import logical as t
 _DATE_TEXT = "'^ *[0-9]{1,4}(-[0-9]{1,2}(-[0-9]{1,2}( .*)?)?)? *$'"
 _TIMESTAMP_TEXT = "'^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}( [0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}([.][0-9]{0,9})?)?$'"
 _TIME_TEXT = "'^ *([01]?[0-9]|2[0-3])(:([0-5]?[0-9])(:([0-5]?[0-9])([.]([0-9]+))?)?)? *$'"
-_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _CARRIER_DIGITS = 6
 MILLIS_PER_DAY = 86_400_000
 
@@ -88,7 +88,7 @@ def millis_of_day(local: str) -> str:
 
 
 def time_to_timestamp(step: CastStep) -> str:
-    sql = cut_fraction(f"timestampadd(MILLISECOND, {step.sql}, {_EPOCH})", _precision(step.target))
+    sql = cut_fraction(f"timestampadd(MILLISECOND, {step.sql}, {EPOCH})", _precision(step.target))
     return sql if isinstance(step.target, t.TimestampType) else f"CAST({sql} AS TIMESTAMP)"
 
 

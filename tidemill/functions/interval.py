@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidemill.functions.api import Argument, Resolved, SparkCall
+from tidemill.functions.casts_datetime import MILLIS_PER_DAY, cut_fraction, cut_millis
 from tidemill.functions.signatures import mismatch
 from tidemill.types import logical as t
 
-MILLIS_PER_DAY = 86_400_000
+MILLI_DIGITS = 3
 MONTHS = t.YearMonthIntervalType(resolution="MONTH")
 MILLIS = t.DayTimeIntervalType(resolution="SECOND(3)")
 _POINTS = (t.DateType, t.TimeType, *t.TIMESTAMP_TYPES)
@@ -66,7 +67,14 @@ def spark_interval(operator: str, call: SparkCall) -> str:
 
 def shift(point: str, kind: t.LogicalType, amount: str, span: t.LogicalType) -> str:
     """``point`` moved by ``amount`` months or milliseconds."""
-    return _SHIFTS[type(kind), type(span)](point, amount)
+    moved = _SHIFTS[type(kind), type(span)](point, amount)
+    if isinstance(span, t.YearMonthIntervalType):
+        return moved
+    if isinstance(kind, t.TimeType):
+        return cut_millis(moved, kind.precision)
+    if isinstance(kind, t.TimestampType | t.LocalZonedTimestampType) and kind.precision < MILLI_DIGITS:
+        return cut_fraction(moved, kind.precision)
+    return moved
 
 
 def _date_millis(point: str, amount: str) -> str:
