@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from tidemill.errors import SqlSyntaxError
 from tidemill.sql import statements as s
 from tidemill.sql.lexer import Kind, Token
 from tidemill.sql.show_grammar import ShowGrammar
@@ -105,15 +104,13 @@ class StatementGrammar(ShowGrammar):
         return self._set_members(token)
 
     def _set_members(self, token: Token) -> s.StatementSet:
-        inserts = []
-        while not self.take("END"):
+        inserts: list[s.Insert] = []
+        while not (inserts and self.take("END")):
             first = self.current
             self.take("EXECUTE")
             self.expect("INSERT")
             inserts.append(self._insert(first))
             self.expect(";")
-        if not inserts:
-            raise SqlSyntaxError("A statement set needs at least one INSERT", position=token.position)
         return s.StatementSet(inserts=tuple(inserts), text=self.text_since(token), position=token.position)
 
     def _explain(self, token: Token) -> s.Statement:
