@@ -32,6 +32,11 @@ def bind(context: SessionContext, query: s.Query) -> n.LogicalNode:
     return Binder(context).bind_query(query.tree)
 
 
+def column_names(context: SessionContext, query: s.Query) -> tuple[str, ...]:
+    """The query's column names as written; they may repeat."""
+    return Binder(context).column_names(query.tree)
+
+
 def bind_insert(context: SessionContext, statement: s.Insert, table: CatalogTable | None = None) -> n.Sink:
     """``table`` stands in for a target that the catalog does not have yet."""
     options.check_all(context.configuration)

@@ -61,6 +61,10 @@ class Binder:
         """The plan of a query; its fields are the result's columns."""
         return self._trees.bind(tree, self._context).plan
 
+    def column_names(self, tree: exp.Expression) -> tuple[str, ...]:
+        """The names of a query's columns as it gives them, before repeated ones are told apart."""
+        return self._trees.bind(tree, self._context).names
+
     def bind_insert(self, statement: statements.Insert, table: CatalogTable | None = None) -> n.Sink:
         """The plan of an INSERT; ``table`` is given for a table that is not in the catalog yet."""
         return insert.bind(self._trees, statement, self._context, table)

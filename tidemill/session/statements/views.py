@@ -65,7 +65,7 @@ def _new_name(statement: s.AlterView, path: ObjectPath, context: SessionContext)
 def _column_names(statement: s.CreateView, context: SessionContext) -> tuple[str, ...]:
     """The view's declared column names, checked against its query; () where it declares none."""
     query = s.Query(text=statement.query_text, position=statement.query_position, tree=statement.query)
-    names = [f.name for f in planning.bind(context, query).fields]
+    names = list(planning.column_names(context, query))
     _check_unique(list(statement.columns) or names, statement.query_position)
     if statement.columns and len(statement.columns) != len(names):
         raise ValidationError(
