@@ -21,36 +21,27 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of
-from tidemill.changelog.columns import Mask, Vec, is_fixed, single, to_arrow, vector
-from tidemill.changelog.emit import Changes, net_changes, same_results
+from tidemill.changelog.columns import Vec, single, to_arrow
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.errors import InternalError
-from tidemill.operators.aggregates.api import (
-    Accumulator,
-    Aggregate,
-    AggregateSpec,
-    Cells,
-    Source,
-    TableAccumulator,
-)
-from tidemill.operators.aggregates.count import CountAccumulator
+from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
+from tidemill.operators.aggregates.distinct import DistinctView, distinct_views
 from tidemill.operators.aggregates.extreme import as_array
+from tidemill.operators.aggregates.records import ROWS, AnyAccumulator, is_simple
 from tidemill.operators.aggregates.registry import build
 from tidemill.operators.api import HASH_COLUMN, EpochContext
+from tidemill.operators.group_step import net_step
 from tidemill.operators.grouped import GroupedRows
+from tidemill.operators.per_record import per_record_step
 from tidemill.state.layout import Layout
-from tidemill.state.lookup import Found
 from tidemill.state.store import StateStore
 
 RECORDS = "groups"
-ROWS = CountAccumulator("COUNT(*)", (), (None, ()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +74,17 @@ class GroupAggregateSpec:
         return tuple(build(call, self.source) for call in self.calls)
 
     @cached_property
-    def accumulators(self) -> Mapping[str, Accumulator | TableAccumulator]:
+    def accumulators(self) -> Mapping[str, AnyAccumulator]:
         """By name, each once, in the order of the calls; the row count where rows may go."""
-        found: dict[str, Accumulator | TableAccumulator] = {ROWS.name: ROWS} if self.retracts else {}
+        found: dict[str, AnyAccumulator] = {ROWS.name: ROWS} if self.retracts else {}
         for aggregate in self.aggregates:
             for accumulator in aggregate.accumulators:
                 found.setdefault(accumulator.name, accumulator)
         return found
+
+    @cached_property
+    def views(self) -> tuple[DistinctView, ...]:
+        return distinct_views(self.calls, self.source)
 
     @property
     def insert_only(self) -> bool:
@@ -128,7 +123,7 @@ class GroupAggregateSpec:
     def combinable(self) -> bool:
         """Whether ``combine`` can pre-aggregate this operator's input."""
         plain = all(not call.distinct for call in self.calls)
-        return plain and not self.needs_sequence and all(_is_simple(a) for a in self.accumulators.values())
+        return plain and not self.needs_sequence and all(is_simple(a) for a in self.accumulators.values())
 
     def local_schema(self) -> pa.Schema:
         """Columns of pre-aggregated input: keys, ``$hash``, then one set per accumulator."""
@@ -141,11 +136,11 @@ class GroupAggregateSpec:
             raise InternalError("this aggregation has calls that cannot be pre-aggregated")
         if len(table) == 0:
             return self.local_schema().empty_table()
-        rows = self._grouped(table)
+        rows = self.grouped(contiguous(table))
         columns = [*rows.keys, to_arrow(Vec(rows.hashes), pa.uint64())]
         for accumulator in self.accumulators.values():
-            assert _is_simple(accumulator)
-            cells = accumulator.delta(rows)  # type: ignore[union-attr]
+            assert is_simple(accumulator)
+            cells = accumulator.delta(rows)
             columns += [as_array(c, f.type) for c, f in zip(cells, accumulator.fields, strict=True)]
         return pa.table(columns, schema=self.local_schema())
 
@@ -155,10 +150,16 @@ class GroupAggregateSpec:
         if len(table) == 0:
             return self.output_schema().empty_table()
         state.now = epoch.time
-        return _Step(self, state).run(self._grouped(table))
+        if self.per_record:
+            return per_record_step(self, self.ordered(table), state)
+        return net_step(self, self.grouped(self.ordered(table)), state)
 
-    def _grouped(self, table: pa.Table) -> GroupedRows:
-        table = contiguous(by_arrival(table) if self.needs_sequence else table)
+    def ordered(self, table: pa.Table) -> pa.Table:
+        """One chunk per column, in arrival order where that matters."""
+        return contiguous(by_arrival(table) if self.needs_sequence else table)
+
+    def grouped(self, table: pa.Table) -> GroupedRows:
+        """Rows brought together by key."""
         keys = [single(table.column(name)) for name, _ in self.keys]
         hashes = hashes_of(table, keys)
         groups = group_rows(hashes, keys)
@@ -168,87 +169,3 @@ class GroupAggregateSpec:
         if weights is not None:
             weights = weights[groups.order]
         return GroupedRows(table, groups, hashes[heads], [key.take(picks) for key in keys], weights)
-
-
-def _is_simple(accumulator: Any) -> bool:
-    return not hasattr(accumulator, "advance")
-
-
-@dataclass(slots=True)
-class _Step:
-    """One epoch on one partition: read the touched records, advance them, write them, show changes."""
-
-    spec: GroupAggregateSpec
-    store: StateStore
-
-    def run(self, rows: GroupedRows) -> pa.Table:
-        table = self.store.table(self.spec.layout)
-        found = table.lookup(rows.hashes, rows.keys)
-        before: dict[str, Cells] = {}
-        after: dict[str, Cells] = {}
-        for name, accumulator in self.spec.accumulators.items():
-            before[name], after[name] = self._advance(accumulator, _stored(found, accumulator), rows)
-        existed = found.found
-        exists = after[ROWS.name][0].values > 0 if self.spec.retracts else np.ones(len(existed), np.bool_)
-        self._write(rows, after, existed, exists)
-        return self._show(rows, before, after, existed, exists)
-
-    def _advance(
-        self, accumulator: Accumulator | TableAccumulator, old: Cells, rows: GroupedRows
-    ) -> tuple[Cells, Cells]:
-        if not _is_simple(accumulator):
-            stateful: TableAccumulator = accumulator  # type: ignore[assignment]
-            return stateful.advance(old, rows, self.store.table(stateful.layout))
-        simple: Accumulator = accumulator  # type: ignore[assignment]
-        delta = simple.fold(rows) if self.spec.partial_input else simple.delta(rows)
-        return old, simple.merge(old, delta)
-
-    def _write(self, rows: GroupedRows, after: dict[str, Cells], existed: Mask, exists: Mask) -> None:
-        touched = existed | exists if self.spec.accumulators else ~existed
-        columns = dict(zip((name for name, _ in self.spec.keys), rows.keys, strict=True))
-        for name, accumulator in self.spec.accumulators.items():
-            for field, cell in zip(accumulator.fields, after[name], strict=False):
-                columns[field.name] = as_array(cell, field.type)
-        hashes, deleted = rows.hashes, ~exists
-        if not touched.all():
-            picks = np.flatnonzero(touched)
-            hashes, deleted = hashes[picks], deleted[picks]
-            columns = {name: column.take(pa.array(picks)) for name, column in columns.items()}
-        self.store.table(self.spec.layout).put(hashes, columns, deleted if deleted.any() else None)
-
-    def _show(
-        self,
-        rows: GroupedRows,
-        before: dict[str, Cells],
-        after: dict[str, Cells],
-        existed: Mask,
-        exists: Mask,
-    ) -> pa.Table:
-        spec = self.spec
-        new = [aggregate.result(after) for aggregate in spec.aggregates]
-        old: list[Any] = [None] * len(new)
-        same = np.zeros(len(existed), np.bool_)
-        if existed.any():
-            old = [aggregate.result(before) for aggregate in spec.aggregates]
-            same = same_results(old, new, len(existed))
-        changes = net_changes(existed, exists, same, spec.emit_update_before)
-        columns = {
-            name: key.take(pa.array(changes.owners))
-            for (name, _), key in zip(spec.keys, rows.keys, strict=True)
-        }
-        for call, a, b in zip(spec.calls, old, new, strict=True):
-            columns[call.name] = changes.pick(a, b)
-        return self._table(rows, changes, columns)
-
-    def _table(self, rows: GroupedRows, changes: Changes, columns: dict[str, pa.Array]) -> pa.Table:
-        spec = self.spec
-        columns[KIND_COLUMN] = changes.kind_column()
-        if spec.sequence:
-            last = rows.reduce(np.maximum, vector(rows.array(SEQUENCE_COLUMN)).values)
-            columns[SEQUENCE_COLUMN] = to_arrow(Vec(last[changes.owners]), pa.int64())
-        schema = spec.output_schema()
-        return pa.table([columns[name] for name in schema.names], schema=schema)
-
-
-def _stored(found: Found, accumulator: Accumulator | TableAccumulator) -> Cells:
-    return tuple(found.vec(f.name) if is_fixed(f.type) else found.array(f.name) for f in accumulator.fields)

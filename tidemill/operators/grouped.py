@@ -1,5 +1,8 @@
 """An epoch's rows of one operator, brought together by key: what accumulators read.
 
+Accumulators are written once, in terms of ``reduce``: it folds the rows of each group into one value,
+or, where every row's own change is wanted (``running``), gives the value after each row.
+
 ``GroupedRows`` serves columns in group order (equal keys contiguous, arrival order within a key) and
 the row weights an aggregate call sees: +1/-1 by kind, 0 where its FILTER does not hold, and for
 DISTINCT calls the appearance (+1) or disappearance (-1) of a value, placed at its first row.
@@ -28,6 +31,7 @@ class GroupedRows:
     hashes: Hashes
     keys: list[pa.Array]
     weights: Ints | None
+    running: bool = False
     fed: set[str] = field(default_factory=set)
     """State tables that have taken in these rows."""
     _vecs: dict[str, Vec] = field(default_factory=dict)
@@ -80,6 +84,39 @@ class GroupedRows:
         return vec.values if vec.valid is None else vec.values & vec.valid
 
     def reduce(self, ufunc: np.ufunc, values: Values) -> Values:
-        """One value per group."""
+        """One value per group, or the running value per row."""
+        if self.running:
+            return segmented_accumulate(ufunc, values, self.groups.starts)
         reduced: Values = ufunc.reduceat(values, self.groups.starts)
         return reduced
+
+    def any(self, mask: Mask) -> Mask:
+        """Whether ``mask`` holds anywhere in the group (up to the row)."""
+        return self.reduce(np.logical_or, mask).astype(np.bool_, copy=False)
+
+    def counts(self) -> Ints:
+        """Rows per group, or up to each row."""
+        if not self.running:
+            return self.groups.sizes
+        return np.arange(1, len(self.groups.order) + 1) - np.repeat(self.groups.starts, self.groups.sizes)
+
+
+def segmented_accumulate(ufunc: np.ufunc, values: Values, starts: Ints) -> Values:
+    """``ufunc.accumulate`` that starts anew at each of ``starts``; ``ufunc`` is associative.
+
+    Integers add by one cumulative sum. Anything else by doubling: log2(longest segment) passes, none
+    of which looks across a start, so a NaN stays in its segment.
+    """
+    sizes = np.diff(starts, append=len(values))
+    if ufunc is np.add and values.dtype.kind in "iu":
+        total = np.cumsum(values, dtype=values.dtype)
+        sums: Values = total - np.repeat(total[starts] - values[starts], sizes)
+        return sums
+    result = values.copy()
+    place = np.arange(len(values)) - np.repeat(starts, sizes)
+    step, longest = 1, int(sizes.max(initial=0))
+    while step < longest:
+        inside = np.flatnonzero(place >= step)
+        result[inside] = ufunc(result[inside - step], result[inside])
+        step *= 2
+    return result

@@ -27,7 +27,7 @@ class CountAccumulator:
     def delta(self, rows: GroupedRows) -> Cells:
         weights = counted(rows, self.args, self.weight_key)
         if weights is None:
-            return (Vec(rows.groups.sizes),)
+            return (Vec(rows.counts()),)
         return (Vec(rows.reduce(np.add, weights)),)
 
     def fold(self, rows: GroupedRows) -> Cells:

@@ -46,15 +46,14 @@ class DecimalSumAccumulator:
         if weights is None:
             return self._total(rows, limbs, None)
         limbs = _scaled(limbs, weights)
-        return self._total(rows, limbs, rows.reduce(np.logical_or, weights != 0).astype(np.bool_))
+        return self._total(rows, limbs, rows.any(weights != 0))
 
     def fold(self, rows: GroupedRows) -> Cells:
         vec = rows.vec(self.name)
-        seen = None if vec.valid is None else rows.reduce(np.logical_or, vec.valid).astype(np.bool_)
+        seen = None if vec.valid is None else rows.any(vec.valid)
         total, over = self._total(rows, no_nulls(vec).values, seen)
         before = rows.vec(self.fields[1].name)
-        over |= rows.reduce(np.logical_or, before.values & before.mask()).astype(np.bool_)
-        return total, Vec(over.values)
+        return total, Vec(over.values | rows.any(before.values & before.mask()))
 
     def merge(self, old: Cells, new: Cells) -> Cells:
         a, b = no_nulls(old[0]).values, no_nulls(new[0]).values

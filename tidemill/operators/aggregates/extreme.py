@@ -6,6 +6,7 @@ bytes and decimals by their rank among the values at hand.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.changelog.columns import Ints, Mask, Vec, dtype_of, is_fixed, single, to_arrow, vector
+from tidemill.changelog.columns import Ints, Mask, Values, Vec, dtype_of, is_fixed, single, to_arrow, vector
 from tidemill.operators.aggregates.api import Cell
+
+Reduce = Callable[[np.ufunc, Values], Values]
+"""Folds values in group order; see ``GroupedRows.reduce``."""
 
 _WORST = {True: np.iinfo(np.int64).max, False: np.iinfo(np.int64).min}
 
@@ -30,17 +34,18 @@ class Extreme:
     def numeric(self) -> bool:
         return dtype_of(self.kind) is not None
 
-    def per_group(self, column: pa.Array, mask: Mask | None, starts: Ints) -> Cell:
+    def best(self, column: pa.Array, mask: Mask | None, reduce: Reduce) -> Cell:
         """The best of each group of a column in group order; ``mask`` None lets every row count."""
         if self.numeric:
-            return self._reduce(vector(column).values, mask, starts)
+            return self._numbers(vector(column).values, mask, reduce)
         codes = ranks(column)
         if mask is not None:
             codes = np.where(mask, codes, _WORST[self.least])
-        best = self._ufunc(codes).reduceat(codes, starts)
-        rows = first_rows(codes, best, starts)
-        valid = None if mask is None else np.logical_or.reduceat(mask, starts)
-        return _taken(column, rows, valid)
+        best = reduce(self._ufunc(codes), codes)
+        if mask is None:
+            return as_cell(column.take(pa.array(_rows_with(codes, best))))
+        valid = reduce(np.logical_or, mask)
+        return as_cell(column.take(pa.array(_rows_with(codes, best), mask=~valid)))
 
     def better(self, a: Cell, b: Cell) -> Cell:
         """The better of ``a[i]`` and ``b[i]``."""
@@ -65,12 +70,12 @@ class Extreme:
         wins: Mask = (x <= y if self.least else x >= y) | absent
         return wins & ~vector(left.is_null()).values
 
-    def _reduce(self, values: Any, mask: Mask | None, starts: Ints) -> Vec:
+    def _numbers(self, values: Values, mask: Mask | None, reduce: Reduce) -> Vec:
         ufunc = self._ufunc(values)
         if mask is None:
-            return Vec(ufunc.reduceat(values, starts))
-        filled = np.where(mask, values, self._neutral(values.dtype))
-        return Vec(ufunc.reduceat(filled, starts), np.logical_or.reduceat(mask, starts))
+            return Vec(reduce(ufunc, values))
+        filled = np.where(mask, values, self._neutral(values.dtype)).astype(values.dtype, copy=False)
+        return Vec(reduce(ufunc, filled), reduce(np.logical_or, mask))
 
     def _better_numbers(self, a: Vec, b: Vec) -> Vec:
         best = self._ufunc(a.values)(a.values, b.values)
@@ -103,11 +108,10 @@ def ranks(column: pa.Array) -> Ints:
     return vector(dense).values.astype(np.int64)
 
 
-def first_rows(codes: Ints, wanted: Ints, starts: Ints) -> Ints:
-    """Per group, the first row whose code is the wanted one."""
-    sizes = np.diff(starts, append=len(codes))
-    match = np.flatnonzero(codes == np.repeat(wanted, sizes))
-    return match[np.searchsorted(match, starts)]
+def _rows_with(codes: Ints, wanted: Ints) -> Ints:
+    """For each wanted code some row that has it."""
+    order = np.argsort(codes, kind="stable")
+    return order[np.searchsorted(codes[order], wanted)]
 
 
 def as_cell(array: pa.Array) -> Cell:
@@ -116,9 +120,3 @@ def as_cell(array: pa.Array) -> Cell:
 
 def as_array(cell: Cell, kind: pa.DataType) -> pa.Array:
     return to_arrow(cell, kind) if isinstance(cell, Vec) else cell
-
-
-def _taken(column: pa.Array, rows: Ints, valid: Mask | None) -> Cell:
-    if valid is not None and not valid.all():
-        return as_cell(column.take(pa.array(rows, mask=~valid)))
-    return as_cell(column.take(pa.array(rows)))

@@ -45,7 +45,7 @@ class ExtremeAccumulator:
         return (self.extreme.better(old[0], new[0]),)
 
     def _per_group(self, rows: GroupedRows, column: str, mask: Mask | None) -> Cells:
-        return (self.extreme.per_group(rows.array(column), mask, rows.groups.starts),)
+        return (self.extreme.best(rows.array(column), mask, rows.reduce),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,11 @@ class RetractableExtremeAccumulator:
         weights = counted(rows, (self.arg,), self.weight_key)
         column = rows.array(self.arg)
         came = None if weights is None else weights > 0
-        new = self.extreme.per_group(column, came, rows.groups.starts)
+        new = self.extreme.best(column, came, rows.reduce)
         after = as_array(self.extreme.better(old[0], new), self.extreme.kind)
         if weights is None or not (weights < 0).any():
             return old, (as_cell(after),)
-        went = self.extreme.per_group(column, weights < 0, rows.groups.starts)
+        went = self.extreme.best(column, weights < 0, rows.reduce)
         shaken = np.flatnonzero(self.extreme.beats(went, as_cell(after)))
         if len(shaken):
             after = self._recomputed(after, shaken, rows, table)
@@ -93,7 +93,7 @@ class RetractableExtremeAccumulator:
         chunks = [after, pa.nulls(len(shaken), kind)]
         if len(owners):
             starts = np.flatnonzero(np.diff(owners, prepend=-1))
-            best = as_array(self.extreme.per_group(values, None, starts), kind)
+            best = as_array(self.extreme.best(values, None, lambda f, v: f.reduceat(v, starts)), kind)
             chunks[1] = best
             place[shaken] = len(after) + len(best)
             place[shaken[owners[starts]]] = len(after) + np.arange(len(best))

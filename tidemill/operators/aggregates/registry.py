@@ -9,6 +9,7 @@ from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
 from tidemill.operators.aggregates.count import count
 from tidemill.operators.aggregates.min_max import maximum, minimum
 from tidemill.operators.aggregates.sum import average, sum0, sum_
+from tidemill.operators.aggregates.variance import stddev_pop, stddev_samp, var_pop, var_samp
 
 Builder = Callable[[AggregateSpec, Source], Aggregate]
 
@@ -20,6 +21,12 @@ BUILDERS: Mapping[str, Builder] = {
     "AVG": average,
     "MIN": minimum,
     "MAX": maximum,
+    "VAR_POP": var_pop,
+    "VAR_SAMP": var_samp,
+    "VARIANCE": var_samp,
+    "STDDEV_POP": stddev_pop,
+    "STDDEV_SAMP": stddev_samp,
+    "STDDEV": stddev_samp,
 }
 
 

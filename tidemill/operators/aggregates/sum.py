@@ -43,12 +43,12 @@ class SumAccumulator:
         counts = weights != 0
         # A masked product instead of a plain one: 0 * NaN is not 0.
         scaled = np.multiply(values, weights.astype(values.dtype), out=np.zeros_like(values), where=counts)
-        return (Vec(rows.reduce(np.add, scaled), rows.reduce(np.logical_or, counts).astype(np.bool_)),)
+        return (Vec(rows.reduce(np.add, scaled), rows.any(counts)),)
 
     def fold(self, rows: GroupedRows) -> Cells:
         vec = rows.vec(self.name)
         sums = rows.reduce(np.add, no_nulls(vec).values)
-        seen = None if vec.valid is None else rows.reduce(np.logical_or, vec.valid).astype(np.bool_)
+        seen = None if vec.valid is None else rows.any(vec.valid)
         return (Vec(sums, seen),)
 
     def merge(self, old: Cells, new: Cells) -> Cells:

@@ -1,0 +1,143 @@
+"""DISTINCT: one state table per distinct argument list, shared by all calls over it.
+
+A record per (key, value) says how often the value is there under each FILTER (retracting input) or that
+it has been there (append-only input, where only a first appearance writes). What a call then sees are
+appearances (+1) and disappearances (-1) instead of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow
+from tidemill.operators.aggregates.api import AggregateSpec, Source
+from tidemill.operators.grouped import GroupedRows, segmented_accumulate
+from tidemill.operators.pairs import Pairs, pair_rows
+from tidemill.state.layout import Layout
+from tidemill.state.lookup import Found
+from tidemill.state.store import StateStore
+
+_KEEPS_NULL = frozenset({"ARRAY_AGG"})
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctView:
+    """``filters``: the FILTER columns of the calls (None: no filter), one count column each."""
+
+    args: tuple[str, ...]
+    filters: tuple[str | None, ...]
+    retracts: bool
+    nulls: bool
+    layout: Layout
+
+    def feed(self, rows: GroupedRows, store: StateStore) -> None:
+        """Counts the epoch's rows and tells ``rows`` what each of the calls sees."""
+        pairs = pair_rows(rows, self.args, self._relevant(rows))
+        table = store.table(self.layout)
+        if len(pairs.codes) == 0:
+            for name in self.filters:
+                rows.set_row_weights((name, self.args), np.zeros(len(rows.groups.order), np.int64))
+            return
+        found = table.lookup(pairs.codes, pairs.identity)
+        names = [field.name for field in self.layout.identity]
+        columns = dict(zip(names, pairs.identity, strict=True))
+        changed = np.full(len(pairs.codes), self.layout.ttl > 0)
+        alive = np.zeros(len(pairs.codes), np.bool_)
+        for name, column in zip(self.filters, self._columns, strict=True):
+            before = _count(found, column)
+            after, weights = self._transitions(rows, pairs, name, before)
+            rows.set_row_weights((name, self.args), weights)
+            changed |= after != before
+            alive |= after > 0
+            if column is not None:
+                columns[column] = to_arrow(Vec(after), pa.int64())
+        picks = np.flatnonzero(changed)
+        chosen = {name: column.take(pa.array(picks)) for name, column in columns.items()}
+        table.put(pairs.codes[picks], chosen, None if alive.all() else ~alive[picks])
+
+    @property
+    def _columns(self) -> tuple[str | None, ...]:
+        """The count column per filter; None where being in the table says all."""
+        return tuple(field.name for field in self.layout.columns) or (None,)
+
+    def _relevant(self, rows: GroupedRows) -> Mask | None:
+        """Rows that count for some call."""
+        keep: Mask | None = None
+        if None not in self.filters:
+            keep = np.logical_or.reduce([rows.filter(name) for name in self.filters if name is not None])
+        if not self.nulls:
+            for arg in self.args:
+                valid = rows.valid(arg)
+                if valid is not None:
+                    keep = valid if keep is None else keep & valid
+        return keep
+
+    def _transitions(
+        self, rows: GroupedRows, pairs: Pairs, name: str | None, before: Ints
+    ) -> tuple[Ints, Ints]:
+        """Counts after the epoch, and per row (in group order) whether it changes what is there."""
+        weights = rows.row_weights((name, ()))
+        seen = np.zeros(len(rows.groups.order), np.int64)
+        if rows.running:
+            after, steps, places = _step_by_step(pairs, weights, before)
+            seen[places] = steps
+            return self._held(after), seen
+        after = self._held(before + pairs.sums(weights))
+        seen[pairs.heads] = (after > 0).astype(np.int64) - (before > 0)
+        return after, seen
+
+    def _held(self, counts: Ints) -> Ints:
+        """Append-only input needs to know only that the value is there."""
+        return np.maximum(counts, 0) if self.retracts else np.minimum(counts, 1)
+
+
+def _step_by_step(pairs: Pairs, weights: Ints | None, before: Ints) -> tuple[Ints, Ints, Ints]:
+    """Counts at the end; per row in pair order its transition, and its place in group order."""
+    order, starts, sizes = pairs.groups.order, pairs.groups.starts, pairs.groups.sizes
+    places = pairs.places[order]
+    each = np.ones(len(order), np.int64) if weights is None else weights[places]
+    after = segmented_accumulate(np.add, each, starts) + np.repeat(before, sizes)
+    steps = (after > 0).astype(np.int64) - (after - each > 0)
+    return after[starts + sizes - 1], steps, places
+
+
+def _count(found: Found, column: str | None) -> Ints:
+    if column is None:
+        return found.found.astype(np.int64)
+    vec = found.vec(column)
+    return vec.values if vec.valid is None else np.where(vec.valid, vec.values, 0)
+
+
+def distinct_views(calls: Sequence[AggregateSpec], source: Source) -> tuple[DistinctView, ...]:
+    """One view per argument list of the DISTINCT calls (MIN and MAX need none)."""
+    filters: dict[tuple[str, ...], dict[str | None, None]] = {}
+    by_args: dict[tuple[str, ...], AggregateSpec] = {}
+    nulls: set[tuple[str, ...]] = set()
+    for call in calls:
+        if call.distinct and call.function not in ("MIN", "MAX"):
+            filters.setdefault(call.args, {})[call.filter] = None
+            by_args.setdefault(call.args, call)
+            if call.function in _KEEPS_NULL:
+                nulls.add(call.args)
+    return tuple(_view(by_args[args], tuple(names), source, args in nulls) for args, names in filters.items())
+
+
+def _view(call: AggregateSpec, filters: tuple[str | None, ...], source: Source, nulls: bool) -> DistinctView:
+    presence = filters == (None,) and not source.retracts
+    values = tuple(pa.field(f"$value{i}", kind) for i, kind in enumerate(call.arg_types))
+    layout = Layout(
+        name=f"DISTINCT({', '.join(call.args)})",
+        keys=source.keys,
+        values=values,
+        columns=() if presence else tuple(pa.field(_column(name), pa.int64()) for name in filters),
+        ttl=source.ttl,
+    )
+    return DistinctView(call.args, filters, source.retracts, nulls, layout)
+
+
+def _column(filter_: str | None) -> str:
+    return "count" if filter_ is None else f"count FILTER {filter_}"

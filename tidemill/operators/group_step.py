@@ -1,0 +1,125 @@
+"""One epoch of a group aggregation with one net change per key (mini-batch).
+
+1. look up the records of the touched keys; 2. advance their accumulators; 3. buffer the new records;
+4. show the keys whose result changed. A key born and gone within the epoch leaves no trace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, vector
+from tidemill.changelog.emit import Changes, net_changes, same_results
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.operators.aggregates.api import Cells
+from tidemill.operators.aggregates.count import CountAccumulator
+from tidemill.operators.aggregates.records import (
+    ROWS,
+    AnyAccumulator,
+    is_simple,
+    is_stateful,
+    stored_cells,
+    write_records,
+)
+from tidemill.operators.grouped import GroupedRows
+from tidemill.state.store import StateStore
+
+if TYPE_CHECKING:
+    from tidemill.operators.group_aggregate import GroupAggregateSpec
+
+
+def net_step(spec: GroupAggregateSpec, rows: GroupedRows, store: StateStore) -> pa.Table:
+    """The changes of an epoch, keys in hash order."""
+    shown = advance_groups(spec, rows, store)
+    return spec.output_schema().empty_table() if shown is None else shown[0]
+
+
+def advance_groups(
+    spec: GroupAggregateSpec, rows: GroupedRows, store: StateStore
+) -> tuple[pa.Table, Ints] | None:
+    """The changes and the row number (in ``rows.table``) of each change's key; None: no rows count."""
+    table = store.table(spec.layout)
+    found = table.lookup(rows.hashes, rows.keys)
+    if spec.retracts:
+        ghosts = _ghosts(spec, rows, found.found)
+        if ghosts.any():
+            return _without(spec, rows, ghosts, store)
+    for view in spec.views:
+        view.feed(rows, store)
+    before: dict[str, Cells] = {}
+    after: dict[str, Cells] = {}
+    for name, accumulator in spec.accumulators.items():
+        old = stored_cells(found, accumulator)
+        before[name], after[name] = _advance(spec, accumulator, old, rows, store)
+    existed = found.found
+    exists = after[ROWS.name][0].values > 0 if spec.retracts else np.ones(len(existed), np.bool_)
+    write_records(table, spec.layout, spec.accumulators, rows, after, existed, exists)
+    return _show(spec, rows, before, after, existed, exists)
+
+
+def _advance(
+    spec: GroupAggregateSpec, accumulator: AnyAccumulator, old: Cells, rows: GroupedRows, store: StateStore
+) -> tuple[Cells, Cells]:
+    if is_stateful(accumulator):
+        return accumulator.advance(old, rows, store.table(accumulator.layout))
+    assert is_simple(accumulator)
+    delta = accumulator.fold(rows) if spec.partial_input else accumulator.delta(rows)
+    return old, accumulator.merge(old, delta)
+
+
+def _ghosts(spec: GroupAggregateSpec, rows: GroupedRows, existed: Mask) -> Mask:
+    """Keys without state whose rows do not add up to one: born and gone, or taken back unseen."""
+    counter: CountAccumulator = ROWS
+    counts = (counter.fold(rows) if spec.partial_input else counter.delta(rows))[0].values
+    ghosts: Mask = ~existed & (counts <= 0)
+    return ghosts
+
+
+def _without(
+    spec: GroupAggregateSpec, rows: GroupedRows, ghosts: Mask, store: StateStore
+) -> tuple[pa.Table, Ints] | None:
+    """The epoch without the ghosts' rows: Flink ignores them, and they must not reach any state."""
+    kept = np.sort(rows.groups.order[~np.repeat(ghosts, rows.groups.sizes)])
+    if len(kept) == 0:
+        return None
+    shown = advance_groups(spec, spec.grouped(rows.table.take(pa.array(kept))), store)
+    return None if shown is None else (shown[0], kept[shown[1]])
+
+
+def _show(
+    spec: GroupAggregateSpec,
+    rows: GroupedRows,
+    before: dict[str, Cells],
+    after: dict[str, Cells],
+    existed: Mask,
+    exists: Mask,
+) -> tuple[pa.Table, Ints]:
+    new = [aggregate.result(after) for aggregate in spec.aggregates]
+    old: list[Any] = [None] * len(new)
+    same = np.zeros(len(existed), np.bool_)
+    if existed.any():
+        old = [aggregate.result(before) for aggregate in spec.aggregates]
+        same = same_results(old, new, len(existed))
+    if spec.per_record and spec.state_ttl and spec.calls:
+        # With a TTL Flink shows equal results too, to keep the state downstream alive.
+        same[:] = False
+    changes = net_changes(existed, exists, same, spec.emit_update_before)
+    columns = {
+        name: key.take(pa.array(changes.owners)) for (name, _), key in zip(spec.keys, rows.keys, strict=True)
+    }
+    for call, a, b in zip(spec.calls, old, new, strict=True):
+        columns[call.name] = changes.pick(a, b)
+    if spec.sequence:
+        last = rows.reduce(np.maximum, vector(rows.array(SEQUENCE_COLUMN)).values)
+        columns[SEQUENCE_COLUMN] = to_arrow(Vec(last[changes.owners]), pa.int64())
+    return as_output(spec, changes, columns), rows.groups.heads[changes.owners]
+
+
+def as_output(spec: GroupAggregateSpec, changes: Changes, columns: dict[str, pa.Array]) -> pa.Table:
+    """The output table of ``changes``; hidden columns where the spec has them."""
+    columns[KIND_COLUMN] = changes.kind_column()
+    schema = spec.output_schema()
+    return pa.table([columns[name] for name in schema.names], schema=schema)

@@ -1,0 +1,166 @@
+"""One epoch of a group aggregation with Flink's change for every input row (mini-batch off).
+
+Most aggregations run in one pass: accumulators give their value after each row (``GroupedRows.running``)
+and every row shows the step from the value before it. A key whose row count falls to 0 starts anew with
+its next row; rows taken back from a key that has none are ignored, as in Flink's GroupAggFunction.
+Aggregates with a state table of their own go round by round, the j-th round taking the j-th row of each
+key: as many rounds as the busiest key has rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.emit import net_changes, same_results
+from tidemill.changelog.grouping import Groups
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.operators.aggregates.api import Cells
+from tidemill.operators.aggregates.records import (
+    ROWS,
+    is_simple,
+    is_stateful,
+    stored_cells,
+    take_cell,
+    write_records,
+)
+from tidemill.operators.group_step import advance_groups, as_output
+from tidemill.operators.grouped import GroupedRows, segmented_accumulate
+from tidemill.state.lookup import Found
+from tidemill.state.store import StateStore
+
+if TYPE_CHECKING:
+    from tidemill.operators.group_aggregate import GroupAggregateSpec
+
+
+def per_record_step(spec: GroupAggregateSpec, table: pa.Table, store: StateStore) -> pa.Table:
+    """The changes of an epoch in arrival order; ``table`` is in arrival order."""
+    rows = spec.grouped(table)
+    if any(is_stateful(accumulator) for accumulator in spec.accumulators.values()):
+        return _rounds(spec, rows, store)
+    return _running(spec, rows, store)
+
+
+def _rounds(spec: GroupAggregateSpec, rows: GroupedRows, store: StateStore) -> pa.Table:
+    groups = rows.groups
+    turn = np.arange(len(groups.order)) - np.repeat(groups.starts, groups.sizes)
+    by_turn = np.argsort(turn, kind="stable")
+    ends = np.cumsum(np.bincount(turn))
+    tables, numbers = [spec.output_schema().empty_table()], [np.zeros(0, np.int64)]
+    for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        chosen = np.sort(groups.order[by_turn[start:end]])
+        shown = advance_groups(spec, spec.grouped(rows.table.take(pa.array(chosen))), store)
+        if shown is not None:
+            tables.append(shown[0])
+            numbers.append(chosen[shown[1]])
+    order = np.argsort(np.concatenate(numbers), kind="stable")
+    return pa.concat_tables(tables).take(pa.array(order))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lives:
+    """Segments of rows between which a key was gone, per row in group order.
+
+    ``ignored``: took back from nothing. ``existed``/``exists``: whether the key has rows before and
+    after this one. ``inherits``: the segment continues the stored record.
+    """
+
+    starts: Ints
+    ignored: Mask
+    existed: Mask
+    exists: Mask
+    inherits: Mask
+
+
+def _running(spec: GroupAggregateSpec, rows: GroupedRows, store: StateStore) -> pa.Table:
+    table = store.table(spec.layout)
+    found = table.lookup(rows.hashes, rows.keys)
+    lives = _retracting_lives(rows, found) if spec.retracts else _append_lives(rows, found)
+    rows.running = True
+    if lives.ignored.any() and rows.weights is not None:
+        rows.weights = np.where(lives.ignored, 0, rows.weights)
+    for view in spec.views:
+        view.feed(rows, store)
+    parts = replace(rows, groups=Groups(rows.groups.order, lives.starts))
+    owner = rows.groups.ids()
+    old: dict[str, Cells] = {}
+    after: dict[str, Cells] = {}
+    for name, accumulator in spec.accumulators.items():
+        assert is_simple(accumulator)
+        old[name] = stored_cells(found, accumulator)
+        inherited = tuple(take_cell(cell, owner, lives.inherits) for cell in old[name])
+        after[name] = accumulator.merge(inherited, accumulator.delta(parts))
+    last = rows.groups.starts + rows.groups.sizes - 1
+    final = {name: tuple(take_cell(cell, last) for cell in cells) for name, cells in after.items()}
+    write_records(table, spec.layout, spec.accumulators, rows, final, found.found, lives.exists[last])
+    return _show(spec, rows, lives, old, after)
+
+
+def _append_lives(rows: GroupedRows, found: Found) -> _Lives:
+    n, starts = len(rows.groups.order), rows.groups.starts
+    existed = np.ones(n, np.bool_)
+    existed[starts] = found.found
+    inherits = np.repeat(found.found, rows.groups.sizes)
+    return _Lives(starts, np.zeros(n, np.bool_), existed, np.ones(n, np.bool_), inherits)
+
+
+def _retracting_lives(rows: GroupedRows, found: Found) -> _Lives:
+    """Row counts that never fall below zero: a row that would is ignored."""
+    groups = rows.groups
+    n, starts, sizes = len(groups.order), groups.starts, groups.sizes
+    counts = found.vec(ROWS.name)
+    stored = np.where(found.found, counts.values, 0)
+    weights = np.ones(n, np.int64) if rows.weights is None else rows.weights
+    raw = segmented_accumulate(np.add, weights, starts) + np.repeat(stored, sizes)
+    debt = np.minimum(segmented_accumulate(np.minimum, raw, starts), 0)
+    held = raw - debt
+    exists = held > 0
+    existed = np.empty(n, np.bool_)
+    existed[1:] = exists[:-1]
+    existed[starts] = found.found
+    ignored = ~existed & (weights < 0)
+    fresh = ~existed
+    fresh[starts] = True
+    inherits = np.repeat(found.found, sizes) & ~segmented_accumulate(np.logical_or, ~existed, starts)
+    return _Lives(np.flatnonzero(fresh), ignored, existed, exists, inherits)
+
+
+def _show(
+    spec: GroupAggregateSpec,
+    rows: GroupedRows,
+    lives: _Lives,
+    old: dict[str, Cells],
+    after: dict[str, Cells],
+) -> pa.Table:
+    n, groups = len(rows.groups.order), rows.groups
+    previous = np.arange(n) - 1 + groups.count
+    previous[groups.starts] = np.arange(groups.count)
+    new = [aggregate.result(after) for aggregate in spec.aggregates]
+    first = [aggregate.result(old) for aggregate in spec.aggregates]
+    before = [
+        single(pa.chunked_array([a, b], b.type)).take(pa.array(previous))
+        for a, b in zip(first, new, strict=True)
+    ]
+    same = same_results(before, new, n)
+    if spec.state_ttl and spec.calls:
+        same[:] = False
+    changes = net_changes(lives.existed, lives.exists & ~lives.ignored, same, spec.emit_update_before)
+    arrival = np.argsort(groups.order[changes.owners], kind="stable")
+    changes = replace(
+        changes,
+        owners=changes.owners[arrival],
+        after=changes.after[arrival],
+        kinds=changes.kinds[arrival],
+    )
+    key_rows = pa.array(groups.ids()[changes.owners])
+    columns = {name: key.take(key_rows) for (name, _), key in zip(spec.keys, rows.keys, strict=True)}
+    for call, a, b in zip(spec.calls, before, new, strict=True):
+        columns[call.name] = changes.pick(a, b)
+    if spec.sequence:
+        sequence = vector(rows.array(SEQUENCE_COLUMN)).values
+        columns[SEQUENCE_COLUMN] = to_arrow(Vec(sequence[changes.owners]), pa.int64())
+    return as_output(spec, changes, columns)
