@@ -6,13 +6,15 @@ from collections.abc import Mapping
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
-from tidemill.connectors.api import ConnectorOption, Sink, SinkRequest, SourceRequest
+from tidemill.connectors.api import ConnectorOption, SinkRequest, SourceRequest
 from tidemill.connectors.filesystem.cutting import Cutter
 from tidemill.connectors.filesystem.options import OPTIONS
 from tidemill.connectors.filesystem.reading import FileReader
+from tidemill.connectors.filesystem.row_groups import RowGroups
+from tidemill.connectors.filesystem.sink import FileSink
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.filesystem.storage import Storage
-from tidemill.connectors.formats.api import DecodeRequest, Format, Framing, format_options
+from tidemill.connectors.formats.api import DecodeRequest, EncodeRequest, Format, Framing, format_options
 from tidemill.connectors.formats.registry import find_format
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.registry import check_unknown
@@ -63,14 +65,18 @@ class FilesystemConnector:
             storage=storage,
             reader=_reader(found, framing, storage, request, options),
             cutter=_cutter(found, framing, own),
-            row_groups=None,
+            row_groups=RowGroups(format=found) if framing is Framing.ROW_GROUPS else None,
             watched=request.streaming and options["source.monitor-interval"] is not None,
             pattern=options["source.path.regex-pattern"],
             parallelism=max(request.parallelism, 1),
         )
 
-    def sink(self, request: SinkRequest) -> Sink:
-        raise NotSupportedError("Writing files is not supported yet.")
+    def sink(self, request: SinkRequest) -> FileSink:
+        if request.overwrite and request.streaming:
+            raise ValidationError("Streaming mode not support overwrite.")
+        found = self._format(request.options)
+        found.validate(request.table, format_options(found, request.options), role="sink")
+        return _sink(found, request, OptionValues(self.options, request.options))
 
     def _format(self, options: Mapping[str, str]) -> Format:
         if "format" not in options:
@@ -78,6 +84,51 @@ class FilesystemConnector:
                 "One or more required options are missing.\n\nMissing required options are:\n\nformat"
             )
         return find_format(options["format"])
+
+
+def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSink:
+    table = request.table
+    fields = _sink_fields(request)
+    partitions = tuple(f for n in table.partitioned_by for f in fields if f.name == n)
+    changelog = found.kinds() != INSERT_ONLY and request.kinds != INSERT_ONLY
+    stored = tuple(f for f in fields if f not in partitions)
+    if not stored:
+        raise ValidationError("At least one column of a partitioned table must not be a partition column.")
+    encoder = found.encoder(
+        EncodeRequest(
+            fields=stored, changelog=changelog, options=request.options, time_zone=request.time_zone
+        )
+    )
+    return FileSink(
+        storage=Storage(options["path"]),
+        encoder=encoder,
+        fields=fields,
+        partitions=partitions,
+        default_partition=options["partition.default-name"],
+        extension=found.extension,
+        roll=options["sink.rolling-policy.file-size"].bytes,
+        parallelism=options["sink.parallelism"],
+        by_partition=options["sink.shuffle-by-partition.enable"],
+        job=request.job_id,
+        overwrite=request.overwrite,
+        success_file=_success_file(options),
+    )
+
+
+def _sink_fields(request: SinkRequest) -> tuple[Field, ...]:
+    """The table's columns that the frame's columns go to, by place."""
+    physical = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
+    return physical if len(physical) == len(request.fields) else request.fields
+
+
+def _success_file(options: OptionValues) -> str:
+    policies = [
+        p.strip() for p in (options["sink.partition-commit.policy.kind"] or "").split(",") if p.strip()
+    ]
+    for policy in policies:
+        if policy != "success-file":
+            raise NotSupportedError(f"Partition commit policy '{policy}' is not supported.")
+    return options["sink.partition-commit.success-file.name"] if policies else ""
 
 
 def _cutter(found: Format, framing: Framing, own: OptionValues) -> Cutter:

@@ -5,7 +5,7 @@ Values are escaped as Hive does (%3A for ':'); ``__DEFAULT_PARTITION__`` (an opt
 
 from __future__ import annotations
 
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -14,8 +14,8 @@ from tidemill.errors import ConnectorError
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
 
-# What Hive and Flink leave as it is in a directory name.
-_PLAIN = "".join(chr(c) for c in range(32, 127) if chr(c) not in "\"#%'*/:=?\\{[]^")
+# What Hive and Flink escape in a directory name.
+_ESCAPED = {ord(c): f"%{ord(c):02X}" for c in "\"#%'*/:=?\\{[]^\x7f" + "".join(map(chr, range(32)))}
 
 
 def partition_values(path: str, fields: tuple[Field, ...], default: str) -> dict[str, pa.Scalar]:
@@ -43,9 +43,5 @@ def _value(field: Field, texts: dict[str, str], path: str, default: str) -> pa.S
 def partition_path(values: dict[str, str | None], default: str) -> str:
     """``a=1/b=x`` for values as text, in order."""
     return "/".join(
-        f"{_escape(k)}={_escape(default if v is None or v == '' else v)}" for k, v in values.items()
+        f"{k.translate(_ESCAPED)}={(v or default).translate(_ESCAPED)}" for k, v in values.items()
     )
-
-
-def _escape(text: str) -> str:
-    return quote(text, safe=_PLAIN)

@@ -1,31 +1,28 @@
-"""Offsets in columnar files count rows; cuts fall between row groups or stripes."""
+"""Offsets in columnar files count rows; splits fall between row groups where they can."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import accumulate
 
 import pyarrow as pa
 
 from tidemill.connectors.filesystem.offsets import TakenFile
 from tidemill.connectors.filesystem.storage import Storage
+from tidemill.connectors.formats.api import Format
 from tidemill.errors import ConnectorError
-
-
-class RowGroupIndex(Protocol):
-    def group_rows(self, file: pa.NativeFile) -> list[int]:
-        """Rows of each row group (stripe) of a file."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroups:
-    index: RowGroupIndex
+    format: Format
 
     def rows(self, storage: Storage, path: str) -> int:
+        """ConnectorError when the file is not of the format."""
         return sum(self._groups(storage, path))
 
-    def cut(self, storage: Storage, file: TakenFile, start: int, rows: int | None, length: int | None) -> int:
+    def cut(self, file: TakenFile, start: int, rows: int | None, length: int | None) -> int:
         """The end of a range from ``start``: exact in rows, about right in bytes, at least one row."""
         wanted = file.length - start
         if rows is not None:
@@ -34,9 +31,19 @@ class RowGroups:
             wanted = min(wanted, length * file.length // max(file.size, 1))
         return start + max(wanted, 1)
 
+    def ends(self, storage: Storage, path: str, start: int, end: int, step: int) -> Iterator[int]:
+        """Ends of splits of the rows ``start``..``end``, each of whole row groups and ``step`` rows or
+        more but the last."""
+        at = start
+        for border in accumulate(self._groups(storage, path)):
+            if border >= at + step and border < end:
+                yield border
+                at = border
+        yield end
+
     def _groups(self, storage: Storage, path: str) -> list[int]:
         try:
             with storage.open(path) as file:
-                return self.index.group_rows(file)
+                return self.format.group_rows(file)
         except (OSError, pa.ArrowException) as e:
             raise ConnectorError(f"Cannot read file {storage.absolute(path)}: {e}") from None

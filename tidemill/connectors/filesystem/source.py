@@ -122,7 +122,7 @@ class FileSource:
         if file.compressed:
             return position.moved(file.length), file.length, file.length
         if self.row_groups is not None:
-            end = self.row_groups.cut(self.storage, file, position.position, rows, length)
+            end = self.row_groups.cut(file, position.position, rows, length)
             used = end - position.position
             return position.moved(end), used, used * file.size // max(file.length, 1) + 1
         if rows is None and length is None:
@@ -142,15 +142,19 @@ class FileSource:
 
     def _splits(self, part: FileRange) -> Iterator[Split]:
         whole = Split(file=part.file, start=part.start, end=part.end, sequence=part.base + part.start)
-        if self.row_groups is not None or part.file.compressed:
-            yield whole
+        if part.file.compressed or self.storage.stat(part.file.path) is None:
+            yield whole  # where the file is gone, the task says so
+            return
+        if self.row_groups is not None:
+            step = max(_TASK_ROWS, -(-(part.end - part.start) // self.parallelism))
+            at = part.start
+            for end in self.row_groups.ends(self.storage, part.file.path, at, part.end, step):
+                yield replace(whole, start=at, end=end, sequence=part.base + at)
+                at = end
             return
         step = min(_SPLIT_BYTES, max(_TASK_BYTES, -(-(part.end - part.start) // self.parallelism)))
         if part.end - part.start <= step:
             yield whole
-            return
-        if self.storage.stat(part.file.path) is None:
-            yield whole  # the task reports that the file is gone
             return
         with self.storage.open(part.file.path) as opened:
             at = part.start

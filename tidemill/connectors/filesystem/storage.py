@@ -65,6 +65,37 @@ class Storage:
     def open(self, relative: str) -> pa.NativeFile:
         return self.system.open_input_file(self.absolute(relative))
 
+    def create(self, relative: str) -> pa.NativeFile:
+        """A new file for writing, an old one of the name being replaced."""
+        return self.system.open_output_stream(self.absolute(relative), compression=None)
+
+    def make_directory(self, relative: str) -> None:
+        self.system.create_dir(self.absolute(relative), recursive=True)
+
+    def move(self, old: str, new: str) -> None:
+        """Replaces what is at ``new``; atomic where the file system's rename is."""
+        self.system.move(self.absolute(old), self.absolute(new))
+
+    def remove(self, relative: str) -> None:
+        self.system.delete_file(self.absolute(relative))
+
+    def remove_directory(self, relative: str) -> None:
+        """With all that is in it; nothing happens when it is not there."""
+        path = self.absolute(relative)
+        if self.system.get_file_info(path).type == fs.FileType.Directory:
+            self.system.delete_dir(path)
+
+    def directories(self, relative: str) -> list[str]:
+        """Names of the directories right below; none when it is not there."""
+        selector = fs.FileSelector(self.absolute(relative), allow_not_found=True)
+        found = self.system.get_file_info(selector)
+        return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
+
+    def list_files_or_none(self) -> list[FileEntry]:
+        """``list_files``, empty where there is nothing yet."""
+        missing = self.system.get_file_info(self.root).type == fs.FileType.NotFound
+        return [] if missing else self.list_files()
+
     def list_files(self) -> list[FileEntry]:
         """All visible files below the root (or the root itself), sorted by path; ConnectorError when
         there is nothing at the path."""

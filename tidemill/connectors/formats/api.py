@@ -14,7 +14,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.changelog.rowkind import RowKind
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.api import ConnectorOption
 from tidemill.connectors.option_values import OptionValues
 from tidemill.types.logical import Field, LogicalType
@@ -79,30 +79,75 @@ class Decoder(Protocol):
         ...
 
 
+class TableWriter(Protocol):
+    """Writes the tables of one file in order; ``close`` completes the file, not the stream."""
+
+    def write(self, table: pa.Table) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Encoder(Protocol):
-    def encode(self, table: pa.Table) -> bytes:
-        """The records of ``table`` (fields, then ``$kind`` when the request says changelog)."""
+    def open(self, stream: pa.NativeFile) -> TableWriter:
+        """Starts a file. Its tables have the request's fields, then ``$kind`` for a changelog."""
         ...
 
 
+class TextEncoder:
+    """An encoder whose records are bytes one after the other."""
+
+    __slots__ = ()
+
+    def encode(self, table: pa.Table) -> bytes:
+        """The records of ``table``, each with its end of line."""
+        raise NotImplementedError
+
+    def open(self, stream: pa.NativeFile) -> TableWriter:
+        return _TextWriter(self, stream)
+
+
+class _TextWriter:
+    def __init__(self, encoder: TextEncoder, stream: pa.NativeFile) -> None:
+        self._encoder = encoder
+        self._stream = stream
+
+    def write(self, table: pa.Table) -> None:
+        self._stream.write(self._encoder.encode(table))
+
+    def close(self) -> None:
+        """Text needs no end."""
+
+
 class Format(Protocol):
-    """Stateless, like a Connector. ``extension`` names its files."""
+    """Stateless, like a Connector. ``extension`` names its files. Formats inherit the plain answers:
+    lines of text, no metadata, insert-only."""
 
     identifier: str
     options: tuple[ConnectorOption, ...]
     extension: str
 
-    def framing(self, options: OptionValues) -> Framing: ...
+    def framing(self, options: OptionValues) -> Framing:
+        return Framing.LINES
 
     def quote(self, options: OptionValues) -> str:
         """The quote character of QUOTED framing; '' where quotes mean nothing."""
         return ""
 
-    def validate(self, table: CatalogTable, options: OptionValues, *, role: str) -> None: ...
+    def validate(self, table: CatalogTable, options: OptionValues, *, role: str) -> None:
+        """ValidationError for options or columns that do not fit; ``role`` is source or sink."""
+        return
 
-    def metadata(self) -> Mapping[str, LogicalType]: ...
+    def metadata(self) -> Mapping[str, LogicalType]:
+        """Readable metadata keys and their types."""
+        return {}
 
-    def kinds(self) -> frozenset[RowKind]: ...
+    def kinds(self) -> frozenset[RowKind]:
+        """What it reads; ALL_KINDS has ``$kind`` in its tables."""
+        return INSERT_ONLY
+
+    def group_rows(self, file: pa.NativeFile) -> list[int]:
+        """ROW_GROUPS framing: rows of each row group or stripe; text has none."""
+        return []
 
     def decoder(self, request: DecodeRequest) -> Decoder: ...
 

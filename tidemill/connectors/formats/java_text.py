@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 
@@ -48,3 +49,9 @@ def _plain(digits: str, power: int) -> str:
         return "0." + "0" * (-power - 1) + digits
     whole = digits[: power + 1].ljust(power + 1, "0")
     return f"{whole}.{digits[power + 1 :] or '0'}"
+
+
+def java_decimal(value: Decimal) -> str:
+    """BigDecimal.stripTrailingZeros().toString(): Python prints decimals by the same rule."""
+    with localcontext(prec=60):
+        return str(value.normalize())

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from tidemill.connectors.formats.api import Format
 from tidemill.connectors.formats.cdc.debezium import DebeziumFormat
+from tidemill.connectors.formats.columnar.orc import OrcFormat
+from tidemill.connectors.formats.columnar.parquet import ParquetFormat
 from tidemill.connectors.formats.csv.format import CsvFormat
 from tidemill.connectors.formats.json.format import JsonFormat
+from tidemill.connectors.formats.raw import RawFormat
 from tidemill.errors import ValidationError
 
-_ALL: tuple[Format, ...] = (CsvFormat(), JsonFormat(), DebeziumFormat())
+_ALL: tuple[Format, ...] = (
+    CsvFormat(),
+    JsonFormat(),
+    RawFormat(),
+    ParquetFormat(),
+    OrcFormat(),
+    DebeziumFormat(),
+)
 FORMATS: dict[str, Format] = {f.identifier: f for f in _ALL}
 
 

@@ -16,15 +16,23 @@ import pyarrow.compute as pc
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS, RowKind
 from tidemill.connectors.api import ConnectorOption
-from tidemill.connectors.formats.api import Block, Decoder, DecodeRequest, Encoder, EncodeRequest, Framing
+from tidemill.connectors.formats.api import (
+    Block,
+    Decoder,
+    DecodeRequest,
+    Encoder,
+    EncodeRequest,
+    Format,
+)
 from tidemill.connectors.formats.cdc.messages import Changes, Mask, assemble, reject, valid
+from tidemill.connectors.formats.json.encode import EnvelopeEncoder, json_style
 from tidemill.connectors.formats.json.format import check_map_keys
 from tidemill.connectors.formats.json.options import SHARED, check_choices
 from tidemill.connectors.formats.json.reader import JsonReader, JsonRows
 from tidemill.connectors.formats.json.values import JsonRules
 from tidemill.connectors.formats.text_scalars import TextRules
 from tidemill.connectors.option_values import OptionValues
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import ValidationError
 from tidemill.types import logical as t
 from tidemill.types.logical import STRING, Field
 from tidemill.types.physical import arrow_schema, arrow_type
@@ -174,16 +182,10 @@ def _instants(values: pa.Array, field: Field) -> pa.Array:
     return values.cast(pa.int64()).cast(pa.timestamp("ms", tz="UTC")).cast(target)
 
 
-class DebeziumFormat:
+class DebeziumFormat(Format):
     identifier = "debezium-json"
     options: tuple[ConnectorOption, ...] = _OPTIONS
     extension = "json"
-
-    def framing(self, options: OptionValues) -> Framing:
-        return Framing.LINES
-
-    def quote(self, options: OptionValues) -> str:
-        return ""
 
     def validate(self, table: CatalogTable, options: OptionValues, *, role: str) -> None:
         check_choices(self.identifier, options)
@@ -214,4 +216,10 @@ class DebeziumFormat:
         )
 
     def encoder(self, request: EncodeRequest) -> Encoder:
-        raise NotSupportedError("Writing the debezium-json format is not supported yet.")
+        options = OptionValues(_OPTIONS, request.options, "debezium-json.")
+        return EnvelopeEncoder(
+            fields=request.fields,
+            style=json_style(options),
+            insert=('{"before":null,"after":', ',"op":"c"}'),
+            delete=('{"before":', ',"after":null,"op":"d"}'),
+        )

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tidemill.catalog.table import CatalogTable
-from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.api import ConnectorOption
-from tidemill.connectors.formats.api import Decoder, DecodeRequest, Encoder, EncodeRequest, Framing
+from tidemill.connectors.formats.api import Decoder, DecodeRequest, Encoder, EncodeRequest, Format, Framing
 from tidemill.connectors.formats.csv.decode import CsvDecoder
 from tidemill.connectors.formats.csv.dialect import OPTIONS, read_dialect
+from tidemill.connectors.formats.csv.encode import CsvEncoder
 from tidemill.connectors.option_values import OptionValues
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import ValidationError
 from tidemill.types import logical as t
 
 _UNREADABLE = (t.MapType, t.MultisetType)
 
 
-class CsvFormat:
+class CsvFormat(Format):
     identifier = "csv"
     options: tuple[ConnectorOption, ...] = OPTIONS
     extension = "csv"
@@ -34,15 +32,10 @@ class CsvFormat:
             if isinstance(column.type, _UNREADABLE):
                 raise ValidationError(f"Unsupported type '{column.type}' for field '{column.name}'.")
 
-    def metadata(self) -> Mapping[str, t.LogicalType]:
-        return {}
-
-    def kinds(self) -> frozenset[RowKind]:
-        return INSERT_ONLY
-
     def decoder(self, request: DecodeRequest) -> Decoder:
         dialect = read_dialect(OptionValues(OPTIONS, request.options, "csv."))
         return CsvDecoder(columns=request.columns, wanted=request.wanted, dialect=dialect)
 
     def encoder(self, request: EncodeRequest) -> Encoder:
-        raise NotSupportedError("Writing the csv format is not supported yet.")
+        dialect = read_dialect(OptionValues(OPTIONS, request.options, "csv."))
+        return CsvEncoder(fields=request.fields, dialect=dialect)

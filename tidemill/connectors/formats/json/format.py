@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.api import ConnectorOption
-from tidemill.connectors.formats.api import Block, Decoder, DecodeRequest, Encoder, EncodeRequest, Framing
+from tidemill.connectors.formats.api import (
+    Block,
+    Decoder,
+    DecodeRequest,
+    Encoder,
+    EncodeRequest,
+    Format,
+)
+from tidemill.connectors.formats.json.encode import JsonEncoder, json_style
 from tidemill.connectors.formats.json.options import JSON_OPTIONS, check_choices
 from tidemill.connectors.formats.json.reader import JsonReader
 from tidemill.connectors.formats.json.values import JsonRules
@@ -39,28 +45,16 @@ def check_map_keys(table: CatalogTable) -> None:
             )
 
 
-class JsonFormat:
+class JsonFormat(Format):
     identifier = "json"
     options: tuple[ConnectorOption, ...] = JSON_OPTIONS
     extension = "json"
-
-    def framing(self, options: OptionValues) -> Framing:
-        return Framing.LINES
-
-    def quote(self, options: OptionValues) -> str:
-        return ""
 
     def validate(self, table: CatalogTable, options: OptionValues, *, role: str) -> None:
         check_choices(self.identifier, options)
         check_map_keys(table)
         if options["fail-on-missing-field"] and options["ignore-parse-errors"]:
             raise ValidationError("fail-on-missing-field and ignore-parse-errors shouldn't both be true.")
-
-    def metadata(self) -> Mapping[str, t.LogicalType]:
-        return {}
-
-    def kinds(self) -> frozenset[RowKind]:
-        return INSERT_ONLY
 
     def decoder(self, request: DecodeRequest) -> Decoder:
         options = OptionValues(JSON_OPTIONS, request.options, "json.")
@@ -72,4 +66,5 @@ class JsonFormat:
         return JsonDecoder(reader=JsonReader(fields=request.wanted, rules=rules))
 
     def encoder(self, request: EncodeRequest) -> Encoder:
-        raise NotSupportedError("Writing the json format is not supported yet.")
+        options = OptionValues(JSON_OPTIONS, request.options, "json.")
+        return JsonEncoder(fields=request.fields, style=json_style(options))

@@ -1,0 +1,196 @@
+"""The filesystem sink: nothing shows before publish, everything shows once after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.connectors.sinks import sink, stage, visible, write
+from tests.connectors.sources import rows, source, table
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import ALL_KINDS
+from tidemill.connectors.registry import connector
+from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
+from tidemill.types import logical as t
+
+PAIRS = {"a": t.INT, "b": t.STRING}
+
+
+def files(path: Path, **options: str) -> CatalogTable:
+    given = {"connector": "filesystem", "path": str(path), "format": "csv"}
+    return table(PAIRS, given | {k.replace("_", "."): v for k, v in options.items()})
+
+
+def pairs(spark: SparkSession, *values: tuple[int, str | None], parts: int = 1) -> DataFrame:
+    return spark.createDataFrame(list(values), "a INT, b STRING").coalesce(parts)
+
+
+def test_rows_show_only_after_publish(spark: SparkSession, tmp_path: Path) -> None:
+    target = sink(files(tmp_path))
+    tokens = stage(target, pairs(spark, (1, "x"), (2, "y z")), 1)
+    assert visible(tmp_path) == {}
+    target.publish(1, tokens)
+    assert visible(tmp_path) == {"part-job-1-0-0.csv": '1,x\n2,"y z"\n'}
+
+
+def test_publish_again_after_a_crash_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    target = sink(files(tmp_path))
+    tokens = stage(target, pairs(spark, (1, "x")), 1)
+    target.publish(1, tokens)
+    target.publish(1, tokens)
+    assert list(visible(tmp_path).values()) == ["1,x\n"]
+
+
+def test_publish_continues_where_a_crash_cut_it(spark: SparkSession, tmp_path: Path) -> None:
+    declared = table(
+        PAIRS, {"connector": "filesystem", "path": str(tmp_path), "format": "csv"}, partitioned_by=("b",)
+    )
+    target = sink(declared)
+    tokens = stage(target, pairs(spark, (1, "x"), (2, "y")), 7)
+    staged = tmp_path / ".staging" / "job" / "7"
+    (tmp_path / "b=x").mkdir()
+    next(staged.glob("b=x/*")).rename(tmp_path / "b=x" / next(staged.glob("b=x/*")).name)
+    sink(declared).publish(7, tokens)
+    assert sorted(visible(tmp_path).values()) == ["1\n", "2\n"]
+
+
+def test_staging_twice_writes_the_same_names(spark: SparkSession, tmp_path: Path) -> None:
+    target = sink(files(tmp_path))
+    first = stage(target, pairs(spark, (1, "x")), 3)
+    assert stage(target, pairs(spark, (1, "x")), 3) == first
+    target.publish(3, first)
+    assert list(visible(tmp_path).values()) == ["1,x\n"]
+
+
+def test_discard_removes_the_epoch_and_later_ones(spark: SparkSession, tmp_path: Path) -> None:
+    target = sink(files(tmp_path))
+    kept = stage(target, pairs(spark, (1, "x")), 1)
+    lost = stage(target, pairs(spark, (2, "y")), 2)
+    target.discard(2)
+    target.publish(1, kept)
+    with pytest.raises(ConnectorError, match="neither staged nor published"):
+        target.publish(2, lost)
+    assert list(visible(tmp_path).values()) == ["1,x\n"]
+
+
+def test_finish_leaves_no_staging_directory(spark: SparkSession, tmp_path: Path) -> None:
+    target = sink(files(tmp_path))
+    write(target, pairs(spark, (1, "x")))
+    target.finish()
+    assert [p.name for p in tmp_path.iterdir()] == ["part-job-1-0-0.csv"]
+
+
+def test_partition_columns_are_directories_and_come_back(spark: SparkSession, tmp_path: Path) -> None:
+    declared = table(
+        {"a": t.INT, "b": t.STRING, "c": t.DATE},
+        {"connector": "filesystem", "path": str(tmp_path), "format": "csv"}
+        | {"sink.partition-commit.policy.kind": "success-file"},
+        partitioned_by=("b", "c"),
+    )
+    frame = spark.sql(
+        "SELECT * FROM VALUES (1, 'a b/c:%', DATE '2020-01-02'), (2, CAST(NULL AS STRING), DATE '2020-01-02'),"
+        " (3, 'é', CAST(NULL AS DATE)) AS t(a, b, c)"
+    ).coalesce(1)
+    write(sink(declared), frame)
+    assert visible(tmp_path) == {
+        "b=__DEFAULT_PARTITION__/c=2020-01-02/_SUCCESS": "",
+        "b=__DEFAULT_PARTITION__/c=2020-01-02/part-job-1-0-1.csv": "2\n",
+        "b=a b%2Fc%3A%25/c=2020-01-02/_SUCCESS": "",
+        "b=a b%2Fc%3A%25/c=2020-01-02/part-job-1-0-0.csv": "1\n",
+        "b=é/c=__DEFAULT_PARTITION__/_SUCCESS": "",
+        "b=é/c=__DEFAULT_PARTITION__/part-job-1-0-2.csv": "3\n",
+    }
+    assert set(rows(spark, source(declared))) == set(map(tuple, frame.collect()))
+
+
+def test_overwrite_replaces_the_table_or_the_touched_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    write(sink(files(tmp_path / "t"), job="j1", streaming=False), pairs(spark, (1, "x")))
+    write(sink(files(tmp_path / "t"), job="j2", overwrite=True, streaming=False), pairs(spark, (2, "y")))
+    assert list(visible(tmp_path / "t").values()) == ["2,y\n"]
+    declared = table(
+        PAIRS,
+        {"connector": "filesystem", "path": str(tmp_path / "p"), "format": "csv"},
+        partitioned_by=("b",),
+    )
+    write(sink(declared, job="j1"), pairs(spark, (1, "x"), (2, "y")))
+    write(sink(declared, job="j2", overwrite=True, streaming=False), pairs(spark, (3, "x")))
+    assert sorted(visible(tmp_path / "p").values()) == ["2\n", "3\n"]
+
+
+def test_streaming_overwrite_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="overwrite"):
+        sink(files(tmp_path), overwrite=True)
+
+
+def test_rolling_by_size(spark: SparkSession, tmp_path: Path) -> None:
+    declared = files(tmp_path)
+    declared.options["sink.rolling-policy.file-size"] = "1b"
+    frame = pairs(spark, (1, "x"), (2, "y"))
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
+    try:
+        write(sink(declared), frame)
+    finally:
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000000")
+    assert visible(tmp_path) == {"part-job-1-0-0.csv": "1,x\n", "part-job-1-0-1.csv": "2,y\n"}
+
+
+def test_a_path_that_cannot_be_written_is_a_connector_error(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    target = sink(files(tmp_path / "file" / "below"))
+    with pytest.raises(Exception, match="Cannot write to"):
+        stage(target, pairs(spark, (1, "x")), 1)
+
+
+def test_changelog_is_written_as_debezium_and_read_back(spark: SparkSession, tmp_path: Path) -> None:
+    declared = files(tmp_path, format="debezium-json")
+    frame = spark.sql(
+        "SELECT * FROM VALUES (1, 'x', 0Y), (1, 'x', 1Y), (1, 'y', 2Y), (2, 'q\"', 3Y) AS t(a, b, `$kind`)"
+    ).coalesce(1)
+    write(sink(declared, kinds=ALL_KINDS), frame)
+    assert visible(tmp_path) == {
+        "part-job-1-0-0.json": '{"before":null,"after":{"a":1,"b":"x"},"op":"c"}\n'
+        '{"before":{"a":1,"b":"x"},"after":null,"op":"d"}\n'
+        '{"before":null,"after":{"a":1,"b":"y"},"op":"c"}\n'
+        '{"before":{"a":2,"b":"q\\""},"after":null,"op":"d"}\n'
+    }
+    assert rows(spark, source(declared)) == [(1, "x", 0), (1, "x", 3), (1, "y", 0), (2, 'q"', 3)]
+
+
+def test_kinds_by_format(tmp_path: Path) -> None:
+    plain, changes = files(tmp_path), files(tmp_path, format="debezium-json")
+    found = connector(plain.options)
+    assert found.sink_kinds(plain, plain.options, ALL_KINDS) == {0}
+    assert found.sink_kinds(changes, changes.options, ALL_KINDS) == ALL_KINDS
+
+
+def test_unknown_commit_policy_is_named(tmp_path: Path) -> None:
+    declared = files(tmp_path)
+    declared.options["sink.partition-commit.policy.kind"] = "metastore"
+    with pytest.raises(NotSupportedError, match="metastore"):
+        sink(declared)
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet", "orc"])
+def test_nested_types_survive_writing_and_reading(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    columns = {
+        "i": t.BIGINT,
+        "d": t.DecimalType(precision=10, scale=2),
+        "tm": t.TimeType(precision=3),
+        "ts": t.TimestampType(precision=3),
+        "tz": t.LocalZonedTimestampType(precision=3),
+        "by": t.BYTES,
+        "ar": t.ArrayType(element=t.INT),
+        "m": t.MapType(key=t.STRING, value=t.INT),
+        "r": t.RowType(fields=(t.Field("x", t.INT), t.Field("y", t.ArrayType(element=t.STRING)))),
+    }
+    frame = spark.sql(
+        "SELECT * FROM VALUES (1L, CAST(1.5 AS DECIMAL(10,2)), 3723004, TIMESTAMP_NTZ '2020-01-02 03:04:05.678',"
+        " TIMESTAMP '2020-01-02 03:04:05.678', X'0aff', ARRAY(1, NULL), ARRAY(STRUCT('k' AS key, 1 AS value)),"
+        " STRUCT(1 AS x, ARRAY('p') AS y)), (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+        " AS t(i, d, tm, ts, tz, by, ar, m, r)"
+    ).coalesce(1)
+    declared = table(columns, {"connector": "filesystem", "path": str(tmp_path), "format": kind})
+    write(sink(declared), frame)
+    assert rows(spark, source(declared)) == [tuple(r) for r in frame.collect()]

@@ -1,0 +1,120 @@
+"""Writes tables as files, exactly once.
+
+1. *stage*: tasks write complete files below ``<path>/.staging/<job>/<epoch>/``, where no reader looks.
+2. *publish*: each file is renamed to its final name, which depends on job, epoch, task and number
+   alone; one that is not staged any more must be in place. Repeating it changes nothing.
+3. *discard*: staged files of an epoch and later are removed.
+
+An INSERT OVERWRITE (batch only) removes what was there before when it publishes: the whole table, or
+each partition that is written to.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidemill.connectors.filesystem.storage import Storage
+from tidemill.connectors.filesystem.writing import StagedWriter
+from tidemill.connectors.formats.api import Encoder
+from tidemill.errors import ConnectorError
+from tidemill.types.logical import Field
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_STAGING = ".staging"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSink:
+    """``success_file``: name of the marker in committed partitions, '' for none."""
+
+    storage: Storage
+    encoder: Encoder
+    fields: tuple[Field, ...]
+    partitions: tuple[Field, ...]
+    default_partition: str
+    extension: str
+    roll: int
+    parallelism: int | None
+    by_partition: bool
+    job: str
+    overwrite: bool
+    success_file: str
+
+    def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
+        writer = StagedWriter(
+            storage=self.storage,
+            encoder=self.encoder,
+            fields=self.fields,
+            partitions=self.partitions,
+            default_partition=self.default_partition,
+            directory=self._staged(epoch),
+            prefix=f"part-{self.job}-{epoch}",
+            extension=self.extension,
+            roll=self.roll,
+        )
+        return self._distributed(frame).mapInArrow(writer, "token STRING")
+
+    def publish(self, epoch: int, tokens: list[str]) -> None:
+        """ConnectorError when a file is neither staged nor in place."""
+        names = [str(name) for token in tokens for name, _ in json.loads(token)["files"]]
+        try:
+            if self.overwrite:
+                self._remove_old(names)
+            self._move(epoch, names)
+            self._mark(names)
+            self.storage.remove_directory(self._staged(epoch))
+        except (OSError, pa.ArrowException) as e:
+            raise ConnectorError(f"Cannot publish to {self.storage.location}: {e}") from None
+
+    def discard(self, epoch: int) -> None:
+        job = f"{_STAGING}/{self.job}"
+        for name in self.storage.directories(job):
+            if name.isdigit() and int(name) >= epoch:
+                self.storage.remove_directory(f"{job}/{name}")
+
+    def finish(self) -> None:
+        self.storage.remove_directory(f"{_STAGING}/{self.job}")
+        if not self.storage.directories(_STAGING):
+            self.storage.remove_directory(_STAGING)
+
+    def _staged(self, epoch: int) -> str:
+        return f"{_STAGING}/{self.job}/{epoch}"
+
+    def _distributed(self, frame: DataFrame) -> DataFrame:
+        keys = [frame[c] for c, f in zip(frame.columns, self.fields, strict=False) if f in self.partitions]
+        if self.by_partition and keys:
+            return frame.repartition(*keys)
+        return frame.repartition(self.parallelism) if self.parallelism else frame
+
+    def _move(self, epoch: int, names: list[str]) -> None:
+        for directory in sorted({n.rpartition("/")[0] for n in names}):
+            self.storage.make_directory(directory)
+        for name in names:
+            staged = f"{self._staged(epoch)}/{name}"
+            if self.storage.stat(staged) is not None:
+                self.storage.move(staged, name)
+            elif self.storage.stat(name) is None:
+                raise ConnectorError(
+                    f"File {self.storage.absolute(name)} of epoch {epoch} is neither staged nor published.",
+                    hint="Something else has removed files below the sink's path.",
+                )
+
+    def _remove_old(self, names: list[str]) -> None:
+        """Everything visible that is not of this job: in the touched partitions, or in all the table."""
+        touched = {n.rpartition("/")[0] for n in names}
+        for file in self.storage.list_files_or_none():
+            directory, _, name = file.path.rpartition("/")
+            ours = name.startswith(f"part-{self.job}-")
+            if not ours and (not self.partitions or directory in touched):
+                self.storage.remove(file.path)
+
+    def _mark(self, names: list[str]) -> None:
+        if self.success_file and self.partitions:
+            for directory in sorted({n.rpartition("/")[0] for n in names}):
+                self.storage.create(f"{directory}/{self.success_file}").close()

@@ -1,0 +1,163 @@
+"""Writes one task's rows of one epoch into staged files, in Spark Python workers.
+
+Names depend on job, epoch, task and file number alone, and a file appears by rename when it is
+complete, so a task that runs twice leaves the same files. One token per task names them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from tidemill.connectors.filesystem.partitions import partition_path
+from tidemill.connectors.filesystem.storage import Storage
+from tidemill.connectors.formats.api import Encoder, TableWriter
+from tidemill.connectors.formats.text_rendering import RenderRules, render
+from tidemill.connectors.worker_errors import WorkerError
+from tidemill.errors import ConnectorError
+from tidemill.types.logical import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedWriter:
+    """``fields``: the frame's columns by place; ``partitions``: those that become directories.
+    ``directory``: where the epoch is staged, below the table's root; ``roll``: bytes per file."""
+
+    storage: Storage
+    encoder: Encoder
+    fields: tuple[Field, ...]
+    partitions: tuple[Field, ...]
+    default_partition: str
+    directory: str
+    prefix: str
+    extension: str
+    roll: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row with the column ``token``."""
+        context = TaskContext.get()
+        task = _Task(
+            writer=self,
+            partition=context.partitionId() if context else 0,
+            attempt=context.taskAttemptId() if context else 0,
+        )
+        try:
+            for batch in batches:
+                task.write(self._named(batch))
+            token = json.dumps({"files": task.finish()})
+        except (OSError, pa.ArrowException) as e:
+            root = self.storage.location
+            raise WorkerError(ConnectorError(f"Cannot write to {root}: {e}")) from None
+        except ConnectorError as e:
+            raise WorkerError(e) from None
+        yield pa.record_batch([pa.array([token])], names=["token"])
+
+    def _named(self, batch: pa.RecordBatch) -> pa.Table:
+        names = [f.name for f in self.fields]
+        table = pa.Table.from_batches([batch])
+        return table.rename_columns(names + table.column_names[len(names) :])
+
+
+@dataclass(slots=True, kw_only=True)
+class _OpenFile:
+    """A file being written under a name of this attempt's own."""
+
+    temporary: str
+    name: str
+    stream: pa.NativeFile
+    writer: TableWriter
+    rows: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Task:
+    writer: StagedWriter
+    partition: int
+    attempt: int
+    _open: dict[str, _OpenFile] = field(default_factory=dict)
+    _done: list[list[object]] = field(default_factory=list)
+    _count: int = 0
+
+    def write(self, table: pa.Table) -> None:
+        for directory, part in self._parts(table):
+            self._append(directory, part)
+
+    def finish(self) -> list[list[object]]:
+        """[final path, rows] of each file, in the order of writing."""
+        for directory in sorted(self._open):
+            self._complete(self._open[directory])
+        self._open.clear()
+        return self._done
+
+    def _parts(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+        spec = self.writer
+        if not spec.partitions:
+            if table.num_rows:
+                yield "", table
+            return
+        keys = [_partition_texts(table, f) for f in spec.partitions]
+        combined = pa.StructArray.from_arrays(keys, names=[f.name for f in spec.partitions])
+        paths = [partition_path(row, spec.default_partition) for row in _distinct(combined)]
+        codes = np.asarray(_codes(combined))
+        rest = table.drop_columns([f.name for f in spec.partitions])
+        for code, path in enumerate(paths):
+            yield path, rest.filter(pa.array(codes == code))
+
+    def _append(self, directory: str, part: pa.Table) -> None:
+        file = self._open.get(directory)
+        if file is None:
+            file = self._open[directory] = self._start(directory)
+        file.writer.write(part)
+        file.rows += part.num_rows
+        if file.stream.tell() >= self.writer.roll:
+            self._complete(self._open.pop(directory))
+
+    def _start(self, directory: str) -> _OpenFile:
+        spec = self.writer
+        name = f"{spec.prefix}-{self.partition}-{self._count}.{spec.extension}"
+        self._count += 1
+        final = f"{directory}/{name}" if directory else name
+        staged = f"{spec.directory}/{final}"
+        spec.storage.make_directory(staged.rpartition("/")[0])
+        temporary = f"{staged}.{self.attempt}.tmp"
+        stream = spec.storage.create(temporary)
+        return _OpenFile(temporary=temporary, name=final, stream=stream, writer=spec.encoder.open(stream))
+
+    def _complete(self, file: _OpenFile) -> None:
+        file.writer.close()
+        file.stream.close()
+        self.writer.storage.move(file.temporary, f"{self.writer.directory}/{file.name}")
+        self._done.append([file.name, file.rows])
+
+
+def _partition_texts(table: pa.Table, column: Field) -> pa.Array:
+    return render(column.type, table.column(column.name).combine_chunks(), RenderRules(plain_decimals=True))
+
+
+def _distinct(keys: pa.StructArray) -> list[dict[str, str | None]]:
+    """Distinct keys in the order of their first row, the order that ``_codes`` numbers them in."""
+    seen: dict[tuple[str | None, ...], dict[str, str | None]] = {}
+    for row in pc.unique(_joined(keys)).to_pylist():
+        values = json.loads(row)
+        seen.setdefault(tuple(values), dict(zip((f.name for f in keys.type), values, strict=True)))
+    return list(seen.values())
+
+
+def _codes(keys: pa.StructArray) -> pa.Array:
+    return _joined(keys).dictionary_encode().indices
+
+
+def _joined(keys: pa.StructArray) -> pa.Array:
+    """Each row's keys as one JSON text, made once per distinct value and column."""
+    parts = []
+    for child in keys.flatten():
+        encoded = child.dictionary_encode()
+        texts = pa.array([json.dumps(v) for v in encoded.dictionary.to_pylist()], pa.string())
+        parts.append(pc.fill_null(texts.take(encoded.indices), "null"))
+    return pc.binary_join_element_wise("[", pc.binary_join_element_wise(*parts, ","), "]", "")

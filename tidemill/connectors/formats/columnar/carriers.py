@@ -1,0 +1,166 @@
+"""Between the carriers of ``types.physical`` and the types that columnar files declare.
+
+TIME is time32[ms] in a file and INT milliseconds as a carrier, MAP and MULTISET are maps in a file
+and lists of entries as carriers; everything else is cast where the file's type differs.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemill.types import logical as t
+from tidemill.types.physical import arrow_type
+
+_MILLISECONDS = pa.time32("ms")
+
+
+@singledispatch
+def file_type(kind: t.LogicalType) -> pa.DataType:
+    return arrow_type(kind)
+
+
+@file_type.register
+def _(kind: t.TimeType) -> pa.DataType:
+    return _MILLISECONDS
+
+
+@file_type.register
+def _(kind: t.ArrayType) -> pa.DataType:
+    return pa.list_(file_type(kind.element))
+
+
+@file_type.register
+def _(kind: t.MapType) -> pa.DataType:
+    return pa.map_(file_type(kind.key), file_type(kind.value))
+
+
+@file_type.register
+def _(kind: t.MultisetType) -> pa.DataType:
+    return pa.map_(file_type(kind.element), pa.int32())
+
+
+@file_type.register
+def _(kind: t.RowType) -> pa.DataType:
+    return pa.struct([(f.name, file_type(f.type)) for f in kind.fields])
+
+
+@singledispatch
+def to_file(kind: t.LogicalType, values: pa.Array) -> pa.Array:
+    """Carrier values as the file declares them."""
+    return values
+
+
+@to_file.register
+def _(kind: t.TimeType, values: pa.Array) -> pa.Array:
+    return values.cast(_MILLISECONDS)
+
+
+@to_file.register
+def _(kind: t.ArrayType, values: pa.Array) -> pa.Array:
+    return _list(values, to_file(kind.element, values.flatten()))
+
+
+@to_file.register
+def _(kind: t.MapType, values: pa.Array) -> pa.Array:
+    return _map(kind, kind.key, kind.value, values)
+
+
+@to_file.register
+def _(kind: t.MultisetType, values: pa.Array) -> pa.Array:
+    return _map(kind, kind.element, t.INT, values)
+
+
+@to_file.register
+def _(kind: t.RowType, values: pa.Array) -> pa.Array:
+    children = [to_file(f.type, child) for f, child in zip(kind.fields, values.flatten(), strict=True)]
+    return _struct([f.name for f in kind.fields], children, values)
+
+
+@singledispatch
+def from_file(kind: t.LogicalType, values: pa.Array) -> pa.Array:
+    """What a file holds as carrier values; ArrowInvalid where a value does not fit the type."""
+    return values if values.type == arrow_type(kind) else values.cast(arrow_type(kind))
+
+
+@from_file.register
+def _(kind: t.TimeType, values: pa.Array) -> pa.Array:
+    return values.cast(pa.int32()) if pa.types.is_integer(values.type) else _millis_of_day(values)
+
+
+def _millis_of_day(values: pa.Array) -> pa.Array:
+    return values.cast(_MILLISECONDS, safe=False).cast(pa.int32())
+
+
+@from_file.register(t.TimestampType)
+@from_file.register(t.LocalZonedTimestampType)
+def _(kind: t.LogicalType, values: pa.Array) -> pa.Array:
+    """Nanoseconds are cut; an instant in a TIMESTAMP column is taken as UTC wall-clock time."""
+    target = arrow_type(kind)
+    plain = values.cast(pa.timestamp("us", tz=values.type.tz), safe=False)
+    return plain if plain.type == target else plain.cast(pa.int64()).cast(target)
+
+
+@from_file.register
+def _(kind: t.ArrayType, values: pa.Array) -> pa.Array:
+    return _list(values, from_file(kind.element, values.flatten()))
+
+
+@from_file.register
+def _(kind: t.MapType, values: pa.Array) -> pa.Array:
+    return _entries(kind.key, kind.value, values)
+
+
+@from_file.register
+def _(kind: t.MultisetType, values: pa.Array) -> pa.Array:
+    return _entries(kind.element, t.INT, values)
+
+
+@from_file.register
+def _(kind: t.RowType, values: pa.Array) -> pa.Array:
+    """Fields by name; what the file does not have is NULL."""
+    places = {values.type.field(i).name: i for i in range(values.type.num_fields)}
+    flat = values.flatten()
+    children = [
+        from_file(f.type, flat[places[f.name]])
+        if f.name in places
+        else pa.nulls(len(values), arrow_type(f.type))
+        for f in kind.fields
+    ]
+    return _struct([f.name for f in kind.fields], children, values)
+
+
+def _struct(names: list[str], children: list[pa.Array], like: pa.Array) -> pa.Array:
+    return pa.StructArray.from_arrays(children, names=names, mask=like.is_null())
+
+
+def _offsets(values: pa.Array) -> pa.Array:
+    lengths = pc.fill_null(_lengths(values), 0)
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+
+
+def _lengths(values: pa.Array) -> pa.Array:
+    if pa.types.is_map(values.type):
+        plain = pa.list_(pa.struct([("key", values.type.key_type), ("value", values.type.item_type)]))
+        values = values.cast(plain)
+    return pc.list_value_length(values).cast(pa.int32())
+
+
+def _list(like: pa.Array, elements: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(_offsets(like), elements, mask=like.is_null())
+
+
+def _map(kind: t.LogicalType, key: t.LogicalType, value: t.LogicalType, values: pa.Array) -> pa.Array:
+    keys, items = values.flatten().flatten()
+    made = pa.MapArray.from_arrays(_offsets(values), to_file(key, keys), to_file(value, items))
+    return pc.if_else(values.is_valid(), made, pa.scalar(None, made.type))
+
+
+def _entries(key: t.LogicalType, value: t.LogicalType, values: pa.Array) -> pa.Array:
+    plain = pa.list_(pa.struct([("key", values.type.key_type), ("value", values.type.item_type)]))
+    entries = values.cast(plain).flatten()
+    keys, items = entries.flatten()
+    made = pa.StructArray.from_arrays([from_file(key, keys), from_file(value, items)], names=["key", "value"])
+    return _list(values, made)

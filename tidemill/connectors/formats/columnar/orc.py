@@ -1,0 +1,92 @@
+"""The ``orc`` format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow import orc
+
+from tidemill.connectors.api import ConnectorOption
+from tidemill.connectors.formats.api import (
+    Block,
+    Decoder,
+    DecodeRequest,
+    Encoder,
+    EncodeRequest,
+    Format,
+    Framing,
+)
+from tidemill.connectors.formats.columnar.tables import file_schema, from_file_table, to_file_table
+from tidemill.connectors.option_values import OptionValues
+from tidemill.types.logical import Field
+
+_OPTIONS = (ConnectorOption(key="compress", default="zlib", doc="none, zlib, snappy, lz4 or zstd."),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrcDecoder:
+    wanted: tuple[Field, ...]
+
+    def decode(self, block: Block) -> pa.Table:
+        file = orc.ORCFile(block.source)
+        columns = [f.name for f in self.wanted if f.name in file.schema.names]
+        if not columns:
+            return from_file_table(pa.table({"$": pa.nulls(block.end - block.start)}), self.wanted)
+        parts, at = [], 0
+        for number in range(file.nstripes):
+            stripe = pa.table(file.read_stripe(number, columns=columns))
+            first, last = max(block.start - at, 0), min(block.end - at, stripe.num_rows)
+            if last > first:
+                parts.append(stripe.slice(first, last - first))
+            at += stripe.num_rows
+            if at >= block.end:
+                break
+        table = pa.concat_tables(parts) if parts else file.schema.empty_table()
+        return from_file_table(table, self.wanted)
+
+
+class _OrcWriter:
+    def __init__(self, stream: pa.NativeFile, fields: tuple[Field, ...], compression: str) -> None:
+        self._fields = fields
+        self._writer = orc.ORCWriter(stream, compression=compression)
+        self._started = False
+
+    def write(self, table: pa.Table) -> None:
+        self._started = True
+        self._writer.write(to_file_table(table, self._fields))
+
+    def close(self) -> None:
+        if not self._started:
+            self._writer.write(file_schema(self._fields).empty_table())
+        self._writer.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrcEncoder:
+    fields: tuple[Field, ...]
+    compression: str
+
+    def open(self, stream: pa.NativeFile) -> _OrcWriter:
+        return _OrcWriter(stream, self.fields, self.compression)
+
+
+class OrcFormat(Format):
+    identifier = "orc"
+    options: tuple[ConnectorOption, ...] = _OPTIONS
+    extension = "orc"
+
+    def framing(self, options: OptionValues) -> Framing:
+        return Framing.ROW_GROUPS
+
+    def group_rows(self, file: pa.NativeFile) -> list[int]:
+        """One group for the whole file: a stripe's rows are known only by reading it."""
+        return [orc.ORCFile(file).nrows]
+
+    def decoder(self, request: DecodeRequest) -> Decoder:
+        return OrcDecoder(wanted=request.wanted)
+
+    def encoder(self, request: EncodeRequest) -> Encoder:
+        options = OptionValues(_OPTIONS, request.options, "orc.")
+        name = options["compress"].lower()
+        return OrcEncoder(fields=request.fields, compression="uncompressed" if name == "none" else name)

@@ -1,0 +1,42 @@
+"""What the columnar formats share: columns are found by name, cast to the table's types, and written
+with the types that files have for them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tidemill.connectors.formats.api import RecordError
+from tidemill.connectors.formats.columnar.carriers import file_type, from_file, to_file
+from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_schema, arrow_type
+
+
+def from_file_table(table: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
+    """``fields`` of a file's rows; a column that the file does not have is NULL. RecordError names the
+    column whose values do not fit."""
+    columns = [_column(table, field) for field in fields]
+    return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
+
+
+def _column(table: pa.Table, field: Field) -> pa.Array:
+    if field.name not in table.column_names:
+        return pa.nulls(table.num_rows, arrow_type(field.type))
+    stored = table.column(field.name)
+    values = pa.nulls(0, stored.type) if stored.num_chunks == 0 else stored.combine_chunks()
+    try:
+        return from_file(field.type, values)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, AttributeError) as e:
+        raise RecordError(
+            f"Column '{field.name}' holds {stored.type}, which does not fit {field.type}: {e}",
+            line=-1,
+            field=field.name,
+        ) from None
+
+
+def file_schema(fields: tuple[Field, ...]) -> pa.Schema:
+    return pa.schema([(f.name, file_type(f.type)) for f in fields])
+
+
+def to_file_table(table: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
+    columns = [to_file(f.type, table.column(f.name).combine_chunks()) for f in fields]
+    return pa.Table.from_arrays(columns, schema=file_schema(fields))

@@ -1,0 +1,177 @@
+"""Writes Arrow columns as JSON texts, column by column; objects are joined from their fields' texts.
+
+Texts agree with Flink's writer: decimals without trailing zeros (or plain by option), floats as Java
+prints them, BYTES in base64, timestamps by the standard. NaN and the infinities are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import singledispatch
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.connectors.formats.api import TextEncoder
+from tidemill.connectors.formats.text_rendering import RenderRules, by_distinct, render
+from tidemill.connectors.option_values import OptionValues
+from tidemill.errors import ConnectorError
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+
+_BARE = (t.BooleanType, *t.NUMERIC_TYPES)
+_NEEDS_ESCAPE = r'["\\\x{0}-\x{1f}]'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonStyle:
+    """``null_keys``: FAIL, DROP or LITERAL, for NULL keys of a MAP."""
+
+    render: RenderRules
+    null_keys: str
+    null_key: str
+    skip_nulls: bool
+
+
+def json_style(options: OptionValues) -> JsonStyle:
+    return JsonStyle(
+        render=RenderRules(
+            timestamps=options["timestamp-format.standard"],
+            plain_decimals=options["encode.decimal-as-plain-number"],
+        ),
+        null_keys=options["map-null-key.mode"].upper(),
+        null_key=options["map-null-key.literal"],
+        skip_nulls=options["encode.ignore-null-fields"],
+    )
+
+
+def objects(fields: tuple[Field, ...], columns: list[pa.Array], style: JsonStyle) -> pa.Array:
+    """One JSON object per row."""
+    if not fields:
+        raise ConnectorError("A JSON object needs at least one field.")
+    pieces = []
+    for field, values in zip(fields, columns, strict=True):
+        text = encode_values(field.type, values, style)
+        if not style.skip_nulls:
+            text = pc.fill_null(text, "null")
+        piece = pc.binary_join_element_wise(f",{_string(field.name)}:", text, "")
+        pieces.append(pc.fill_null(piece, ""))
+    joined = pc.binary_join_element_wise(*pieces, "")
+    return pc.binary_join_element_wise("{", pc.replace_substring_regex(joined, "^,", ""), "}", "")
+
+
+def _string(text: str) -> str:
+    """Jackson's spelling: capital hexadecimal digits, nothing escaped but what must be."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+@singledispatch
+def encode_values(kind: t.LogicalType, values: pa.Array, style: JsonStyle) -> pa.Array:
+    """The JSON texts of ``values``; NULL stays NULL."""
+    texts = render(kind, values, style.render)
+    if isinstance(kind, t.APPROXIMATE_TYPES) and pc.any(pc.invert(pc.is_finite(values))).as_py():
+        raise ConnectorError("Could not serialize a row as JSON: Infinite or NaN.")
+    if isinstance(kind, _BARE):
+        return texts
+    plain = pc.invert(pc.match_substring_regex(texts, _NEEDS_ESCAPE))
+    quoted = pc.binary_join_element_wise('"', texts, '"', "")
+    if pc.all(pc.fill_null(plain, True)).as_py() is not False:
+        return quoted
+    odd = pc.if_else(pc.fill_null(plain, True), pa.scalar(None, pa.string()), texts)
+    return pc.coalesce(by_distinct(odd, _string), quoted)
+
+
+@encode_values.register
+def _(kind: t.RowType, values: pa.Array, style: JsonStyle) -> pa.Array:
+    texts = objects(kind.fields, values.flatten(), style)
+    return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
+
+
+@encode_values.register
+def _(kind: t.ArrayType, values: pa.Array, style: JsonStyle) -> pa.Array:
+    elements = pc.fill_null(encode_values(kind.element, values.flatten(), style), "null")
+    return _joined(values, elements, "[", "]")
+
+
+@encode_values.register
+def _(kind: t.MapType, values: pa.Array, style: JsonStyle) -> pa.Array:
+    return _entries(values, kind.key, kind.value, style)
+
+
+@encode_values.register
+def _(kind: t.MultisetType, values: pa.Array, style: JsonStyle) -> pa.Array:
+    return _entries(values, kind.element, t.INT, style)
+
+
+def _entries(values: pa.Array, key: t.LogicalType, value: t.LogicalType, style: JsonStyle) -> pa.Array:
+    keys, items = values.flatten().flatten()
+    names = encode_values(key, keys, style)
+    if keys.null_count:
+        if style.null_keys == "FAIL":
+            raise ConnectorError(
+                "JSON format doesn't support to serialize map data with null keys. You can drop null key"
+                " entries or encode null in literals by specifying map-null-key.mode option."
+            )
+        if style.null_keys == "LITERAL":
+            names = pc.fill_null(names, _string(style.null_key))
+    texts = pc.fill_null(encode_values(value, items, style), "null")
+    pairs = pc.binary_join_element_wise(names, texts, ":")  # NULL where the key is to be dropped
+    return _joined(values, pairs, "{", "}")
+
+
+def _joined(lists: pa.Array, texts: pa.Array, start: str, end: str) -> pa.Array:
+    """The texts of each list's elements between brackets; a NULL text is left out."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+    grouped = pa.ListArray.from_arrays(offsets, texts)
+    if texts.null_count:
+        kept = [[x for x in row if x is not None] for row in grouped.to_pylist()]
+        grouped = pa.array(kept, pa.list_(pa.string()))
+    inner = pc.binary_join(grouped, ",")
+    bracketed = pc.binary_join_element_wise(start, inner, end, "")
+    return pc.if_else(lists.is_valid(), bracketed, pa.scalar(None, pa.string()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonEncoder(TextEncoder):
+    """Plain objects, one a line."""
+
+    fields: tuple[Field, ...]
+    style: JsonStyle
+
+    def encode(self, table: pa.Table) -> bytes:
+        if not table.num_rows:
+            return b""
+        return lines(row_objects(self.fields, table, self.style))
+
+
+def row_objects(fields: tuple[Field, ...], table: pa.Table, style: JsonStyle) -> pa.Array:
+    return objects(fields, [table.column(f.name).combine_chunks() for f in fields], style)
+
+
+def lines(texts: pa.Array) -> bytes:
+    return "\n".join(texts.to_pylist()).encode() + b"\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopeEncoder(TextEncoder):
+    """CDC messages: ``insert`` and ``delete`` are the texts around a row's object. A changelog is
+    written as Flink writes it: -U as a delete, +U as an insert."""
+
+    fields: tuple[Field, ...]
+    style: JsonStyle
+    insert: tuple[str, str]
+    delete: tuple[str, str]
+
+    def encode(self, table: pa.Table) -> bytes:
+        if not table.num_rows:
+            return b""
+        row = row_objects(self.fields, table, self.style)
+        inserted = pc.binary_join_element_wise(self.insert[0], row, self.insert[1], "")
+        if KIND_COLUMN not in table.column_names:
+            return lines(inserted)
+        deleted = pc.binary_join_element_wise(self.delete[0], row, self.delete[1], "")
+        kinds = table.column(KIND_COLUMN).combine_chunks()
+        return lines(pc.if_else(pc.equal(pc.bit_wise_and(kinds, 1), 1), deleted, inserted))
