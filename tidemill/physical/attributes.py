@@ -286,11 +286,12 @@ def join_condition(node: p.Join) -> Expr | None:
         return InputRef(type=fields[index].type, index=index)
 
     parts: list[Expr] = []
-    for left, right, null_safe in zip(node.left_keys, node.right_keys, node.null_safe, strict=True):
+    keys = zip(node.left_keys, node.right_keys, node.null_safe, strict=True)
+    for number, (left, right, null_safe) in enumerate(keys):
         sides = (column(left), column(right + len(node.left.fields)))
         operator = "IS NOT DISTINCT FROM" if null_safe else "="
         equals = Call(type=BOOLEAN, function=operator, args=sides)
-        parts.append(_null_aware(equals, sides) if node.null_aware else equals)
+        parts.append(_null_aware(equals, sides) if number < node.null_aware else equals)
     if node.residual is not None:
         parts.append(node.residual)
     if not parts:

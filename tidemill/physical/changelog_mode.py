@@ -17,6 +17,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
 from tidemill.physical.tree import with_inputs, with_kinds
+from tidemill.plan.expressions import InputRef
 from tidemill.plan.nodes import JoinKind
 
 Kinds = frozenset[RowKind]
@@ -83,7 +84,7 @@ def _(node: p.SortLimit) -> Kinds:
 
 @modifications.register
 def _(node: p.OverAggregate) -> Kinds:
-    return INSERT_ONLY if insert_only(node.input) and node.by_time else CHANGES
+    return INSERT_ONLY if insert_only(node.input) and node.time else CHANGES
 
 
 @modifications.register
@@ -143,10 +144,20 @@ def _(node: p.Unary, wanted: Updates) -> p.PhysicalNode | None:
     return _over(node, wanted, (satisfy(node.input, Updates.BOTH),))
 
 
+def _filters_elements(node: p.Calc) -> bool:
+    """Whether the condition only looks at the columns a Correlate below makes: a row's own elements
+    pass or fail together with it."""
+    if node.condition is None or not isinstance(node.input, p.Correlate):
+        return False
+    outer = len(node.input.input.fields)
+    return all(x.index >= outer for x in node.condition.walk() if isinstance(x, InputRef))
+
+
 @satisfy.register
 def _(node: p.Calc, wanted: Updates) -> p.PhysicalNode | None:
     # A filter may drop the +U alone, so the consumer would keep the old row without a -U.
-    if node.condition is not None and wanted is Updates.AFTER and updates(node.input):
+    filters = node.condition is not None and not _filters_elements(node)
+    if filters and wanted is Updates.AFTER and updates(node.input):
         return None
     return _over(node, wanted, (satisfy(node.input, wanted),))
 
@@ -168,6 +179,11 @@ def drop_update_before(node: p.PhysicalNode) -> p.PhysicalNode:
 
 @satisfy.register
 def _(node: p.ChangelogNormalize, wanted: Updates) -> p.PhysicalNode | None:
+    source = node.input.inputs[0]
+    upserts = updates(source) and RowKind.UPDATE_BEFORE not in source.traits.kinds
+    if upserts and wanted is Updates.AFTER and node.condition is None:
+        # The consumer overwrites by key as well: nothing to normalize.
+        return satisfy(source, wanted)
     return _over(node, wanted, (satisfy(node.input, Updates.AFTER),))
 
 
@@ -199,7 +215,7 @@ def _join_side(node: p.Join, side: int, wanted: Updates) -> p.PhysicalNode | Non
     child = node.inputs[side]
     if wanted is Updates.BOTH:
         return satisfy(child, Updates.BOTH)
-    columns = frozenset((node.left_keys, node.right_keys)[side])
+    columns = frozenset(node.partition_keys[side])
     if updates(child) and not any(k >= columns for k in child.traits.upsert_keys):
         return None
     return satisfy(child, Updates.AFTER)

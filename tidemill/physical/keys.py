@@ -74,8 +74,9 @@ def _(node: p.Rank) -> Keys:
 
 @upsert_keys.register
 def _(node: p.Join) -> Keys:
-    left = keeps_within(in_key_group(node.left), node.left_keys)
-    right = keeps_within(in_key_group(node.right), node.right_keys)
+    by_left, by_right = node.partition_keys
+    left = keeps_within(in_key_group(node.left), by_left)
+    right = keeps_within(in_key_group(node.right), by_right)
     return _derive(node, (left, right))
 
 

@@ -1,12 +1,24 @@
-"""Mini-batch in the plan: its configuration and where MiniBatchAssigner nodes stand."""
+"""Mini-batch in the plan: its configuration and where MiniBatchAssigner nodes stand.
+
+An assigner stands above every source (above its watermark, if it has one) as soon as any operator of
+the plan can fold changes. It marks bundles by processing time, or by event time where an operator
+between it and the root needs watermarks; then intervals of several such operators combine to their
+greatest common divisor.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from functools import singledispatch
+from math import gcd
 
 from tidemill.config.mini_batch_options import MINI_BATCH_ALLOW_LATENCY, MINI_BATCH_ENABLED, MINI_BATCH_SIZE
 from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
+from tidemill.physical import nodes as p
+from tidemill.physical.tree import walk, with_inputs
+from tidemill.plan.nodes import JoinKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,5 +40,106 @@ def mini_batch_config(config: Configuration, *, explicit: bool) -> MiniBatchConf
         return None
     size = config.read(MINI_BATCH_SIZE) if MINI_BATCH_SIZE.key in config else None
     if size is not None and size <= 0:
-        raise ValidationError(f"Key: '{MINI_BATCH_SIZE.key}', value '{size}' must be positive.")
+        raise ValidationError(f"Key: '{MINI_BATCH_SIZE.key}', value '{size}' must be > 0.")
     return MiniBatchConfig(latency=config.read(MINI_BATCH_ALLOW_LATENCY).milliseconds, size=size)
+
+
+class Mode(Enum):
+    PROC_TIME = "ProcTime"
+    ROW_TIME = "RowTime"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """``milliseconds`` 0: the node only needs watermarks, of whatever interval."""
+
+    mode: Mode
+    milliseconds: int
+
+    def merge(self, other: Interval) -> Interval:
+        """What both an operator and the ones above it can work with."""
+        if self.mode is other.mode is Mode.PROC_TIME:
+            return self
+        if self.mode is other.mode:
+            return Interval(Mode.ROW_TIME, gcd(self.milliseconds, other.milliseconds))
+        row, proc = (self, other) if self.mode is Mode.ROW_TIME else (other, self)
+        return Interval(Mode.ROW_TIME, row.milliseconds or proc.milliseconds)
+
+
+_WATERMARKS_ONLY = Interval(Mode.ROW_TIME, 0)
+
+
+def add_assigners(root: p.PhysicalNode, config: MiniBatchConfig | None) -> p.PhysicalNode:
+    """The plan with MiniBatchAssigner nodes where bundles serve something."""
+    if config is None:
+        return root
+    needs = any(needs_watermark(node) for node in walk(root))
+    if any(_folds(node) for node in walk(root)):
+        return _placed(root, Interval(Mode.PROC_TIME, config.latency), config.latency)
+    return _placed(root, None, config.latency) if needs else root
+
+
+def _placed(node: p.PhysicalNode, interval: Interval | None, latency: int) -> p.PhysicalNode:
+    if _starts_bundles(node):
+        return node if interval is None else _assigner(node, interval, latency)
+    if needs_watermark(node):
+        interval = interval.merge(_WATERMARKS_ONLY) if interval else _WATERMARKS_ONLY
+    return with_inputs(node, tuple(_placed(i, interval, latency) for i in node.inputs))
+
+
+def _assigner(node: p.PhysicalNode, interval: Interval, latency: int) -> p.PhysicalNode:
+    return p.MiniBatchAssigner(
+        fields=node.fields,
+        traits=node.traits,
+        input=node,
+        interval=interval.milliseconds or latency,
+        mode=interval.mode.value,
+    )
+
+
+@singledispatch
+def _starts_bundles(node: p.PhysicalNode) -> bool:
+    return False
+
+
+@_starts_bundles.register(p.TableSourceScan)
+@_starts_bundles.register(p.DataFrameScan)
+@_starts_bundles.register(p.WatermarkAssigner)
+def _(node: p.PhysicalNode) -> bool:
+    return True
+
+
+@singledispatch
+def needs_watermark(node: p.PhysicalNode) -> bool:
+    """Whether the operator fires by event time."""
+    return False
+
+
+@needs_watermark.register
+def _(node: p.Rank) -> bool:
+    return node.is_deduplicate and node.time == "ROWTIME"
+
+
+@needs_watermark.register
+def _(node: p.OverAggregate) -> bool:
+    return node.time == "ROWTIME"
+
+
+@singledispatch
+def _folds(node: p.PhysicalNode) -> bool:
+    """Whether bundles can spare the operator (or one that takes its changes) work."""
+    return False
+
+
+@_folds.register(p.GroupAggregate)
+@_folds.register(p.Rank)
+@_folds.register(p.SortLimit)
+@_folds.register(p.Sort)
+@_folds.register(p.Correlate)
+def _(node: p.PhysicalNode) -> bool:
+    return True
+
+
+@_folds.register
+def _(node: p.Join) -> bool:
+    return node.kind not in (JoinKind.SEMI, JoinKind.ANTI)

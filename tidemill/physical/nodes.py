@@ -255,13 +255,14 @@ class Sort(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverAggregate(Unary):
-    """The input's fields, then one per call; all calls share their partition.
+    """The input's fields, then one per call; all calls share partition and order.
 
-    ``by_time``: ordered by an ascending time attribute alone, so that rows once given stay.
+    ``time`` is ROWTIME or PROCTIME where the input is append-only and its order is that ascending
+    attribute alone, so that rows once given stay; '' recomputes touched partitions.
     """
 
     calls: tuple[OverCall, ...]
-    by_time: bool = False
+    time: str = ""
     state_ttl: int = 0
 
 
@@ -280,7 +281,8 @@ class Join(PhysicalNode):
     """Equi keys ``left_keys[i] = right_keys[i]`` plus ``residual`` over left fields + right fields.
 
     ``null_safe[i]``: key i compares NULLs as equal. ``*_spec``: JoinKeyContainsUniqueKey, HasUniqueKey
-    or NoUniqueKey.
+    or NoUniqueKey. ``null_aware`` (NOT IN): the first so many keys count as equal if either side is
+    NULL; such a join's inputs are not partitioned.
     """
 
     left: PhysicalNode
@@ -293,7 +295,7 @@ class Join(PhysicalNode):
     left_spec: str
     right_spec: str
     mini_batch: bool = False
-    null_aware: bool = False
+    null_aware: int = 0
     left_ttl: int = 0
     right_ttl: int = 0
     ttl_hints: tuple[tuple[str, str], ...] = ()
@@ -301,6 +303,11 @@ class Join(PhysicalNode):
     @property
     def inputs(self) -> tuple[PhysicalNode, ...]:
         return (self.left, self.right)
+
+    @property
+    def partition_keys(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The columns either side is sent by."""
+        return ((), ()) if self.null_aware else (self.left_keys, self.right_keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

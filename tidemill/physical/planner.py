@@ -1,32 +1,35 @@
 """Bound logical plan -> physical tree with traits, as Flink's streaming planner shapes it.
 
 The steps: (1) ``convert`` builds the tree bottom-up, with modification kinds and keys in the traits;
-(2) ``changelog_mode.assign`` settles where -U flows; (3) mini-batch assigners and aggregation phases.
-Invariant: the root's fields are the logical root's. Cost: a few passes over the tree.
+(2) ``changelog_mode.assign`` settles where -U flows; (3) mini-batch assigners are placed and (4)
+aggregations cut into phases. Invariant: the root's fields are the logical root's. Cost: a few passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import singledispatch
 
-from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import RowKind
 from tidemill.config.option import Configuration
 from tidemill.config.sink_options import STATE_TTL
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
-from tidemill.physical.changelog_mode import Updates, assign, modifications
+from tidemill.physical.aggregates import plan_aggregate
+from tidemill.physical.changelog_mode import Updates, assign
+from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
 from tidemill.physical.context import PlannerContext, SinkKinds, SourceKinds
-from tidemill.physical.keys import unique_keys, upsert_keys
-from tidemill.physical.mini_batch import MiniBatchConfig
+from tidemill.physical.finish import PENDING, finish, references
+from tidemill.physical.joins import plan_join
+from tidemill.physical.mini_batch import MiniBatchConfig, add_assigners
+from tidemill.physical.ranks import TopN, lowered, plan_over, plan_rank, plan_sort, rest_condition, top_n
+from tidemill.physical.scans import plan_scan
+from tidemill.physical.set_operations import plan_set_operation
 from tidemill.physical.sinks import check_sink, sink_updates
+from tidemill.physical.two_phase import split_phases
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import InputRef
+from tidemill.plan.expressions import Expr
 from tidemill.types.logical import Field
-
-PENDING = p.Traits()
 
 
 def plan_query(
@@ -51,10 +54,11 @@ def plan_query(
         mini_batch=mini_batch,
         keep_update_before=keep_update_before,
     )
-    return assign_root(convert(root, context), context)
+    settled = add_assigners(_settled(convert(root, context), context), mini_batch)
+    return settled if mini_batch is None else split_phases(settled, config)
 
 
-def assign_root(root: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNode:
+def _settled(root: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNode:
     if isinstance(root, p.Sink):
         checked = check_sink(root, context.config)
         return assign(checked, sink_updates(checked))
@@ -62,24 +66,11 @@ def assign_root(root: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNode
     return assign(root, wanted)
 
 
-def finish(node: p.PhysicalNode) -> p.PhysicalNode:
-    """``node`` with its traits computed from its inputs'."""
-    kinds = modifications(node)
-    bare = replace(node, traits=replace(node.traits, kinds=kinds))
-    return with_keys(bare)
-
-
-def with_keys(node: p.PhysicalNode) -> p.PhysicalNode:
-    unique, upsert = unique_keys(node), upsert_keys(node)
-    return replace(node, traits=replace(node.traits, unique_keys=unique, upsert_keys=upsert))
-
-
-def exchange(node: p.PhysicalNode, keys: tuple[int, ...]) -> p.PhysicalNode:
-    return finish(p.Exchange(fields=node.fields, traits=PENDING, input=node, keys=keys))
-
-
-def references(fields: tuple[Field, ...]) -> tuple[InputRef, ...]:
-    return tuple(InputRef(type=f.type, index=i) for i, f in enumerate(fields))
+def state_ttl(context: PlannerContext, hints: Mapping[str, str] | None = None) -> int:
+    """Milliseconds: a STATE_TTL hint's value, else table.exec.state.ttl."""
+    for text in (hints or {}).values():
+        return STATE_TTL.parse(text).milliseconds
+    return context.config.read(STATE_TTL).milliseconds
 
 
 @singledispatch
@@ -88,22 +79,13 @@ def convert(node: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
 
 
 @convert.register
+def _(node: n.WindowTableFunction, context: PlannerContext) -> p.PhysicalNode:
+    raise NotSupportedError(f"The window table function {node.kind.value} is not supported in streaming.")
+
+
+@convert.register
 def _(node: n.Scan, context: PlannerContext) -> p.PhysicalNode:
-    kinds = context.source_kinds(node.table, dict(node.options))
-    scan = p.TableSourceScan(
-        fields=node.fields,
-        traits=p.Traits(kinds=kinds),
-        table=node.table,
-        columns=node.columns,
-        options=node.options,
-        filters=node.filters,
-        projected=is_projected(node.table, node.columns),
-    )
-    return with_keys(scan)
-
-
-def is_projected(table: CatalogTable, columns: tuple[str, ...]) -> bool:
-    return columns != tuple(c.name for c in table.physical_columns)
+    return plan_scan(node, context, state_ttl(context))
 
 
 @convert.register
@@ -118,32 +100,75 @@ def _(node: n.Values, context: PlannerContext) -> p.PhysicalNode:
 
 @convert.register
 def _(node: n.Filter, context: PlannerContext) -> p.PhysicalNode:
-    child = convert(node.input, context)
+    over_rank = lowered(node)
+    if over_rank is not None:
+        return convert(over_rank, context)
+    found = top_n(node)
+    if found is not None:
+        every = tuple(references(node.fields))
+        return _ranked(found, every, node.fields, context)
+    return _filtered(convert(node.input, context), node.condition)
+
+
+def _filtered(child: p.PhysicalNode, condition: Expr) -> p.PhysicalNode:
+    if isinstance(child, p.ChangelogNormalize):
+        both = conjunction([*conjuncts(child.condition), condition] if child.condition else [condition])
+        return finish(_normalize(child, both))
+    refs = references(child.fields)
     return finish(
-        p.Calc(
-            fields=node.fields,
-            traits=PENDING,
-            input=child,
-            projections=references(child.fields),
-            condition=node.condition,
-        )
+        p.Calc(fields=child.fields, traits=PENDING, input=child, projections=refs, condition=condition)
     )
+
+
+def _normalize(node: p.ChangelogNormalize, condition: Expr | None) -> p.ChangelogNormalize:
+    return p.ChangelogNormalize(
+        fields=node.fields,
+        traits=PENDING,
+        input=node.input,
+        keys=node.keys,
+        condition=condition,
+        state_ttl=node.state_ttl,
+    )
+
+
+def _ranked(
+    found: TopN, projections: tuple[Expr, ...], fields: tuple[Field, ...], context: PlannerContext
+) -> p.PhysicalNode:
+    """A Top-N under ``projections`` (over the Over's fields)."""
+    child = convert(found.over.input, context)
+    used = frozenset(i for x in projections for i in columns(x))
+    mini_batch = context.mini_batch is not None
+    rank, outputs = plan_rank(found, child, used, mini_batch=mini_batch, state_ttl=state_ttl(context))
+    condition = rest_condition(found, outputs)
+    shown = tuple(substituted(x, outputs) for x in projections)
+    if condition is None and shown == references(rank.fields) and fields == rank.fields:
+        return rank
+    return finish(p.Calc(fields=fields, traits=PENDING, input=rank, projections=shown, condition=condition))
 
 
 @convert.register
 def _(node: n.Project, context: PlannerContext) -> p.PhysicalNode:
-    child = convert(node.input, context)
+    below = node.input
+    expressions = node.expressions
+    over_rank = lowered(below) if isinstance(below, n.Filter) else None
+    if over_rank is not None:
+        expressions = tuple(substituted(x, over_rank.expressions) for x in expressions)
+        below = over_rank.input
+    found = top_n(below)
+    if found is not None:
+        return _ranked(found, expressions, node.fields, context)
+    child = convert(below, context)
     condition = None
-    if isinstance(node.input, n.Filter) and isinstance(child, p.Calc):
+    if (
+        isinstance(below, n.Filter)
+        and isinstance(child, p.Calc)
+        and child.projections == references(child.fields)
+    ):
         condition, child = child.condition, child.input
+    if condition is None and expressions == references(child.fields) and node.fields == child.fields:
+        return child
     return finish(
-        p.Calc(
-            fields=node.fields,
-            traits=PENDING,
-            input=child,
-            projections=node.expressions,
-            condition=condition,
-        )
+        p.Calc(fields=node.fields, traits=PENDING, input=child, projections=expressions, condition=condition)
     )
 
 
@@ -166,43 +191,62 @@ def _(node: n.Expand, context: PlannerContext) -> p.PhysicalNode:
 @convert.register
 def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
-    core = p.AggregateCore(
-        input=child, keys=node.keys, calls=node.calls, state_ttl=state_ttl(context, dict(node.hints))
-    )
+    return plan_aggregate(node, child, context.config, state_ttl(context, dict(node.hints)))
+
+
+@convert.register
+def _(node: n.Over, context: PlannerContext) -> p.PhysicalNode:
+    return plan_over(node, convert(node.input, context), state_ttl(context))
+
+
+@convert.register
+def _(node: n.Sort, context: PlannerContext) -> p.PhysicalNode:
+    return plan_sort(node, convert(node.input, context), state_ttl(context))
+
+
+@convert.register
+def _(node: n.Unnest, context: PlannerContext) -> p.PhysicalNode:
+    child = convert(node.input, context)
     return finish(
-        p.GroupAggregate(
+        p.Correlate(
             fields=node.fields,
             traits=PENDING,
-            input=exchange(child, node.keys),
-            keys=node.keys,
-            calls=node.calls,
-            core=core,
+            input=child,
+            function="UNNEST",
+            args=(node.collection,),
+            outer=node.outer,
+            ordinality=node.ordinality,
         )
     )
 
 
-def state_ttl(context: PlannerContext, hints: Mapping[str, str]) -> int:
-    """Milliseconds: a STATE_TTL hint's value, else table.exec.state.ttl."""
-    for text in hints.values():
-        return STATE_TTL.parse(text).milliseconds
-    return context.config.read(STATE_TTL).milliseconds
+@convert.register
+def _(node: n.TableFunction, context: PlannerContext) -> p.PhysicalNode:
+    child = convert(node.input, context)
+    return finish(
+        p.Correlate(
+            fields=node.fields,
+            traits=PENDING,
+            input=child,
+            function=node.function,
+            args=node.args,
+            outer=node.outer,
+        )
+    )
+
+
+@convert.register
+def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
+    left, right = convert(node.left, context), convert(node.right, context)
+    mini_batch = context.mini_batch is not None
+    return plan_join(node, left, right, mini_batch=mini_batch, state_ttl=state_ttl(context))
 
 
 @convert.register
 def _(node: n.SetOp, context: PlannerContext) -> p.PhysicalNode:
-    if node.kind is not n.SetKind.UNION:
-        raise NotSupportedError(f"{node.kind.value} is not supported in a streaming plan.")
     branches = tuple(convert(b, context) for b in node.branches)
-    union = finish(p.Union(fields=node.fields, traits=PENDING, branches=branches))
-    if node.all:
-        return union
-    keys = tuple(range(len(node.fields)))
-    core = p.AggregateCore(input=union, keys=keys, calls=(), state_ttl=state_ttl(context, {}))
-    return finish(
-        p.GroupAggregate(
-            fields=node.fields, traits=PENDING, input=exchange(union, keys), keys=keys, calls=(), core=core
-        )
-    )
+    mini_batch = context.mini_batch is not None
+    return plan_set_operation(node, branches, mini_batch=mini_batch, state_ttl=state_ttl(context))
 
 
 @convert.register

@@ -1,0 +1,184 @@
+"""Splitting an aggregation with DISTINCT: a partial one per bucket of the distinct column, a final one.
+
+For several such columns an Expand repeats each row per column, with the other buckets NULL and ``$e``
+saying whose copy it is; calls then count only their own copies. MIN, MAX and the like get a bucket of
+their column too, so that their work spreads as well. The nodes show what Flink would do; ``core`` on
+the final one keeps the aggregation whole, so execution need not follow them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidemill.config.optimizer_options import DISTINCT_SPLIT_BUCKETS, DISTINCT_SPLIT_ENABLED
+from tidemill.config.option import Configuration
+from tidemill.physical import nodes as p
+from tidemill.physical.finish import PENDING, exchange, finish, references
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
+from tidemill.types.logical import BIGINT, BOOLEAN, INT, Field
+
+_BUCKETED = frozenset({"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"})
+_FINAL = {"COUNT": "$SUM0", "$SUM0": "$SUM0"}
+_SPLITTABLE = _BUCKETED | {"COUNT", "SUM", "AVG", "LISTAGG", "$SUM0", "SINGLE_VALUE"}
+PHASE = "SPLIT"
+
+
+def can_split(node: n.Aggregate, config: Configuration) -> bool:
+    if not config.read(DISTINCT_SPLIT_ENABLED) or not any(c.distinct for c in node.calls):
+        return False
+    return all(c.function in _SPLITTABLE for c in node.calls) and bool(_bucket_columns(node))
+
+
+def _bucket_columns(node: n.Aggregate) -> tuple[int, ...]:
+    used = {a for c in node.calls if c.distinct or c.function in _BUCKETED for a in c.args}
+    return tuple(sorted(used - set(node.keys)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """``node`` feeds the partial aggregation; ``calls`` are its calls, ``buckets`` its extra keys."""
+
+    node: p.PhysicalNode
+    calls: tuple[AggregateCall, ...]
+    buckets: tuple[int, ...]
+
+
+def split(
+    node: n.Aggregate, child: p.PhysicalNode, core: p.AggregateCore, config: Configuration
+) -> p.PhysicalNode:
+    """The two aggregations of ``node`` over ``child``."""
+    columns = _bucket_columns(node)
+    calls = tuple(part for c in node.calls for part in _decomposed(c))
+    bucketed = _with_buckets(child, columns, config.read(DISTINCT_SPLIT_BUCKETS))
+    buckets = tuple(range(len(child.fields), len(bucketed.fields)))
+    ready = _Split(bucketed, calls, buckets)
+    if len(columns) > 1:
+        ready = _expanded(ready, columns)
+    return _final(node, _partial(node, ready), calls, core)
+
+
+def _decomposed(call: AggregateCall) -> tuple[AggregateCall, ...]:
+    """AVG as a sum and a count."""
+    if call.function != "AVG":
+        return (call,)
+    return (replace(call, function="$SUM0"), replace(call, function="COUNT", type=BIGINT))
+
+
+def _with_buckets(child: p.PhysicalNode, columns: tuple[int, ...], buckets: int) -> p.PhysicalNode:
+    count = Literal(type=INT, value=buckets)
+    names = _fresh(child, len(columns))
+    codes = []
+    for column in columns:
+        ref = InputRef(type=child.fields[column].type, index=column)
+        code = Call(type=INT, function="HASH_CODE", args=(ref,))
+        codes.append(Call(type=INT, function="MOD", args=(code, count)))
+    fields = (*child.fields, *(Field(name, INT) for name in names))
+    projections = (*references(child.fields), *codes)
+    return finish(p.Calc(fields=fields, traits=PENDING, input=child, projections=projections, phase=PHASE))
+
+
+def _fresh(child: p.PhysicalNode, count: int) -> list[str]:
+    first = len(child.fields)
+    return [f"$f{first + i}" for i in range(count)]
+
+
+def _expanded(ready: _Split, columns: tuple[int, ...]) -> _Split:
+    """One copy of a row per bucket column (and one for the calls without any)."""
+    place = {column: i for i, column in enumerate(columns)}
+    full = (1 << len(columns)) - 1
+    owners = tuple(_owner(c, place, full) for c in ready.calls)
+    ids = sorted(set(owners))
+    fields = (*ready.node.fields, Field("$e", INT))
+    rows = tuple(_copy(ready, number, full) for number in ids)
+    expand = finish(p.Expand(fields=fields, traits=PENDING, input=ready.node, projections=rows, phase=PHASE))
+    return _flagged(ready, expand, owners)
+
+
+def _owner(call: AggregateCall, place: dict[int, int], full: int) -> int:
+    """The ``$e`` of the copies that ``call`` looks at: a bit is set where a bucket is NULL."""
+    own = [place[a] for a in call.args if a in place] if call.distinct or call.function in _BUCKETED else []
+    for index in own:
+        full &= ~(1 << (len(place) - 1 - index))
+    return full
+
+
+def _copy(ready: _Split, number: int, full: int) -> tuple[Expr, ...]:
+    refs: list[Expr] = list(references(ready.node.fields))
+    for i, bucket in enumerate(ready.buckets):
+        if number & (1 << (len(ready.buckets) - 1 - i)):
+            refs[bucket] = Literal(type=INT, value=None)
+    return (*refs, Literal(type=INT, value=number))
+
+
+def _flagged(ready: _Split, expand: p.PhysicalNode, owners: tuple[int, ...]) -> _Split:
+    """A Calc with one flag per different condition, and the calls filtered by their flags."""
+    number = InputRef(type=INT, index=len(expand.fields) - 1)
+    flags: dict[Expr, int] = {}
+    names: list[str] = []
+    calls = []
+    base = len(expand.fields) - 1
+    for call, owner in zip(ready.calls, owners, strict=True):
+        own: Expr = Call(type=BOOLEAN, function="=", args=(number, Literal(type=INT, value=owner)))
+        if call.filter is not None:
+            given = InputRef(type=expand.fields[call.filter].type, index=call.filter)
+            own = Call(type=BOOLEAN, function="AND", args=(own, given))
+        if own not in flags:
+            flags[own] = base + len(flags)
+            taken = sum(1 for x in names if x.startswith(f"$g_{owner}"))
+            names.append(f"$g_{owner}" + (str(taken - 1) if taken else ""))
+        calls.append(replace(call, filter=flags[own]))
+    fields = (*expand.fields[:-1], *(Field(x, BOOLEAN) for x in names))
+    projections = (*references(expand.fields[:-1]), *flags)
+    calc = p.Calc(fields=fields, traits=PENDING, input=expand, projections=projections, phase=PHASE)
+    return _Split(finish(calc), tuple(calls), ready.buckets)
+
+
+def _partial(node: n.Aggregate, ready: _Split) -> p.PhysicalNode:
+    keys = (*node.keys, *ready.buckets)
+    key_fields = [ready.node.fields[k] for k in keys]
+    taken = {f.name for f in key_fields}
+    names = [_distinct_name(f"$f{len(keys) + i}", taken) for i in range(len(ready.calls))]
+    calls = tuple(replace(c, name=name) for c, name in zip(ready.calls, names, strict=True))
+    return finish(
+        p.GroupAggregate(
+            fields=(*key_fields, *(Field(c.name, c.type) for c in calls)),
+            traits=PENDING,
+            input=exchange(ready.node, keys),
+            keys=keys,
+            calls=calls,
+            phase="PARTIAL",
+        )
+    )
+
+
+def _distinct_name(name: str, taken: set[str]) -> str:
+    return f"{name}_0" if name in taken else name
+
+
+def _final(
+    node: n.Aggregate, partial: p.PhysicalNode, calls: tuple[AggregateCall, ...], core: p.AggregateCore
+) -> p.PhysicalNode:
+    keys = tuple(range(len(node.keys)))
+    first = len(partial.fields) - len(calls)
+    merged = tuple(
+        AggregateCall(
+            function=_FINAL.get(c.function, c.function),
+            args=(first + i,),
+            type=c.type,
+            name=f"$f{len(keys) + i}",
+            options=c.options,
+        )
+        for i, c in enumerate(calls)
+    )
+    return finish(
+        p.GroupAggregate(
+            fields=node.fields,
+            traits=PENDING,
+            input=exchange(partial, keys),
+            keys=keys,
+            calls=merged,
+            phase="FINAL",
+            core=core,
+        )
+    )

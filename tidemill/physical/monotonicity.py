@@ -1,0 +1,98 @@
+"""How the columns of a changelog move over time: an update only raises, lowers or keeps a value.
+
+Top-N by such a column in the right direction needs no retractions: a row that improves only moves up.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import singledispatch
+
+from tidemill.changelog.rowkind import INSERT_ONLY
+from tidemill.physical import nodes as p
+from tidemill.physical.conditions import conjuncts, constant
+from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, SortKey
+from tidemill.types.logical import INTEGER_TYPES, DecimalType
+
+
+class Moves(Enum):
+    NOT = "constant"
+    UP = "increasing"
+    DOWN = "decreasing"
+    ANYHOW = "not monotonic"
+
+
+def improves_only(node: p.PhysicalNode, order: tuple[SortKey, ...]) -> bool:
+    """Whether updates never make a row of ``node`` worse in ``order``."""
+    moves = directions(node)
+    return bool(order) and all(_fits(moves[k.index], k) for k in order)
+
+
+def _fits(moves: Moves, key: SortKey) -> bool:
+    return moves is Moves.NOT or moves is (Moves.DOWN if key.ascending else Moves.UP)
+
+
+@singledispatch
+def directions(node: p.PhysicalNode) -> tuple[Moves, ...]:
+    """One entry per field."""
+    return (Moves.ANYHOW,) * len(node.fields)
+
+
+@directions.register(p.Exchange)
+@directions.register(p.WatermarkAssigner)
+@directions.register(p.MiniBatchAssigner)
+@directions.register(p.DropUpdateBefore)
+def _(node: p.Exchange | p.WatermarkAssigner) -> tuple[Moves, ...]:
+    return directions(node.input)
+
+
+@directions.register
+def _(node: p.Calc) -> tuple[Moves, ...]:
+    below = directions(node.input)
+    return tuple(below[x.index] if isinstance(x, InputRef) else Moves.ANYHOW for x in node.projections)
+
+
+_CALLS = {"COUNT": Moves.UP, "MAX": Moves.UP, "MIN": Moves.DOWN}
+
+
+@directions.register
+def _(node: p.GroupAggregate) -> tuple[Moves, ...]:
+    keys = (Moves.NOT,) * len(node.keys)
+    if node.input.traits.kinds != INSERT_ONLY:
+        return (*keys, *(Moves.ANYHOW for _ in node.calls))
+    return (*keys, *(_call(c, node.input) for c in node.calls))
+
+
+def _call(call: AggregateCall, source: p.PhysicalNode) -> Moves:
+    exact = isinstance(call.type, (*INTEGER_TYPES, DecimalType))
+    if call.function == "SUM" and exact and _never_negative(source, call.args[0]):
+        return Moves.UP
+    return _CALLS.get(call.function, Moves.ANYHOW)
+
+
+@singledispatch
+def _never_negative(node: p.PhysicalNode, column: int) -> bool:
+    """Whether a filter below keeps negative values of ``column`` out."""
+    return False
+
+
+@_never_negative.register
+def _(node: p.Exchange, column: int) -> bool:
+    return _never_negative(node.input, column)
+
+
+@_never_negative.register
+def _(node: p.Calc, column: int) -> bool:
+    source = node.projections[column]
+    if not isinstance(source, InputRef):
+        return False
+    parts = conjuncts(node.condition) if node.condition is not None else []
+    return any(_bounds(x, source.index) for x in parts) or _never_negative(node.input, source.index)
+
+
+def _bounds(part: Expr, column: int) -> bool:
+    if not isinstance(part, Call) or part.function not in (">", ">=") or len(part.args) != 2:
+        return False
+    left, limit = part.args[0], constant(part.args[1])
+    at_column = isinstance(left, InputRef) and left.index == column
+    return at_column and isinstance(limit, int | float) and limit >= 0

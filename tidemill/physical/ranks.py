@@ -1,0 +1,237 @@
+"""Top-N: a filter on ROW_NUMBER, RANK or DENSE_RANK becomes a Rank; ORDER BY ... LIMIT a SortLimit.
+
+The rank column is only kept where something above uses it; a range of one rank gives it as a constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidemill.physical import nodes as p
+from tidemill.physical.changelog_mode import insert_only
+from tidemill.physical.conditions import columns, conjunction, conjuncts, constant, substituted
+from tidemill.physical.finish import PENDING, exchange, finish, references
+from tidemill.physical.keys import in_key_group
+from tidemill.physical.monotonicity import improves_only
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey
+from tidemill.types.logical import Field, LocalZonedTimestampType, LogicalType, TimestampType
+
+_FUNCTIONS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+@dataclass(frozen=True, slots=True)
+class TopN:
+    """What a filter asks of an Over: ``rest`` are the other conditions, over the Over's fields."""
+
+    over: n.Over
+    start: int
+    end: int
+    rest: tuple[Expr, ...]
+
+    @property
+    def call(self) -> OverCall:
+        return self.over.calls[0]
+
+    @property
+    def column(self) -> int:
+        """The place of the rank in the Over's fields."""
+        return len(self.over.fields) - 1
+
+
+def lowered(node: n.Filter) -> n.Project | None:
+    """Filter over Project over Over as Project over Filter over Over, where it is one."""
+    project = node.input
+    if not isinstance(project, n.Project) or not isinstance(project.input, n.Over):
+        return None
+    condition = substituted(node.condition, project.expressions)
+    below = n.Filter(fields=project.input.fields, input=project.input, condition=condition)
+    return n.Project(fields=project.fields, input=below, expressions=project.expressions)
+
+
+def top_n(node: n.LogicalNode) -> TopN | None:
+    """The Top-N that ``node`` (a Filter right above an Over) means; None if it is none."""
+    if not isinstance(node, n.Filter) or not isinstance(node.input, n.Over):
+        return None
+    over = node.input
+    if len(over.calls) != 1 or over.calls[0].function not in _FUNCTIONS:
+        return None
+    rank = len(over.fields) - 1
+    start, end, rest = 1, None, []
+    for part in conjuncts(node.condition):
+        bounds = _bounds(part, rank)
+        if bounds is None:
+            rest.append(part)
+            continue
+        start = max(start, bounds[0])
+        end = bounds[1] if end is None else end if bounds[1] is None else min(end, bounds[1])
+    if end is None or end < start:
+        return None
+    return TopN(over, start, end, tuple(rest))
+
+
+def _bounds(part: Expr, rank: int) -> tuple[int, int | None] | None:
+    """The ranks that ``part`` lets through, ends included; None where it says something else."""
+    if not isinstance(part, Call):
+        return None
+    if part.function == "BETWEEN" and len(part.args) == 3 and _is_column(part.args[0], rank):
+        low, high = constant(part.args[1]), constant(part.args[2])
+        return (low, high) if isinstance(low, int) and isinstance(high, int) else None
+    if part.function not in _FLIPPED or len(part.args) != 2:
+        return None
+    left, right = part.args
+    operator = part.function
+    if _is_column(right, rank):
+        left, right, operator = right, left, _FLIPPED[operator]
+    limit = constant(right)
+    if not _is_column(left, rank) or not isinstance(limit, int):
+        return None
+    return {
+        "=": (limit, limit),
+        "<": (1, limit - 1),
+        "<=": (1, limit),
+        ">": (limit + 1, None),
+        ">=": (limit, None),
+    }[operator]
+
+
+def _is_column(expr: Expr, index: int) -> bool:
+    return isinstance(expr, InputRef) and expr.index == index
+
+
+def plan_rank(
+    found: TopN, child: p.PhysicalNode, used: frozenset[int], *, mini_batch: bool, state_ttl: int
+) -> tuple[p.PhysicalNode, tuple[Expr, ...]]:
+    """The Rank, and for each field of the Over the expression over it that gives that field.
+
+    ``used``: the Over's fields that are wanted above; the rank's expression is NULL if it is not.
+    """
+    kept = found.column in used or any(found.column in columns(x) for x in found.rest)
+    single = found.start == found.end and found.call.function == "ROW_NUMBER"
+    rank = _rank(found, child, with_rank=kept and not single, mini_batch=mini_batch, state_ttl=state_ttl)
+    outputs: list[Expr] = list(references(found.over.input.fields))
+    field = found.over.fields[found.column]
+    if rank.with_rank:
+        outputs.append(InputRef(type=field.type, index=found.column))
+    else:
+        outputs.append(Literal(type=field.type, value=found.start if kept else None))
+    return rank, tuple(outputs)
+
+
+def _rank(found: TopN, child: p.PhysicalNode, *, with_rank: bool, mini_batch: bool, state_ttl: int) -> p.Rank:
+    call = found.call
+    append = insert_only(child)
+    time = time_attribute(call.order, child) if append else ""
+    input_ = exchange(child, call.partition)
+    top_one = found.start == found.end == 1 and call.function == "ROW_NUMBER"
+    return finish(
+        p.Rank(
+            fields=found.over.fields if with_rank else found.over.input.fields,
+            traits=PENDING,
+            input=input_,
+            function=call.function,
+            partition=call.partition,
+            order=call.order,
+            start=found.start,
+            end=found.end,
+            with_rank=with_rank,
+            strategies=strategies(input_, call.partition, call.order),
+            time=time,
+            insert_only=bool(time) and top_one and call.order[0].ascending and not mini_batch,
+            state_ttl=state_ttl,
+        )
+    )
+
+
+def rest_condition(found: TopN, outputs: tuple[Expr, ...]) -> Expr | None:
+    """The filter's other conditions, over the Rank."""
+    return conjunction(substituted(x, outputs) for x in found.rest)
+
+
+def strategies(
+    node: p.PhysicalNode, partition: tuple[int, ...], order: tuple[SortKey, ...]
+) -> tuple[str, ...]:
+    """How a Top-N over ``node`` can be kept, best first."""
+    if insert_only(node):
+        return ("AppendFastStrategy",)
+    fitting = [k for k in in_key_group(node) if k >= frozenset(partition)]
+    if fitting and improves_only(node, order):
+        key = min(fitting, key=lambda k: (len(k), sorted(k)))
+        return (f"UpdateFastStrategy[{','.join(map(str, sorted(key)))}]", "RetractStrategy")
+    return ("RetractStrategy",)
+
+
+def time_attribute(order: tuple[SortKey, ...], node: p.PhysicalNode) -> str:
+    """ROWTIME or PROCTIME where that is the whole order; '' otherwise."""
+    return attribute_of(node.fields[order[0].index].type) if len(order) == 1 else ""
+
+
+def attribute_of(kind: LogicalType) -> str:
+    if isinstance(kind, TimestampType):
+        return "ROWTIME" if kind.rowtime else ""
+    return kind.attribute if isinstance(kind, LocalZonedTimestampType) else ""
+
+
+def plan_sort(node: n.Sort, child: p.PhysicalNode, state_ttl: int) -> p.PhysicalNode:
+    if node.fetch == 0:
+        return finish(p.Values(fields=node.fields, traits=PENDING, rows=()))
+    input_ = exchange(child, ())
+    if node.fetch is None and not node.offset:
+        first = child.fields[node.keys[0].index].type if node.keys else None
+        by_time = first is not None and attribute_of(first) != "" and node.keys[0].ascending
+        sort = p.Sort(fields=node.fields, traits=PENDING, input=input_, order=node.keys, by_time=by_time)
+        return finish(sort) if node.keys else child
+    chosen = strategies(input_, (), node.keys) if node.keys else _limit_strategies(child)
+    return finish(
+        p.SortLimit(
+            fields=node.fields,
+            traits=PENDING,
+            input=input_,
+            order=node.keys,
+            offset=node.offset,
+            fetch=node.fetch,
+            strategies=chosen,
+            state_ttl=state_ttl,
+        )
+    )
+
+
+def _limit_strategies(child: p.PhysicalNode) -> tuple[str, ...]:
+    return ("AppendFastStrategy",) if insert_only(child) else ("RetractStrategy",)
+
+
+def plan_over(node: n.Over, child: p.PhysicalNode, state_ttl: int) -> p.PhysicalNode:
+    """One OverAggregate per different window, one above the other, then the calls in their order."""
+    windows: dict[tuple[object, ...], list[int]] = {}
+    for i, call in enumerate(node.calls):
+        key = (call.partition, call.order, call.rows, call.lower, call.upper)
+        windows.setdefault(key, []).append(i)
+    width = len(node.input.fields)
+    for members in windows.values():
+        calls = tuple(node.calls[i] for i in members)
+        child = _over(calls, child, tuple(node.fields[width + i] for i in members), state_ttl)
+    made = [i for members in windows.values() for i in members]
+    if made == sorted(made):
+        return child
+    refs = references(child.fields)
+    order = (*range(width), *(width + made.index(i) for i in range(len(made))))
+    projections = tuple(refs[i] for i in order)
+    return finish(p.Calc(fields=node.fields, traits=PENDING, input=child, projections=projections))
+
+
+def _over(
+    calls: tuple[OverCall, ...], child: p.PhysicalNode, fields: tuple[Field, ...], state_ttl: int
+) -> p.PhysicalNode:
+    first = calls[0]
+    by_time = insert_only(child) and first.order and first.order[0].ascending
+    return finish(
+        p.OverAggregate(
+            fields=(*child.fields, *fields),
+            traits=PENDING,
+            input=exchange(child, first.partition),
+            calls=tuple(replace(c, name=f.name) for c, f in zip(calls, fields, strict=True)),
+            time=time_attribute(first.order, child) if by_time else "",
+            state_ttl=state_ttl,
+        )
+    )
