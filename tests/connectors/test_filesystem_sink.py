@@ -90,8 +90,8 @@ def test_partition_columns_are_directories_and_come_back(spark: SparkSession, tm
         partitioned_by=("b", "c"),
     )
     frame = spark.sql(
-        "SELECT * FROM VALUES (1, 'a b/c:%', DATE '2020-01-02'), (2, CAST(NULL AS STRING), DATE '2020-01-02'),"
-        " (3, 'é', CAST(NULL AS DATE)) AS t(a, b, c)"
+        "SELECT * FROM VALUES (1, 'a b/c:%', DATE '2020-01-02'), "
+        " (2, CAST(NULL AS STRING), DATE '2020-01-02'), (3, 'é', CAST(NULL AS DATE)) AS t(a, b, c)"
     ).coalesce(1)
     write(sink(declared), frame)
     assert visible(tmp_path) == {
@@ -186,9 +186,9 @@ def test_nested_types_survive_writing_and_reading(spark: SparkSession, tmp_path:
         "r": t.RowType(fields=(t.Field("x", t.INT), t.Field("y", t.ArrayType(element=t.STRING)))),
     }
     frame = spark.sql(
-        "SELECT * FROM VALUES (1L, CAST(1.5 AS DECIMAL(10,2)), 3723004, TIMESTAMP_NTZ '2020-01-02 03:04:05.678',"
-        " TIMESTAMP '2020-01-02 03:04:05.678', X'0aff', ARRAY(1, NULL), ARRAY(STRUCT('k' AS key, 1 AS value)),"
-        " STRUCT(1 AS x, ARRAY('p') AS y)), (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+        "SELECT * FROM VALUES (1L, CAST(1.5 AS DECIMAL(10,2)), 3723004,"
+        " TIMESTAMP_NTZ '2020-01-02 03:04:05.678', TIMESTAMP '2020-01-02 03:04:05.678', X'0aff',"
+        " ARRAY(1, NULL), ARRAY(STRUCT('k' AS key, 1 AS value)), STRUCT(1 AS x, ARRAY('p') AS y)), (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
         " AS t(i, d, tm, ts, tz, by, ar, m, r)"
     ).coalesce(1)
     declared = table(columns, {"connector": "filesystem", "path": str(tmp_path), "format": kind})

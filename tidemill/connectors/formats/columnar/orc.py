@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import singledispatch
 
 import pyarrow as pa
 from pyarrow import orc
@@ -19,6 +20,7 @@ from tidemill.connectors.formats.api import (
 )
 from tidemill.connectors.formats.columnar.tables import file_schema, from_file_table, to_file_table
 from tidemill.connectors.option_values import OptionValues
+from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
 _OPTIONS = (ConnectorOption(key="compress", default="zlib", doc="none, zlib, snappy, lz4 or zstd."),)
@@ -46,9 +48,40 @@ class OrcDecoder:
         return from_file_table(table, self.wanted)
 
 
+@singledispatch
+def _stored(kind: t.LogicalType) -> t.LogicalType:
+    """ORC has no time of day: TIME is stored as its milliseconds."""
+    return kind
+
+
+@_stored.register
+def _(kind: t.TimeType) -> t.LogicalType:
+    return t.INT
+
+
+@_stored.register
+def _(kind: t.ArrayType) -> t.LogicalType:
+    return replace(kind, element=_stored(kind.element))
+
+
+@_stored.register
+def _(kind: t.MapType) -> t.LogicalType:
+    return replace(kind, key=_stored(kind.key), value=_stored(kind.value))
+
+
+@_stored.register
+def _(kind: t.MultisetType) -> t.LogicalType:
+    return replace(kind, element=_stored(kind.element))
+
+
+@_stored.register
+def _(kind: t.RowType) -> t.LogicalType:
+    return replace(kind, fields=tuple(Field(f.name, _stored(f.type)) for f in kind.fields))
+
+
 class _OrcWriter:
     def __init__(self, stream: pa.NativeFile, fields: tuple[Field, ...], compression: str) -> None:
-        self._fields = fields
+        self._fields = tuple(Field(f.name, _stored(f.type)) for f in fields)
         self._writer = orc.ORCWriter(stream, compression=compression)
         self._started = False
 
