@@ -1,0 +1,78 @@
+"""Options parse by kind, name key and value in errors, and are unique."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tidemill.config import registry
+from tidemill.config.execution_options import PARALLELISM, RUNTIME_MODE
+from tidemill.config.option import (
+    Configuration,
+    Duration,
+    MemorySize,
+    Option,
+    parse_duration,
+    parse_memory,
+)
+from tidemill.errors import ValidationError
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("1 s", 1000),
+        ("500ms", 500),
+        ("2 min", 120_000),
+        ("7", 7),
+        ("1 d", 86_400_000),
+        ("3 HOURS", 10_800_000),
+    ],
+)
+def test_durations(text: str, milliseconds: int) -> None:
+    assert parse_duration(text) == Duration(milliseconds)
+
+
+@pytest.mark.parametrize(("text", "size"), [("64 mb", 64 << 20), ("1gb", 1 << 30), ("10", 10), ("2k", 2048)])
+def test_memory_sizes(text: str, size: int) -> None:
+    assert parse_memory(text) == MemorySize(size)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("table.exec.mini-batch.size", "many"),
+        ("table.exec.mini-batch.enabled", "yes"),
+        ("table.exec.state.ttl", "soon"),
+        ("execution.runtime-mode", "sideways"),
+        ("tidemill.epoch.max-bytes", "-1 mb"),
+    ],
+)
+def test_a_bad_value_names_key_and_value(key: str, value: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        registry.check_all(Configuration({"unknown.key": "x", key: value}))
+    assert key in str(caught.value)
+    assert value in str(caught.value)
+
+
+def test_every_default_reads_back_and_every_key_is_declared_once() -> None:
+    options: list[Option[Any]] = [o for area in registry.AREAS for o in area.options]
+    assert [k for k, n in Counter(o.key for o in options).items() if n > 1] == []
+    for option in options:
+        assert isinstance(option.default, option.kind), option.key
+        assert option.doc.strip(), option.key
+        assert option.own == option.key.startswith("tidemill."), option.key
+
+
+def test_choices_do_not_depend_on_case() -> None:
+    assert Configuration({RUNTIME_MODE.key: "batch"}).read(RUNTIME_MODE) == "batch"
+
+
+def test_configurations_are_values() -> None:
+    base = Configuration({"a": "1"})
+    changed = base.with_value("b", "2").without("a")
+    assert dict(base) == {"a": "1"}
+    assert dict(changed) == {"b": "2"}
+    assert base.read(PARALLELISM) == 0
