@@ -22,9 +22,9 @@ from tidemill.types.logical import LogicalType
 
 
 class TypeSpec(exp.Expression):
-    """``this`` is the tidemill LogicalType of a CAST or RETURNING; ``text`` as written."""
+    """``this`` is the tidemill LogicalType of a CAST or RETURNING; ``written`` its text."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "text": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "written": True}
 
     @property
     def logical(self) -> LogicalType:

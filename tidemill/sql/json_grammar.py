@@ -17,7 +17,7 @@ class JsonGrammar(LiteralGrammar):
         """A type as CAST and RETURNING write it: too large a precision is cut to the largest."""
         token = self.current
         kind = self.data_type()
-        return self.place(x.TypeSpec(this=kind, text=self.text_since(token)), token)
+        return self.place(x.TypeSpec(this=kind, written=self.text_since(token)), token)
 
     def json_value(self) -> exp.Expression:
         this, path = self._input_and_path()

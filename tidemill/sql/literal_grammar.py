@@ -18,7 +18,7 @@ _CONSTANTS: dict[str, Callable[[], exp.Expression]] = {
     "TRUE": lambda: exp.Boolean(this=True),
     "FALSE": lambda: exp.Boolean(this=False),
     "NULL": exp.Null,
-    "UNKNOWN": lambda: exp.Cast(this=exp.Null(), to=x.TypeSpec(this=BOOLEAN, text="BOOLEAN")),
+    "UNKNOWN": lambda: exp.Cast(this=exp.Null(), to=x.TypeSpec(this=BOOLEAN, written="BOOLEAN")),
 }
 _FRACTION = re.compile(r"\.\d*$")
 _FINER = {

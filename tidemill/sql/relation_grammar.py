@@ -39,8 +39,6 @@ class RelationGrammar(MatchGrammar):
         joins = []
         while self.at_any(*_JOIN_STARTS):
             joins.append(self._join())
-        if self.at("ASOF"):
-            self.refuse("ASOF JOIN")
         return first, joins
 
     def _join(self) -> exp.Join:
@@ -179,6 +177,8 @@ class RelationGrammar(MatchGrammar):
         return self.place(node, token)
 
     def _alias(self) -> exp.TableAlias | None:
+        if self.at("ASOF", "JOIN"):
+            self.refuse("ASOF JOIN")
         if not self.take("AS") and not self.at_identifier():
             return None
         token = self.current

@@ -42,6 +42,9 @@ DAY_TIME_INTERVAL = t.DayTimeIntervalType(resolution="SECOND(3)")
 
 
 class TypeGrammar(Cursor):
+    # Flink's SQL has no column or field of an interval type, though its printed types do.
+    intervals_have_columns: ClassVar[bool] = False
+
     def data_type(self) -> t.LogicalType:
         """A type as CAST writes it: without nullability, the element of ``INT ARRAY`` is NOT NULL."""
         kind = self._base_type(self.current)
@@ -50,8 +53,8 @@ class TypeGrammar(Cursor):
         return kind
 
     def nullable_type(self) -> t.LogicalType:
-        """A type as columns and fields write it: ``INT NOT NULL ARRAY``; intervals are none of them."""
-        if self.at("INTERVAL"):
+        """A type as columns and fields write it: ``INT NOT NULL ARRAY``."""
+        if self.at("INTERVAL") and not self.intervals_have_columns:
             self.fail("<TYPE>")
         kind = self._nullability(self._base_type(self.current))
         while word := self.take_any(*_COLLECTIONS):
