@@ -27,7 +27,6 @@ from tidemill.errors import ValidationError
         ("500ms", 500),
         ("2 min", 120_000),
         ("7", 7),
-        ("1 d", 86_400_000),
         ("3 HOURS", 10_800_000),
     ],
 )

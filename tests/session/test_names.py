@@ -33,7 +33,7 @@ def test_show_lists_by_column_name_sorted(session: TableEnvironment) -> None:
     assert ask(session, "SHOW TABLES NOT LIKE 't%'") == [("a",)]
     assert ask(session, "SHOW FUNCTIONS LIKE 'conc%'") == [("concat",), ("concat_ws",)]
     assert ask(session, "SHOW FULL MODULES") == [("core", True)]
-    with pytest.raises(ValidationError, match="Database .*nodb' doesn't exist"):
+    with pytest.raises(ValidationError, match=r"Database .*nodb' doesn't exist"):
         session.execute_sql("SHOW TABLES FROM nodb")
 
 

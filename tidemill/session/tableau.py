@@ -30,7 +30,7 @@ def stream_lines(
     show: Show = values.text,
 ) -> Iterator[str]:
     """The lines of a changelog, each as soon as its row is there."""
-    widths = [max(_width(f.name), min(_type_width(f.type, max_width), max_width), len(NULL)) for f in fields]
+    widths = [max(_width(f.name), _type_width(f.type, max_width), len(NULL)) for f in fields]
     yield from _table(
         [2, *widths], [_OP, *(f.name for f in fields)], _shown(fields, rows, zone, show, True), max_width
     )
