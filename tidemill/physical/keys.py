@@ -141,8 +141,8 @@ def _carried(expr: Expr) -> int | None:
     """The input column whose distinct values ``expr`` keeps distinct."""
     if isinstance(expr, InputRef):
         return expr.index
-    if isinstance(expr, Cast) and isinstance(expr.operand, InputRef):
-        return expr.operand.index if keeps_distinct(expr.operand.type, expr.type) else None
+    if isinstance(expr, Cast) and keeps_distinct(expr.operand.type, expr.type):
+        return _carried(expr.operand)
     return None
 
 

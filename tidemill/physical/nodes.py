@@ -314,12 +314,14 @@ class Join(PhysicalNode):
 class Sink(Unary):
     """``consumed``: the kinds the sink takes; ``materialize``: SinkUpsertMaterializer is needed.
 
+    ``retract``: it wants -U/+U pairs even of an upsert stream, so each change names the row it replaces.
     ``input.traits.kinds`` are the kinds that really arrive. The sink itself produces no kinds.
     """
 
     table: CatalogTable
     options: tuple[tuple[str, str], ...]
     consumed: frozenset[RowKind]
+    retract: bool = False
     materialize: bool = False
     conflict: str = ""
     overwrite: bool = False

@@ -7,10 +7,11 @@ aggregations cut into phases. Invariant: the root's fields are the logical root'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import singledispatch
 
-from tidemill.changelog.rowkind import RowKind
+from tidemill.changelog.rowkind import UPSERT, RowKind
 from tidemill.config.option import Configuration
 from tidemill.config.sink_options import STATE_TTL
 from tidemill.errors import NotSupportedError
@@ -28,8 +29,10 @@ from tidemill.physical.set_operations import plan_set_operation
 from tidemill.physical.sinks import check_sink, sink_updates
 from tidemill.physical.two_phase import split_phases
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import Expr
+from tidemill.plan.expressions import Exists, Expr, InSubquery, ScalarSubquery
 from tidemill.types.logical import Field
+
+_SUBQUERIES = (ScalarSubquery, Exists, InSubquery)
 
 
 def plan_query(
@@ -110,25 +113,31 @@ def _(node: n.Filter, context: PlannerContext) -> p.PhysicalNode:
     return _filtered(convert(node.input, context), node.condition)
 
 
+def _refuse_subqueries(expressions: Iterable[Expr]) -> None:
+    """Subqueries become joins before physical planning; one that is left has no plan."""
+    for expr in expressions:
+        for part in expr.walk():
+            if isinstance(part, _SUBQUERIES):
+                raise NotSupportedError(f"A subquery of this kind ({type(part).__name__}) is not supported.")
+
+
 def _filtered(child: p.PhysicalNode, condition: Expr) -> p.PhysicalNode:
+    _refuse_subqueries([condition])
     if isinstance(child, p.ChangelogNormalize):
-        both = conjunction([*conjuncts(child.condition), condition] if child.condition else [condition])
-        return finish(_normalize(child, both))
+        return finish(_normalize(child, condition))
+    if isinstance(child, p.Calc) and isinstance(child.input, p.ChangelogNormalize):
+        # A scan that only leaves out the key's columns.
+        normal = finish(_normalize(child.input, substituted(condition, child.projections)))
+        return finish(replace(child, input=normal))
     refs = references(child.fields)
     return finish(
         p.Calc(fields=child.fields, traits=PENDING, input=child, projections=refs, condition=condition)
     )
 
 
-def _normalize(node: p.ChangelogNormalize, condition: Expr | None) -> p.ChangelogNormalize:
-    return p.ChangelogNormalize(
-        fields=node.fields,
-        traits=PENDING,
-        input=node.input,
-        keys=node.keys,
-        condition=condition,
-        state_ttl=node.state_ttl,
-    )
+def _normalize(node: p.ChangelogNormalize, condition: Expr) -> p.ChangelogNormalize:
+    parts = [] if node.condition is None else conjuncts(node.condition)
+    return replace(node, condition=conjunction([*parts, condition]))
 
 
 def _ranked(
@@ -157,6 +166,7 @@ def _(node: n.Project, context: PlannerContext) -> p.PhysicalNode:
     found = top_n(below)
     if found is not None:
         return _ranked(found, expressions, node.fields, context)
+    _refuse_subqueries(expressions)
     child = convert(below, context)
     condition = None
     if (
@@ -237,6 +247,7 @@ def _(node: n.TableFunction, context: PlannerContext) -> p.PhysicalNode:
 
 @convert.register
 def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
+    _refuse_subqueries([node.condition])
     left, right = convert(node.left, context), convert(node.right, context)
     mini_batch = context.mini_batch is not None
     return plan_join(node, left, right, mini_batch=mini_batch, state_ttl=state_ttl(context))
@@ -263,6 +274,7 @@ def _(node: n.Sink, context: PlannerContext) -> p.PhysicalNode:
             table=node.table,
             options=node.options,
             consumed=context.sink_kinds(node.table, dict(node.options), offered),
+            retract=RowKind.UPDATE_BEFORE in context.sink_kinds(node.table, dict(node.options), UPSERT),
             conflict=node.conflict,
             overwrite=node.overwrite,
             static_partition=node.static_partition,

@@ -29,10 +29,10 @@ def check_sink(sink: p.Sink, config: Configuration) -> p.Sink:
     or ON CONFLICT does not fit."""
     _check_kinds(sink)
     _check_conflict(sink)
-    materialize = _materializes(sink, config)
-    if materialize and not sink.conflict and config.read(REQUIRE_ON_CONFLICT):
+    free = sink.conflict or _materialize_option(config) != "AUTO"
+    if _may_conflict(sink) and not free and config.read(REQUIRE_ON_CONFLICT):
         raise _conflict_required(sink)
-    return replace(sink, materialize=materialize)
+    return replace(sink, materialize=_materializes(sink, config))
 
 
 def sink_updates(sink: p.Sink) -> tuple[Updates, ...]:
@@ -84,14 +84,21 @@ def _is_upsert(sink: p.Sink) -> bool:
     return sink.consumed != INSERT_ONLY and RowKind.UPDATE_BEFORE not in sink.consumed
 
 
+def _materialize_option(config: Configuration) -> str:
+    return config.read(UPSERT_MATERIALIZE).upper()
+
+
 def _materializes(sink: p.Sink, config: Configuration) -> bool:
-    choice = config.read(UPSERT_MATERIALIZE).upper()
-    key = primary_key(sink)
-    if choice == "NONE" or key is None:
-        return False
+    choice = _materialize_option(config)
     if choice == "FORCE":
-        return True
-    if sink.consumed == INSERT_ONLY or sink.input.traits.kinds == INSERT_ONLY:
+        return primary_key(sink) is not None
+    return choice == "AUTO" and sink.input.traits.kinds != INSERT_ONLY and _may_conflict(sink)
+
+
+def _may_conflict(sink: p.Sink) -> bool:
+    """Whether rows of several upsert keys may meet under one primary key of an upsert sink."""
+    key = primary_key(sink)
+    if key is None or sink.retract or sink.consumed == INSERT_ONLY:
         return False
     return not any(k <= key for k in sink.input.traits.upsert_keys)
 

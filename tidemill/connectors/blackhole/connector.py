@@ -55,7 +55,7 @@ class BlackholeConnector:
     def sink_kinds(
         self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
     ) -> frozenset[RowKind]:
-        return wanted
+        return wanted - {RowKind.UPDATE_BEFORE}
 
     def source(self, request: SourceRequest) -> Source:
         raise NotSupportedError("Connector 'blackhole' cannot be used as a source.")
