@@ -261,3 +261,19 @@ def test_syntax_errors(text: str, message: str) -> None:
     with pytest.raises(SqlSyntaxError) as caught:
         parse_statement(text)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SELEC 1", "Did you mean SELECT instead of SELEC?"),
+        ("SELECT a FORM t", "Did you mean FROM instead of FORM?"),
+        ("SELECT a FROM t GRUOP BY a", "Did you mean GROUP instead of GRUOP?"),
+        ("SHOW TABELS", "Did you mean TABLES instead of TABELS?"),
+        ("SELECT a FROM t x y", ""),
+    ],
+)
+def test_misspelt_keywords_are_hinted_at(text: str, hint: str) -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        parse_statement(text)
+    assert caught.value.hint == hint

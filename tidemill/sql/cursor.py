@@ -7,6 +7,7 @@ took. ``expect...`` methods raise SqlSyntaxError in Flink's words. Cost: constan
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import NoReturn, TypeVar
 
 from sqlglot import exp
@@ -18,6 +19,10 @@ from tidemill.sql.reserved import RESERVED
 
 # Where a name could stand, Flink words the error about a keyword in capitals differently.
 _NAMES = frozenset({"<IDENTIFIER>", "<EXPRESSION>", "<TYPE>", "<EOF>"})
+_CLAUSES = (
+    "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT", "EXCEPT", "JOIN",
+    "VALUES", "SELECT", "INSERT", "CREATE", "PARTITION", "PRIMARY", "WATERMARK", "BETWEEN", "DISTINCT",
+)  # fmt: skip
 T = TypeVar("T")
 E = TypeVar("E", bound=exp.Expr)
 
@@ -90,7 +95,19 @@ class Cursor:
         message = f'Encountered "{token.text}" at {token.position}.'
         if token.text in RESERVED and not _NAMES.isdisjoint(expected):
             message = f"Incorrect syntax near the keyword '{token.text}' at {token.position}."
-        raise SqlSyntaxError(message, position=token.position, expected=expected)
+        hint = self._nearest(expected)
+        raise SqlSyntaxError(message, position=token.position, expected=expected, hint=hint)
+
+    def _nearest(self, expected: tuple[str, ...]) -> str:
+        """A hint where this word, or the one before it, looks like a misspelt keyword.
+
+        ``FORM t`` fails at ``t``: FORM itself has been taken for an alias.
+        """
+        for token in (self.current, self.previous):
+            if token.kind is Kind.WORD and token.upper not in RESERVED:
+                for word in get_close_matches(token.upper, (*expected, *_CLAUSES), n=1, cutoff=0.75):
+                    return f"Did you mean {word} instead of {token.text}?"
+        return ""
 
     def refuse(self, feature: str, token: Token | None = None) -> NoReturn:
         raise NotSupportedError(f"{feature} is not supported", position=(token or self.current).position)

@@ -1,20 +1,26 @@
-"""A start-up check of the parser library."""
+"""A start-up check of the parser library; imports nothing of the grammar, which would fail first."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 
 from tidemill.errors import NotSupportedError
 
+COMPILED_BUILD = "sqlglotc"
 
-def check_parser() -> None:
-    """Raises NotSupportedError if sqlglot's compiled build is installed.
 
-    Its compiled classes cannot be inherited from, so Flink's own syntax nodes would fail later, and
-    with an error that says nothing.
+def check_parser(installed_version: Callable[[str], str] = version) -> None:
+    """Raises NotSupportedError if sqlglot's compiled build lies over the pure Python one.
+
+    Its distribution replaces modules of sqlglot by compiled ones, from which interpreted classes such
+    as Flink's own syntax nodes cannot inherit: what follows would be a TypeError that explains nothing.
     """
-    if find_spec("sqlglotc") is not None:
-        raise NotSupportedError(
-            "The compiled parser package 'sqlglotc' is installed; Tidemill needs sqlglot's pure Python build",
-            hint="Run: pip uninstall sqlglotc",
-        )
+    try:
+        found = installed_version(COMPILED_BUILD)
+    except PackageNotFoundError:
+        return
+    raise NotSupportedError(
+        f"{COMPILED_BUILD} {found} is installed, a compiled sqlglot; Tidemill needs the pure Python one",
+        hint=f"Run: pip uninstall {COMPILED_BUILD} && pip install --force-reinstall --no-deps sqlglot",
+    )
