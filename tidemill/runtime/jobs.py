@@ -89,9 +89,13 @@ class RunningJob:
         if self._error is not None:
             raise self._error
 
+    def stop(self) -> None:
+        """Asks the job to stop after the epoch it is in; returns at once."""
+        self._job.stopping.set()
+
     def cancel(self) -> None:
         """Asks the job to stop after the epoch it is in; returns when it has stopped."""
-        self._job.stopping.set()
+        self.stop()
         self._done.wait()
 
     def start(self) -> None:

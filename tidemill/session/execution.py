@@ -160,6 +160,10 @@ class QueryJob:
     def wait(self, timeout: float | None = None) -> None:
         self.job.wait(timeout)
 
+    def stop(self) -> None:
+        """The rows of the epoch under way still come."""
+        self.job.stop()
+
     def cancel(self) -> None:
         self.rows.closed.set()
         self.job.cancel()

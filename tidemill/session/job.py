@@ -18,6 +18,10 @@ class JobHandle(Protocol):
         made the job fail."""
         ...
 
+    def stop(self) -> None:
+        """Asks the job to stop after its current epoch; returns at once."""
+        ...
+
     def cancel(self) -> None:
         """Asks the job to stop after its current epoch; returns when it has stopped."""
         ...
