@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidemill.errors import InternalError
+from tidemill.errors import InternalError, NotSupportedError
 from tidemill.plan.nodes import LogicalNode
-from tidemill.plan.rewrite import map_inputs
+from tidemill.plan.rewrite import map_inputs, node_expressions
+from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.empty_limits import empty_limits
 from tidemill.plan.rules.merge_filters import merge_filters
 from tidemill.plan.rules.merge_projects import merge_projects
@@ -23,6 +24,7 @@ from tidemill.plan.rules.push_into_scans import push_into_scans
 from tidemill.plan.rules.push_join_conditions import push_join_conditions
 from tidemill.plan.rules.simplify_conditions import simplify_conditions
 from tidemill.plan.rules.simplify_outer_joins import simplify_outer_joins
+from tidemill.plan.rules.unnest_subqueries import unnest_subqueries
 
 Rule = Callable[[LogicalNode], LogicalNode | None]
 LIMIT = 100
@@ -39,6 +41,8 @@ class Phase:
 
 
 PHASES: tuple[Phase, ...] = (
+    # First: the forms that the binder makes are what it recognises, and its joins want pushing.
+    Phase("unnest", (unnest_subqueries,)),
     Phase(
         "push",
         (
@@ -63,7 +67,15 @@ def optimize(plan: LogicalNode) -> LogicalNode:
     """An equal plan that runs better: the same fields, the same rows."""
     for phase in PHASES:
         plan = _settle(plan, phase)
+    _check_no_subqueries(plan)
     return plan
+
+
+def _check_no_subqueries(plan: LogicalNode) -> None:
+    for child in plan.inputs:
+        _check_no_subqueries(child)
+    if any(has_subquery(x) for x in node_expressions(plan)):
+        raise NotSupportedError(f"A subquery in {type(plan).__name__} is not supported")
 
 
 def _settle(plan: LogicalNode, phase: Phase) -> LogicalNode:

@@ -59,3 +59,19 @@ def null_if_null(expr: Expr, columns: frozenset[int]) -> bool:
     if isinstance(expr, Call) and (expr.function in STRICT or expr.function == "NOT"):
         return any(null_if_null(a, columns) for a in expr.args)
     return False
+
+
+def null_aware_condition(condition: Expr) -> Expr:
+    """The condition of a NOT IN's anti join: its equalities hold as well where a side is NULL."""
+    return conjunction(_or_null(part) for part in conjuncts(condition))
+
+
+def _or_null(part: Expr) -> Expr:
+    if not isinstance(part, Call) or part.function != "=":
+        return part
+    plain = BooleanType(nullable=False)
+    nulls = [Call(type=plain, function="IS NULL", args=(x,)) for x in part.args if x.type.nullable]
+    found: Expr = part
+    for null in nulls:
+        found = Call(type=part.type, function="OR", args=(null, found))
+    return found

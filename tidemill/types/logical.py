@@ -27,8 +27,15 @@ class LogicalType:
     def with_nullable(self, nullable: bool) -> Self:
         return self if self.nullable == nullable else replace(self, nullable=nullable)
 
+    @property
+    def mark(self) -> str:
+        """What the text ends with for a time attribute; NOT NULL stands before it."""
+        return ""
+
     def __str__(self) -> str:
-        return self.text() if self.nullable else f"{self.text()} NOT NULL"
+        if self.nullable:
+            return self.text()
+        return f"{self.text().removesuffix(self.mark)} NOT NULL{self.mark}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +165,12 @@ class TimestampType(LogicalType):
     precision: int = 6
     rowtime: bool = False
 
+    @property
+    def mark(self) -> str:
+        return " *ROWTIME*" if self.rowtime else ""
+
     def text(self) -> str:
-        return f"TIMESTAMP({self.precision})" + (" *ROWTIME*" if self.rowtime else "")
+        return f"TIMESTAMP({self.precision}){self.mark}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +180,12 @@ class LocalZonedTimestampType(LogicalType):
     precision: int = 6
     attribute: str = ""
 
+    @property
+    def mark(self) -> str:
+        return f" *{self.attribute}*" if self.attribute else ""
+
     def text(self) -> str:
-        return f"TIMESTAMP_LTZ({self.precision})" + (f" *{self.attribute}*" if self.attribute else "")
+        return f"TIMESTAMP_LTZ({self.precision}){self.mark}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

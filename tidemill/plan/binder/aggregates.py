@@ -120,7 +120,7 @@ def _calls(
 def _expand(
     plan: n.LogicalNode, keys: int, sets: tuple[tuple[int, ...], ...]
 ) -> tuple[n.LogicalNode, tuple[int, ...]]:
-    """Fields: nullable keys, the other columns, copies of the keys (for arguments), ``$e``.
+    """Fields: the keys (nullable where a set leaves one out), the other columns, copies of the keys (for arguments), ``$e``.
 
     A set that stands several times has rows of its own each time: ``$e`` then tells them apart by a
     number above the bits.
@@ -128,7 +128,11 @@ def _expand(
     refs = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(plan.fields))
     used = {f.name for f in plan.fields}
     copies = [t.Field(unique_name(f"{f.name}_", used), f.type) for f in plan.fields[:keys]]
-    nulled = [t.Field(f.name, f.type.with_nullable(True)) for f in plan.fields[:keys]]
+    left_out = {i for i in range(keys) for chosen in sets if i not in chosen}
+    nulled = [
+        t.Field(f.name, f.type.with_nullable(True)) if i in left_out else f
+        for i, f in enumerate(plan.fields[:keys])
+    ]
     expand_id = t.Field(unique_name(EXPAND_ID, used), t.BigIntType(nullable=False))
     rows, seen = [], dict[int, int]()
     for chosen in sets:
@@ -136,15 +140,11 @@ def _expand(
         again = seen.get(bits, 0)
         seen[bits] = again + 1
         marked = literals.bigint(bits + (again << keys))
-        heads = tuple(_widened(refs[i]) if i in chosen else literals.null(refs[i].type) for i in range(keys))
+        heads = tuple(refs[i] if i in chosen else literals.null(refs[i].type) for i in range(keys))
         rows.append((*heads, *refs[keys:], *refs[:keys], marked))
     fields = (*nulled, *plan.fields[keys:], *copies, expand_id)
     node = n.Expand(fields=fields, input=plan, projections=tuple(rows))
     return node, (*range(keys), len(fields) - 1)
-
-
-def _widened(ref: InputRef) -> Expr:
-    return InputRef(type=ref.type.with_nullable(True), index=ref.index)
 
 
 def _moved(place: _Place, keys: int, width: int) -> _Place:

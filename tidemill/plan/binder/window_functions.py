@@ -142,10 +142,8 @@ def _millis(binder: QueryBinder, node: exp.Expr, context: Context) -> int:
 def _check(signature: Signature, sizes: dict[str, int], call: exp.Expr) -> None:
     for name in (signature.size, signature.slide):
         if name and sizes[name] <= 0:
-            raise ValidationError(
-                f"{signature.kind.value} table function based aggregate requires {name.lower()} to be positive",
-                position=position_of(call),
-            )
+            message = f"{signature.kind.value} requires a positive {name.lower()}"
+            raise ValidationError(message, position=position_of(call))
 
 
 def _window_fields(fields: tuple[t.Field, ...], time: t.LogicalType) -> tuple[t.Field, ...]:

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.plan.nodes import Join, JoinKind
+from tidemill.plan.predicates import null_aware_condition
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.physical import quote
 
@@ -22,11 +23,12 @@ _SPARK_KIND = {
 def join_frames(node: Join, left: DataFrame, right: DataFrame, zone: str) -> DataFrame:
     """The joined frame under the node's field names.
 
-    A null-aware anti join (NOT IN) carries its three-valued condition in ``node.condition``.
+    A null-aware anti join (NOT IN) takes a comparison with NULL for a match.
     """
     left_names = tuple(f"l{i}" for i in range(len(node.left.fields)))
     right_names = tuple(f"r{i}" for i in range(len(node.right.fields)))
-    condition = Translator(columns=(*left_names, *right_names), zone=zone).sql(node.condition)
+    wanted = null_aware_condition(node.condition) if node.null_aware else node.condition
+    condition = Translator(columns=(*left_names, *right_names), zone=zone).sql(wanted)
     joined = left.toDF(*left_names).join(right.toDF(*right_names), F.expr(condition), _SPARK_KIND[node.kind])
     return joined.toDF(*(f.name for f in node.fields))
 

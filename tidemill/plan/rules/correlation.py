@@ -1,0 +1,275 @@
+"""Taking references to the enclosing row out of a subquery's plan.
+
+``correlate`` answers a plan that stands alone: the subquery's columns, then extra ones, and a condition
+over (outer row + that plan's row) that says which of its rows belong to an outer row. Two ways:
+
+- *pull up*: correlated conjuncts of Filters move out; the inner columns they read come along as extra
+  columns, through an Aggregate as keys of it, which needs them to be equalities;
+- *dependent*: where that does not hold, the distinct values of the outer columns are joined in below, so
+  that every reference becomes a column; the condition compares those columns, NULLs as equal. It costs
+  one more read of the outer plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import Expr, InputRef, OuterRef, OverCall
+from tidemill.plan.predicates import conjunction, conjuncts
+from tidemill.plan.rewrite import (
+    expr_outer_refs,
+    input_indexes,
+    map_expr,
+    map_outer_refs,
+    move_inputs,
+    outer_refs,
+)
+from tidemill.plan.rules.construct import NOT_NULL_BIGINT, bigint, columns, named, predicate, project
+from tidemill.plan.rules.dependent_join import depend
+from tidemill.plan.rules.push_filters import filtered
+from tidemill.types.logical import Field
+
+
+@dataclass(frozen=True, slots=True)
+class Correlated:
+    """``width``: how many columns of ``plan`` are the subquery's own; ``condition`` is over the outer
+    row's columns, then the plan's."""
+
+    plan: n.LogicalNode
+    width: int
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """``conditions``: conjuncts in which OuterRefs of level 1 still stand, over ``plan``'s fields."""
+
+    plan: n.LogicalNode
+    width: int
+    conditions: tuple[Expr, ...] = ()
+
+
+class NotPulled(Exception):
+    """A correlation that cannot be pulled up through some node."""
+
+
+def correlate(outer: n.LogicalNode, plan: n.LogicalNode) -> Correlated:
+    """The subquery ``plan`` of a query over ``outer``, standing alone."""
+    if not any(True for _ in outer_refs(plan)):
+        return Correlated(plan, len(plan.fields), conjunction(()))
+    width = len(outer.fields)
+    try:
+        pulled = pull(plan)
+    except NotPulled:
+        dependent, condition = depend(outer, plan)
+        return Correlated(_risen(dependent), len(plan.fields), condition)
+    condition = conjunction(_over_both(c, width) for c in pulled.conditions)
+    return Correlated(_risen(pulled.plan), pulled.width, condition)
+
+
+def _over_both(condition: Expr, width: int) -> Expr:
+    """Inner columns behind the outer row's; outer references are columns of the row now."""
+
+    def one(expr: Expr) -> Expr:
+        if isinstance(expr, OuterRef):
+            if expr.level == 1:
+                return InputRef(type=expr.type, index=expr.index)
+            return replace(expr, level=expr.level - 1)
+        return expr
+
+    return map_expr(move_inputs(condition, lambda i: i + width), one)
+
+
+def _risen(plan: n.LogicalNode) -> n.LogicalNode:
+    """The plan one level further out: references beyond the outer row count one level less."""
+    levels = {ref.level for ref in outer_refs(plan)}
+    for level in sorted(levels):
+        plan = map_outer_refs(plan, lambda ref: replace(ref, level=ref.level - 1), level)
+    return plan
+
+
+def is_correlated(expr: Expr) -> bool:
+    return any(ref.level == 1 for ref in _level_one(expr))
+
+
+def _level_one(expr: Expr) -> list[OuterRef]:
+    return [ref for ref in expr_outer_refs(expr) if ref.level == 1]
+
+
+def pull(node: n.LogicalNode) -> Pulled:
+    """``node`` without the correlated conjuncts below it; NotPulled where one cannot move."""
+    if not any(ref.level == 1 for ref in outer_refs(node)):
+        return Pulled(node, len(node.fields))
+    handler = _PULL.get(type(node))
+    if handler is None:
+        raise NotPulled
+    return handler(node)
+
+
+def _filter(node: n.LogicalNode) -> Pulled:
+    assert isinstance(node, n.Filter)
+    below = pull(node.input)
+    parts = conjuncts(node.condition)
+    moving = tuple(p for p in parts if is_correlated(p))
+    staying = [p for p in parts if not is_correlated(p)]
+    return Pulled(filtered(below.plan, staying), below.width, (*below.conditions, *moving))
+
+
+def _project(node: n.LogicalNode) -> Pulled:
+    """The columns that the conditions read come along behind the projection's own."""
+    assert isinstance(node, n.Project)
+    if any(is_correlated(x) for x in node.expressions):
+        raise NotPulled
+    below = pull(node.input)
+    needed = sorted({i for c in below.conditions for i in input_indexes(c)})
+    width = len(node.expressions)
+    extra = [columns(below.plan)[i] for i in needed]
+    names = [*(f.name for f in node.fields), *(below.plan.fields[i].name for i in needed)]
+    plan = project(below.plan, [*node.expressions, *extra], names)
+    places = {old: width + new for new, old in enumerate(needed)}
+    return Pulled(plan, width, tuple(move_inputs(c, places.__getitem__) for c in below.conditions))
+
+
+def _aggregate(node: n.LogicalNode) -> Pulled:
+    """The inner sides of equalities become further keys: each outer row meets one of their values."""
+    assert isinstance(node, n.Aggregate)
+    below = pull(node.input)
+    if not all(_is_equality(c) for c in below.conditions):
+        raise NotPulled
+    needed = sorted({i for c in below.conditions for i in input_indexes(c)} - set(node.keys))
+    keys = (*node.keys, *needed)
+    plain = n.Aggregate(
+        fields=_aggregate_fields(below.plan, keys, node),
+        input=below.plan,
+        keys=keys,
+        calls=node.calls,
+        hints=node.hints,
+    )
+    own, calls = len(node.keys), len(node.calls)
+    order = [*range(own), *range(len(keys), len(keys) + calls), *range(own, len(keys))]
+    plan = _reordered(plain, order)
+    positions = {k: (i if i < own else calls + i) for i, k in enumerate(keys)}
+    return Pulled(plan, own + calls, tuple(move_inputs(c, positions.__getitem__) for c in below.conditions))
+
+
+def _aggregate_fields(source: n.LogicalNode, keys: tuple[int, ...], node: n.Aggregate) -> tuple[Field, ...]:
+    names = [*(source.fields[k].name for k in keys), *(c.name for c in node.calls)]
+    typed = [
+        *(InputRef(type=source.fields[k].type, index=k) for k in keys),
+        *(InputRef(type=c.type, index=0) for c in node.calls),
+    ]
+    return named(names, typed)
+
+
+def _reordered(plan: n.LogicalNode, order: list[int]) -> n.LogicalNode:
+    if order == list(range(len(plan.fields))):
+        return plan
+    return project(plan, [columns(plan)[i] for i in order], [plan.fields[i].name for i in order])
+
+
+def _is_equality(condition: Expr) -> bool:
+    """``outer expression = inner column``, in either order."""
+    if getattr(condition, "function", "") not in ("=", "IS NOT DISTINCT FROM"):
+        return False
+    left, right = condition.children
+    return any(
+        isinstance(inner, InputRef) and not input_indexes(other)
+        for inner, other in ((left, right), (right, left))
+    )
+
+
+def _join(node: n.LogicalNode) -> Pulled:
+    """Inner joins give up correlated conjuncts of either side and of their own."""
+    assert isinstance(node, n.Join)
+    if node.kind is not n.JoinKind.INNER:
+        return _left_only(node)
+    left, right = pull(node.left), pull(node.right)
+    own_left, own_right = left.width, right.width
+    before, total = len(left.plan.fields), len(left.plan.fields) + len(right.plan.fields)
+    places = {i: i for i in range(own_left)} | {own_left + i: before + i for i in range(own_right)}
+    parts = [move_inputs(p, places.__getitem__) for p in conjuncts(node.condition)]
+    moving = [p for p in parts if is_correlated(p)]
+    conditions = (
+        *left.conditions,
+        *(move_inputs(c, lambda i: i + before) for c in right.conditions),
+        *moving,
+    )
+    fields = [*left.plan.fields, *right.plan.fields]
+    joined = n.Join(
+        fields=named([f.name for f in fields], [InputRef(type=f.type, index=0) for f in fields]),
+        left=left.plan,
+        right=right.plan,
+        kind=node.kind,
+        condition=conjunction(p for p in parts if not is_correlated(p)),
+        hints=node.hints,
+    )
+    own = [*range(own_left), *range(before, before + own_right)]
+    extra = [i for i in range(total) if i not in own]
+    order = [*own, *extra]
+    moved = {old: new for new, old in enumerate(order)}
+    restored = tuple(move_inputs(c, moved.__getitem__) for c in conditions)
+    return Pulled(_reordered(joined, order), len(own), restored)
+
+
+def _left_only(node: n.Join) -> Pulled:
+    """LEFT, SEMI and ANTI joins pass on what their left side gives up."""
+    kinds = (n.JoinKind.SEMI, n.JoinKind.ANTI)
+    right_refs = any(ref.level == 1 for ref in outer_refs(node.right))
+    if node.kind not in kinds or right_refs or is_correlated(node.condition):
+        raise NotPulled
+    left = pull(node.left)
+    before = len(left.plan.fields)
+    shift = before - left.width
+    condition = move_inputs(node.condition, lambda i: i if i < left.width else i + shift)
+    joined = replace(node, fields=left.plan.fields, left=left.plan, condition=condition)
+    return Pulled(joined, left.width, left.conditions)
+
+
+def _sort(node: n.LogicalNode) -> Pulled:
+    """Without LIMIT the order of a subquery's rows means nothing; with it, rows count per outer row."""
+    assert isinstance(node, n.Sort)
+    below = pull(node.input)
+    if node.fetch is None and node.offset == 0:
+        return below
+    if not all(_is_equality(c) for c in below.conditions):
+        raise NotPulled
+    partition = tuple(sorted({i for c in below.conditions for i in input_indexes(c)}))
+    return Pulled(first_rows(below.plan, node, partition), below.width, below.conditions)
+
+
+def first_rows(plan: n.LogicalNode, sort: n.Sort, partition: tuple[int, ...]) -> n.LogicalNode:
+    """``sort``'s LIMIT within each ``partition`` of ``plan``."""
+    number = OverCall(
+        function="ROW_NUMBER",
+        args=(),
+        type=NOT_NULL_BIGINT,
+        name="w0$o0",
+        partition=partition,
+        order=sort.keys,
+    )
+    width = len(plan.fields)
+    typed = (*columns(plan), InputRef(type=NOT_NULL_BIGINT, index=width))
+    fields = named([*(f.name for f in plan.fields), number.name], typed)
+    ranked = n.Over(fields=fields, input=plan, calls=(number,))
+    kept = filtered(ranked, _rank_range(InputRef(type=NOT_NULL_BIGINT, index=width), sort))
+    return project(kept, columns(kept, width), [f.name for f in plan.fields])
+
+
+def _rank_range(rank: Expr, sort: n.Sort) -> list[Expr]:
+    parts: list[Expr] = []
+    if sort.offset:
+        parts.append(predicate(">", rank, bigint(sort.offset)))
+    if sort.fetch is not None:
+        parts.append(predicate("<=", rank, bigint(sort.offset + sort.fetch)))
+    return parts
+
+
+_PULL: dict[type[n.LogicalNode], Callable[[n.LogicalNode], Pulled]] = {
+    n.Filter: _filter,
+    n.Project: _project,
+    n.Aggregate: _aggregate,
+    n.Join: _join,
+    n.Sort: _sort,
+}

@@ -1,0 +1,271 @@
+"""Subqueries in conditions and projections become joins.
+
+As a conjunct of a Filter, EXISTS and IN are semi joins, their negations anti joins (NOT IN looks at NULLs).
+Anywhere else a subquery becomes columns of a left join of the input: the value of a scalar subquery (whose
+aggregate over no rows is not NULL where it counts), counts and a mark for EXISTS and IN. A scalar
+subquery that is not one row by its form gets SINGLE_VALUE, which fails on a second row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidemill.errors import NotSupportedError
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import (
+    AggregateCall,
+    Call,
+    Exists,
+    Expr,
+    InputRef,
+    InSubquery,
+    OuterRef,
+    ScalarSubquery,
+)
+from tidemill.plan.predicates import conjunction, conjuncts
+from tidemill.plan.rewrite import map_expr, map_inputs, subplan
+from tidemill.plan.rules.construct import (
+    NOT_NULL_BIGINT,
+    bigint,
+    boolean,
+    choose,
+    column,
+    columns,
+    join,
+    predicate,
+    project,
+    test,
+)
+from tidemill.plan.rules.correlation import correlate
+from tidemill.plan.rules.determinism import has_subquery
+from tidemill.plan.rules.push_filters import filtered
+from tidemill.types import logical as t
+
+COUNTS = frozenset(("COUNT", "$SUM0", "APPROX_COUNT_DISTINCT"))
+"""Aggregates that are 0 over no rows."""
+
+
+def unnest_subqueries(node: n.LogicalNode) -> n.LogicalNode | None:
+    if isinstance(node, n.Filter) and has_subquery(node.condition):
+        return _filter(node)
+    if isinstance(node, n.Project) and any(has_subquery(x) for x in node.expressions):
+        return _project(node)
+    if isinstance(node, n.Join) and has_subquery(node.condition):
+        return _join_condition(node)
+    return None
+
+
+def unnested(plan: n.LogicalNode) -> n.LogicalNode:
+    """``plan`` without any subquery expression."""
+    node = map_inputs(plan, unnested)
+    changed = unnest_subqueries(node)
+    return node if changed is None else changed
+
+
+def _filter(node: n.Filter) -> n.LogicalNode:
+    """Plain conjuncts first: fewer rows to join."""
+    parts = conjuncts(node.condition)
+    plan = filtered(node.input, (p for p in parts if not has_subquery(p)))
+    for part in (p for p in parts if has_subquery(p)):
+        plan = _semi_or_anti(plan, part) or _by_columns(plan, part)
+    return plan
+
+
+def _semi_or_anti(plan: n.LogicalNode, part: Expr) -> n.LogicalNode | None:
+    negated = isinstance(part, Call) and part.function == "NOT"
+    inner = part.children[0] if negated else part
+    kind = n.JoinKind.ANTI if negated else n.JoinKind.SEMI
+    if isinstance(inner, Exists):
+        found = correlate(plan, unnested(inner.plan))
+        return join(plan, found.plan, kind, found.condition)
+    if isinstance(inner, InSubquery) and not any(has_subquery(x) for x in inner.operands):
+        return _membership(plan, inner, kind)
+    return None
+
+
+def _membership(plan: n.LogicalNode, part: InSubquery, kind: n.JoinKind) -> n.LogicalNode:
+    found = correlate(plan, unnested(part.plan))
+    first = len(plan.fields)
+    members = [replace(c, index=c.index + first) for c in columns(found.plan, len(part.operands))]
+    pairs = list(zip(part.operands, members, strict=True))
+    nullable = any(x.type.nullable for pair in pairs for x in pair)
+    if kind is n.JoinKind.SEMI or not nullable:
+        equal = [predicate("=", a, b) for a, b in pairs]
+        return join(plan, found.plan, kind, conjunction((*conjuncts(found.condition), *equal)))
+    if not conjuncts(found.condition):
+        equal = [predicate("=", a, b) for a, b in pairs]
+        return replace(join(plan, found.plan, kind, conjunction(equal)), null_aware=True)
+    unknown = [_maybe_equal(a, b) for a, b in pairs]
+    return join(plan, found.plan, kind, conjunction((*conjuncts(found.condition), *unknown)))
+
+
+def _maybe_equal(a: Expr, b: Expr) -> Expr:
+    """Equal, or not known to differ."""
+    parts: list[Expr] = [test("IS NULL", x) for x in (a, b) if x.type.nullable]
+    found: Expr = predicate("=", a, b)
+    for part in parts:
+        found = predicate("OR", part, found)
+    return found
+
+
+def _by_columns(plan: n.LogicalNode, part: Expr) -> n.LogicalNode:
+    """A condition with subqueries somewhere inside: joined columns, a Filter, the columns dropped."""
+    width = len(plan.fields)
+    names = [f.name for f in plan.fields]
+    wide, condition = _replaced(plan, part)
+    return project(filtered(wide, [condition]), columns(wide, width), names)
+
+
+def _project(node: n.Project) -> n.LogicalNode:
+    plan = node.input
+    expressions = []
+    for expr in node.expressions:
+        plan, value = _replaced(plan, expr)
+        expressions.append(value)
+    return replace(node, input=plan, expressions=tuple(expressions))
+
+
+def _join_condition(node: n.Join) -> n.LogicalNode:
+    if node.kind is not n.JoinKind.INNER:
+        raise NotSupportedError(f"A subquery in the condition of {node.kind.value} is not supported")
+    parts = conjuncts(node.condition)
+    plain = replace(node, condition=conjunction(p for p in parts if not has_subquery(p)))
+    above = n.Filter(
+        fields=node.fields, input=plain, condition=conjunction(p for p in parts if has_subquery(p))
+    )
+    return _filter(above)
+
+
+def _replaced(plan: n.LogicalNode, expr: Expr) -> tuple[n.LogicalNode, Expr]:
+    """``expr`` with each subquery replaced by columns that were joined to ``plan``, behind its own."""
+    state = [plan]
+
+    def one(found: Expr) -> Expr:
+        if subplan(found) is None:
+            return found
+        state[0], value = _value(state[0], found)
+        return value
+
+    rewritten = map_expr(expr, one)
+    return state[0], rewritten
+
+
+def _value(plan: n.LogicalNode, expr: Expr) -> tuple[n.LogicalNode, Expr]:
+    if isinstance(expr, ScalarSubquery):
+        wide, values = join_single(plan, _single_row(unnested(expr.plan)))
+        return wide, values[0]
+    if isinstance(expr, Exists):
+        counted = _aggregated(unnested(expr.plan), ("COUNT", (), NOT_NULL_BIGINT))
+        wide, values = join_single(plan, counted)
+        return wide, predicate(">", values[0], bigint(0))
+    assert isinstance(expr, InSubquery)
+    return _mark(plan, expr)
+
+
+def _aggregated(plan: n.LogicalNode, *calls: tuple[str, tuple[int, ...], t.LogicalType]) -> n.Aggregate:
+    """A global aggregate of ``plan``."""
+    made = tuple(
+        AggregateCall(function=name, args=args, type=kind, name=f"$a{i}")
+        for i, (name, args, kind) in enumerate(calls)
+    )
+    fields = tuple(t.Field(c.name, c.type) for c in made)
+    return n.Aggregate(fields=fields, input=plan, keys=(), calls=made)
+
+
+def _single_row(plan: n.LogicalNode) -> n.LogicalNode:
+    """``plan`` where its form says that it has at most one row, else under SINGLE_VALUE."""
+    core, _ = peeled(plan)
+    if isinstance(core, n.Aggregate) and not core.keys:
+        return plan
+    kind = plan.fields[0].type.with_nullable(True)
+    return _aggregated(plan, ("SINGLE_VALUE", (0,), kind))
+
+
+def peeled(plan: n.LogicalNode) -> tuple[n.LogicalNode, tuple[Expr, ...]]:
+    """The node below the projections on top of ``plan``, and ``plan``'s columns over it."""
+    expressions: tuple[Expr, ...] = columns(plan)
+    while isinstance(plan, n.Project):
+        inner = plan.expressions
+        expressions = tuple(_inlined(x, inner) for x in expressions)
+        plan = plan.input
+    return plan, expressions
+
+
+def _inlined(expr: Expr, inner: tuple[Expr, ...]) -> Expr:
+    return map_expr(expr, lambda x: inner[x.index] if isinstance(x, InputRef) else x)
+
+
+def join_single(plan: n.LogicalNode, single: n.LogicalNode) -> tuple[n.LogicalNode, list[Expr]]:
+    """``plan`` left-joined with projections of a global aggregate, and their values over the result.
+
+    Each row of ``plan`` meets one row: the aggregate of its own correlated rows, or none at all, which
+    counts as the aggregate over no rows.
+    """
+    core, expressions = peeled(single)
+    assert isinstance(core, n.Aggregate)
+    found = correlate(plan, core)
+    wide = join(plan, found.plan, n.JoinKind.LEFT, found.condition)
+    width = len(plan.fields)
+    values = [_present(column(wide, width + i), call) for i, call in enumerate(core.calls)]
+
+    def one(expr: Expr) -> Expr:
+        if isinstance(expr, InputRef):
+            return values[expr.index]
+        if isinstance(expr, OuterRef):
+            outer = InputRef(type=expr.type, index=expr.index)
+            return outer if expr.level == 1 else replace(expr, level=expr.level - 1)
+        return expr
+
+    return wide, [map_expr(x, one) for x in expressions]
+
+
+def _present(value: InputRef, call: AggregateCall) -> Expr:
+    if call.function not in COUNTS:
+        return value
+    zero = replace(bigint(0), type=call.type.with_nullable(False))
+    return Call(type=zero.type, function="COALESCE", args=(value, zero))
+
+
+def _mark(plan: n.LogicalNode, expr: InSubquery) -> tuple[n.LogicalNode, Expr]:
+    """x IN (query) as a value: TRUE on a match, else NULL if x or a member is NULL, else FALSE."""
+    inner = unnested(expr.plan)
+    if expr.type.nullable:
+        return _nullable_mark(plan, expr, inner)
+    wide, matched = _matched(plan, expr.operands, inner)
+    return wide, matched
+
+
+def _nullable_mark(plan: n.LogicalNode, expr: InSubquery, inner: n.LogicalNode) -> tuple[n.LogicalNode, Expr]:
+    if len(expr.operands) > 1:
+        raise NotSupportedError("(a, b) IN (query) with NULLs is only supported as a condition of WHERE")
+    stats = _aggregated(inner, ("COUNT", (), NOT_NULL_BIGINT), ("COUNT", (0,), NOT_NULL_BIGINT))
+    wide, (rows, members) = join_single(plan, stats)
+    wide, matched = _matched(wide, expr.operands, inner)
+    operand = expr.operands[0]
+    value = choose(
+        t.BooleanType(),
+        test("=", rows, bigint(0)),
+        boolean(False),
+        matched,
+        boolean(True),
+        predicate("OR", test("IS NULL", operand), test("<", members, rows)),
+        boolean(None),
+        boolean(False),
+    )
+    return wide, value
+
+
+def _matched(
+    plan: n.LogicalNode, operands: tuple[Expr, ...], inner: n.LogicalNode
+) -> tuple[n.LogicalNode, Expr]:
+    """``plan`` left-joined with the distinct members, and whether the operands met one."""
+    count = len(operands)
+    distinct = n.Aggregate(fields=inner.fields, input=inner, keys=tuple(range(count)), calls=())
+    names = [*(f.name for f in inner.fields), "$m"]
+    marked = project(distinct, [*columns(distinct), boolean(True)], names)
+    found = correlate(plan, marked)
+    width = len(plan.fields)
+    members = [replace(c, index=c.index + width) for c in columns(found.plan, count)]
+    equal = [predicate("=", a, b) for a, b in zip(operands, members, strict=True)]
+    wide = join(plan, found.plan, n.JoinKind.LEFT, conjunction((*conjuncts(found.condition), *equal)))
+    return wide, test("IS NOT NULL", column(wide, width + count))
