@@ -111,10 +111,10 @@ def read_sql(text: str, pattern: str, reader: Reader) -> str:
     expression = string_literal("(?s)^" + "".join(pieces) + reader.end)
     fields = [p for p in parts if p.letter]
     groups = string_literal("|".join(f"${n}" for n in range(1, len(fields) + 1)))
-    split = f"split(regexp_replace({{}}, {expression}, {groups}), '[|]')"
 
     def body(s: str) -> str:
-        value = share(split.format(s), lambda v: reader.combine(_values(fields, v, reader)))
+        split = f"split(regexp_replace({s}, {expression}, {groups}), '[|]')"
+        value = share(split, lambda v: reader.combine(_values(fields, v, reader)))
         return f"IF({s} RLIKE {expression}, {value}, NULL)"
 
     return share(text, body)
@@ -163,8 +163,8 @@ def _hour(fields: Mapping[str, str]) -> str:
 def _lenient_token(token: Token, next_is_numeric: bool) -> str:
     if token.numeric:
         return f"([0-9]{{{token.count}}})" if next_is_numeric else " *([0-9]+)"
-    long_first = f"{_names(Token(token.letter, token.letter * 4))}|{_names(token)}"
-    return f"(?i:({long_first}))" if token.letter != "a" else "(?i:(AM|PM))"
+    full, short = (_names(Token(token.letter, token.letter * n)) for n in (4, 3))
+    return f"(?i:({full}|{short}))"
 
 
 def _lenient_year(token: Token, item: str) -> str:

@@ -1,7 +1,7 @@
 """Dates and times from and to text and epoch numbers: DATE_FORMAT, TO_DATE, TO_TIMESTAMP, UNIX_TIMESTAMP, …
 
-Text that cannot be read gives NULL, but fails in TO_TIMESTAMP_LTZ and is the smallest BIGINT in
-UNIX_TIMESTAMP. Patterns for reading must be constants.
+Text that cannot be read gives NULL, but fails in TO_TIMESTAMP_LTZ without a pattern and is the smallest
+BIGINT in UNIX_TIMESTAMP. Patterns for reading must be constants.
 """
 
 from __future__ import annotations
@@ -95,6 +95,8 @@ def _unix_timestamp(call: SparkCall) -> str:
     if not call.args:
         return "unix_timestamp()"
     text = call.args[0]
+    if len(call.args) == 2 and _is_null_literal(call, 1):
+        return "CAST(NULL AS BIGINT)"
     seconds = f"unix_seconds(CAST({_read(call, LENIENT)} AS TIMESTAMP))"
     return f"coalesce({seconds}, IF({text} IS NULL, NULL, {_UNREADABLE}))"
 
@@ -123,14 +125,12 @@ def _text_to_instant(call: SparkCall) -> str:
     if len(call.args) == 1:
         local = cast_sql(text, call.arg_types[0], _MILLIS_STAMP, safe=False, zone=call.zone)
         return _instant_of(local, "'UTC'")
-    message = f"concat('Text \\'', {text}, '\\' could not be parsed')"
-    failed = f"CASE WHEN {text} IS NOT NULL THEN raise_error({message}) END"
-    local = cut_fraction(f"coalesce({_read(call, SMART)}, {failed})", 3)
+    local = cut_fraction(_read(call, SMART), 3)
     return _instant_of(local, call.args[2] if len(call.args) == 3 else "'UTC'")
 
 
 _EPOCH_SCALES: dict[int, Callable[[str], str]] = {
-    0: lambda n: f"timestamp_micros(CAST({n} * 1000 AS BIGINT) * 1000)",
+    0: lambda n: f"timestamp_micros(CAST({n} AS BIGINT) * 1000000)",
     3: lambda n: f"timestamp_micros(CAST({n} AS BIGINT) * 1000)",
     6: lambda n: f"timestamp_micros(CAST({n} AS BIGINT))",
     9: lambda n: f"timestamp_micros(CAST(floor({n} / 1000) AS BIGINT))",
@@ -141,6 +141,8 @@ def _number_to_instant(call: SparkCall) -> str:
     digits = call.literals[1] if len(call.args) == 2 else 3
     if digits not in _EPOCH_SCALES or not isinstance(digits, int):
         raise NotSupportedError("TO_TIMESTAMP_LTZ takes the constant precisions 0, 3, 6 and 9")
+    if digits == 0 and isinstance(call.arg_types[0], t.APPROXIMATE_TYPES):
+        return f"timestamp_micros(CAST(CAST({call.args[0]} AS DOUBLE) * 1000 AS BIGINT) * 1000)"
     return _EPOCH_SCALES[digits](call.args[0])
 
 
