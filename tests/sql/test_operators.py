@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from tests.sql.shape import expression
 from tidemill.errors import NotSupportedError, Position, SqlSyntaxError
@@ -97,3 +98,14 @@ def test_positions_are_relative_to_the_script() -> None:
     assert position_of(tree.expression) == Position(6, 3)
     assert position_of(tree.this) == Position(5, 10)
     assert position_of(tree.copy().expression) == Position(6, 3)
+
+
+def test_long_chains_are_no_depth() -> None:
+    tree = parse_expression(" + ".join(["a"] * 5000))
+    assert expression("a + a + a") == "(Add (Add a a) a)"
+    assert sum(1 for _ in tree.find_all(exp.Column)) == 5000
+
+
+def test_too_deep_nesting_is_a_syntax_error() -> None:
+    with pytest.raises(SqlSyntaxError, match="nested too deeply"):
+        parse_expression("(" * 400 + "a" + ")" * 400)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from sqlglot import exp
 
-from tidemill.errors import Position
+from tidemill.errors import Position, SqlSyntaxError
 from tidemill.sql import statements as s
 from tidemill.sql.lexer import START
 from tidemill.sql.splitter import split
 from tidemill.sql.statement_grammar import StatementGrammar
+
+T = TypeVar("T")
 
 
 def parse_statement(text: str, position: Position = START) -> s.Statement:
@@ -19,12 +22,7 @@ def parse_statement(text: str, position: Position = START) -> s.Statement:
     Raises SqlSyntaxError with the position and the choices that were expected, ValidationError for
     types out of range, NotSupportedError for syntax that names something Tidemill does not have.
     """
-    grammar = StatementGrammar(text, position)
-    statement = grammar.statement()
-    grammar.take(";")
-    if not grammar.at_end():
-        grammar.fail("<EOF>")
-    return statement
+    return _whole(StatementGrammar(text, position), StatementGrammar.statement)
 
 
 def parse_script(script: str) -> Iterator[s.Statement]:
@@ -35,8 +33,17 @@ def parse_script(script: str) -> Iterator[s.Statement]:
 
 def parse_expression(text: str, position: Position = START) -> exp.Expression:
     """One value expression, such as that of a computed column or a watermark."""
-    grammar = StatementGrammar(text, position)
-    tree = grammar.expression()
+    return _whole(StatementGrammar(text, position), StatementGrammar.expression)
+
+
+def _whole(grammar: StatementGrammar, parse: Callable[[StatementGrammar], T]) -> T:
+    """What ``parse`` reads, if nothing but a semicolon is left behind it."""
+    try:
+        result = parse(grammar)
+    except RecursionError as error:
+        message = "The statement is nested too deeply"
+        raise SqlSyntaxError(message, position=grammar.current.position) from error
+    grammar.take(";")
     if not grammar.at_end():
         grammar.fail("<EOF>")
-    return tree
+    return result
