@@ -120,7 +120,8 @@ def _calls(
 def _expand(
     plan: n.LogicalNode, keys: int, sets: tuple[tuple[int, ...], ...]
 ) -> tuple[n.LogicalNode, tuple[int, ...]]:
-    """Fields: the keys (nullable where a set leaves one out), the other columns, copies of the keys (for arguments), ``$e``.
+    """Fields: the keys (nullable where a set leaves one out), the other columns, copies of the keys
+    (for arguments), ``$e``.
 
     A set that stands several times has rows of its own each time: ``$e`` then tells them apart by a
     number above the bits.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from tidemill.errors import Position, ValidationError
 from tidemill.functions.api import GROUPED, AggregateFunction, Argument, Resolved, Resolver, SignatureError
+from tidemill.plan.binder import literals
 from tidemill.plan.binder.environment import Environment
 from tidemill.plan.binder.scope import nearest
 from tidemill.plan.expressions import Call, Cast, Expr, Literal
@@ -25,21 +26,12 @@ def argument(expr: Expr) -> Argument:
 
 
 def coerce(expr: Expr, target: t.LogicalType) -> Expr:
-    """``expr`` with ``target``'s type, its own nullability kept; a NULL literal is retyped."""
+    """``expr`` with ``target``'s type, its own nullability kept; constants become constants of the type."""
     wanted = target.with_nullable(expr.type.nullable)
     if expr.type == wanted:
         return expr
-    if isinstance(expr, Literal) and expr.value is None:
-        return Literal(type=target.with_nullable(True), value=None)
-    return Cast(type=wanted, operand=expr, implicit=True)
-
-
-def coerce_nullable(expr: Expr, target: t.LogicalType) -> Expr:
-    """``expr`` with exactly ``target``'s type where the values allow it (NOT NULL may widen)."""
-    coerced = coerce(expr, target)
-    if coerced.type == target or not target.nullable:
-        return coerced
-    return Cast(type=target, operand=coerced, implicit=True)
+    constant = literals.widened(expr, target) if isinstance(expr, Literal) else None
+    return constant or Cast(type=wanted, operand=expr, implicit=True)
 
 
 def resolve(

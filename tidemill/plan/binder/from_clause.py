@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import joins, literals, table_functions, tables
+from tidemill.plan.binder import joins, lateral, literals, table_functions, tables
 from tidemill.plan.binder.context import Context, QueryBinder
 from tidemill.plan.binder.scope import Scope
 from tidemill.plan.binder.tables import Source
@@ -37,8 +37,8 @@ def relation(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
 
 def _joined(binder: QueryBinder, source: Source, node: exp.Expr, context: Context) -> Source:
     for join in node.args.get("joins") or ():
-        lateral = _LATERAL.get(type(join.this))
-        joined = None if lateral is None else lateral(binder, source, join, context)
+        see_left = _LATERAL.get(type(join.this))
+        joined = None if see_left is None else see_left(binder, source, join, context)
         if joined is None:
             joined = joins.bind(binder, source, relation(binder, join.this, context), join, context)
         _check_names(joined.scope, join)
@@ -60,10 +60,12 @@ _KINDS: dict[type[exp.Expr], Callable[[QueryBinder, exp.Expr, Context], Source]]
     exp.Subquery: tables.bind_derived,
     exp.Values: tables.bind_values,
     exp.Unnest: table_functions.bind_unnest,
+    exp.Lateral: tables.bind_lateral,
     FunctionTable: table_functions.bind_function,
 }
 _LATERAL: dict[type[exp.Expr], Callable[[QueryBinder, Source, exp.Expr, Context], Source | None]] = {
     exp.Unnest: table_functions.join_unnest,
+    exp.Lateral: lateral.join_lateral,
     FunctionTable: table_functions.join_function,
 }
 """Right sides that see the row on their left; None: this one does not."""

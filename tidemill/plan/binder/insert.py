@@ -12,7 +12,7 @@ from tidemill.errors import ValidationError
 from tidemill.functions import casts
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import literals
-from tidemill.plan.binder.calls import coerce_nullable
+from tidemill.plan.binder.calls import coerce
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.expressions import Clause
 from tidemill.plan.binder.naming import all_columns
@@ -151,8 +151,11 @@ def _sink_rows(
         if column.name not in given and not column.type.nullable:
             cause = f"Column '{column.name}' has no default value and does not allow NULLs"
             raise ValidationError(cause, position=statement.target_position)
-        expressions.append(coerce_nullable(expr, column.type))
-    fields = tuple(t.Field(c.name, x.type) for c, x in zip(columns, expressions, strict=True))
+        expressions.append(coerce(expr, column.type))
+    fields = tuple(
+        t.Field(c.name, c.type.with_nullable(c.type.nullable or x.type.nullable))
+        for c, x in zip(columns, expressions, strict=True)
+    )
     if fields == query.plan.fields and tuple(expressions) == all_columns(query.plan):
         return query.plan
     return n.Project(fields=fields, input=query.plan, expressions=tuple(expressions))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 
 from tidemill.errors import Position, ValidationError
@@ -71,3 +73,47 @@ def _whole(value: int, text: str, position: Position | None) -> Literal:
 
 def _out_of_range(text: str, position: Position | None) -> ValidationError:
     return ValidationError(f"Numeric literal '{text}' out of range", position=position)
+
+
+def widened(literal: Literal, kind: t.LogicalType) -> Literal | None:
+    """``literal`` as a constant of the wider ``kind``; None where only a cast at run time can tell."""
+    if literal.value is None:
+        return null(kind)
+    typed = kind.with_nullable(False)
+    for source, target, convert in _WIDENINGS:
+        if isinstance(literal.type, source) and isinstance(kind, target):
+            value = convert(literal.value, kind)
+            return None if value is None else replace(literal, type=typed, value=value)
+    return None
+
+
+Types = tuple[type[t.LogicalType], ...]
+Convert = Callable[[object, t.LogicalType], object]
+
+
+def _same(value: object, _: t.LogicalType) -> object:
+    return value
+
+
+def _decimal(value: object, kind: t.LogicalType) -> object:
+    assert isinstance(kind, t.DecimalType)
+    assert isinstance(value, int | Decimal)
+    found = Decimal(value)
+    digits = len(found.as_tuple().digits) + int(found.as_tuple().exponent)
+    fits = digits <= kind.precision - kind.scale and found == round(found, kind.scale)
+    return found.quantize(Decimal(1).scaleb(-kind.scale)) if fits else None
+
+
+def _text(value: object, kind: t.LogicalType) -> object:
+    assert isinstance(kind, t.LengthType)
+    return value if isinstance(value, str | bytes) and len(value) <= kind.length else None
+
+
+_WIDENINGS: tuple[tuple[Types, Types, Convert], ...] = (
+    ((t.TinyIntType, t.SmallIntType, t.IntType), (t.IntType, t.BigIntType), _same),
+    ((t.BigIntType,), (t.BigIntType,), _same),
+    (t.EXACT_TYPES, (t.DecimalType,), _decimal),
+    ((t.TinyIntType, t.SmallIntType, t.IntType), (t.DoubleType,), lambda value, _: float(value)),  # type: ignore[arg-type]
+    (t.CHARACTER_TYPES, (t.VarCharType,), _text),
+    (t.BINARY_TYPES, (t.VarBinaryType,), _text),
+)

@@ -8,7 +8,7 @@ from tidemill.errors import ValidationError
 from tidemill.functions.coercion import common_type
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import ordering
-from tidemill.plan.binder.calls import coerce_nullable
+from tidemill.plan.binder.calls import coerce
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.naming import all_columns
 from tidemill.plan.binder.scope import unique_names
@@ -72,6 +72,4 @@ def _typed(plan: n.LogicalNode, fields: tuple[t.Field, ...]) -> n.LogicalNode:
     if plan.fields == fields:
         return plan
     pairs = zip(all_columns(plan), fields, strict=True)
-    return n.Project(
-        fields=fields, input=plan, expressions=tuple(coerce_nullable(x, f.type) for x, f in pairs)
-    )
+    return n.Project(fields=fields, input=plan, expressions=tuple(coerce(x, f.type) for x, f in pairs))

@@ -10,7 +10,7 @@ from tidemill.errors import ValidationError
 from tidemill.functions.coercion import common_type
 from tidemill.functions.signatures import calcite_text
 from tidemill.plan import nodes as n
-from tidemill.plan.binder.calls import coerce, coerce_nullable
+from tidemill.plan.binder.calls import coerce
 from tidemill.plan.binder.context import BoundQuery
 from tidemill.plan.binder.expressions import ExpressionBinder, Handler
 from tidemill.plan.binder.naming import all_columns
@@ -101,7 +101,7 @@ def _compatible(
     )
     if fields == plan.fields:
         return plan, cast
-    typed = tuple(coerce_nullable(x, f.type) for x, f in zip(all_columns(plan), fields, strict=True))
+    typed = tuple(coerce(x, f.type) for x, f in zip(all_columns(plan), fields, strict=True))
     return n.Project(fields=fields, input=plan, expressions=typed), cast
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from tidemill.catalog.table import CatalogTable, Column, ColumnKind
 from tidemill.errors import Position
 from tidemill.plan import nodes as n
-from tidemill.plan.binder.calls import coerce_nullable
+from tidemill.plan.binder.calls import coerce
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.expressions import Clause
 from tidemill.plan.binder.scope import Relation, Scope
@@ -56,7 +56,7 @@ def _with_computed(
 def _column(binder: QueryBinder, column: Column, source: n.LogicalNode, context: Context) -> Expr:
     if column.kind is ColumnKind.COMPUTED:
         bound = bind_text(binder, column.expression, source.fields, context)
-        return coerce_nullable(bound, column.type) if column.type != bound.type else bound
+        return coerce(bound, column.type) if column.type != bound.type else bound
     index = [f.name for f in source.fields].index(column.name)
     return InputRef(type=source.fields[index].type, index=index)
 

@@ -105,8 +105,21 @@ def _view(binder: QueryBinder, view: CatalogView, context: Context, position: Po
 
 def bind_derived(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """``(query) AS alias (columns)``; sees the enclosing queries but not its neighbours."""
-    query = renamed(binder.bind(node.this, context), column_aliases(node), node)
+    query = renamed(unordered(binder.bind(node.this, context)), column_aliases(node), node)
     return named_source(query, node.alias)
+
+
+def unordered(query: BoundQuery) -> BoundQuery:
+    """A table has no order: ORDER BY without LIMIT in a derived table or view does nothing."""
+    plan = query.plan
+    if isinstance(plan, n.Sort) and plan.fetch is None and plan.offset == 0:
+        return replace(query, plan=plan.input)
+    return query
+
+
+def bind_lateral(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
+    """LATERAL as the first item of FROM has nothing on its left."""
+    return named_source(renamed(binder.bind(node.this, context), column_aliases(node), node), node.alias)
 
 
 def bind_values(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:

@@ -10,7 +10,7 @@ from tidemill.errors import ValidationError
 from tidemill.functions.coercion import common_type
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import literals, ordering
-from tidemill.plan.binder.calls import coerce_nullable
+from tidemill.plan.binder.calls import coerce
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.expressions import Clause
 from tidemill.plan.binder.scope import Scope
@@ -65,7 +65,7 @@ def _incompatible(tree: exp.Expr) -> ValidationError:
 
 
 def _typed(expr: Expr, kind: t.LogicalType) -> Expr:
-    return coerce_nullable(literal_cast(expr), kind)
+    return coerce(literal_cast(expr), kind)
 
 
 def literal_cast(expr: Expr) -> Expr:
@@ -94,30 +94,4 @@ def _one(fields: tuple[t.Field, ...], row: tuple[Expr, ...]) -> n.LogicalNode:
 
 
 def _constant(expr: Expr, kind: t.LogicalType) -> Literal | None:
-    """The literal of ``kind`` that ``expr`` is, through widening casts that change no value."""
-    if isinstance(expr, Cast) and expr.implicit:
-        inner = _constant(expr.operand, expr.operand.type)
-        return None if inner is None else widened(inner, kind)
     return replace(expr, type=kind) if isinstance(expr, Literal) else None
-
-
-def widened(literal: Literal, kind: t.LogicalType) -> Literal | None:
-    """``literal`` as ``kind``; None where the value itself would have to change."""
-    if literal.value is None:
-        return replace(literal, type=kind)
-    source = literal.type.with_nullable(True)
-    if source == kind.with_nullable(True):
-        return replace(literal, type=kind)
-    for froms, tos in _VALUE_KEEPING:
-        if isinstance(source, froms) and isinstance(kind, tos):
-            return replace(literal, type=kind)
-    return None
-
-
-_VALUE_KEEPING: tuple[tuple[tuple[type[t.LogicalType], ...], tuple[type[t.LogicalType], ...]], ...] = (
-    (t.INTEGER_TYPES, t.INTEGER_TYPES),
-    (t.CHARACTER_TYPES, (t.VarCharType,)),
-    (t.BINARY_TYPES, (t.VarBinaryType,)),
-    ((t.DecimalType,), (t.DecimalType,)),
-    ((t.TimestampType,), (t.TimestampType,)),
-)
