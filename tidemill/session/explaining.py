@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidemill.errors import NotSupportedError
+from tidemill.physical.batch_explain import explain_batch_text
 from tidemill.physical.explain import explain_text
 from tidemill.plan import nodes as n
 from tidemill.session import execution, planning
@@ -23,7 +24,8 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         if detail.upper() != _CHANGELOG_MODE:
             raise NotSupportedError(f"EXPLAIN {detail} is not supported")
     if execution.is_batch(context):
-        raise NotSupportedError("EXPLAIN in batch mode is not supported")
+        optimized = [planning.optimized(plan) for plan in plans]
+        return explain_batch_text(plans, optimized, context.configuration)
     physical = [
         planning.physical(context, planning.optimized(plan), keep_update_before=False) for plan in plans
     ]
