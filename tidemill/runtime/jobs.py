@@ -32,6 +32,7 @@ from tidemill.plan.nodes import Sink as LogicalSink
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, JobIdentity
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.rank import materialized
 from tidemill.runtime.compile.registry import compile_node
 from tidemill.runtime.job import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
 from tidemill.runtime.progress import EpochProgress
@@ -137,7 +138,10 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
 def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
     """Runs all ``sinks`` as one job; their epochs commit together."""
     context = _context(request)
-    nodes = [compile_node(sink.input, context, False) for sink in sinks]
+    nodes = [
+        materialized(sink, context) if sink.materialize else compile_node(sink.input, context, False)
+        for sink in sinks
+    ]
     with _Preparation(context, request) as preparation:
         identity = preparation.open(nodes, [str(sink.table.path) for sink in sinks])
         outputs = {
@@ -191,6 +195,7 @@ def _context(request: JobRequest) -> CompileContext:
         zone=request.zone,
         parallelism=parallelism(request),
         per_record=not request.config.read(MINI_BATCH_ENABLED),
+        per_event=request.config.get(MINI_BATCH_ENABLED.key, "false").lower() != "true",
     )
 
 

@@ -20,8 +20,9 @@ MakeSource = Callable[[SourceRequest], Source]
 class CompileContext:
     """Mutable while one plan is compiled, then read-only.
 
-    ``per_record``: mini-batch is off, kernels show Flink's intermediate rows. ``frames``: registered
-    DataFrames by key.
+    ``per_record``: mini-batch is off, kernels show Flink's intermediate rows. ``per_event``:
+    mini-batch was not asked for, so ChangelogNormalize shows every event, as Flink does. ``frames``:
+    registered DataFrames by key.
     """
 
     make_source: MakeSource
@@ -29,6 +30,7 @@ class CompileContext:
     zone: str
     parallelism: int
     per_record: bool
+    per_event: bool = False
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     source_names: dict[str, str] = field(default_factory=dict)

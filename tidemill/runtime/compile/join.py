@@ -1,0 +1,174 @@
+"""Join -> the join kernel: both sides' columns, keys of equal type, and the split residual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+
+from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
+from tidemill.errors import InternalError
+from tidemill.functions import casts
+from tidemill.operators.api import HASH_COLUMN
+from tidemill.operators.join import JoinSide, JoinSpec
+from tidemill.physical import nodes as p
+from tidemill.plan.expressions import Call, Cast, Expr, InputRef
+from tidemill.plan.nodes import JoinKind
+from tidemill.runtime import graph as g
+from tidemill.runtime.compile.aggregate import RETRACTIONS
+from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.residual import ResidualSplit
+from tidemill.runtime.compile.schemas import keyed_schema
+from tidemill.runtime.compile.stream import compile_node, names
+from tidemill.runtime.spark.expressions import Translator
+from tidemill.types.logical import BOOLEAN, LogicalType
+from tidemill.types.physical import arrow_type, quote
+
+_KINDS = {
+    JoinKind.INNER: "INNER",
+    JoinKind.LEFT: "LEFT",
+    JoinKind.RIGHT: "RIGHT",
+    JoinKind.FULL: "FULL",
+    JoinKind.SEMI: "SEMI",
+    JoinKind.ANTI: "ANTI",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Condition:
+    """Key expressions per side (over left fields + right fields) and what is left of the condition."""
+
+    left: tuple[Expr, ...]
+    right: tuple[Expr, ...]
+    null_safe: tuple[bool, ...]
+    residual: Expr | None
+
+
+@compile_node.register
+def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    condition = _condition(node)
+    split = ResidualSplit(left_width=len(node.left.fields))
+    residual = None if condition.residual is None else split.split(condition.residual)
+    sides = (
+        _side(node, 0, condition.left, split.parts[0], context),
+        _side(node, 1, condition.right, split.parts[1], context),
+    )
+    spec = JoinSpec(
+        kind=_KINDS[node.kind],
+        left=sides[0][0],
+        right=sides[1][0],
+        null_safe=condition.null_safe,
+        residual=residual,
+        update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
+        insert_only=node.traits.kinds == INSERT_ONLY,
+        sequence=sequenced,
+    )
+    return g.Keyed(
+        columns=names(node.fields),
+        kinds=node.traits.kinds,
+        sequenced=sequenced,
+        operator=context.add_operator("join", spec),
+        spec=spec,
+        ports=(sides[0][1], sides[1][1]),
+        schema=keyed_schema(node.fields, node.traits.kinds, sequenced),
+        single=not condition.left,
+    )
+
+
+def _condition(node: p.Join) -> _Condition:
+    """A null-aware key (NOT IN) cannot partition: it becomes part of the residual."""
+    fields = (*node.left.fields, *node.right.fields)
+    width = len(node.left.fields)
+    left = [InputRef(index=i, type=fields[i].type) for i in node.left_keys]
+    right = [InputRef(index=width + i, type=fields[width + i].type) for i in node.right_keys]
+    residual = [] if node.residual is None else [node.residual]
+    if node.null_aware:
+        for number, (a, b) in enumerate(zip(left, right, strict=True)):
+            same = _call("=", *_unified(a, b))
+            aware = number < node.null_aware
+            residual.append(_call("OR", _call("IS NULL", a), _call("IS NULL", b), same) if aware else same)
+        left, right = [], []
+    pairs = [_unified(a, b) for a, b in zip(left, right, strict=True)]
+    return _Condition(
+        left=tuple(a for a, _ in pairs),
+        right=tuple(b for _, b in pairs),
+        null_safe=() if node.null_aware else node.null_safe,
+        residual=reduce(lambda a, b: _call("AND", a, b), residual) if residual else None,
+    )
+
+
+def _call(function: str, *args: Expr) -> Expr:
+    return Call(function=function, args=args, type=BOOLEAN)
+
+
+def _unified(left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    """Both sides under one carrier type: keys are compared and hashed as they are."""
+    if arrow_type(left.type) == arrow_type(right.type):
+        return left, right
+    common = casts.common_type((left.type, right.type))
+    if common is None:
+        raise InternalError(f"join keys of types {left.type} and {right.type} have no common type")
+    return _as(left, common), _as(right, common)
+
+
+def _as(expr: Expr, common: LogicalType) -> Expr:
+    same = arrow_type(expr.type) == arrow_type(common)
+    return expr if same else Cast(operand=expr, type=common.with_nullable(expr.type.nullable), implicit=True)
+
+
+def _side(
+    node: p.Join, number: int, keys: tuple[Expr, ...], parts: dict[str, Expr], context: CompileContext
+) -> tuple[JoinSide, g.Port]:
+    """The side's spec and port: its fields as ``l0..``/``r0..``, then computed keys and residual parts."""
+    side = (node.left, node.right)[number]
+    prefix, offset = ("l", 0) if number == 0 else ("r", len(node.left.fields))
+    below = compile_node(side, context, False)
+    columns = [f"{prefix}{i}" for i in range(len(side.fields))]
+    types = [arrow_type(f.type) for f in side.fields]
+    computed: dict[str, Expr] = {}
+    key_names = []
+    for i, key in enumerate(keys):
+        if isinstance(key, InputRef):
+            key_names.append(f"{prefix}{key.index - offset}")
+        else:
+            computed[f"${prefix}k{i}"] = key
+            key_names.append(f"${prefix}k{i}")
+    computed |= parts
+    carried = (*columns, *computed)
+    spec = JoinSide(
+        columns=tuple(zip(carried, [*types, *(arrow_type(e.type) for e in computed.values())], strict=True)),
+        keys=tuple(key_names),
+        output=tuple(columns),
+        retracts=bool(side.traits.kinds & RETRACTIONS),
+    )
+    source = _with_computed(below, offset, computed, context) if computed else below
+    return spec, g.Port(
+        input=source,
+        references=source.columns,
+        columns=carried,
+        keys=tuple(key_names),
+        schema=_port_schema(spec, side.traits.kinds),
+    )
+
+
+def _with_computed(
+    below: g.ExecNode, offset: int, computed: dict[str, Expr], context: CompileContext
+) -> g.ExecNode:
+    """``below`` with the computed columns behind its own; they refer to its fields from ``offset`` on."""
+    translator = Translator(columns=("",) * offset + below.columns, zone=context.zone)
+    return g.Select(
+        columns=(*below.columns, *computed),
+        kinds=below.kinds,
+        sequenced=below.sequenced,
+        input=below,
+        expressions=(*map(quote, below.columns), *(translator.sql(e) for e in computed.values())),
+        references=(*below.columns, *[None] * len(computed)),
+    )
+
+
+def _port_schema(side: JoinSide, kinds: frozenset[RowKind]) -> pa.Schema:
+    fields = [pa.field(n, t) for n, t in side.columns]
+    if kinds != INSERT_ONLY:
+        fields.append(pa.field(KIND_COLUMN, pa.int8()))
+    return pa.schema([*fields, pa.field(HASH_COLUMN, pa.uint64())])

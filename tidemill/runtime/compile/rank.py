@@ -1,0 +1,134 @@
+"""Rank, Deduplicate, SortLimit, ChangelogNormalize and the sink materialiser -> their kernels."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.operators.api import OperatorSpec
+from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
+from tidemill.operators.ordering import OrderKey
+from tidemill.operators.rank import RankSpec
+from tidemill.physical import nodes as p
+from tidemill.plan.expressions import SortKey
+from tidemill.runtime import graph as g
+from tidemill.runtime.compile.aggregate import RETRACTIONS
+from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.schemas import keyed_schema
+from tidemill.runtime.compile.stream import compile_node, names
+from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_type
+
+
+@compile_node.register
+def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    inputs = node.input.fields
+    descending_time = bool(node.time) and not node.order[0].ascending
+    order = () if node.time == "PROCTIME" else _order(node.order, inputs)
+    insert_only = node.traits.kinds == INSERT_ONLY
+    spec = RankSpec(
+        function=node.function,
+        columns=columns_of(inputs),
+        partition=tuple(inputs[i].name for i in node.partition),
+        order=order,
+        start=node.start,
+        end=node.end,
+        rank=node.fields[-1].name if node.with_rank else "",
+        latest=descending_time,
+        by_place=node.start == node.end and bool(node.time),
+        retracts=bool(node.input.traits.kinds & RETRACTIONS),
+        update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
+        insert_only=insert_only,
+        sequence=sequenced,
+        state_ttl=node.state_ttl,
+    )
+    return keyed(node, spec, "rank", spec.partition, context, sequenced)
+
+
+@compile_node.register
+def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    inputs = node.input.fields
+    spec = RankSpec(
+        function="ROW_NUMBER",
+        columns=columns_of(inputs),
+        partition=(),
+        order=_order(node.order, inputs),
+        start=node.offset + 1,
+        end=None if node.fetch is None else node.offset + node.fetch,
+        retracts=bool(node.input.traits.kinds & RETRACTIONS),
+        update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
+        insert_only=node.traits.kinds == INSERT_ONLY,
+        sequence=sequenced,
+        state_ttl=node.state_ttl,
+    )
+    return keyed(node, spec, "sort-limit", (), context, sequenced)
+
+
+@compile_node.register
+def _(node: p.ChangelogNormalize, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    inputs = node.input.fields
+    spec = ChangelogNormalizeSpec(
+        columns=columns_of(inputs),
+        keys=tuple(inputs[i].name for i in node.keys),
+        update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
+        every_event=context.per_event,
+        sequence=sequenced,
+        state_ttl=node.state_ttl,
+    )
+    return keyed(node, spec, "changelog-normalize", spec.keys, context, sequenced)
+
+
+def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
+    """The rows of an upsert sink whose primary key is not the query's upsert key: per primary key the
+    live row that arrived last, whatever the disorder between the changes of different rows."""
+    inputs = sink.input.fields
+    named = {c.name: f.name for c, f in zip(sink.table.physical_columns, inputs, strict=False)}
+    spec = RankSpec(
+        function="ROW_NUMBER",
+        columns=columns_of(inputs),
+        partition=tuple(named[k] for k in sink.table.primary_key),
+        order=(),
+        start=1,
+        end=1,
+        latest=True,
+        by_place=True,
+        retracts=True,
+        update_before=RowKind.UPDATE_BEFORE in sink.consumed,
+    )
+    return keyed(sink, spec, "sink-materialize", spec.partition, context, False)
+
+
+def keyed(
+    node: p.Unary,
+    spec: OperatorSpec,
+    kind: str,
+    keys: tuple[str, ...],
+    context: CompileContext,
+    sequenced: bool,
+) -> g.ExecNode:
+    """A keyed operator that needs all columns and the arrival order of its one input."""
+    below = compile_node(node.input, context, True)
+    carried = names(node.input.fields)
+    kinds = node.consumed if isinstance(node, p.Sink) else node.traits.kinds
+    fields = node.input.fields if isinstance(node, p.Sink) else node.fields
+    return g.Keyed(
+        columns=names(fields),
+        kinds=kinds,
+        sequenced=sequenced,
+        operator=context.add_operator(kind, spec),
+        spec=spec,
+        ports=(g.Port(input=below, references=below.columns, columns=carried, keys=keys),),
+        schema=keyed_schema(fields, kinds, sequenced),
+        single=not keys,
+    )
+
+
+def columns_of(fields: tuple[Field, ...]) -> tuple[tuple[str, pa.DataType], ...]:
+    """(name, Arrow type) of every field."""
+    return tuple((f.name, arrow_type(f.type)) for f in fields)
+
+
+def _order(keys: tuple[SortKey, ...], inputs: tuple[Field, ...]) -> tuple[OrderKey, ...]:
+    return tuple(
+        OrderKey(name=inputs[k.index].name, ascending=k.ascending, nulls_first=k.nulls_first) for k in keys
+    )
