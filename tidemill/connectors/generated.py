@@ -1,0 +1,137 @@
+"""Sources whose rows are computed from their numbers: the base of datagen and nexmark.
+
+An offset is ``{"row": n, "time": ms}``: rows below n are given; ``time`` is the wall-clock time that
+the range may use, fixed when the range is planned, so that reading it again gives the same rows.
+With a rate, ``next_offset`` gives what the rate allows since the source was made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.connectors.api import BatchMap, Offset, ReadLimit
+from tidemill.types.logical import Field
+from tidemill.types.physical import quote, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Random numbers are drawn block by block: a row's values depend on its number, not on the cut.
+BLOCK_ROWS = 1 << 16
+_MOST_ROWS = 1_000_000
+_TASK_ROWS = 200_000
+
+
+class RowGenerator(Protocol):
+    """Plain values only: it is pickled into workers."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]: ...
+
+    def block(self, number: int, time: int) -> pa.Table:
+        """The BLOCK_ROWS rows from ``number * BLOCK_ROWS`` on, as ``fields``; ``time`` in ms."""
+        ...
+
+
+def _now() -> float:
+    return time.time()
+
+
+@dataclass(kw_only=True)
+class GeneratedSource:
+    """``count``: rows in all, None without end. ``rate``: rows a second, None without limit."""
+
+    generator: RowGenerator
+    count: int | None
+    rate: float | None
+    sequence: bool
+    parallelism: int
+    clock: Callable[[], float] = _now
+    _begun: tuple[float, int] | None = field(default=None, repr=False)
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.count is not None
+
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        """At most a million rows, or what the limit or the rate allow if that is less."""
+        at, now = _row(start), self.clock()
+        end = at + (_MOST_ROWS if limit.rows is None else limit.rows)
+        if self.rate is not None:
+            end = min(end, max(at, self._allowed(at, now)))
+        if self.count is not None:
+            end = min(end, max(at, self.count))
+        return {"row": end, "time": int(now * 1000)}
+
+    def _allowed(self, at: int, now: float) -> int:
+        if self._begun is None:
+            self._begun = (now, at)
+        since, first = self._begun
+        return first + int((now - since) * (self.rate or 0.0)) + 1
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        return _row(start) >= _row(end)
+
+    def is_finished(self, offset: Offset | None) -> bool:
+        return self.count is not None and _row(offset) >= self.count
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        schema = [spark_schema(self.generator.fields)] if self.generator.fields else []
+        schema += [f"{quote(SEQUENCE_COLUMN)} BIGINT"] if self.sequence else []
+        return self.read_through(spark, start, end, None, ", ".join(schema))
+
+    def read_through(
+        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
+    ) -> DataFrame:
+        """``read`` with ``through`` applied to each task's batches in the worker that makes them."""
+        tasks = _tasks(_row(start), _row(end), self.parallelism)
+        run = _task(self.generator, tasks, int(end["time"]), self.sequence, through)
+        return spark.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(run, schema)
+
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        return self.read(spark, None, {"row": self.count or 0, "time": int(self.clock() * 1000)})
+
+
+def _row(offset: Offset | None) -> int:
+    return int(offset["row"]) if offset else 0
+
+
+def _tasks(start: int, end: int, parallelism: int) -> list[tuple[int, int]]:
+    """Row ranges, cut at block borders where there is more than one."""
+    step = max(_TASK_ROWS, -(-(end - start) // max(parallelism, 1)))
+    step = -(-step // BLOCK_ROWS) * BLOCK_ROWS
+    borders = [start, *range((start // BLOCK_ROWS) * BLOCK_ROWS + step, end, step), end]
+    return [(a, b) for a, b in pairwise(borders) if b > a]
+
+
+def _task(
+    generator: RowGenerator,
+    tasks: list[tuple[int, int]],
+    moment: int,
+    sequence: bool,
+    through: BatchMap | None,
+) -> BatchMap:
+    def rows(start: int, end: int) -> Iterator[pa.RecordBatch]:
+        for number in range(start // BLOCK_ROWS, -(-end // BLOCK_ROWS)):
+            first = number * BLOCK_ROWS
+            low, high = max(start, first), min(end, first + BLOCK_ROWS)
+            table = generator.block(number, moment).slice(low - first, high - low)
+            if sequence:
+                table = table.append_column(SEQUENCE_COLUMN, pa.array(np.arange(low, high)))
+            yield from table.combine_chunks().to_batches()
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                made = rows(*tasks[task])
+                yield from made if through is None else through(made)
+
+    return run

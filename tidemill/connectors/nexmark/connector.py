@@ -1,0 +1,188 @@
+"""The ``nexmark`` connector: the event stream of the Nexmark benchmark as one table.
+
+The table has the columns event_type INT (0 person, 1 auction, 2 bid) and the ROWs person, auction and
+bid, of which the one of the event's type is not NULL; ``nexmark.sql`` beside this file declares it
+with the views person, auction and bid. Events are deterministic in (seed, options).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.connectors.api import ConnectorOption, Sink, SinkRequest, SourceRequest
+from tidemill.connectors.generated import GeneratedSource
+from tidemill.connectors.nexmark.generator import NexmarkGenerator
+from tidemill.connectors.nexmark.model import Model
+from tidemill.connectors.option_values import OptionValues
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.types import logical as t
+from tidemill.types.logical import Field, LogicalType
+
+_OPTIONS = (
+    ConnectorOption(key="events.num", kind="int", default="0", doc="Events in all; 0 has no end."),
+    ConnectorOption(
+        key="first-event.rate", kind="int", default="10000", doc="Events per second of event time."
+    ),
+    ConnectorOption(
+        key="next-event.rate", kind="int", default="10000", doc="Must equal first-event.rate here."
+    ),
+    ConnectorOption(
+        key="rate.limited", kind="bool", default="false", doc="Give events no faster than their rate."
+    ),
+    ConnectorOption(key="rate.shape", default="SQUARE", choices=("SQUARE", "SINE"), doc="Accepted, unused."),
+    ConnectorOption(key="rate.period", kind="int", default="600", doc="Accepted, unused."),
+    ConnectorOption(key="person.proportion", kind="int", default="1", doc="Persons in a round."),
+    ConnectorOption(key="auction.proportion", kind="int", default="3", doc="Auctions in a round."),
+    ConnectorOption(key="bid.proportion", kind="int", default="46", doc="Bids in a round."),
+    ConnectorOption(key="person.avg-size", kind="int", default="200", doc="Average bytes of a person."),
+    ConnectorOption(key="auction.avg-size", kind="int", default="500", doc="Average bytes of an auction."),
+    ConnectorOption(key="bid.avg-size", kind="int", default="100", doc="Average bytes of a bid."),
+    ConnectorOption(
+        key="bid.hot-ratio.auctions", kind="int", default="2", doc="One in so many bids is on a cold auction."
+    ),
+    ConnectorOption(
+        key="bid.hot-ratio.bidders", kind="int", default="4", doc="One in so many bids is by a cold bidder."
+    ),
+    ConnectorOption(
+        key="auction.hot-ratio.sellers", kind="int", default="4", doc="One in so many has a cold seller."
+    ),
+    ConnectorOption(
+        key="base-time", kind="int", default="1436918400000", doc="Event time of the first event, in ms."
+    ),
+    ConnectorOption(key="seed", kind="int", default="0", doc="Another seed, other events."),
+)
+_TEXT = t.STRING
+_TIME = t.TimestampType(precision=3)
+
+
+def _row(**types: LogicalType) -> t.RowType:
+    return t.RowType(fields=tuple(Field(name, kind) for name, kind in types.items()))
+
+
+_COLUMNS: dict[str, LogicalType] = {
+    "event_type": t.INT,
+    "person": _row(
+        id=t.BIGINT,
+        name=_TEXT,
+        emailAddress=_TEXT,
+        creditCard=_TEXT,
+        city=_TEXT,
+        state=_TEXT,
+        dateTime=_TIME,
+        extra=_TEXT,
+    ),
+    "auction": _row(
+        id=t.BIGINT,
+        itemName=_TEXT,
+        description=_TEXT,
+        initialBid=t.BIGINT,
+        reserve=t.BIGINT,
+        dateTime=_TIME,
+        expires=_TIME,
+        seller=t.BIGINT,
+        category=t.BIGINT,
+        extra=_TEXT,
+    ),
+    "bid": _row(
+        auction=t.BIGINT,
+        bidder=t.BIGINT,
+        price=t.BIGINT,
+        channel=_TEXT,
+        url=_TEXT,
+        dateTime=_TIME,
+        extra=_TEXT,
+    ),
+}
+_POSITIVE = (
+    "first-event.rate",
+    "person.proportion",
+    "auction.proportion",
+    "bid.proportion",
+    "bid.hot-ratio.auctions",
+    "bid.hot-ratio.bidders",
+    "auction.hot-ratio.sellers",
+)
+
+
+def declaration() -> str:
+    """SQL that declares the table and the views person, auction and bid."""
+    return files("tidemill.connectors.nexmark").joinpath("nexmark.sql").read_text(encoding="utf-8")
+
+
+class NexmarkConnector:
+    identifier = "nexmark"
+    options: tuple[ConnectorOption, ...] = _OPTIONS
+    allows_unknown_options = False
+    is_source = True
+    is_sink = False
+
+    def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        given = OptionValues(_OPTIONS, options)
+        for key in _POSITIVE:
+            if given[key] < 1:
+                raise ValidationError(f"Could not parse value '{given[key]}' for key '{key}': at least 1.")
+        if given["first-event.rate"] != given["next-event.rate"]:
+            raise NotSupportedError("Nexmark with a first-event.rate other than next-event.rate.")
+        for column in table.physical_columns:
+            if column.name not in _COLUMNS:
+                raise ValidationError(
+                    f"A nexmark table has no column '{column.name}'.", expected=tuple(_COLUMNS)
+                )
+            _check_type(column.name, column.type)
+
+    def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
+        return {}
+
+    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
+        return INSERT_ONLY
+
+    def sink_kinds(
+        self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
+    ) -> frozenset[RowKind]:
+        return INSERT_ONLY
+
+    def source(self, request: SourceRequest) -> GeneratedSource:
+        options = OptionValues(_OPTIONS, request.options)
+        limited = request.streaming and options["rate.limited"]
+        return GeneratedSource(
+            generator=NexmarkGenerator(fields=request.fields, model=_model(options), seed=options["seed"]),
+            count=options["events.num"] or None,
+            rate=float(options["next-event.rate"]) if limited else None,
+            sequence=request.sequence,
+            parallelism=request.parallelism,
+        )
+
+    def sink(self, request: SinkRequest) -> Sink:
+        raise NotSupportedError("Connector 'nexmark' cannot be used as a sink.")
+
+
+def _check_type(name: str, kind: LogicalType) -> None:
+    """The declared type may leave fields out, but the others must be of the event's types."""
+    expected = _COLUMNS[name]
+    have = {f.name: f.type for f in expected.fields} if isinstance(expected, t.RowType) else {}
+    given = {f.name: f.type for f in kind.fields} if isinstance(kind, t.RowType) else {}
+    same = type(kind) is type(expected) and all(type(have.get(n)) is type(k) for n, k in given.items())
+    if not same:
+        raise ValidationError(f"Column '{name}' of a nexmark table must be {expected}, not {kind}.")
+
+
+def _model(options: OptionValues) -> Model:
+    return Model(
+        base_time=options["base-time"],
+        rate=float(options["first-event.rate"]),
+        person_proportion=options["person.proportion"],
+        auction_proportion=options["auction.proportion"],
+        bid_proportion=options["bid.proportion"],
+        hot_auctions=options["bid.hot-ratio.auctions"],
+        hot_bidders=options["bid.hot-ratio.bidders"],
+        hot_sellers=options["auction.hot-ratio.sellers"],
+        person_size=options["person.avg-size"],
+        auction_size=options["auction.avg-size"],
+        bid_size=options["bid.avg-size"],
+    )
+
+
+CONNECTOR = NexmarkConnector()
