@@ -61,10 +61,12 @@ class Cursor:
 
     def at(self, *words: str) -> bool:
         """Whether the next tokens are these keywords or symbols, in this order."""
+        if self._tokens[self._index].upper != words[0]:
+            return False
         return all(self.peek(i).upper == word for i, word in enumerate(words))
 
     def at_any(self, *words: str) -> bool:
-        return self.current.upper in words
+        return self._tokens[self._index].upper in words
 
     def take(self, *words: str) -> bool:
         """Moves past these keywords or symbols, all or none."""
@@ -75,7 +77,7 @@ class Cursor:
 
     def take_any(self, *words: str) -> str:
         """Moves past one of ``words`` and gives it, else ''."""
-        if not self.at_any(*words):
+        if self._tokens[self._index].upper not in words:
             return ""
         return self.advance().upper
 

@@ -39,9 +39,9 @@ class LiteralGrammar(TypeGrammar):
         """A literal, or None where none starts."""
         token = self.current
         if token.kind is Kind.NUMBER:
-            return self.place(exp.Literal.number(self.number()), token)
+            return self.place(exp.Literal(this=self.number(), is_string=False), token)
         if token.kind is Kind.STRING:
-            return self.place(exp.Literal.string(self.string()), token)
+            return self.place(exp.Literal(this=self.string(), is_string=True), token)
         if token.kind is Kind.HEX:
             return self._binary_literal()
         if token.upper in _CONSTANTS:

@@ -17,6 +17,8 @@ from tidemill.sql.lexer import Kind, Token, tokens
 _SET_OPENERS = ("EXECUTE", "EXPLAIN", "COMPILE")
 _SET_WORDS = ("STATEMENT", "SET", "BEGIN")
 _BEGIN_SET = ("BEGIN", "STATEMENT", "SET")
+# EXPLAIN with every detail, each behind a comma, and STATEMENT SET BEGIN.
+_LONGEST_OPENING = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def _is_open_set(held: list[Token]) -> bool:
     """Whether these tokens begin a statement set that has not come to its END."""
     if not held or held[-1].upper == "END":
         return False
-    words = [token.upper for token in held]
+    words = [token.upper for token in held[:_LONGEST_OPENING]]
     if tuple(words[:3]) == _BEGIN_SET:
         return True
     if words[0] not in _SET_OPENERS or "BEGIN" not in words:
