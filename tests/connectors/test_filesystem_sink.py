@@ -188,8 +188,8 @@ def test_nested_types_survive_writing_and_reading(spark: SparkSession, tmp_path:
     frame = spark.sql(
         "SELECT * FROM VALUES (1L, CAST(1.5 AS DECIMAL(10,2)), 3723004,"
         " TIMESTAMP_NTZ '2020-01-02 03:04:05.678', TIMESTAMP '2020-01-02 03:04:05.678', X'0aff',"
-        " ARRAY(1, NULL), ARRAY(STRUCT('k' AS key, 1 AS value)), STRUCT(1 AS x, ARRAY('p') AS y)), (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
-        " AS t(i, d, tm, ts, tz, by, ar, m, r)"
+        " ARRAY(1, NULL), ARRAY(STRUCT('k' AS key, 1 AS value)), STRUCT(1 AS x, ARRAY('p') AS y)),"
+        " (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) AS t(i, d, tm, ts, tz, by, ar, m, r)"
     ).coalesce(1)
     declared = table(columns, {"connector": "filesystem", "path": str(tmp_path), "format": kind})
     write(sink(declared), frame)

@@ -75,7 +75,7 @@ def _sequence(prefix: str, kind: t.LogicalType, options: FieldOptions) -> v.Valu
     if end < start:
         raise ValidationError(f"The end of a sequence must not be before its start: {prefix}.")
     options.rows.append(end - start + 1)
-    return v.Sequence(kind=arrow_type(kind), start=start)
+    return v.Sequence(kind=arrow_type(kind), start=start, end=end)
 
 
 @singledispatch

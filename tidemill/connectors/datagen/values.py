@@ -121,14 +121,17 @@ def as_time(millis: np.ndarray, kind: pa.DataType) -> pa.Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sequence:
-    """``start``, ``start`` + 1, ... by row number."""
+    """``start``, ``start`` + 1, ... by row number; ``end`` for the rows after the last."""
 
     kind: pa.DataType
     start: int
+    end: int
 
     def make(self, rng: np.random.Generator, rows: int, first: int, time: int) -> pa.Array:
-        numbers = pa.array(np.arange(rows, dtype=np.int64) + (self.start + first))
-        return numbers.cast(self.kind, safe=False)
+        counted = np.minimum(np.arange(rows, dtype=np.int64) + (self.start + first), self.end)
+        if pa.types.is_decimal(self.kind):
+            return pa.array(counted).cast(pa.decimal128(38, self.kind.scale)).cast(self.kind)
+        return pa.array(counted).cast(self.kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
