@@ -6,6 +6,7 @@ from tidemill.catalog.table import CatalogTable, Column, ObjectPath
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
+from tidemill.physical.mini_batch import MiniBatchConfig
 from tidemill.physical.planner import plan_query
 from tidemill.physical.tree import walk
 from tidemill.plan import nodes as n
@@ -83,13 +84,18 @@ def _sink_kinds(target: CatalogTable, options: object, wanted: frozenset[RowKind
 
 
 def plan(
-    root: n.LogicalNode, options: dict[str, str] | None = None, *, executed: bool = False
+    root: n.LogicalNode,
+    options: dict[str, str] | None = None,
+    *,
+    executed: bool = False,
+    mini_batch: MiniBatchConfig | None = None,
 ) -> p.PhysicalNode:
     return plan_query(
         root,
         Configuration(options),
         source_kinds=lambda source, _: KINDS[source.options["mode"]],
         sink_kinds=_sink_kinds,
+        mini_batch=mini_batch,
         keep_update_before=executed,
     )
 
