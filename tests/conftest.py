@@ -16,6 +16,7 @@ _CONF = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.variant.allowDuplicateKeys": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
 }
 

@@ -36,6 +36,7 @@ _RUNTIME: dict[str, str] = {
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.variant.allowDuplicateKeys": "true",
 }
 
 
