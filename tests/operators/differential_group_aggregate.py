@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.operators.naive_aggregate import Change, NaiveAggregate, changes_of, freeze
+from tests.operators.naive_aggregate import Change, NaiveAggregate, changes_of
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
 from tidemill.operators.group_aggregate import GroupAggregateSpec
@@ -33,9 +32,15 @@ TINY = SpineOptions(fuel=4, fuel_per_row=1, slice_rows=2)
 
 def call(function: str, arg: str | None, result: pa.DataType, **more: Any) -> AggregateSpec:
     args = () if arg is None else (arg,)
+    kinds = tuple(TYPES[a] for a in args)
     name = f"{function}_{arg}_{more.get('filter')}_{more.get('distinct')}"
     return AggregateSpec(
-        function=function, args=args, arg_types=tuple(TYPES[a] for a in args), result=result, name=name, **more
+        function=function,
+        args=args,
+        arg_types=kinds,
+        result=result,
+        name=name,
+        **more,
     )
 
 
@@ -66,7 +71,16 @@ DISTINCT = (
     call("COUNT", "s", I64, distinct=True),
     call("AVG", "d", pa.decimal128(38, 6), distinct=True),
 )
-SUITES = {"linear": LINEAR, "extremes": EXTREMES, "distinct": DISTINCT, "nothing": ()}
+ORDERED = (
+    call("FIRST_VALUE", "v", I32),
+    call("LAST_VALUE", "s", TEXT, filter="f"),
+    call("LISTAGG", "s", TEXT),
+    call("LISTAGG", "s", TEXT, distinct=True, filter="f"),
+    call("ARRAY_AGG", "n", pa.list_(I32)),
+    call("ARRAY_AGG", "d", pa.list_(TYPES["d"]), distinct=True),
+    call("COUNT", "s", I64, distinct=True),
+)
+SUITES = {"linear": LINEAR, "extremes": EXTREMES, "distinct": DISTINCT, "ordered": ORDERED, "nothing": ()}
 
 rows_strategy = st.fixed_dictionaries(
     {
@@ -151,7 +165,7 @@ CASES = [(suite, keys) for suite in SUITES for keys in KEYS if SUITES[suite] or 
 @pytest.mark.parametrize(("suite", "keys"), CASES)
 @pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
 @pytest.mark.parametrize("per_record", [False, True], ids=["net", "per-record"])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cuts=actions, weak=st.booleans(), update_before=st.booleans())
 def test_kernel_is_its_twin(
     suite: str,

@@ -1,4 +1,4 @@
-"""The slow twin of the group aggregate: per key a list of live rows, every result from scratch."""
+"""The slow twin of the group aggregate: per key and call a list of values, every result from scratch."""
 
 from __future__ import annotations
 
@@ -27,16 +27,38 @@ def freeze(value: Any) -> Any:
     return value
 
 
-def _values(call: AggregateSpec, rows: list[Row]) -> list[Any]:
-    rows = [r for r in rows if call.filter is None or r[call.filter]]
-    if not call.args:
-        return [1] * len(rows)
-    values = [tuple(r[a] for a in call.args) if len(call.args) > 1 else r[call.args[0]] for r in rows]
-    keep_null = call.function in ("ARRAY_AGG", "JSON_ARRAYAGG", "JSON_OBJECTAGG")
-    values = [v for v in values if keep_null or v is not None]
-    if call.distinct:
-        values = list({freeze(v): v for v in reversed(values)}.values())[::-1]
-    return values
+_KEEPS_NULL = ("ARRAY_AGG", "JSON_ARRAYAGG", "JSON_OBJECTAGG")
+
+
+@dataclass
+class _Values:
+    """What one call has seen of one key, in order; a retraction takes the earliest equal value."""
+
+    call: AggregateSpec
+    values: list[Any] = field(default_factory=list)
+    copies: dict[Any, int] = field(default_factory=dict)
+
+    def take(self, row: Row, weight: int) -> None:
+        call = self.call
+        if call.filter is not None and not row[call.filter]:
+            return
+        value = row[call.args[0]] if call.args else 1
+        if value is None and call.function not in _KEEPS_NULL:
+            return
+        key = freeze(value)
+        self.copies[key] = self.copies.get(key, 0) + weight
+        if call.distinct and self.copies[key] != (1 if weight > 0 else 0):
+            return
+        if weight > 0:
+            self.values.append(value)
+        else:
+            self.values.pop([freeze(v) for v in self.values].index(key))
+
+
+@dataclass
+class _Group:
+    calls: list[_Values]
+    rows: int = 0
 
 
 def _wrap(total: int, bits: int) -> int:
@@ -90,23 +112,20 @@ RESULTS: dict[str, Any] = {
     "FIRST_VALUE": lambda c, v: v[0] if v else None,
     "LAST_VALUE": lambda c, v: v[-1] if v else None,
     "LISTAGG": lambda c, v: ",".join(v) if v else None,
-    "ARRAY_AGG": lambda c, v: v or None,
+    "ARRAY_AGG": lambda c, v: list(v) or None,
 }
 
 
 @dataclass
 class NaiveAggregate:
-    """``shown`` is the table that the changelog folds to."""
-
     spec: GroupAggregateSpec
-    live: dict[tuple[Any, ...], list[Row]] = field(default_factory=dict)
+    live: dict[tuple[Any, ...], _Group] = field(default_factory=dict)
 
     def result(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        rows = self.live.get(key)
-        if not rows:
+        group = self.live.get(key)
+        if group is None:
             return None
-        values = [RESULTS[c.function](c, _values(c, rows)) for c in self.spec.calls]
-        return (*key, *(freeze(v) for v in values))
+        return (*key, *(freeze(RESULTS[c.call.function](c.call, c.values)) for c in group.calls))
 
     def epoch(self, table: pa.Table) -> list[Change]:
         """Takes in the rows in the order given; the changes, key by key or row by row."""
@@ -126,15 +145,17 @@ class NaiveAggregate:
         return tuple(freeze(row[name]) for name, _ in self.spec.keys)
 
     def _take(self, row: Row) -> None:
-        key, kind = self._key(row), row.get("$kind", 0)
-        values = {k: v for k, v in row.items() if not k.startswith("$")}
-        if not kind & 1:
-            self.live.setdefault(key, []).append(values)
-        elif key in self.live:
-            frozen = [freeze(r) for r in self.live[key]]
-            self.live[key].pop(frozen.index(freeze(values)))
-            if not self.live[key]:
-                del self.live[key]
+        key, weight = self._key(row), -1 if row.get("$kind", 0) & 1 else 1
+        if key not in self.live:
+            if weight < 0:
+                return
+            self.live[key] = _Group([_Values(call) for call in self.spec.calls])
+        group = self.live[key]
+        group.rows += weight
+        for values in group.calls:
+            values.take(row, weight)
+        if group.rows == 0:
+            del self.live[key]
 
     def _change(self, before: Any, after: Any) -> list[Change]:
         if before is None or after is None:

@@ -33,7 +33,7 @@ from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
 from tidemill.operators.aggregates.distinct import DistinctView, distinct_views
 from tidemill.operators.aggregates.extreme import as_array
 from tidemill.operators.aggregates.records import ROWS, AnyAccumulator, is_simple
-from tidemill.operators.aggregates.registry import build
+from tidemill.operators.aggregates.registry import ORDERED, build
 from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.operators.group_step import net_step
 from tidemill.operators.grouped import GroupedRows
@@ -94,7 +94,8 @@ class GroupAggregateSpec:
     @property
     def needs_sequence(self) -> bool:
         """Whether the input must carry ``$seq``."""
-        return self.per_record or self.sequence
+        ordered = any(call.function in ORDERED for call in self.calls)
+        return self.per_record or self.sequence or ordered
 
     @property
     def fingerprint(self) -> str:
@@ -168,4 +169,11 @@ class GroupAggregateSpec:
         weights = weights_of(table)
         if weights is not None:
             weights = weights[groups.order]
-        return GroupedRows(table, groups, hashes[heads], [key.take(picks) for key in keys], weights)
+        return GroupedRows(
+            table,
+            groups,
+            hashes[heads],
+            [key.take(picks) for key in keys],
+            weights,
+            ordered=self.needs_sequence,
+        )

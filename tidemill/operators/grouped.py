@@ -24,7 +24,10 @@ WeightKey = tuple[str | None, tuple[str, ...]]
 
 @dataclass(slots=True)
 class GroupedRows:
-    """``weights``: per row in group order, None when all are +1. ``hashes``: one per group."""
+    """``weights``: per row in group order, None when all are +1. ``hashes``: one per group.
+
+    ``ordered``: some call depends on arrival order.
+    """
 
     table: pa.Table
     groups: Groups
@@ -32,6 +35,7 @@ class GroupedRows:
     keys: list[pa.Array]
     weights: Ints | None
     running: bool = False
+    ordered: bool = False
     fed: set[str] = field(default_factory=set)
     """State tables that have taken in these rows."""
     _vecs: dict[str, Vec] = field(default_factory=dict)

@@ -82,7 +82,7 @@ class DistinctView:
         """Counts after the epoch, and per row (in group order) whether it changes what is there."""
         weights = rows.row_weights((name, ()))
         seen = np.zeros(len(rows.groups.order), np.int64)
-        if rows.running:
+        if rows.running or rows.ordered:
             after, steps, places = _step_by_step(pairs, weights, before)
             seen[places] = steps
             return self._held(after), seen

@@ -115,7 +115,7 @@ def _extreme(least: bool, spec: AggregateSpec, source: Source) -> Aggregate:
     extreme = Extreme(least, kind)
     if source.retracts:
         table = _plain(spec).canonical("VALUES")
-        values = ValueTable.of(table, source.keys, spec.args[0], kind, key, source.ttl)
+        values = ValueTable.of(table, source, spec.args, spec.arg_types, key)
         stateful = RetractableExtremeAccumulator(name, spec.args[0], key, extreme, values)
         return Aggregate(spec, (stateful,), lambda state: _column(state, name, kind, spec.result))
     simple = ExtremeAccumulator(name, spec.args[0], key, extreme)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Vec, to_arrow
+from tidemill.changelog.columns import Ints, Vec, to_arrow
+from tidemill.operators.aggregates.api import Source
 from tidemill.operators.aggregates.count import counted
 from tidemill.operators.grouped import GroupedRows, WeightKey
 from tidemill.operators.pairs import Pairs, pair_rows
@@ -20,37 +21,43 @@ from tidemill.state.run import WEIGHT
 from tidemill.state.table import StateTable
 
 COUNT = "$count"
-VALUE = "$value"
+VALUE = "$value0"
 
 
 @dataclass(frozen=True, slots=True)
 class ValueTable:
+    """Values are argument tuples (columns ``$value0``...); one with a NULL in it is not counted."""
+
     layout: Layout
-    arg: str
+    args: tuple[str, ...]
     weight_key: WeightKey
 
     @classmethod
     def of(
-        cls, name: str, keys: tuple[pa.Field, ...], arg: str, kind: pa.DataType, key: WeightKey, ttl: int
+        cls,
+        name: str,
+        source: Source,
+        args: tuple[str, ...],
+        kinds: tuple[pa.DataType, ...],
+        key: WeightKey,
     ) -> ValueTable:
-        columns = (pa.field(COUNT, pa.int64()),) if ttl else ()
         layout = Layout(
             name=name,
-            keys=keys,
-            values=(pa.field(VALUE, kind),),
-            columns=columns,
-            additive=not ttl,
-            ttl=ttl,
+            keys=source.keys,
+            values=tuple(pa.field(f"$value{i}", kind) for i, kind in enumerate(kinds)),
+            columns=(pa.field(COUNT, pa.int64()),) if source.ttl else (),
+            additive=not source.ttl,
+            ttl=source.ttl,
         )
-        return cls(layout, arg, key)
+        return cls(layout, args, key)
 
     def put(self, rows: GroupedRows, table: StateTable) -> None:
-        """Takes in the weights of the epoch's rows, once for all who share it; NULLs are not values."""
+        """Takes in the weights of the epoch's rows, once for all who share the table."""
         if self.layout.name in rows.fed:
             return
         rows.fed.add(self.layout.name)
-        weights = counted(rows, (self.arg,), self.weight_key)
-        pairs = pair_rows(rows, (self.arg,), None if weights is None else weights != 0)
+        weights = counted(rows, self.args, self.weight_key)
+        pairs = pair_rows(rows, self.args, None if weights is None else weights != 0)
         if len(pairs.codes) == 0:
             return
         sums = pairs.sums(weights)
@@ -59,16 +66,14 @@ class ValueTable:
         else:
             self._replace(pairs, sums, table)
 
-    def _add(self, pairs: Pairs, sums: np.ndarray[tuple[int], np.dtype[np.int64]], table: StateTable) -> None:
+    def _add(self, pairs: Pairs, sums: Ints, table: StateTable) -> None:
         chosen = np.flatnonzero(sums)
         codes, identity = pairs.take(chosen)
         names = [f.name for f in self.layout.identity]
         weight = to_arrow(Vec(sums[chosen]), pa.int64())
         table.put(codes, {**dict(zip(names, identity, strict=True)), WEIGHT: weight})
 
-    def _replace(
-        self, pairs: Pairs, sums: np.ndarray[tuple[int], np.dtype[np.int64]], table: StateTable
-    ) -> None:
+    def _replace(self, pairs: Pairs, sums: Ints, table: StateTable) -> None:
         found = table.lookup(pairs.codes, pairs.identity)
         before = found.vec(COUNT)
         counts = np.where(found.found, before.values, 0) + sums

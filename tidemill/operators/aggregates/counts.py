@@ -1,0 +1,50 @@
+"""All values of each key with their numbers of copies, in no order: the state of COLLECT and PERCENTILE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import single, vector
+from tidemill.operators.aggregates.api import AggregateSpec, Cells, Source
+from tidemill.operators.aggregates.arrivals import Bag, bag_of
+from tidemill.operators.aggregates.value_table import COUNT, ValueTable
+from tidemill.operators.grouped import GroupedRows
+from tidemill.state.layout import Layout
+from tidemill.state.run import WEIGHT
+from tidemill.state.table import StateTable
+
+
+@dataclass(frozen=True, slots=True)
+class CountsAccumulator:
+    """One cell: the ``Bag`` of distinct argument tuples with counts; one with a NULL is left out."""
+
+    name: str
+    values: ValueTable
+
+    @classmethod
+    def of(cls, spec: AggregateSpec, source: Source) -> CountsAccumulator:
+        name = spec.canonical("COUNTS")
+        return cls(name, ValueTable.of(name, source, spec.args, spec.arg_types, spec.weight_key))
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        return ()
+
+    @property
+    def layout(self) -> Layout:
+        return self.values.layout
+
+    def advance(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[Cells, Cells]:
+        before = self._bag(rows, table)
+        self.values.put(rows, table)
+        return (before,), (self._bag(rows, table),)
+
+    def _bag(self, rows: GroupedRows, table: StateTable) -> Bag:
+        owners, found = table.gather(rows.hashes, rows.keys)
+        counts = vector(found.column(WEIGHT if self.layout.additive else COUNT)).values
+        there = np.flatnonzero(counts > 0)
+        columns = [single(found.column(f.name)).take(pa.array(there)) for f in self.layout.values]
+        return bag_of(owners[there], columns, rows.groups.count, counts[there])

@@ -1,0 +1,94 @@
+"""FIRST_VALUE and LAST_VALUE: the first or last value that is not NULL, by arrival.
+
+Over append-only input the value alone is the state: epochs follow each other in arrival order, rows
+within one come in ``$seq`` order. Over retracting input the values that are left are kept in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import single, vector
+from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State
+from tidemill.operators.aggregates.arrivals import ArrivalsAccumulator, Bag
+from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.extreme import as_array, as_cell
+from tidemill.operators.grouped import GroupedRows, WeightKey
+
+
+@dataclass(frozen=True, slots=True)
+class EndAccumulator:
+    """``last``: LAST_VALUE, else FIRST_VALUE."""
+
+    name: str
+    arg: str
+    kind: pa.DataType
+    weight_key: WeightKey
+    last: bool
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        return (pa.field(self.name, self.kind),)
+
+    def delta(self, rows: GroupedRows) -> Cells:
+        weights = counted(rows, (self.arg,), self.weight_key)
+        places = np.arange(len(rows.groups.order))
+        outside = -1 if self.last else len(places)
+        counts = np.ones(len(places), np.bool_) if weights is None else weights > 0
+        found = rows.reduce(np.maximum if self.last else np.minimum, np.where(counts, places, outside))
+        there = found != outside
+        picks = pa.array(np.where(there, found, 0), mask=None if there.all() else ~there)
+        return (as_cell(rows.array(self.arg).take(picks)),)
+
+    def fold(self, rows: GroupedRows) -> Cells:
+        raise NotImplementedError("a value by arrival cannot be pre-aggregated")
+
+    def merge(self, old: Cells, new: Cells) -> Cells:
+        a, b = as_array(old[0], self.kind), as_array(new[0], self.kind)
+        preferred, other = (b, a) if self.last else (a, b)
+        if preferred.null_count == 0:
+            return (as_cell(preferred),)
+        n = len(preferred)
+        there = vector(preferred.is_valid()).values
+        both = single(pa.chunked_array([preferred, other], self.kind))
+        return (as_cell(both.take(pa.array(np.where(there, np.arange(n), np.arange(n, 2 * n))))),)
+
+
+def _end(last: bool) -> Callable[[AggregateSpec, Source], Aggregate]:
+    def build(spec: AggregateSpec, source: Source) -> Aggregate:
+        if source.retracts:
+            return _end_of_arrivals(spec, source, last)
+        name = spec.canonical("LAST_VALUE" if last else "FIRST_VALUE")
+        end = EndAccumulator(name, spec.args[0], spec.arg_types[0], spec.weight_key, last)
+
+        def result(state: State) -> pa.Array:
+            return as_array(state[name][0], end.kind).cast(spec.result)
+
+        return Aggregate(spec, (end,), result)
+
+    return build
+
+
+def _end_of_arrivals(spec: AggregateSpec, source: Source, last: bool) -> Aggregate:
+    arrivals = ArrivalsAccumulator.of(spec, source, nulls=False)
+
+    def result(state: State) -> pa.Array:
+        bag: Bag = state[arrivals.name][0]
+        rows = bag.offsets[1:] - 1 if last else bag.offsets[:-1]
+        empty = bag.sizes == 0
+        picks = pa.array(np.where(empty, 0, rows), mask=empty)
+        return (
+            bag.columns[0].take(picks).cast(spec.result)
+            if len(bag.columns[0])
+            else pa.nulls(len(empty), spec.result)
+        )
+
+    return Aggregate(spec, (arrivals,), result)
+
+
+first_value = _end(last=False)
+last_value = _end(last=True)

@@ -1,0 +1,142 @@
+"""JSON_ARRAYAGG and JSON_OBJECTAGG: a group's values as JSON text, by arrival.
+
+Numbers print as Flink's do (1.0E+20), times in ISO form, bytes in Base64. A JSON object with the same
+key twice, or with a NULL key, is an error, as in Flink.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemill.changelog.columns import Vec, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.errors import ExecutionError
+from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source, State
+from tidemill.operators.aggregates.arrivals import ArrivalsAccumulator, Bag, bag_of
+from tidemill.operators.aggregates.collections import joined
+
+
+def json_arrayagg(spec: AggregateSpec, source: Source) -> Aggregate:
+    """Default ABSENT ON NULL."""
+    options = dict(spec.options)
+    nulls = options.get("NULLS") == "NULL ON NULL"
+    raw = bool(options.get("RAW"))
+    arrivals = ArrivalsAccumulator.of(spec, source, nulls=nulls)
+
+    def result(state: State) -> pa.Array:
+        bag: Bag = state[arrivals.name][0]
+        return _wrapped("[", joined(bag, json_values(bag.columns[0], raw), ","), "]")
+
+    return Aggregate(spec, (arrivals,), result)
+
+
+def json_objectagg(spec: AggregateSpec, source: Source) -> Aggregate:
+    """Default NULL ON NULL."""
+    options = dict(spec.options)
+    absent = options.get("NULLS") == "ABSENT ON NULL"
+    raw = bool(options.get("RAW"))
+    arrivals = ArrivalsAccumulator.of(spec, source, nulls=True)
+
+    def result(state: State) -> pa.Array:
+        bag: Bag = state[arrivals.name][0]
+        keys, values = bag.columns
+        _check_keys(bag, keys)
+        owners = bag.owners()
+        if absent and values.null_count:
+            kept = np.flatnonzero(vector(values.is_valid()).values)
+            picks = pa.array(kept)
+            keys, values, owners = keys.take(picks), values.take(picks), owners[kept]
+            bag = bag_of(owners, [keys, values], len(bag.offsets) - 1)
+        members = pc.binary_join_element_wise(json_values(keys, False), json_values(values, raw), ":")
+        return _wrapped("{", joined(bag, members, ","), "}")
+
+    return Aggregate(spec, (arrivals,), result)
+
+
+def _wrapped(left: str, inner: pa.Array, right: str) -> pa.Array:
+    return pc.binary_join_element_wise(left, inner, right, "")
+
+
+def _check_keys(bag: Bag, keys: pa.Array) -> None:
+    if keys.null_count:
+        raise ExecutionError("JSON_OBJECTAGG: a key is NULL. Keys must not be NULL.")
+    identity = [to_arrow(Vec(bag.owners()), pa.int64()), keys]
+    groups = group_rows(hash_columns(identity, len(keys)), identity)
+    if groups.count < len(keys):
+        again = int(groups.order[groups.starts[np.flatnonzero(groups.sizes > 1)[0]]])
+        raise ExecutionError(
+            f"Key '{keys[again].as_py()}' is already present. Duplicate keys are not allowed in "
+            "JSON_OBJECTAGG. Please ensure that keys are unique."
+        )
+
+
+def json_values(column: pa.Array, raw: bool) -> pa.Array:
+    """Each value as JSON text, NULL as ``null``. Every distinct value is written once."""
+    kind = column.type
+    if raw:
+        return column.cast(pa.string()).fill_null("null")
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return column.cast(pa.string()).fill_null("null")
+    if pa.types.is_nested(kind):
+        return pa.array([_text(v) for v in column.to_pylist()], pa.string())
+    encoded = column.dictionary_encode()
+    texts = pa.array([_text(v) for v in encoded.dictionary.to_pylist()], pa.string())
+    return texts.take(encoded.indices).fill_null("null")
+
+
+def _text(value: Any) -> str:
+    return _WRITERS.get(type(value), _quoted)(value)
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(str(value), ensure_ascii=False)
+
+
+def _number(value: Decimal | float) -> str:
+    """Java's BigDecimal text: at least one decimal for a double, E+ for large exponents."""
+    if isinstance(value, float):
+        if not np.isfinite(value):
+            return f'"{value}"'.replace("nan", "NaN").replace("inf", "Infinity")
+        if value == 0 or 1e-3 <= abs(value) < 1e7:
+            return repr(value)
+        digits, _, exponent = f"{Decimal(repr(value)):E}".partition("E")
+        return f"{digits if '.' in digits else digits + '.0'}E{exponent}"
+    return f"{value:f}"
+
+
+def _moment(value: datetime.datetime) -> str:
+    text = value.replace(tzinfo=None).isoformat()
+    if value.microsecond:
+        text = text.rstrip("0")
+    return f'"{text}{"Z" if value.tzinfo else ""}"'
+
+
+def _array(values: list[Any]) -> str:
+    return "[" + ",".join(_text(v) for v in values) + "]"
+
+
+def _object(members: dict[str, Any]) -> str:
+    return "{" + ",".join(f"{_quoted(k)}:{_text(v)}" for k, v in members.items()) + "}"
+
+
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    type(None): lambda v: "null",
+    bool: lambda v: "true" if v else "false",
+    int: str,
+    float: _number,
+    Decimal: _number,
+    bytes: lambda v: f'"{base64.b64encode(v).decode()}"',
+    datetime.datetime: _moment,
+    list: _array,
+    dict: _object,
+}
