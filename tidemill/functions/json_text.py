@@ -1,12 +1,22 @@
-"""A value of a Flink type as JSON text, as JSON_OBJECT, JSON_ARRAY, JSON_STRING and JSON_*AGG write it."""
+"""A value of a Flink type as JSON text, as JSON_OBJECT, JSON_ARRAY, JSON_STRING and JSON_*AGG write it.
+
+Numbers are those of Java's BigDecimal (1.0E+10, 1E-7); NaN and the infinities are strings; timestamps
+are ISO texts, bytes base64; a MAP with text keys and a ROW are objects.
+"""
 
 from __future__ import annotations
 
+import json
 from functools import singledispatch
 
 from tidemill.functions.api import SignatureError
-from tidemill.functions.spark_text import each, quoted
+from tidemill.functions.json_document import exact_number
+from tidemill.functions.sharing import share
+from tidemill.functions.spark_text import bind, each, quoted
 from tidemill.types import logical as t
+from tidemill.types.physical import quote
+
+_PLAIN_SCALE = 6
 
 
 @singledispatch
@@ -23,17 +33,53 @@ def json_text(kind: t.LogicalType, _sql: str, /) -> str:
 @json_text.register(t.SmallIntType)
 @json_text.register(t.IntType)
 @json_text.register(t.BigIntType)
+def _(_kind: t.LogicalType, sql: str) -> str:
+    return f"CAST({sql} AS STRING)"
+
+
 @json_text.register(t.DecimalType)
+def _(kind: t.DecimalType, sql: str) -> str:
+    text = f"CAST({sql} AS STRING)"
+    return exact_number(text) if kind.scale > _PLAIN_SCALE else text
+
+
 @json_text.register(t.FloatType)
 @json_text.register(t.DoubleType)
 def _(_kind: t.LogicalType, sql: str) -> str:
-    return f"CAST({sql} AS STRING)"
+    return bind(
+        f"CAST({sql} AS STRING)",
+        lambda s: (
+            f"CASE WHEN NOT contains({s}, 'E') AND {s} RLIKE '[0-9]' THEN {s} "
+            f"WHEN {s} RLIKE '[0-9]' THEN {exact_number(s)} ELSE concat('\"', {s}, '\"') END"
+        ),
+    )
 
 
 @json_text.register(t.CharType)
 @json_text.register(t.VarCharType)
 def _(_kind: t.LogicalType, sql: str) -> str:
     return f"to_json(CAST({sql} AS VARIANT))"
+
+
+@json_text.register(t.BinaryType)
+@json_text.register(t.VarBinaryType)
+def _(_kind: t.LogicalType, sql: str) -> str:
+    return f"concat('\"', base64({sql}), '\"')"
+
+
+@json_text.register(t.TimestampType)
+def _(_kind: t.TimestampType, sql: str) -> str:
+    return f"concat('\"', {_iso(sql)}, '\"')"
+
+
+@json_text.register(t.LocalZonedTimestampType)
+def _(_kind: t.LocalZonedTimestampType, sql: str) -> str:
+    utc = f"timestampadd(MICROSECOND, unix_micros({sql}), TIMESTAMP_NTZ '1970-01-01 00:00:00')"
+    return f"concat('\"', {_iso(utc)}, 'Z\"')"
+
+
+def _iso(timestamp: str) -> str:
+    return f"regexp_replace(date_format({timestamp}, \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\"), '\\\\.?0+$', '')"
 
 
 @json_text.register(t.NullType)
@@ -47,14 +93,33 @@ def _(kind: t.ArrayType, sql: str) -> str:
     return f"concat('[', array_join({parts}, ','), ']')"
 
 
+@json_text.register(t.MapType)
+def _(kind: t.MapType, sql: str) -> str:
+    if not isinstance(kind.key, t.CHARACTER_TYPES):
+        raise SignatureError(
+            f"Type '{kind.key}' is not supported for JSON conversion. "
+            "The key type must be a character string."
+        )
+    members = each(sql, lambda e: _member(f"{e}.key", or_null(json_text(kind.value, f"{e}.value"))), "m")
+    return f"concat('{{', array_join({members}, ','), '}}')"
+
+
 @json_text.register(t.RowType)
 def _(kind: t.RowType, sql: str) -> str:
-    fields = [
-        f"{quoted(_key(f.name) + ':')}, {or_null(json_text(f.type, f'({sql}).`{f.name}`'))}"
+    return share(sql, lambda row: _object(kind, row))
+
+
+def _object(kind: t.RowType, row: str) -> str:
+    fields = (
+        f"{quoted(json_key(f.name) + ':')}, {or_null(json_text(f.type, f'({row}).{quote(f.name)}'))}"
         for f in kind.fields
-    ]
+    )
     separated = ", ',', ".join(fields)
-    return f"CASE WHEN {sql} IS NOT NULL THEN concat('{{', {separated}, '}}') END"
+    return f"CASE WHEN {row} IS NOT NULL THEN concat('{{', {separated}, '}}') END"
+
+
+def _member(key: str, value: str) -> str:
+    return f"concat({json_text(t.STRING, key)}, ':', {value})"
 
 
 def or_null(sql: str) -> str:
@@ -62,6 +127,6 @@ def or_null(sql: str) -> str:
     return f"coalesce({sql}, 'null')"
 
 
-def _key(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def json_key(name: str) -> str:
+    """A member's name as JSON text."""
+    return json.dumps(name, ensure_ascii=False)
