@@ -36,6 +36,7 @@ from tidemill.functions import (
     regexp,
     strings,
     strings_search,
+    unsupported,
 )
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 
@@ -65,6 +66,7 @@ SCALAR_FAMILIES: tuple[ModuleType, ...] = (
     regexp,
     strings,
     strings_search,
+    unsupported,
 )
 AGGREGATE_FAMILIES: tuple[ModuleType, ...] = (aggregates, aggregates_collections)
 

@@ -1,0 +1,29 @@
+"""Flink's functions that Tidemill knows by name and refuses: bitmaps, VARIANT and OBJECT values, models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NoReturn
+
+from tidemill.errors import NotSupportedError
+from tidemill.functions.api import Argument, ScalarFunction, SparkCall
+
+_BITMAPS = (
+    *("BITMAP_AND", "BITMAP_ANDNOT", "BITMAP_BUILD", "BITMAP_CARDINALITY", "BITMAP_FROM_BYTES", "BITMAP_OR"),
+    *("BITMAP_TO_ARRAY", "BITMAP_TO_BYTES", "BITMAP_TO_STRING", "BITMAP_XOR"),
+)
+_VARIANTS = ("PARSE_JSON", "TRY_PARSE_JSON", "OBJECT_OF", "OBJECT_UPDATE")
+_OTHERS = ("FLATTEN", "ML_PREDICT", "SOURCE_WATERMARK", "FROM_CHANGELOG", "TO_CHANGELOG")
+
+
+def _refusal(name: str) -> ScalarFunction:
+    def resolve(_: tuple[Argument, ...], __: Mapping[str, str]) -> NoReturn:
+        raise NotSupportedError(f"function {name}")
+
+    def translate(_: SparkCall) -> NoReturn:
+        raise NotSupportedError(f"function {name}")
+
+    return ScalarFunction(name=name, resolve=resolve, spark=translate)
+
+
+FUNCTIONS: tuple[ScalarFunction, ...] = tuple(_refusal(name) for name in (*_BITMAPS, *_VARIANTS, *_OTHERS))
