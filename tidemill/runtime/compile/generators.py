@@ -31,7 +31,7 @@ def unnest_generator(
 ) -> str:
     """UNNEST as ``inline(...)`` with the columns named as ``generated``.
 
-    An array of rows gives the row's fields (inner UNNEST skips a NULL row, as Flink does), any other
+    An array of rows gives the row's fields (a NULL row is skipped, as Flink does), any other
     array its element; a map key and value; a multiset each element as often as it is in.
     ``ordinality`` appends the 1-based position.
     """
@@ -50,7 +50,7 @@ def unnest_generator(
         values.append(f"i + 1 AS {quote(generated[-1].name)}")
     parameters = "(e, i)" if ordinality else "e"
     body = f"transform({elements}, {parameters} -> struct({', '.join(values)}))"
-    if row and not outer:
+    if row:
         body = (
             f"transform(filter({elements}, e -> e IS NOT NULL), {parameters} -> struct({', '.join(values)}))"
         )
@@ -71,3 +71,10 @@ def _member_names(collection: Expr) -> tuple[str, ...]:
     if isinstance(kind, ArrayType | MultisetType) and isinstance(kind.element, RowType):
         return tuple(f.name for f in kind.element.fields)
     raise InternalError(f"UNNEST of {kind}")
+
+
+def replicate_generator(args: tuple[Expr, ...], generated: tuple[Field, ...], translator: Translator) -> str:
+    """INTERSECT ALL and EXCEPT ALL: the row of ``args[1:]`` as often as ``args[0]`` says."""
+    count, *values = (translator.sql(a) for a in args)
+    row = ", ".join(f"{v} AS {quote(f.name)}" for v, f in zip(values, generated, strict=True))
+    return f"inline(array_repeat(struct({row}), CAST({count} AS INT)))"

@@ -17,10 +17,11 @@ from tidemill.connectors.api import SourceRequest
 from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
+from tidemill.physical.set_operations import REPLICATE_ROWS
 from tidemill.plan.expressions import InputRef
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.generators import expand_generator, unnest_generator
+from tidemill.runtime.compile.generators import expand_generator, replicate_generator, unnest_generator
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.values_source import FrameSource, ValuesSource
 from tidemill.types.logical import Field
@@ -135,6 +136,16 @@ for _kind in (p.Exchange, p.MiniBatchAssigner, p.WatermarkAssigner):
 
 
 @compile_node.register
+def _(node: p.Sort, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    """A changelog has no order between epochs; an event-time sort changes nothing but the order."""
+    if not node.by_time:
+        raise NotSupportedError(
+            "ORDER BY without LIMIT in streaming mode is supported only on an ascending time attribute"
+        )
+    return _transparent(node, context, sequenced)
+
+
+@compile_node.register
 def _(node: p.DropUpdateBefore, context: CompileContext, sequenced: bool) -> g.ExecNode:
     below = compile_node(node.input, context, sequenced)
     return g.Select(
@@ -175,16 +186,20 @@ def _(node: p.Union, context: CompileContext, sequenced: bool) -> g.ExecNode:
 
 @compile_node.register
 def _(node: p.Correlate, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    if node.function != "UNNEST":
-        raise NotSupportedError(f"The table function {node.function} is not supported yet")
     below = compile_node(node.input, context, sequenced)
     translator = Translator(columns=below.columns, zone=context.zone)
-    kept = len(node.input.fields)
+    generated = node.fields[len(node.input.fields) :]
+    if node.function == "UNNEST":
+        generator = unnest_generator(node.args[0], generated, node.outer, node.ordinality, translator)
+    elif node.function == REPLICATE_ROWS:
+        generator = replicate_generator(node.args, generated, translator)
+    else:
+        raise NotSupportedError(f"The table function {node.function} is not supported yet")
     return g.Generate(
         columns=names(node.fields),
         kinds=below.kinds,
         sequenced=sequenced,
         input=below,
         expressions=tuple(map(quote, below.columns)),
-        generator=unnest_generator(node.args[0], node.fields[kept:], node.outer, node.ordinality, translator),
+        generator=generator,
     )

@@ -151,7 +151,7 @@ class BatchPlan:
             window = Window.partitionBy(*(F.col(quote(names[i])) for i in call.partition)).orderBy(
                 *(sort_column(k, node.input.fields) for k in call.order)
             )
-            frame = frame.withColumn(call.name, function().cast("bigint").over(window))
+            frame = frame.withColumn(call.name, function().over(window).cast("bigint"))
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
 

@@ -48,11 +48,11 @@ class Combiner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeWriter:
-    """``columns``: (name in the batches, name for the kernel); ``keys``: kernel names, none is one
+    """``columns``: (position in the batches, name for the kernel); ``keys``: kernel names, none is one
     partition for all rows; ``local``: the combiner of the operator above, None for no local phase."""
 
     port: int
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[int, str], ...]
     keys: tuple[str, ...]
     partitions: int
     local: Combiner | None = None
@@ -85,17 +85,6 @@ class ExchangeWriter:
                 ],
                 names=[PARTITION_COLUMN, PORT_COLUMN, PARTIAL_COLUMN, BLOCK_COLUMN],
             )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renaming:
-    """Gives a source's batches the exec graph's column names on their way into ``then``."""
-
-    names: tuple[str, ...]
-    then: ExchangeWriter
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return self.then(b.rename_columns(list(self.names)) for b in batches)
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from tidemill.connectors.api import ArrowSource, Offset, Source
 from tidemill.errors import InternalError
 from tidemill.operators.group_aggregate import GroupAggregateSpec
 from tidemill.runtime import graph as g
-from tidemill.runtime.spark.exchange import BLOCK_SCHEMA, PARTITION_COLUMN, Combiner, ExchangeWriter, Renaming
+from tidemill.runtime.spark.exchange import BLOCK_SCHEMA, PARTITION_COLUMN, Combiner, ExchangeWriter
 from tidemill.runtime.spark.kernel import KernelTask, Report
 from tidemill.types.physical import quote
 
@@ -110,9 +110,11 @@ class EpochFrames:
         """Port ``number``'s rows as exchange blocks, written where they are made if that is possible."""
         port = node.ports[number]
         below, columns = _origin(port.input, port.references)
+        places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
+        wanted = (*zip(columns, port.columns, strict=True), *((h, h) for h in port.input.hidden))
         writer = ExchangeWriter(
             port=number,
-            columns=(*zip(columns, port.columns, strict=True), *((h, h) for h in port.input.hidden)),
+            columns=tuple((places[name], kernel_name) for name, kernel_name in wanted),
             keys=port.keys,
             partitions=self._partitions(node),
             local=_combiner(node),
@@ -123,9 +125,8 @@ class EpochFrames:
             source: object = self.sources[below.source]
             if isinstance(source, ArrowSource):
                 start, end = self.ranges[below.source]
-                through = Renaming(names=(*below.columns, *below.hidden), then=writer)
-                return source.read_through(self.spark, start, end, through, BLOCK_SCHEMA)
-        return self.frame(below).mapInArrow(writer, BLOCK_SCHEMA)
+                return source.read_through(self.spark, start, end, writer, BLOCK_SCHEMA)
+        return _plainly_named(self.frame(below)).mapInArrow(writer, BLOCK_SCHEMA)
 
     def _parents(self, node: g.Keyed) -> int:
         return self.parents.get(id(node), 1)
@@ -133,6 +134,13 @@ class EpochFrames:
 
 def _combiner(node: g.Keyed) -> Combiner | None:
     return node.spec if node.local and isinstance(node.spec, GroupAggregateSpec) else None
+
+
+def _plainly_named(frame: DataFrame) -> DataFrame:
+    """``c0..``: mapInArrow reads a dot in a name as a path into a struct, and wants some column."""
+    if not frame.columns:
+        return frame.selectExpr("0 AS c0")
+    return frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
 
 
 def _origin(node: g.ExecNode, columns: tuple[str, ...]) -> tuple[g.ExecNode, tuple[str, ...]]:
