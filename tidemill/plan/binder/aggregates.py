@@ -213,7 +213,8 @@ class Lowered:
         wanted = []
         for arg in expr.args:
             if arg not in self.grouping.keys:
-                raise ValidationError("Argument to GROUPING operator must be a grouped expression")
+                message = "Argument to GROUPING operator must be a grouped expression"
+                raise ValidationError(message, position=expr.position)
             wanted.append(self.grouping.keys.index(arg))
         if self.grouping.sets is None:
             return literals.bigint(0)

@@ -65,3 +65,11 @@ class QueryBinder(Protocol):
     def expressions(self, context: Context, scope: Scope, clause: Clause) -> ExpressionBinder:
         """A binder of expressions over the row of ``scope``."""
         ...
+
+
+MODE = "execution.runtime-mode"
+
+
+def is_streaming(context: Context) -> bool:
+    """Whether the query will run as a stream; Flink's default is that it does."""
+    return context.environment.options.get(MODE, "streaming").lower() != "batch"

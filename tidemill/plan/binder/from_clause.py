@@ -31,7 +31,8 @@ def relation(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """One FROM item with the joins in its own parentheses."""
     bind_one = _KINDS.get(type(node))
     if bind_one is None:
-        raise NotSupportedError(f"{type(node).__name__} is not supported in FROM", position=position_of(node))
+        feature = _FEATURES.get(type(node), type(node).__name__)
+        raise NotSupportedError(f"{feature} is not supported in FROM", position=position_of(node))
     return _joined(binder, bind_one(binder, node, context), node, context)
 
 
@@ -55,6 +56,7 @@ def _check_names(scope: Scope, node: exp.Expr) -> None:
             )
 
 
+_FEATURES: dict[type[exp.Expr], str] = {exp.MatchRecognize: "MATCH_RECOGNIZE"}
 _KINDS: dict[type[exp.Expr], Callable[[QueryBinder, exp.Expr, Context], Source]] = {
     exp.Table: tables.bind_table,
     exp.Subquery: tables.bind_derived,

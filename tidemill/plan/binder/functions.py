@@ -17,6 +17,11 @@ from tidemill.types import logical as t
 
 GROUPING_NAMES = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 WINDOW_ONLY = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST")
+GROUP_WINDOWS = tuple(
+    window + suffix
+    for window in ("TUMBLE", "HOP", "SESSION")
+    for suffix in ("", "_START", "_END", "_ROWTIME", "_PROCTIME")
+)
 ARGUMENT = Clause(name="AGGREGATE ARGUMENT")
 FILTER = Clause(name="FILTER")
 
@@ -32,6 +37,12 @@ def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     function = binder.context.environment.aggregate_function(name)
     if function is not None:
         return aggregate(binder, function, node)
+    if name in GROUP_WINDOWS:
+        raise NotSupportedError(
+            f"The group window function {name} is not supported",
+            position=position,
+            hint="Group by window_start and window_end of TABLE(TUMBLE(...)) and the like instead",
+        )
     if any(isinstance(a, exp.Distinct) for a in node.expressions):
         raise ValidationError(f"DISTINCT/ALL not allowed with {name} function", position=position)
     args, options = scalar_arguments(binder, node.expressions)
@@ -137,7 +148,7 @@ def _grouping(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
     if name == "GROUP_ID":
         raise NotSupportedError("GROUP_ID is not supported", position=position_of(node))
     args = binder.narrowed(replace(binder.clause, aggregates=False)).bind_all(node.expressions)
-    return GroupingExpr(type=t.BigIntType(nullable=False), args=args)
+    return GroupingExpr(type=t.BigIntType(nullable=False), args=args, position=position_of(node))
 
 
 def _filter(binder: ExpressionBinder, node: exp.Expr) -> Expr:

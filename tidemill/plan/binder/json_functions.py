@@ -18,7 +18,7 @@ from tidemill.plan.expressions import Expr
 from tidemill.sql import expressions as x
 from tidemill.sql.positions import position_of
 
-CONSTRUCTORS = (x.JsonObject, x.JsonArray, x.JsonObjectAgg, x.JsonArrayAgg, x.JsonQuery)
+CONSTRUCTORS = (x.JsonObject, x.JsonArray, x.JsonObjectAgg, x.JsonArrayAgg)
 
 
 def _behaviour(node: exp.Expr, slot: str, option: str) -> Options:

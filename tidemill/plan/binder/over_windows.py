@@ -10,6 +10,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import calls
 from tidemill.plan.binder.columns import Columns, column_name
+from tidemill.plan.binder.context import is_streaming
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
 from tidemill.plan.binder.functions import aggregate_arguments
 from tidemill.plan.binder.naming import all_columns
@@ -58,6 +59,11 @@ def bind(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     directions = tuple(OverOrder(ascending=a, nulls_first=f) for a, f in map(direction, ordered))
     rows, lower, upper = _frame(inner, spec.args.get("spec"), bool(order))
     function, args, kind, distinct = _function(inner, node.this)
+    if rows and not order and is_streaming(binder.context):
+        raise ValidationError(
+            "The window can only be ordered by a single time column: a ROWS frame needs an ORDER BY",
+            position=position_of(node),
+        )
     if not order and function in (*RANKING, *SHIFTS):
         raise ValidationError(
             "RANK or DENSE_RANK functions require ORDER BY clause in window specification",

@@ -6,8 +6,9 @@ An aggregate, OVER or GROUPING call is bound like any other expression, then ``a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from tidemill.errors import Position
 from tidemill.plan.expressions import Expr, FrameBound
 from tidemill.plan.rewrite import with_children
 
@@ -30,6 +31,7 @@ class GroupingExpr(Expr):
     """GROUPING(a) or GROUPING_ID(a, b): the bits of the keys that a grouping set leaves out."""
 
     args: tuple[Expr, ...]
+    position: Position | None = field(default=None, compare=False)
 
     @property
     def children(self) -> tuple[Expr, ...]:

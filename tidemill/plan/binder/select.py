@@ -195,7 +195,8 @@ def _project(block: Block, tree: exp.Expr, directions: ordering.Directions) -> B
     for name, item in zip(unique_names(names), block.items, strict=True):
         columns.append(item.expr, name)
     distinct = tree.args.get("distinct") is not None
-    places = [_place(columns, key, distinct, tree) for key in block.order]
+    pairs = zip(block.order, directions.nodes, strict=True)
+    places = [_place(columns, key, node, distinct) for key, node in pairs]
     plan = columns.project(block.plan)
     if distinct:
         plan = distinct_rows(plan)
@@ -203,10 +204,10 @@ def _project(block: Block, tree: exp.Expr, directions: ordering.Directions) -> B
     return BoundQuery(plan=ordering.first_columns(plan, len(names)), names=tuple(names))
 
 
-def _place(columns: Columns, key: Expr, distinct: bool, tree: exp.Expr) -> int:
+def _place(columns: Columns, key: Expr, node: exp.Expr, distinct: bool) -> int:
     if distinct and key not in columns.expressions:
         raise ValidationError(
-            "ORDER BY expression is not in the select clause of SELECT DISTINCT", position=position_of(tree)
+            f"Expression '{node.sql()}' is not in the select clause", position=position_of(node)
         )
     return columns.add(key, columns.next_name())
 

@@ -10,7 +10,7 @@ from tidemill.catalog.table import CatalogTable, Column, ColumnKind
 from tidemill.errors import Position
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.calls import coerce
-from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
+from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder, is_streaming
 from tidemill.plan.binder.expressions import Clause
 from tidemill.plan.binder.scope import Relation, Scope
 from tidemill.plan.expressions import Expr, InputRef
@@ -18,7 +18,6 @@ from tidemill.sql.parser import parse_expression
 from tidemill.types import logical as t
 
 COMPUTED = Clause(name="computed column")
-MODE = "execution.runtime-mode"
 START = Position(1, 1)
 
 
@@ -36,13 +35,9 @@ def scan(
     )
     if len(stored) < len(table.columns):
         plan = _with_computed(binder, table, plan, context)
-    if table.watermark is not None and _streaming(context):
+    if table.watermark is not None and is_streaming(context):
         plan = _with_watermark(binder, table, plan, context)
     return BoundQuery(plan=plan, names=tuple(c.name for c in table.columns))
-
-
-def _streaming(context: Context) -> bool:
-    return context.environment.options.get(MODE, "streaming").lower() != "batch"
 
 
 def _with_computed(

@@ -43,7 +43,8 @@ def bind_table(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     query, path = object_query(binder, parts, table_options(node), context, position_of(node))
     query = renamed(query, column_aliases(node), node)
     alias = node.alias or parts[-1]
-    full = (path.catalog, path.database, path.name) if path is not None and not node.alias else ()
+    named_itself = path is not None and alias == path.name
+    full = (path.catalog, path.database, path.name) if path is not None and named_itself else ()
     return named_source(query, alias, full)
 
 

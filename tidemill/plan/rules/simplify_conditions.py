@@ -1,4 +1,4 @@
-"""AND, OR, NOT with constants; casts that change nothing. Values stay, nullability stays.
+"""AND, OR, NOT with constants; casts that change nothing. Values stay, nullability at most narrows.
 
 ``x AND TRUE`` is x, ``x OR TRUE`` is TRUE, ``NOT NOT x`` is x. An operand that could fail at run time
 may be dropped this way, which SQL allows; nothing is evaluated here.
@@ -23,7 +23,12 @@ def _one(expr: Expr) -> Expr:
         return expr.operand if expr.operand.type == expr.type else expr
     rule = _RULES.get(expr.function) if isinstance(expr, Call) else None
     found = rule(expr) if rule is not None and isinstance(expr, Call) else None
-    return found if found is not None and found.type == expr.type else expr
+    return found if found is not None and _fits(found, expr) else expr
+
+
+def _fits(found: Expr, expr: Expr) -> bool:
+    """Whether ``found`` may stand for ``expr``: the same type, never NULL where ``expr`` is not."""
+    return found.type in (expr.type, expr.type.with_nullable(False))
 
 
 def _value(expr: Expr) -> object:

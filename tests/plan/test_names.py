@@ -1,0 +1,108 @@
+"""Views, CTEs, scopes and hints: what a name means where it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plan.environment import sample
+from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.plan import nodes as n
+
+
+def columns(sql: str) -> list[tuple[str, str]]:
+    return [(f.name, str(f.type)) for f in sample().bind(sql).fields]
+
+
+def test_a_view_is_read_where_it_was_made_not_where_it_is_used() -> None:
+    environment = sample()
+    sql = "WITH t AS (SELECT 1 AS other) SELECT * FROM w"
+    assert [f.name for f in environment.bind(sql).fields] == ["g", "x"]
+
+
+def test_declared_view_columns_rename() -> None:
+    environment = sample()
+    environment.add_view("named", "SELECT id, g FROM t", "p", "q")
+    assert [f.name for f in environment.bind("SELECT q FROM named WHERE p = 1").fields] == ["q"]
+
+
+def test_a_view_that_reads_itself_is_refused_with_the_chain() -> None:
+    environment = sample()
+    environment.add_view("a", "SELECT * FROM b")
+    environment.add_view("b", "SELECT * FROM a")
+    with pytest.raises(ValidationError, match=r"refers to itself: .*\.a -> .*\.b -> .*\.a"):
+        environment.bind("SELECT * FROM a")
+
+
+def test_a_cte_hides_a_table_only_inside_its_query() -> None:
+    sql = "SELECT id FROM (WITH t AS (SELECT 9 AS z) SELECT z AS id FROM t) UNION ALL SELECT id FROM t"
+    assert columns(sql) == [("id", "INT NOT NULL")]
+
+
+def test_inner_names_hide_outer_ones() -> None:
+    plan = sample().bind("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE id = 1)")
+    assert isinstance(plan.inputs[0], n.Filter)
+    with pytest.raises(ValidationError, match="Column 'name' not found"):
+        sample().bind("SELECT name FROM t WHERE EXISTS (SELECT 1 FROM u)")
+
+
+def test_using_says_the_shared_column_once() -> None:
+    assert columns("SELECT * FROM t JOIN u USING (id)") == [
+        ("id", "INT NOT NULL"),
+        ("g", "STRING"),
+        ("v", "INT"),
+        ("s", "STRING"),
+        ("name", "STRING"),
+    ]
+    assert columns("SELECT id, t.id, u.id FROM t FULL JOIN u USING (id)") == [
+        ("id", "INT"),
+        ("id0", "INT"),
+        ("id1", "INT"),
+    ]
+
+
+def test_a_row_field_needs_no_table_name() -> None:
+    environment = sample()
+    environment.add_table("r", a="ROW<b ROW<c INT NOT NULL> NOT NULL>", t="ROW<id INT>")
+    fields = environment.bind("SELECT a.b.c, r.a.b.c AS d, (a).b.c AS e, r.t.id FROM r").fields
+    assert [(f.name, str(f.type)) for f in fields] == [
+        ("c", "INT"),
+        ("d", "INT"),
+        ("e", "INT"),
+        ("id", "INT"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT nmae FROM u", "Did you mean 'name'?"),
+        ("SELECT u.ID FROM u", "Did you mean 'id'?"),
+        ("SELECT * FROM T", "Did you mean 't'?"),
+        ("SELECT CAOLESCE(id, 1) FROM u", "Did you mean 'COALESCE'?"),
+        ("SELECT x.id FROM u AS xx", "Did you mean 'xx'?"),
+    ],
+)
+def test_the_nearest_name_is_offered(sql: str, hint: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        sample().bind(sql)
+    assert raised.value.hint == hint
+
+
+def test_errors_point_into_the_text() -> None:
+    with pytest.raises(ValidationError) as raised:
+        sample().bind("SELECT id,\n  v + nothing\nFROM t")
+    assert raised.value.position == Position(2, 7)
+
+
+@pytest.mark.parametrize(
+    ("sql", "feature"),
+    [
+        ("SELECT * FROM t FOR SYSTEM_TIME AS OF PROCTIME()", "FOR SYSTEM_TIME AS OF"),
+        ("SELECT COUNT(*) AS c FROM t GROUP BY TUMBLE(id, INTERVAL '1' DAY)", "group window function TUMBLE"),
+        ("SELECT LISTAGG(g) WITHIN GROUP (ORDER BY id) AS c FROM t", "WITHIN GROUP"),
+        ("SELECT ARRAY(SELECT id FROM t) AS a FROM t", r"ARRAY\(query\)"),
+    ],
+)
+def test_unsupported_features_are_named(sql: str, feature: str) -> None:
+    with pytest.raises(NotSupportedError, match=feature):
+        sample().bind(sql)

@@ -1,0 +1,154 @@
+"""Where rules put things, and what the driver does with a rule that breaks a plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.plan.environment import FakeEnvironment, sample
+from tidemill.errors import InternalError, NotSupportedError
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import Call, Exists, InputRef, Literal
+from tidemill.plan.optimizer import apply_everywhere, optimize
+from tidemill.plan.predicates import conjuncts, rejects_nulls
+from tidemill.plan.rules.push_filters import push_filters
+from tidemill.types import logical as t
+
+
+def plan_of(sql: str) -> n.LogicalNode:
+    return optimize(sample().bind(sql))
+
+
+def find(plan: n.LogicalNode, kind: type[n.LogicalNode]) -> list[n.LogicalNode]:
+    own = [plan] if isinstance(plan, kind) else []
+    return [*own, *(x for child in plan.inputs for x in find(child, kind))]
+
+
+def scans(plan: n.LogicalNode) -> list[n.Scan]:
+    return [x for x in find(plan, n.Scan) if isinstance(x, n.Scan)]
+
+
+def test_a_scan_reads_only_what_is_used() -> None:
+    plan = plan_of("SELECT g, SUM(v) AS x FROM t WHERE id > 1 GROUP BY g")
+    assert [s.columns for s in scans(plan)] == [("id", "g", "v")]
+
+
+def test_a_scan_keeps_one_column_for_counting() -> None:
+    assert [s.columns for s in scans(plan_of("SELECT COUNT(*) AS c FROM t"))] == [("id",)]
+
+
+def test_an_unread_aggregate_is_not_computed() -> None:
+    plan = plan_of("SELECT g FROM (SELECT g, COUNT(*) AS c, SUM(v) AS x FROM t GROUP BY g) WHERE x > 1")
+    (aggregate,) = find(plan, n.Aggregate)
+    assert isinstance(aggregate, n.Aggregate)
+    assert [c.function for c in aggregate.calls] == ["SUM"]
+
+
+def test_filters_are_offered_to_the_scan_and_stay_above() -> None:
+    plan = plan_of("SELECT id FROM (SELECT id, v + 1 AS w FROM t) WHERE w > 2 AND id < 9")
+    (scan,), (above,) = scans(plan), find(plan, n.Filter)
+    assert isinstance(above, n.Filter)
+    assert above.input is scan
+    assert scan.filters == conjuncts(above.condition)
+    assert len(scan.filters) == 2
+
+
+def test_filters_stay_above_a_watermark() -> None:
+    environment = FakeEnvironment()
+    table = environment.add_table("e", ts="TIMESTAMP(3)", v="INT")
+    watermark = n.Watermark(
+        fields=environment.bind("SELECT * FROM e").fields,
+        input=environment.bind("SELECT * FROM e"),
+        rowtime=0,
+        expression=InputRef(type=table.columns[0].type, index=0),
+    )
+    condition = Call(
+        type=t.BOOLEAN,
+        function=">",
+        args=(InputRef(type=t.INT, index=1), Literal(type=t.INT.with_nullable(False), value=1)),
+    )
+    filtered = n.Filter(fields=watermark.fields, input=watermark, condition=condition)
+    assert isinstance(optimize(filtered), n.Filter)
+    assert push_filters(filtered) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "narrowed"),
+    [
+        ("LEFT", "u.name > 'a'", n.JoinKind.INNER),
+        ("LEFT", "u.name IS NULL", n.JoinKind.LEFT),
+        ("LEFT", "u.name > 'a' OR t.v = 1", n.JoinKind.LEFT),
+        ("RIGHT", "t.v + 1 = 2", n.JoinKind.INNER),
+        ("FULL", "t.v = 1", n.JoinKind.LEFT),
+        ("FULL", "u.name = 'a'", n.JoinKind.RIGHT),
+        ("FULL", "u.name = t.g", n.JoinKind.INNER),
+        ("FULL", "COALESCE(t.v, 1) = 1", n.JoinKind.FULL),
+    ],
+)
+def test_outer_joins_narrow_where_nulls_are_rejected(kind: str, where: str, narrowed: n.JoinKind) -> None:
+    plan = plan_of(f"SELECT t.id FROM t {kind} JOIN u ON t.id = u.id WHERE {where}")
+    assert [j.kind for j in find(plan, n.Join) if isinstance(j, n.Join)] == [narrowed]
+
+
+def test_a_comma_join_gets_its_condition_from_where() -> None:
+    plan = plan_of("SELECT t.id FROM t, u WHERE t.id = u.id AND t.v = 1")
+    (join,) = find(plan, n.Join)
+    assert isinstance(join, n.Join)
+    assert [getattr(p, "function", "") for p in conjuncts(join.condition)] == ["="]
+    assert isinstance(join.left, n.Filter)
+
+
+def test_not_in_is_null_aware_only_where_nulls_can_be() -> None:
+    nullable = find(plan_of("SELECT id FROM t WHERE v NOT IN (SELECT id FROM u)"), n.Join)
+    strict = find(plan_of("SELECT id FROM t WHERE id NOT IN (SELECT id FROM u)"), n.Join)
+    aware = [j.null_aware for j in (*nullable, *strict) if isinstance(j, n.Join)]
+    assert aware == [True, False]
+
+
+@pytest.mark.parametrize("rest", ["WHERE FALSE", "LIMIT 0", "WHERE v = 1 AND FALSE", "WHERE NOT TRUE"])
+def test_constant_conditions_read_nothing(rest: str) -> None:
+    assert scans(plan_of(f"SELECT id FROM t {rest}")) == []
+
+
+def test_a_random_value_is_neither_copied_nor_pushed() -> None:
+    plan = plan_of("SELECT r, r + 1 AS s FROM (SELECT RAND() AS r FROM t) WHERE r > 0.5")
+    assert len(find(plan, n.Project)) == 2
+    (above,) = find(plan, n.Filter)
+    assert isinstance(above, n.Filter)
+    assert isinstance(above.input, n.Project)
+
+
+def test_rejects_nulls_needs_every_branch_of_an_or() -> None:
+    column = InputRef(type=t.INT, index=0)
+    equal = Call(type=t.BOOLEAN, function="=", args=(column, column))
+    missing = Call(type=t.BOOLEAN.with_nullable(False), function="IS NULL", args=(column,))
+    either = Call(type=t.BOOLEAN, function="OR", args=(equal, missing))
+    assert rejects_nulls(equal, frozenset({0}))
+    assert not rejects_nulls(either, frozenset({0}))
+    assert not rejects_nulls(equal, frozenset({1}))
+
+
+def test_the_driver_names_a_rule_that_changes_columns() -> None:
+    def widening(node: n.LogicalNode) -> n.LogicalNode | None:
+        return node.inputs[0] if isinstance(node, n.Project) else None
+
+    with pytest.raises(InternalError, match="widening changed the columns of Project"):
+        apply_everywhere(sample().bind("SELECT id FROM t"), widening)
+
+
+def test_the_driver_names_a_rule_that_never_ends() -> None:
+    def restless(node: n.LogicalNode) -> n.LogicalNode | None:
+        return replace(node)
+
+    with pytest.raises(InternalError, match="restless does not come to an end at Scan"):
+        apply_everywhere(sample().bind("SELECT id FROM t"), restless)
+
+
+def test_a_subquery_nobody_unnests_is_refused() -> None:
+    plan = sample().bind("SELECT id FROM t")
+    exists = Exists(type=t.BooleanType(nullable=False), plan=plan)
+    fields = (t.Field("a", exists.type),)
+    expand = n.Expand(fields=fields, input=plan, projections=((exists,),))
+    with pytest.raises(NotSupportedError, match="subquery in Expand"):
+        optimize(expand)
