@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from tidemill.connectors.formats.api import Format
+from tidemill.connectors.formats.cdc.canal import CanalFormat
 from tidemill.connectors.formats.cdc.debezium import DebeziumFormat
+from tidemill.connectors.formats.cdc.maxwell import MaxwellFormat
+from tidemill.connectors.formats.cdc.ogg import OggFormat
 from tidemill.connectors.formats.columnar.orc import OrcFormat
 from tidemill.connectors.formats.columnar.parquet import ParquetFormat
 from tidemill.connectors.formats.csv.format import CsvFormat
@@ -18,6 +21,9 @@ _ALL: tuple[Format, ...] = (
     ParquetFormat(),
     OrcFormat(),
     DebeziumFormat(),
+    CanalFormat(),
+    MaxwellFormat(),
+    OggFormat(),
 )
 FORMATS: dict[str, Format] = {f.identifier: f for f in _ALL}
 

@@ -7,70 +7,175 @@ reordered: an update's ``-U`` comes right before its ``+U``.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.connectors.formats.api import RecordError
-from tidemill.connectors.formats.json.reader import JsonRows
+from tidemill.connectors.formats.json.reader import JsonReader, JsonRows
 from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_type
 
 Indexes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Messages:
+    """The messages of one block. ``name``: of the format, for messages; ``lenient``: skip bad ones."""
+
+    rows: JsonRows
+    raw: bytes
+    name: str
+    lenient: bool
+
+    @property
+    def count(self) -> int:
+        return int(self.rows.table.num_rows)
+
+    def column(self, name: str) -> pa.Array:
+        return self.rows.table.column(name).combine_chunks()
+
+    def text(self, message: int) -> str:
+        """The line that a message came from."""
+        number = int(self.rows.lines[message])
+        start = 0 if number == 0 else int(self._ends[number - 1]) + 1
+        end = int(self._ends[number]) if number < len(self._ends) else len(self.raw)
+        return self.raw[start:end].decode("utf-8", "replace").strip()
+
+    @cached_property
+    def _ends(self) -> Indexes:
+        return np.flatnonzero(np.frombuffer(self.raw, dtype=np.uint8) == 10).astype(np.int64)
+
+    def reject(self, bad: Mask, reason: str) -> Mask:
+        """The messages to go on with: all but the bad ones. RecordError on the first unless lenient."""
+        if bad.any() and not self.lenient:
+            first = int(np.argmax(bad))
+            shown = self.text(first)[:200]
+            raise RecordError(
+                f"Corrupt {self.name} JSON message '{shown}'. {reason}",
+                line=int(self.rows.lines[first]),
+                record=shown,
+            )
+        return ~bad
+
+    def of_type(self, kinds: pa.Array, key: str, known: tuple[str, ...]) -> Mask:
+        """The messages whose type, the field ``key``, is there and known."""
+        missing = ~valid(kinds)
+        good = self.reject(missing, f'It has no "{key}".')
+        unknown = good & ~equals(kinds, *known)
+        if unknown.any() and not self.lenient:
+            value = kinds[int(np.argmax(unknown))].as_py()
+            self.reject(unknown, f'Unknown "{key}" value "{value}".')
+        return good & ~unknown
+
+    def explicit_nulls(self, among: Mask, part: str) -> Iterator[tuple[int, int, str]]:
+        """(message, place, field) for each field that is written as null in ``part``, an object or an
+        array of objects: columns cannot tell that from a field that is not there."""
+        for message in np.flatnonzero(among).tolist():
+            text = self.text(message)
+            if "null" not in text:
+                continue
+            node = json.JSONDecoder(strict=False).raw_decode(text)[0]
+            if isinstance(node, list):
+                first = int(np.searchsorted(self.rows.lines, self.rows.lines[message]))
+                node = node[message - first]
+            images = node.get(part)
+            for place, image in enumerate(images if isinstance(images, list) else [images]):
+                for field, value in (image or {}).items():
+                    if value is None:
+                        yield message, place, field
+
+
+def read_messages(reader: JsonReader, data: pa.Buffer, name: str) -> Messages:
+    rows = reader.read(data)
+    return Messages(rows=rows, raw=data.to_pybytes(), name=name, lenient=reader.rules.lenient)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Rows of one kind: ``images`` (struct array over all messages) at the messages ``at``; ``slot``
-    orders the changes of one message."""
+    """Rows of one kind: element ``at[i]`` of ``images`` (struct array) is a row of message
+    ``messages[i]``; ``slots`` order the changes of one message."""
 
     images: pa.Array
     at: Indexes
+    messages: Indexes
     kind: RowKind
-    slot: int
+    slots: Indexes
 
 
-def image_columns(images: pa.Array, fields: tuple[Field, ...]) -> list[pa.Array]:
+def changes(images: pa.Array, among: Mask, kind: RowKind, slot: int) -> Changes:
+    """One row for each of the messages ``among``; ``images`` has one element per message."""
+    at = np.flatnonzero(among).astype(np.int64)
+    return Changes(images=images, at=at, messages=at, kind=kind, slots=np.full(len(at), slot))
+
+
+def assemble(
+    parts: list[Changes],
+    fields: tuple[Field, ...],
+    metadata: list[tuple[Field, pa.Array]],
+) -> pa.Table:
+    """One table of all changes in message order: fields, metadata (one value per message), ``$kind``."""
+    every = (*fields, *(f for f, _ in metadata))
+    schema = pa.schema([*((f.name, arrow_type(f.type)) for f in every), (KIND_COLUMN, pa.int8())])
+    chosen = [p for p in parts if len(p.at)]
+    if not chosen:
+        return schema.empty_table()
+    messages = np.concatenate([p.messages for p in chosen])
+    kinds = np.concatenate([np.full(len(p.at), int(p.kind), dtype=np.int8) for p in chosen])
+    order = np.lexsort((np.concatenate([p.slots for p in chosen]), messages))
+    images = [[a.take(pa.array(p.at)) for a in _columns(p.images, fields)] for p in chosen]
+    columns = [pa.concat_arrays(column).take(pa.array(order)) for column in zip(*images, strict=True)]
+    columns += [values.take(pa.array(messages[order])) for _, values in metadata]
+    return pa.Table.from_arrays([*columns, pa.array(kinds[order])], schema=schema)
+
+
+def _columns(images: pa.Array, fields: tuple[Field, ...]) -> list[pa.Array]:
     """The fields of a struct array with its own NULLs applied."""
     flat = images.flatten()
     places = {images.type.field(i).name: i for i in range(images.type.num_fields)}
     return [flat[places[f.name]] for f in fields]
 
 
-def assemble(
-    changes: list[Changes],
-    fields: tuple[Field, ...],
-    metadata: list[tuple[str, pa.Array]],
-    schema: pa.Schema,
-) -> pa.Table:
-    """One table of all changes in message order; ``metadata`` has one value per message."""
-    chosen = [c for c in changes if len(c.at)]
-    if not chosen:
-        return schema.append(pa.field(KIND_COLUMN, pa.int8())).empty_table()
-    messages = np.concatenate([c.at for c in chosen])
-    slots = np.concatenate([np.full(len(c.at), c.slot) for c in chosen])
-    kinds = np.concatenate([np.full(len(c.at), int(c.kind), dtype=np.int8) for c in chosen])
-    order = np.lexsort((slots, messages))
-    parts = [[a.take(pa.array(c.at)) for a in image_columns(c.images, fields)] for c in chosen]
-    columns = [pa.concat_arrays(column).take(pa.array(order)) for column in zip(*parts, strict=True)]
-    columns += [values.take(pa.array(messages[order])) for _, values in metadata]
-    names = [f.name for f in fields] + [name for name, _ in metadata]
-    by_name = dict(zip(names, columns, strict=True))
-    ordered = [by_name[name] for name in schema.names]
-    return pa.Table.from_arrays(
-        [*ordered, pa.array(kinds[order])], schema=schema.append(pa.field(KIND_COLUMN, pa.int8()))
-    )
+def completed(old: pa.Array, new: pa.Array, nulls: dict[str, Mask]) -> pa.Array:
+    """The image before an update of which ``old`` has only what changed: its other fields are those of
+    ``new``, except where ``nulls`` says that ``old`` has the field and it is NULL."""
+    children = []
+    for child, before, after in zip(old.type, old.flatten(), new.flatten(), strict=True):
+        explicit = nulls.get(child.name)
+        if explicit is not None:
+            after = pc.if_else(pa.array(explicit), pa.scalar(None, after.type), after)
+        children.append(_first_valid(before, after))
+    return pa.StructArray.from_arrays(children, fields=list(old.type))
 
 
-def reject(mask: Mask, rows: JsonRows, reason: str, *, lenient: bool) -> Mask:
-    """The messages to go on with: all but ``mask``. RecordError on the first one unless lenient."""
-    if mask.any() and not lenient:
-        raise RecordError(reason, line=int(rows.lines[int(np.argmax(mask))]))
-    return ~mask
+def _first_valid(first: pa.Array, second: pa.Array) -> pa.Array:
+    """coalesce, for nested types too."""
+    if first.null_count == 0:
+        return first
+    places = np.where(valid(first), np.arange(len(first)), len(first) + np.arange(len(first)))
+    return pa.concat_arrays([first, second]).take(pa.array(places))
 
 
 def valid(values: pa.Array) -> Mask:
     return np.asarray(values.is_valid())
+
+
+def equals(values: pa.Array, *texts: str) -> Mask:
+    return np.asarray(pc.fill_null(pc.is_in(values, pa.array(texts, pa.string())), False))
+
+
+def instants(values: pa.Array, kind: Any) -> pa.Array:
+    """Milliseconds since 1970, as number or text, as ``kind``'s timestamps; other types as they are."""
+    target = arrow_type(kind)
+    if not pa.types.is_timestamp(target) or pa.types.is_timestamp(values.type):
+        return values if values.type == target else values.cast(target)
+    return values.cast(pa.int64()).cast(pa.timestamp("ms", tz="UTC")).cast(target)

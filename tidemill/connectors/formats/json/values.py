@@ -35,7 +35,7 @@ class MissingField(ValueError):
 
 
 class FieldError(ValueError):
-    """``field``: the outermost field whose value does not fit; ``value``: that value."""
+    """``field``: path of the field whose value does not fit; ``value``: that value."""
 
     def __init__(self, field: str, value: Any) -> None:
         super().__init__(f"Fail to deserialize at field: {field}.")
@@ -69,6 +69,8 @@ def convert_row(fields: tuple[t.Field, ...], node: dict[str, Any], rules: JsonRu
             row[field.name] = convert(field.type, node[field.name], rules)
         except MissingField:
             raise
+        except FieldError as e:
+            raise FieldError(f"{field.name}.{e.field}", e.value) from None
         except (ValueError, ArithmeticError):
             raise FieldError(field.name, node[field.name]) from None
     return row
