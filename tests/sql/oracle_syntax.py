@@ -25,6 +25,15 @@ REFUSED_HERE: dict[str, type[TidemillError]] = {
     "'a' RLIKE": SqlSyntaxError,
     "'a' ILIKE": SqlSyntaxError,
     "'a' 'b'": SqlSyntaxError,
+    "x'0a' 'ff'": SqlSyntaxError,
+    "PERIOD(": SqlSyntaxError,
+    "USING utf8": SqlSyntaxError,
+    "DATE_TRUNC(": SqlSyntaxError,
+    "NEXT VALUE": SqlSyntaxError,
+    "NEW f": SqlSyntaxError,
+    "SPECIFIC f": SqlSyntaxError,
+    "'abc'.x": SqlSyntaxError,
+    "ERROR ON EMPTY ERROR ON EMPTY": SqlSyntaxError,
     "SAFE_CAST": SqlSyntaxError,
     "{fn": SqlSyntaxError,
     "{d": SqlSyntaxError,
@@ -59,11 +68,18 @@ REFUSED_HERE: dict[str, type[TidemillError]] = {
     "ALTER CATALOG": NotSupportedError,
     "ALTER FUNCTION": NotSupportedError,
 }
-ACCEPTED_HERE = ("MERGE INTO", "INT ARRAY ARRAY", "FILTER (WHERE TRUE) FROM (VALUES ('1'))")
+ACCEPTED_HERE = (
+    "MERGE INTO",
+    "LIMIT 1) x",
+    "CUBE((a), ())",
+    "INT ARRAY ARRAY",
+    "FILTER (WHERE TRUE) FROM (VALUES ('1'))",
+)
 # Where Flink's parser looks several tokens ahead it names the first of them.
 ELSEWHERE = (
     "LEFT SEMI", "JSON_OBJECT('a', 1)", "`.UPPER", "(t.a).*", "DAY TO MONTH", "`abc", "t.day", "SHOW FOO",
-    "DESCRIBE FUNCTION", "SET 'a' 'b'", "t.row", "a.value",
+    "DESCRIBE FUNCTION", "SET 'a' 'b'", "t.row", "a.value", "ROLLUP a",
+    "CONVERT(",
 )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ def test_common_table_expressions() -> None:
 
 
 def test_hints_of_a_select() -> None:
-    hint = query("SELECT /*+ STATE_TTL('a' = '1d', 'b'='2d') broadcast(t, u) */ x FROM t").args["hint"]
+    hint = query("SELECT /*+ STATE_TTL('a' = '1d', 'b'='2d'), broadcast(t, u) */ x FROM t").args["hint"]
     first, second = hint.expressions
     assert isinstance(first, FlinkHint)
     assert (first.name, first.options) == ("STATE_TTL", (("a", "1d"), ("b", "2d")))

@@ -4,6 +4,7 @@ import pytest
 from sqlglot import exp
 
 from tests.sql.shape import query, shape
+from tidemill.errors import SqlSyntaxError
 from tidemill.sql.expressions import Descriptor, FlinkHint, FunctionTable, TableArgument
 
 
@@ -59,6 +60,20 @@ def test_a_parenthesis_before_a_derived_table_may_be_a_join() -> None:
     (join,) = node.args["joins"]
     assert isinstance(join.this, exp.Values)
     assert [c.name for c in join.this.args["alias"].columns] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(t)", "Expected query or join"),
+        ("(t JOIN u ON a) AS x", "Join expression encountered in illegal context"),
+        ("TABLE t", 'Encountered "t" at line 1, column 21.'),
+    ],
+)
+def test_what_a_parenthesis_may_not_hold(text: str, message: str) -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        source(text)
+    assert caught.value.message == message
 
 
 def test_table_with_path_hints_version_and_alias() -> None:

@@ -13,7 +13,7 @@ from typing import NoReturn, TypeVar
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, SqlSyntaxError
-from tidemill.sql.lexer import START, Kind, Token, tokens
+from tidemill.sql.lexer import START, Kind, Token, tokens, unicode_string
 from tidemill.sql.positions import mark
 from tidemill.sql.reserved import RESERVED
 
@@ -145,7 +145,10 @@ class Cursor:
         """A character literal; literals on lines of their own below it continue it."""
         if not self.at_kind(Kind.STRING):
             self.fail("<QUOTED_STRING>")
-        return self.advance().value + self.continued_string()
+        token = self.advance()
+        if token.text[:2].upper() == "U&" and self.take("UESCAPE"):
+            return unicode_string(token.text, self.advance().value)
+        return token.value + self.continued_string()
 
     def continued_string(self) -> str:
         """The literals that continue the one before the cursor."""

@@ -75,7 +75,6 @@ _KINDS = {
     "word": Kind.WORD,
     "symbol": Kind.SYMBOL,
 }
-_UNICODE_ESCAPE = re.compile(r"\\([0-9A-Fa-f]{4})")
 _UNCLOSED = {"'": "string", "`": "quoted name", "/": "comment"}
 
 
@@ -83,9 +82,15 @@ def _between_quotes(text: str) -> str:
     return text[text.index("'") + 1 : -1].replace("''", "'")
 
 
+def unicode_string(text: str, escape: str = "\\") -> str:
+    """The value of ``U&'...'`` as written, whose escapes are ``escape`` and four hexadecimal digits."""
+    pattern = re.escape(escape) + "([0-9A-Fa-f]{4})"
+    return re.sub(pattern, lambda m: chr(int(m[1], 16)), _between_quotes(text))
+
+
 _VALUES: dict[str, Callable[[str], str]] = {
     "hex": lambda text: text[2:-1],
-    "unicode": lambda text: _UNICODE_ESCAPE.sub(lambda m: chr(int(m[1], 16)), _between_quotes(text)),
+    "unicode": unicode_string,
     "charset": _between_quotes,
     "string": _between_quotes,
     "quoted": lambda text: text[1:-1].replace("``", "`"),

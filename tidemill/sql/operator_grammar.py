@@ -76,13 +76,13 @@ class OperatorGrammar(CallGrammar):
         return self._test()
 
     def _test(self) -> exp.Expression:
-        """``x IS [NOT] NULL | TRUE | FALSE | UNKNOWN | JSON``."""
-        left = self._comparison()
+        """``x IS [NOT] NULL | TRUE | FALSE | UNKNOWN | JSON``; its result may be compared further."""
+        left = self._comparison(self._sum())
         while self.at("IS"):
             token = self.advance()
             negated = self.take("NOT")
             node = self.place(self._is(left), token)
-            left = self.place(exp.Not(this=node), token) if negated else node
+            left = self._comparison(self.place(exp.Not(this=node), token) if negated else node)
         return left
 
     def _is(self, left: exp.Expression) -> exp.Expression:
@@ -95,8 +95,8 @@ class OperatorGrammar(CallGrammar):
             self.fail(*_IS, "JSON", "DISTINCT")
         return _IS[word](left)
 
-    def _comparison(self) -> exp.Expression:
-        left = self._range()
+    def _comparison(self, left: exp.Expression) -> exp.Expression:
+        left = self._range(left)
         while True:
             if self._at_distinct():
                 left = self._distinct(left)
@@ -113,7 +113,7 @@ class OperatorGrammar(CallGrammar):
         token = self.advance()
         node = exp.NullSafeEQ if self.take("NOT") else exp.NullSafeNEQ
         self.expect("DISTINCT", "FROM")
-        return self.place(node(this=left, expression=self._range()), token)
+        return self.place(node(this=left, expression=self._range(self._sum())), token)
 
     def _compared(self) -> exp.Expression:
         """The right side of a comparison: also ``ANY (query)``."""
@@ -121,7 +121,7 @@ class OperatorGrammar(CallGrammar):
         if token.upper in _QUANTIFIERS and self.peek().upper == "(":
             self.advance()
             return self.place(_QUANTIFIERS[token.upper](this=self._query_or_list()), token)
-        return self._range()
+        return self._range(self._sum())
 
     def _query_or_list(self) -> exp.Expression:
         self.expect("(")
@@ -141,9 +141,8 @@ class OperatorGrammar(CallGrammar):
         if token.upper in _MULTISET_OPERATORS:
             self.refuse(f"The multiset operator {token.upper}")
 
-    def _range(self) -> exp.Expression:
-        """``x [NOT] IN | BETWEEN | LIKE | SIMILAR TO``."""
-        left = self._sum()
+    def _range(self, left: exp.Expression) -> exp.Expression:
+        """``x [NOT] IN | BETWEEN | LIKE | SIMILAR TO`` behind ``left``."""
         while True:
             negated = self.at("NOT") and self.peek().upper in self._RANGES
             word = self.peek().upper if negated else self.current.upper

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from tidemill.errors import ValidationError
+from tidemill.errors import SqlSyntaxError, ValidationError
 from tidemill.sql import expressions as x
 from tidemill.sql.lexer import Kind, Token
 from tidemill.sql.match_grammar import MatchGrammar
@@ -82,7 +82,7 @@ class RelationGrammar(MatchGrammar):
             return self._lateral()
         if self.at("UNNEST"):
             return self._unnest()
-        if self.at("TABLE", "("):
+        if self.at("TABLE"):
             return self._table_function(lateral=False)
         if self.at("("):
             return self._parenthesised_relation()
@@ -123,11 +123,16 @@ class RelationGrammar(MatchGrammar):
             query = self.query()
             self.expect(")")
             return _bare_values(query) or exp.Subquery(this=query)
+        token = self.current
         self.expect("(")
         node, joins = self._join_tree()
         self.expect(")")
-        if joins:
-            node.set("joins", [*(node.args.get("joins") or []), *joins])
+        if not joins:
+            raise SqlSyntaxError("Expected query or join", position=token.position)
+        if self.at("AS") or self.at_identifier():
+            message = "Join expression encountered in illegal context"
+            raise SqlSyntaxError(message, position=token.position)
+        node.set("joins", [*(node.args.get("joins") or []), *joins])
         return node
 
     def _is_join_ahead(self) -> bool:
@@ -145,7 +150,6 @@ class RelationGrammar(MatchGrammar):
 
     def _table(self) -> exp.Expression:
         token = self.current
-        self.take("TABLE")
         parts = self.path()
         if self.at("("):
             name = ".".join(part.name for part in parts)
@@ -207,10 +211,8 @@ class RelationGrammar(MatchGrammar):
         if not self.at_kind(Kind.HINT_START):
             return []
         self.advance()
-        hints = [self._hint()]
-        while not self.take("*/"):
-            self.take(",")
-            hints.append(self._hint())
+        hints = self.separated(self._hint)
+        self.expect("*/")
         return hints
 
     def _hint(self) -> x.FlinkHint:
