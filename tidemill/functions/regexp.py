@@ -95,6 +95,17 @@ def _extract_all(text: str, pattern: str, group: str, skips: bool) -> str:
     )
 
 
+def _instr(call: SparkCall) -> str:
+    """The position in UTF-16 units, as Java's matcher tells it."""
+    text, pattern = call.args
+    return share(f"regexp_instr({text}, {pattern})", lambda p: f"{p} + {_pairs(f'left({text}, {p} - 1)')}")
+
+
+def _pairs(text: str) -> str:
+    """How many characters of ``text`` take two UTF-16 units."""
+    return f"length(regexp_replace({text}, '[\\\\x{{0}}-\\\\x{{FFFF}}]', ''))"
+
+
 def _function(name: str, spark: Translation, *, broken: str = "") -> ScalarFunction:
     """(text, pattern) -> a type by name."""
     result = nullable(fixed(t.STRING if name == "REGEXP_SUBSTR" else t.INT))
@@ -127,5 +138,5 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
     ),
     _function("REGEXP_SUBSTR", _with_group(_extract, 0)),
     _function("REGEXP_COUNT", lambda call: f"regexp_count({call.args[0]}, {call.args[1]})"),
-    _function("REGEXP_INSTR", lambda call: f"regexp_instr({call.args[0]}, {call.args[1]})"),
+    _function("REGEXP_INSTR", _instr),
 )

@@ -14,6 +14,8 @@ from zlib import crc32
 
 from tidemill.functions.api import Translation
 
+_ASTRAL = r"[\x{10000}-\x{10FFFF}]"
+_FILLER = "\ufdd1"
 _SIMPLE = re.compile(
     r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|-?[0-9]+[LSY]?|\w+_[0-9a-f]{8}|NULL|TRUE|FALSE", re.DOTALL
 )
@@ -58,6 +60,17 @@ def fold(
     accumulator, element = _name("a", array + zero), _name("x", array + zero)
     end = f", {accumulator} -> {finish(accumulator)}" if finish else ""
     return f"aggregate({array}, {zero}, ({accumulator}, {element}) -> {step(accumulator, element)}{end})"
+
+
+def in_utf16(texts: tuple[str, ...], body: Callable[..., str]) -> str:
+    """``body`` of ``texts`` with lengths and positions in UTF-16 units, as in Java's strings.
+
+    While ``body`` works, a filler follows each character beyond the basic plane; texts without such
+    characters are left alone. A pair is never split: the character stays with its first unit.
+    """
+    beyond = " OR ".join(f"{text} RLIKE {quoted(_ASTRAL)}" for text in texts)
+    wide = (f"regexp_replace({text}, {quoted(f'({_ASTRAL})')}, {quoted(f'$1{_FILLER}')})" for text in texts)
+    return f"CASE WHEN {beyond} THEN replace({body(*wide)}, {quoted(_FILLER)}, '') ELSE {body(*texts)} END"
 
 
 def _name(role: str, text: str) -> str:

@@ -1,7 +1,8 @@
 """String functions: case, length, trimming, padding, cutting, replacing, building.
 
-Positions and lengths count code points. A function that can give NULL for arguments that are not has a
-nullable result, also where Flink declares it NOT NULL.
+Positions and lengths count code points, but Java's UTF-16 units in LPAD, RPAD and OVERLAY, as in Flink.
+A function that can give NULL for arguments that are not has a nullable result, also where Flink declares
+it NOT NULL.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tidemill.functions.signatures import (
     signature,
     with_aliases,
 )
-from tidemill.functions.spark_text import bind, each, quoted, template
+from tidemill.functions.spark_text import bind, each, in_utf16, quoted, template
 from tidemill.types import logical as t
 
 _TEXT = fixed(t.STRING)
@@ -86,7 +87,7 @@ def _trim_side(mode: str) -> Translation:
 def _pad(function: str) -> Translation:
     def translate(call: SparkCall) -> str:
         text, length, fill = call.args
-        padded = f"{function}({text}, {length}, {fill})"
+        padded = in_utf16((text, fill), lambda s, f: f"{function}({s}, {length}, {f})")
         if _not_negative(call.literals[1]) and call.literals[2]:
             return padded
         return f"CASE WHEN {length} >= 0 AND {fill} <> '' THEN {padded} END"
@@ -124,9 +125,10 @@ def _replace(call: SparkCall) -> str:
 
 
 def _overlay(call: SparkCall) -> str:
-    text, new, start = call.args[:3]
-    length = call.args[3] if len(call.args) > 3 else f"length({new})"
-    return bind(text, lambda s: bind(start, lambda p: bind(length, lambda n: _overlay_of(s, new, p, n))))
+    text, new, start, *length = call.args
+    return in_utf16(
+        (text, new), lambda s, n: _overlay_of(s, n, start, length[0] if length else f"length({n})")
+    )
 
 
 def _overlay_of(text: str, new: str, start: str, length: str) -> str:
