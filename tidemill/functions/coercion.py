@@ -2,7 +2,7 @@
 
 ``common_type`` (operators, CASE, IF, set operations, constructors): of FLOAT and DOUBLE the first one,
 DECIMAL with FLOAT is DOUBLE, CHARs of different lengths are VARCHAR. ``widest`` (COALESCE, GREATEST,
-comparison): FLOAT with DOUBLE is DOUBLE, DECIMAL with FLOAT is FLOAT, TIMESTAMP with TIMESTAMP_LTZ is
+comparison): FLOAT with DOUBLE is DOUBLE, DECIMAL before FLOAT is FLOAT, TIMESTAMP with TIMESTAMP_LTZ is
 the latter. The common type is nullable where any input is. No common type is None, never a guess.
 """
 
@@ -39,10 +39,12 @@ def widest(types: Sequence[t.LogicalType]) -> t.LogicalType | None:
     nullable = any(k.nullable or isinstance(k, t.NullType) for k in types)
     typed = [k for k in types if not isinstance(k, t.NullType)]
     kinds = {type(k) for k in typed}
-    if kinds == {t.FloatType, t.DoubleType}:
+    if kinds & {t.FloatType} and kinds & {t.DecimalType} and t.DoubleType not in kinds:
+        first = next(k for k in typed if isinstance(k, t.FloatType | t.DecimalType))
+        wide = t.DOUBLE if isinstance(first, t.FloatType) else t.FloatType()
+        return wide.with_nullable(nullable)
+    if kinds <= {*t.NUMERIC_TYPES} and t.DoubleType in kinds:
         return t.DoubleType(nullable=nullable)
-    if kinds <= {*t.EXACT_TYPES, *t.APPROXIMATE_TYPES} and kinds & {*t.APPROXIMATE_TYPES}:
-        return t.DoubleType(nullable=nullable) if t.DoubleType in kinds else t.FloatType(nullable=nullable)
     if kinds == {t.TimestampType, t.LocalZonedTimestampType}:
         precision = max(getattr(k, "precision", 0) for k in typed)
         return t.LocalZonedTimestampType(precision=precision, nullable=nullable)

@@ -62,11 +62,18 @@ def _resolver(name: str, least: int, most: int | None, *, nulls: bool) -> Resolv
         wide = comparison_type(types)
         if wide is None:
             raise _incomparable(name, arguments)
-        nullable = nulls and any(k.nullable for k in types)
+        nullable = nulls and any(map(_can_be_unknown, types))
         result = t.BOOLEAN.with_nullable(nullable)
         return Resolved(arg_types=_cast_types(types, wide), result=result)
 
     return resolve
+
+
+def _can_be_unknown(kind: t.LogicalType) -> bool:
+    """Whether comparing with a value of ``kind`` can be NULL: of ROWs where a field can."""
+    if isinstance(kind, t.RowType):
+        return kind.nullable or any(_can_be_unknown(f.type) for f in kind.fields)
+    return kind.nullable or isinstance(kind, t.NullType)
 
 
 def _incomparable(name: str, arguments: tuple[Argument, ...]) -> SignatureError:
