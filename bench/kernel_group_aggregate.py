@@ -24,7 +24,7 @@ from tidemill.operators.group_aggregate import GroupAggregateSpec
 from tidemill.state.store import StateStore
 
 PHASES = {
-    "group": ("_grouped",),
+    "group": ("grouped",),
     "lookup": ("lookup", "_stored"),
     "merge+write": ("flush",),
     "changes": ("_show",),

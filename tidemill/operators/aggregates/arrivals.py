@@ -90,10 +90,10 @@ class ArrivalsAccumulator:
 
     def advance(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[Cells, Cells]:
         groups = rows.groups.count
-        old = self._stored(rows, table)
-        before = bag_of(old.owners, old.columns, groups)
+        stored = self._stored(rows, table)
+        before = bag_of(stored.owners, stored.columns, groups)
         new = self._arrived(rows)
-        entries = _concat(old, new)
+        entries = _concat(stored, new)
         left = _live(entries) if (new.weights < 0).any() else np.ones(len(entries.owners), np.bool_)
         self._put(entries, left, rows, table)
         kept = np.flatnonzero(left)

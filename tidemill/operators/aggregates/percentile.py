@@ -76,7 +76,8 @@ class _Ranked:
         low = np.floor(position).astype(np.int64)
         high = np.ceil(position).astype(np.int64)
         a, b = self._value(groups, low), self._value(groups, high)
-        return a + (b - a) * (position - low)
+        between: Values = a + (b - a) * (position - low)
+        return between
 
     def _value(self, groups: Values, position: Values) -> Values:
         place = np.searchsorted(self.upto, self.first[groups] + position, side="right")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Mask, Vec, dtype_of, to_arrow
+from tidemill.changelog.columns import Mask, Values, Vec, dtype_of, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, either, no_nulls
 from tidemill.operators.aggregates.count import CountAccumulator, count_of, counted
 from tidemill.operators.aggregates.decimal_sum import decimal_average, decimal_sum
@@ -34,7 +34,7 @@ class SumAccumulator:
         return (pa.field(self.name, self.kind),)
 
     def delta(self, rows: GroupedRows) -> Cells:
-        values = rows.vec(self.arg).values.astype(dtype_of(self.kind), copy=False)
+        values = _numbers(rows, self.arg).astype(dtype_of(self.kind), copy=False)
         weights = counted(rows, (self.arg,), self.weight_key)
         if self.power == 2:
             values = values * values
@@ -53,6 +53,18 @@ class SumAccumulator:
 
     def merge(self, old: Cells, new: Cells) -> Cells:
         return (Vec(no_nulls(old[0]).values + no_nulls(new[0]).values, either(old[0], new[0])),)
+
+
+def _numbers(rows: GroupedRows, arg: str) -> Values:
+    """The argument's values; decimals as doubles."""
+    values = rows.vec(arg).values
+    if values.ndim == 1:
+        return values
+    low, high = values[:, 0].view(np.int64), values[:, 1].view(np.int64)
+    small = high == low >> 63
+    scale = rows.table.schema.field(arg).type.scale
+    doubles: Values = np.where(small, low.astype(np.float64), approximate(values)) / 10.0**scale
+    return doubles
 
 
 def sum_kind(arg: pa.DataType) -> pa.DataType:
