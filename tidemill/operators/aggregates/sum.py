@@ -15,7 +15,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Mask, Values, Vec, dtype_of, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, either, no_nulls
 from tidemill.operators.aggregates.count import CountAccumulator, count_of, counted
-from tidemill.operators.aggregates.decimal_sum import decimal_average, decimal_sum
+from tidemill.operators.aggregates.decimal_sum import approximate, decimal_average, decimal_sum
 from tidemill.operators.grouped import GroupedRows, WeightKey
 
 
