@@ -68,6 +68,12 @@ def test_what_is_no_type(text: str, error: type[Exception]) -> None:
         parse_type(text)
 
 
+def test_a_misspelt_type_has_a_hint() -> None:
+    with pytest.raises(ValidationError, match="Unknown identifier 'BIGITN'") as caught:
+        parse_type("BIGITN")
+    assert caught.value.hint == "Did you mean BIGINT instead of BIGITN?"
+
+
 def recorded_types() -> list[str]:
     found: set[str] = set()
     for answer in GOLDENS.glob("*/*.json"):

@@ -97,10 +97,10 @@ class Cursor:
         message = f'Encountered "{token.text}" at {token.position}.'
         if token.text in RESERVED and not _NAMES.isdisjoint(expected):
             message = f"Incorrect syntax near the keyword '{token.text}' at {token.position}."
-        hint = self._nearest(expected)
+        hint = self.nearest(expected)
         raise SqlSyntaxError(message, position=token.position, expected=expected, hint=hint)
 
-    def _nearest(self, expected: tuple[str, ...]) -> str:
+    def nearest(self, expected: tuple[str, ...]) -> str:
         """A hint where this word, or the one before it, looks like a misspelt keyword.
 
         ``FORM t`` fails at ``t``: FORM itself has been taken for an alias.

@@ -89,8 +89,9 @@ class TypeGrammar(Cursor):
         if not self.at_identifier():
             self.fail("<TYPE>")
         expected = tuple(sorted({*_SIMPLE, *self._SHAPES}))
+        message = f"Unknown identifier '{token.value}'"
         raise ValidationError(
-            f"Unknown identifier '{token.value}'", position=token.position, expected=expected
+            message, position=token.position, expected=expected, hint=self.nearest(expected)
         )
 
     def _size(self, default: int, largest: int) -> int:
