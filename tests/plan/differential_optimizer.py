@@ -47,6 +47,8 @@ QUERIES = (
     "SELECT a FROM t WHERE (a, b) NOT IN (SELECT a, b FROM u)",
     "SELECT a FROM t WHERE b IN (SELECT b FROM u) OR c = 1",
     "SELECT a, b IN (SELECT b FROM u) AS x FROM t",
+    "SELECT a, b > ANY (SELECT b FROM u WHERE u.a = t.a) AS x, b <> ANY (SELECT b FROM u) AS y FROM t",
+    "SELECT a, b <= ALL (SELECT b FROM u) AS x, b = ALL (SELECT b FROM u WHERE u.c < t.c) AS y FROM t",
     "SELECT a, b NOT IN (SELECT b FROM u WHERE u.c = t.c) AS x FROM t",
     "SELECT a, EXISTS (SELECT 1 FROM u WHERE u.a = t.a) AS x FROM t",
     "SELECT a, EXISTS (SELECT 1 FROM u WHERE u.a < t.b) AS x FROM t",
@@ -114,6 +116,18 @@ SAME = (
     (
         "SELECT a FROM t WHERE (a, b) IN ((1, 2), (2, 1))",
         "SELECT a FROM t WHERE (a = 1 AND b = 2) OR (a = 2 AND b = 1)",
+    ),
+    (
+        "SELECT a FROM t WHERE b > ALL (SELECT c FROM u)",
+        "SELECT a FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE (t.b <= u.c) IS NOT FALSE)",
+    ),
+    (
+        "SELECT a FROM t WHERE b >= ANY (SELECT b FROM u)",
+        "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE t.b >= u.b)",
+    ),
+    (
+        "SELECT a FROM t WHERE NOT (c = ALL (SELECT b FROM u))",
+        "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE t.c <> u.b)",
     ),
     (
         "SELECT CASE a WHEN 1 THEN b ELSE c END AS x FROM t",

@@ -52,6 +52,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "NULLIF": lambda a, b: None if a == b else a,
     "IS NULL": lambda a: a is None,
     "IS NOT NULL": lambda a: a is not None,
+    "IS NOT FALSE": lambda a: a is not False,
     "IS TRUE": lambda a: a is True,
     "IS NOT DISTINCT FROM": lambda a, b: a == b,
     "IS DISTINCT FROM": lambda a, b: a != b,

@@ -17,7 +17,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder import aggregates, from_clause, grouping, literals, ordering, over_windows
 from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
-from tidemill.plan.binder.expressions import Clause, ExpressionBinder
+from tidemill.plan.binder.expressions import Clause, ExpressionBinder, row_field
 from tidemill.plan.binder.naming import derived_name
 from tidemill.plan.binder.pending import AggregateExpr, OverExpr, contains
 from tidemill.plan.binder.retype import Retype
@@ -123,6 +123,8 @@ def _star(binder: ExpressionBinder, node: exp.Expr, taken: Sequence[str]) -> lis
     if not qualifier and not binder.scope.relations:
         raise ValidationError("SELECT * requires a FROM clause", position=position_of(node))
     if columns is None:
+        columns = _row_star(binder, qualifier, node)
+    if columns is None:
         raise ValidationError(f"Unknown identifier '{'.'.join(qualifier)}'", position=position_of(node))
     items, used = [], set(taken)
     for name, expr in columns:
@@ -131,6 +133,19 @@ def _star(binder: ExpressionBinder, node: exp.Expr, taken: Sequence[str]) -> lis
         items.append(Item(expr, unique))
     binder.mention_all(position_of(node))
     return items
+
+
+def _row_star(
+    binder: ExpressionBinder, qualifier: tuple[str, ...], node: exp.Expr
+) -> tuple[tuple[str, Expr], ...] | None:
+    """The fields of a ROW column as columns; None where the qualifier is no such column."""
+    found = binder.scope.find(qualifier, position_of(node))
+    if found is None:
+        return None
+    row = binder.fields_of(found.column, found.rest, position_of(node))
+    if not isinstance(row.type, t.RowType):
+        return None
+    return tuple((f.name, row_field(row, i)) for i, f in enumerate(row.type.fields))
 
 
 def _order_key(binder: ExpressionBinder, items: list[Item], node: exp.Expr) -> Expr:

@@ -10,6 +10,7 @@ from functools import reduce
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError
+from tidemill.plan.binder import quantified
 from tidemill.plan.binder.expressions import ExpressionBinder, Handler
 from tidemill.plan.binder.operators import BINARY
 from tidemill.plan.binder.subqueries import in_query
@@ -79,8 +80,7 @@ def _over_query(binder: ExpressionBinder, node: exp.Expr, name: str, quantifier:
         return in_query(binder, node, quantifier.this)
     if name == "<>" and not any_of:
         return binder.call("NOT", (in_query(binder, node, quantifier.this),), node)
-    word = "ANY" if any_of else "ALL"
-    raise NotSupportedError(f"{name} {word} (query) is not supported", position=position_of(node))
+    return quantified.compare(binder, node, name, quantifier.this, any_of)
 
 
 def _multiset(binder: ExpressionBinder, node: exp.Expr) -> Expr:
