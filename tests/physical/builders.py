@@ -88,6 +88,7 @@ def plan(
     options: dict[str, str] | None = None,
     *,
     executed: bool = False,
+    explained: bool = False,
     mini_batch: MiniBatchConfig | None = None,
 ) -> p.PhysicalNode:
     return plan_query(
@@ -97,6 +98,7 @@ def plan(
         sink_kinds=_sink_kinds,
         mini_batch=mini_batch,
         keep_update_before=executed,
+        explained=explained,
     )
 
 

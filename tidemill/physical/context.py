@@ -20,10 +20,13 @@ SinkKinds = Callable[[CatalogTable, Mapping[str, str], frozenset[RowKind]], froz
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerContext:
     """``mini_batch`` None plans without bundles. ``keep_update_before``: the root of a SELECT gives -U
-    too (as executed), else it does without where it can (as Flink's EXPLAIN prints it)."""
+    too (as executed), else it does without where it can (as Flink's EXPLAIN prints it). ``explained``:
+    the plan is only shown, so it may show what execution does in another way: filters inside
+    ChangelogNormalize, and keep-first by event time that waits for watermarks."""
 
     config: Configuration
     source_kinds: SourceKinds
     sink_kinds: SinkKinds
     mini_batch: MiniBatchConfig | None = None
     keep_update_before: bool = False
+    explained: bool = False

@@ -43,12 +43,14 @@ def plan_query(
     sink_kinds: SinkKinds,
     mini_batch: MiniBatchConfig | None = None,
     keep_update_before: bool = False,
+    explained: bool = False,
 ) -> p.PhysicalNode:
     """The physical plan of a SELECT or an INSERT (a logical Sink at the root).
 
     ``keep_update_before``: a SELECT's root gives -U too, as its collected rows do; EXPLAIN prints the
-    plan without. Raises NotSupportedError for what no streaming plan exists for, ValidationError where
-    a sink cannot take the changes.
+    plan without. ``explained``: the plan is shown, not run (see PlannerContext). Raises
+    NotSupportedError for what no streaming plan exists for, ValidationError where a sink cannot take
+    the changes.
     """
     context = PlannerContext(
         config=config,
@@ -56,6 +58,7 @@ def plan_query(
         sink_kinds=sink_kinds,
         mini_batch=mini_batch,
         keep_update_before=keep_update_before,
+        explained=explained,
     )
     settled = add_assigners(_settled(convert(root, context), context), mini_batch)
     return settled if mini_batch is None else split_phases(settled, config)
@@ -110,7 +113,9 @@ def _(node: n.Filter, context: PlannerContext) -> p.PhysicalNode:
     if found is not None:
         every = tuple(references(node.fields))
         return _ranked(found, every, node.fields, context)
-    return _filtered(convert(node.input, context), node.condition)
+    _refuse_subqueries([node.condition])
+    child = convert(node.input, context)
+    return _normalized(child, node.condition) if context.explained else _filtered(child, node.condition)
 
 
 def _refuse_subqueries(expressions: Iterable[Expr]) -> None:
@@ -122,17 +127,21 @@ def _refuse_subqueries(expressions: Iterable[Expr]) -> None:
 
 
 def _filtered(child: p.PhysicalNode, condition: Expr) -> p.PhysicalNode:
-    _refuse_subqueries([condition])
+    refs = references(child.fields)
+    return finish(
+        p.Calc(fields=child.fields, traits=PENDING, input=child, projections=refs, condition=condition)
+    )
+
+
+def _normalized(child: p.PhysicalNode, condition: Expr) -> p.PhysicalNode:
+    """A filter as part of a ChangelogNormalize right below it."""
     if isinstance(child, p.ChangelogNormalize):
         return finish(_normalize(child, condition))
     if isinstance(child, p.Calc) and isinstance(child.input, p.ChangelogNormalize):
         # A scan that only leaves out the key's columns.
         normal = finish(_normalize(child.input, substituted(condition, child.projections)))
         return finish(replace(child, input=normal))
-    refs = references(child.fields)
-    return finish(
-        p.Calc(fields=child.fields, traits=PENDING, input=child, projections=refs, condition=condition)
-    )
+    return _filtered(child, condition)
 
 
 def _normalize(node: p.ChangelogNormalize, condition: Expr) -> p.ChangelogNormalize:
@@ -146,13 +155,21 @@ def _ranked(
     """A Top-N under ``projections`` (over the Over's fields)."""
     child = convert(found.over.input, context)
     used = frozenset(i for x in projections for i in columns(x))
-    mini_batch = context.mini_batch is not None
-    rank, outputs = plan_rank(found, child, used, mini_batch=mini_batch, state_ttl=state_ttl(context))
+    final = _final_times(context)
+    rank, outputs = plan_rank(found, child, used, final=final, state_ttl=state_ttl(context))
     condition = rest_condition(found, outputs)
     shown = tuple(substituted(x, outputs) for x in projections)
     if condition is None and shown == references(rank.fields) and fields == rank.fields:
         return rank
     return finish(p.Calc(fields=fields, traits=PENDING, input=rank, projections=shown, condition=condition))
+
+
+def _final_times(context: PlannerContext) -> frozenset[str]:
+    """By arrival the first row stays the first. By event time only if watermarks were waited for, which
+    Flink does without mini-batch; an epoch here gives what it has, and corrects it later."""
+    if not context.explained:
+        return frozenset({"PROCTIME"})
+    return frozenset({"PROCTIME", "ROWTIME"}) if context.mini_batch is None else frozenset()
 
 
 @convert.register

@@ -101,15 +101,16 @@ def _is_column(expr: Expr, index: int) -> bool:
 
 
 def plan_rank(
-    found: TopN, child: p.PhysicalNode, used: frozenset[int], *, mini_batch: bool, state_ttl: int
+    found: TopN, child: p.PhysicalNode, used: frozenset[int], *, final: frozenset[str], state_ttl: int
 ) -> tuple[p.PhysicalNode, tuple[Expr, ...]]:
     """The Rank, and for each field of the Over the expression over it that gives that field.
 
     ``used``: the Over's fields that are wanted above; the rank's expression is NULL if it is not.
+    ``final``: the time attributes (ROWTIME, PROCTIME) by which a first row once given stays the first.
     """
     kept = found.column in used or any(found.column in columns(x) for x in found.rest)
     single = found.start == found.end and found.call.function == "ROW_NUMBER"
-    rank = _rank(found, child, with_rank=kept and not single, mini_batch=mini_batch, state_ttl=state_ttl)
+    rank = _rank(found, child, with_rank=kept and not single, final=final, state_ttl=state_ttl)
     outputs: list[Expr] = list(references(found.over.input.fields))
     field = found.over.fields[found.column]
     if rank.with_rank:
@@ -119,7 +120,9 @@ def plan_rank(
     return rank, tuple(outputs)
 
 
-def _rank(found: TopN, child: p.PhysicalNode, *, with_rank: bool, mini_batch: bool, state_ttl: int) -> p.Rank:
+def _rank(
+    found: TopN, child: p.PhysicalNode, *, with_rank: bool, final: frozenset[str], state_ttl: int
+) -> p.Rank:
     call = found.call
     append = insert_only(child)
     time = time_attribute(call.order, child) if append else ""
@@ -138,7 +141,7 @@ def _rank(found: TopN, child: p.PhysicalNode, *, with_rank: bool, mini_batch: bo
             with_rank=with_rank,
             strategies=strategies(input_, call.partition, call.order),
             time=time,
-            insert_only=bool(time) and top_one and call.order[0].ascending and not mini_batch,
+            insert_only=top_one and time in final and call.order[0].ascending,
             state_ttl=state_ttl,
         )
     )

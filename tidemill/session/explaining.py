@@ -27,6 +27,7 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         optimized = [planning.optimized(plan) for plan in plans]
         return explain_batch_text(plans, optimized, context.configuration)
     physical = [
-        planning.physical(context, planning.optimized(plan), keep_update_before=False) for plan in plans
+        planning.physical(context, planning.optimized(plan), keep_update_before=False, explained=True)
+        for plan in plans
     ]
     return explain_text(plans, physical, changelog_mode=_CHANGELOG_MODE in {d.upper() for d in details})

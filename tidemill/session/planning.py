@@ -43,8 +43,10 @@ def bind_insert(context: SessionContext, statement: s.Insert, table: CatalogTabl
     return Binder(context).bind_insert(statement, table)
 
 
-def physical(context: SessionContext, logical: n.LogicalNode, *, keep_update_before: bool) -> p.PhysicalNode:
-    """The streaming plan of an optimised logical plan."""
+def physical(
+    context: SessionContext, logical: n.LogicalNode, *, keep_update_before: bool, explained: bool = False
+) -> p.PhysicalNode:
+    """The streaming plan of an optimised logical plan, to run or (``explained``) to show."""
     return plan_query(
         logical,
         context.configuration,
@@ -52,6 +54,7 @@ def physical(context: SessionContext, logical: n.LogicalNode, *, keep_update_bef
         sink_kinds=sink_kinds,
         mini_batch=mini_batch_config(context.configuration, explicit=True),
         keep_update_before=keep_update_before,
+        explained=explained,
     )
 
 
