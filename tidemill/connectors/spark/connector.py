@@ -1,0 +1,105 @@
+"""The ``spark`` connector: whatever Spark can read or write, by its own format name.
+
+Every option but connector, format and spool.path goes to Spark as it is.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.connectors.api import ConnectorOption, SinkRequest, Source, SourceRequest
+from tidemill.connectors.filesystem.connector import CONNECTOR as FILES
+from tidemill.connectors.registry import PLANNER_OPTIONS
+from tidemill.connectors.spark.reading import SparkBatchSource, SparkFormat, SparkStreamSource
+from tidemill.connectors.spark.writing import SparkSink
+from tidemill.errors import ValidationError
+from tidemill.types import logical as t
+from tidemill.types.logical import Field, LogicalType
+
+_OPTIONS = (
+    ConnectorOption(key="format", required=True, doc="Spark's name of the source or sink."),
+    ConnectorOption(
+        key="spool.path",
+        doc="Directory for micro-batches between Spark and Tidemill; default: a temporary one.",
+    ),
+)
+_OWN = {*PLANNER_OPTIONS, "format", "spool.path"}
+_CARRIED = (t.TimeType, t.MapType, t.MultisetType)
+
+
+class SparkConnector:
+    identifier = "spark"
+    options: tuple[ConnectorOption, ...] = _OPTIONS
+    allows_unknown_options = True
+    is_source = True
+    is_sink = True
+
+    def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        for column in table.physical_columns:
+            if isinstance(column.type, _CARRIED):
+                raise ValidationError(
+                    f"Column '{column.name}': the connector 'spark' has no type {column.type}."
+                )
+
+    def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
+        return {}
+
+    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
+        return INSERT_ONLY
+
+    def sink_kinds(
+        self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
+    ) -> frozenset[RowKind]:
+        return INSERT_ONLY
+
+    def source(self, request: SourceRequest) -> Source:
+        given = SparkFormat(
+            name=request.options["format"],
+            options=_passed(request.options),
+            columns=tuple(Field(c.name, c.type) for c in request.table.physical_columns),
+            fields=request.fields,
+        )
+        if not request.streaming:
+            return SparkBatchSource(format=given, sequence=request.sequence)
+
+        def spool(path: str) -> Source:
+            files = {"connector": "filesystem", "path": path, "format": "parquet"}
+            return FILES.source(
+                replace(
+                    request, table=_plain(request.table), options=files | {"source.monitor-interval": "1 s"}
+                )
+            )
+
+        return SparkStreamSource(format=given, spool=spool, root=request.options.get("spool.path"))
+
+    def sink(self, request: SinkRequest) -> SparkSink:
+        root = Path(request.options.get("spool.path") or Path(tempfile.gettempdir()) / "tidemill-spool")
+        place = root / request.job_id / str(request.table.path)
+        files = {"connector": "filesystem", "path": str(place), "format": "parquet"}
+        columns = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
+        return SparkSink(
+            format=request.options["format"],
+            options=_passed(request.options),
+            fields=columns if len(columns) == len(request.fields) else request.fields,
+            partitioned_by=request.table.partitioned_by,
+            mode="overwrite" if request.overwrite else "append",
+            place=place,
+            spool=FILES.sink(replace(request, table=_plain(request.table), options=files, overwrite=False)),
+        )
+
+
+def _plain(table: CatalogTable) -> CatalogTable:
+    """The spool has no partition directories."""
+    return replace(table, partitioned_by=())
+
+
+def _passed(options: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in options.items() if key not in _OWN}
+
+
+CONNECTOR = SparkConnector()
