@@ -68,6 +68,12 @@ def _(node: p.Exchange) -> Keys:
 
 
 @upsert_keys.register
+def _(node: p.SortLimit) -> Keys:
+    """The single partition gives its rows in an order of its own."""
+    return NO_KEYS
+
+
+@upsert_keys.register
 def _(node: p.Rank) -> Keys:
     return _derive(node, (keeps_within(node.input.traits.upsert_keys, node.partition),))
 
