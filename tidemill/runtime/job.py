@@ -76,10 +76,12 @@ class JobSettings:
 
 @dataclass(slots=True, kw_only=True)
 class StreamingJob:
-    """``outputs`` by id; exactly one CollectOutput, or any number of SinkOutputs."""
+    """``outputs`` by id; exactly one CollectOutput, or any number of SinkOutputs. ``source_groups``: the
+    table each source reads; a table that is read twice is cut once, or an epoch would show half of it."""
 
     spark: SparkSession
     sources: dict[str, Source]
+    source_groups: dict[str, str]
     outputs: dict[str, SinkOutput | CollectOutput]
     checkpoint: CheckpointDirectory
     settings: JobSettings
@@ -126,7 +128,12 @@ class StreamingJob:
     def _plan(self) -> EpochPlan | None:
         """Step 1; None when no source has anything new."""
         start = {key: self._commit.offsets.get(key) for key in self.sources}
-        end = {key: s.next_offset(start[key], self.settings.limit) for key, s in self.sources.items()}
+        ends: dict[str, Offset] = {}
+        for key, source in self.sources.items():
+            group = self.source_groups[key]
+            if group not in ends:
+                ends[group] = source.next_offset(start[key], self.settings.limit)
+        end = {key: ends[self.source_groups[key]] for key in self.sources}
         if all(s.is_empty(start[key], end[key]) for key, s in self.sources.items()):
             return None
         plan = EpochPlan(

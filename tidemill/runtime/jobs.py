@@ -264,6 +264,7 @@ class _Preparation:
                 partitions=self._identity.parallelism,
             ),
             sources=self._context.sources,
+            source_groups=self._context.source_groups,
             outputs=dict(outputs),
             checkpoint=self._checkpoint,
             settings=JobSettings(

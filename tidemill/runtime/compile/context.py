@@ -34,17 +34,22 @@ class CompileContext:
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     source_names: dict[str, str] = field(default_factory=dict)
+    source_groups: dict[str, str] = field(default_factory=dict)
     operators: dict[str, OperatorSpec] = field(default_factory=dict)
 
     def translator(self, node: p.PhysicalNode) -> Translator:
         """Translates expressions over the fields of ``node``."""
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
 
-    def add_source(self, source: Source, name: str) -> str:
-        """Registers a source; ids follow plan order, so the same plan gives the same ids."""
+    def add_source(self, source: Source, name: str, group: str = "") -> str:
+        """Registers a source; ids follow plan order, so the same plan gives the same ids.
+
+        Sources of one ``group`` read the same table: every epoch takes the same range of all of them.
+        """
         key = f"source-{len(self.sources)}"
         self.sources[key] = source
         self.source_names[key] = name
+        self.source_groups[key] = group or key
         return key
 
     def add_operator(self, kind: str, spec: OperatorSpec) -> str:

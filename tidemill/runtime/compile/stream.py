@@ -42,7 +42,9 @@ def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.Ex
     if not node.fields:
         return _counting_scan(node, context, sequenced)
     request = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
-    source = context.add_source(context.make_source(request), f"{node.table.path}{list(node.columns)}")
+    group = f"{node.table.path}{sorted(node.options)}"
+    name = f"{node.table.path}{list(node.columns)}"
+    source = context.add_source(context.make_source(request), name, group)
     return g.Read(columns=names(node.fields), kinds=node.traits.kinds, sequenced=sequenced, source=source)
 
 
