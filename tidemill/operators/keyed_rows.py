@@ -1,0 +1,158 @@
+"""One row per key, each replaced by the next: the shared body of ChangelogNormalize and Deduplicate.
+
+A record holds the key's current row. The operators choose which input rows count (``Candidates``); here each
+becomes the key's row (or its end), and shows the step from the row before it. Cost: the rows of the epoch and
+one record per touched key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.emit import net_changes, same_results
+from tidemill.changelog.grouping import Groups, group_rows
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.state.layout import Layout
+from tidemill.state.lookup import Found
+from tidemill.state.table import StateTable
+
+Columns = tuple[tuple[str, pa.DataType], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsByKey:
+    """What the records look like and how changes are shown. ``columns`` are the row's, keys among them.
+
+    ``insert_only``: a key's row never changes, so that only the key is kept.
+    ``skip_equal``: a row equal to the one it replaces shows nothing.
+    """
+
+    name: str
+    columns: Columns
+    keys: tuple[str, ...]
+    ttl: int
+    update_before: bool
+    skip_equal: bool
+    by_arrival: bool
+    sequence: bool
+    insert_only: bool = False
+
+    @property
+    def layout(self) -> Layout:
+        types = dict(self.columns)
+        return Layout(
+            name=self.name,
+            keys=tuple(pa.field(name, types[name]) for name in self.keys),
+            columns=tuple(
+                pa.field(n, t) for n, t in self.columns if n not in self.keys and not self.insert_only
+            ),
+            ttl=self.ttl,
+        )
+
+    def output_schema(self) -> pa.Schema:
+        fields = [pa.field(name, kind) for name, kind in self.columns]
+        if not self.insert_only:
+            fields.append(pa.field(KIND_COLUMN, pa.int8()))
+        if self.sequence:
+            fields.append(pa.field(SEQUENCE_COLUMN, pa.int64()))
+        return pa.schema(fields)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedTable:
+    """An epoch's rows in arrival order, grouped by key, with the touched records."""
+
+    table: pa.Table
+    groups: Groups
+    keys: list[pa.Array]
+    hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    found: Found
+
+    def in_group_order(self, column: str) -> Vec:
+        return vector(self.table.column(column)).take(self.groups.order)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """``places``: ascending places in group order; ``alive``: the row stands (False: its key ends)."""
+
+    places: Ints
+    alive: Mask
+
+    def last_of_each(self, groups: Groups) -> Candidates:
+        owners = np.searchsorted(groups.starts, self.places, side="right")
+        last = np.append(owners[1:] != owners[:-1], True)[: len(owners)]
+        return Candidates(self.places[last], self.alive[last])
+
+
+def open_rows(shape: RowsByKey, table: pa.Table, state: StateTable) -> KeyedTable:
+    """Orders and groups the input and reads the touched records."""
+    table = contiguous(by_arrival(table) if SEQUENCE_COLUMN in table.schema.names else table)
+    keys = [single(table.column(name)) for name in shape.keys]
+    hashes = hashes_of(table, keys)
+    groups = group_rows(hashes, keys)
+    heads = groups.heads
+    keys = [key.take(pa.array(heads)) for key in keys]
+    return KeyedTable(table, groups, keys, hashes[heads], state.lookup(hashes[heads], keys))
+
+
+def replace_rows(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: StateTable) -> pa.Table:
+    """Makes each candidate its key's row in turn; the changes that this shows."""
+    if len(chosen.places) == 0:
+        return shape.output_schema().empty_table()
+    count = rows.groups.count
+    owners = np.searchsorted(rows.groups.starts, chosen.places, side="right") - 1
+    first = np.append(True, owners[1:] != owners[:-1])
+    numbers = rows.groups.order[chosen.places]
+    after = numbers + count
+    before = np.where(first, owners, np.roll(after, 1))
+    existed = np.where(first, rows.found.found[owners], np.roll(chosen.alive, 1))
+    columns = {
+        name: single(pa.chunked_array([_stored(shape, rows, name), single(rows.table.column(name))], kind))
+        for name, kind in shape.columns
+    }
+    same = np.zeros(len(owners), np.bool_)
+    if shape.skip_equal and not shape.ttl:
+        old = [column.take(pa.array(before)) for column in columns.values()]
+        new = [column.take(pa.array(after)) for column in columns.values()]
+        same = same_results(old, new, len(owners))
+    _write(shape, rows, chosen, owners, state)
+    changes = net_changes(existed, chosen.alive, same, shape.update_before)
+    shown = np.arange(len(changes.owners))
+    if shape.by_arrival:
+        shown = np.argsort(numbers[changes.owners], kind="stable")
+    steps = changes.owners[shown]
+    picks = pa.array(np.where(changes.after[shown], after[steps], before[steps]))
+    output = {name: column.take(picks) for name, column in columns.items()}
+    output[KIND_COLUMN] = to_arrow(Vec(changes.kinds[shown]), pa.int8())
+    if shape.sequence:
+        sequence = vector(rows.table.column(SEQUENCE_COLUMN)).values
+        output[SEQUENCE_COLUMN] = to_arrow(Vec(sequence[numbers[steps]]), pa.int64())
+    schema = shape.output_schema()
+    return pa.table([output[name] for name in schema.names], schema=schema)
+
+
+def _stored(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
+    """A column of the rows before the epoch, one per key."""
+    if name in shape.keys:
+        return rows.keys[shape.keys.index(name)]
+    if shape.insert_only:
+        return pa.nulls(rows.groups.count, dict(shape.columns)[name])
+    return rows.found.array(name)
+
+
+def _write(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, owners: Ints, state: StateTable) -> None:
+    """Each touched key's last row, or its tombstone; nothing for a key that came and went."""
+    last = np.append(owners[1:] != owners[:-1], True)
+    final, groups, alive = chosen.places[last], owners[last], chosen.alive[last]
+    wanted = alive | rows.found.found[groups]
+    if not wanted.all():
+        final, groups, alive = final[wanted], groups[wanted], alive[wanted]
+    picks = pa.array(rows.groups.order[final])
+    columns = {name: single(rows.table.column(name)).take(picks) for name, _ in shape.columns}
+    state.put(rows.hashes[groups], columns, None if alive.all() else ~alive)
