@@ -7,6 +7,7 @@ import pytest
 from tests.plan.environment import sample
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
+from tidemill.plan.optimizer import optimize
 
 
 def columns(sql: str) -> list[tuple[str, str]]:
@@ -106,3 +107,28 @@ def test_errors_point_into_the_text() -> None:
 def test_unsupported_features_are_named(sql: str, feature: str) -> None:
     with pytest.raises(NotSupportedError, match=feature):
         sample().bind(sql)
+
+
+def test_long_chains_of_conditions_bind() -> None:
+    wide = " OR ".join(f"id = {i}" for i in range(3000))
+    both = " AND ".join(f"id <> {i}" for i in range(3000))
+    plan = optimize(sample().bind(f"SELECT id FROM t WHERE ({wide}) AND {both}"))
+    assert [f.name for f in plan.fields] == ["id"]
+
+
+def test_state_ttl_goes_to_the_side_that_is_the_named_table() -> None:
+    sql = "SELECT /*+ STATE_TTL('u'='1 d') */ t.id FROM t JOIN u ON t.id = u.id JOIN k ON k.a = t.id"
+    plan = sample().bind(sql).inputs[0]
+    assert isinstance(plan, n.Join)
+    assert isinstance(plan.left, n.Join)
+    assert (plan.hints, plan.left.hints) == ((), (("RIGHT", "1 d"),))
+
+
+def test_state_ttl_of_an_aggregate_reads_its_only_table() -> None:
+    aggregate = (
+        sample().bind("SELECT /*+ STATE_TTL('t'='2h') */ g, COUNT(*) AS c FROM t GROUP BY g").inputs[0]
+    )
+    assert isinstance(aggregate, n.Aggregate)
+    assert aggregate.hints == (("t", "2h"),)
+    with pytest.raises(ValidationError, match="cannot match the name of input tables or views"):
+        sample().bind("SELECT /*+ STATE_TTL('zz'='2h') */ g FROM t")

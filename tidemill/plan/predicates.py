@@ -26,7 +26,18 @@ def conjuncts(condition: Expr) -> tuple[Expr, ...]:
 def conjunction(parts: Iterable[Expr]) -> Expr:
     """The AND of ``parts``, each once; TRUE for none."""
     unique = list(dict.fromkeys(parts))
-    return reduce(both, unique) if unique else TRUE
+    return _all_of(unique) if unique else TRUE
+
+
+DEEP = 32
+"""A longer list is halved instead of nested to the left, as every pass over it recurses."""
+
+
+def _all_of(parts: list[Expr]) -> Expr:
+    if len(parts) <= DEEP:
+        return reduce(both, parts)
+    middle = len(parts) // 2
+    return both(_all_of(parts[:middle]), _all_of(parts[middle:]))
 
 
 def both(left: Expr, right: Expr) -> Expr:

@@ -218,9 +218,9 @@ class Lowered:
             wanted.append(self.grouping.keys.index(arg))
         if self.grouping.sets is None:
             return literals.bigint(0)
-        return self._bits_by_set(wanted)
+        return self._by_set(wanted, repeat=expr.repeat)
 
-    def _bits_by_set(self, wanted: list[int]) -> Expr:
+    def _by_set(self, wanted: list[int], *, repeat: bool) -> Expr:
         sets = self.grouping.sets or ()
         keys = len(self.grouping.keys)
         expand_id = self._field(keys)
@@ -228,13 +228,14 @@ class Lowered:
         seen: dict[int, int] = {}
         for chosen in sets:
             bits = set_bits(chosen, keys)
-            number = bits + (seen.get(bits, 0) << keys)
-            seen[bits] = seen.get(bits, 0) + 1
-            value = sum(1 << (len(wanted) - 1 - i) for i, key in enumerate(wanted) if key not in chosen)
+            again = seen.get(bits, 0)
+            number = bits + (again << keys)
+            seen[bits] = again + 1
+            left_out = sum(1 << (len(wanted) - 1 - i) for i, key in enumerate(wanted) if key not in chosen)
             equals = Call(
                 type=t.BooleanType(nullable=False), function="=", args=(expand_id, literals.bigint(number))
             )
-            args += [equals, literals.bigint(value)]
+            args += [equals, literals.bigint(again if repeat else left_out)]
         return Call(type=t.BigIntType(nullable=False), function="CASE", args=(*args[:-2], args[-1]))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import joins, lateral, literals, table_functions, tables
+from tidemill.plan.binder import hints, joins, lateral, literals, table_functions, tables
 from tidemill.plan.binder.context import Context, QueryBinder
 from tidemill.plan.binder.scope import Scope
 from tidemill.plan.binder.tables import Source
@@ -24,24 +24,31 @@ def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> Source:
         zero = literals.integer(0)
         plan = n.Values(fields=(Field("ZERO", zero.type),), rows=((zero,),))
         return Source(plan=plan, scope=Scope())
-    return _joined(binder, relation(binder, clause.this, context), tree, context)
+    ttl = hints.state_ttl(tree)
+    source = _joined(binder, relation(binder, clause.this, context, ttl), tree, context, ttl)
+    hints.check_aliases(ttl, source.scope, tree)
+    return source
 
 
-def relation(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
+def relation(binder: QueryBinder, node: exp.Expr, context: Context, ttl: Mapping[str, str]) -> Source:
     """One FROM item with the joins in its own parentheses."""
     bind_one = _KINDS.get(type(node))
     if bind_one is None:
         feature = _FEATURES.get(type(node), type(node).__name__)
         raise NotSupportedError(f"{feature} is not supported in FROM", position=position_of(node))
-    return _joined(binder, bind_one(binder, node, context), node, context)
+    return _joined(binder, bind_one(binder, node, context), node, context, ttl)
 
 
-def _joined(binder: QueryBinder, source: Source, node: exp.Expr, context: Context) -> Source:
+def _joined(
+    binder: QueryBinder, source: Source, node: exp.Expr, context: Context, ttl: Mapping[str, str]
+) -> Source:
     for join in node.args.get("joins") or ():
         see_left = _LATERAL.get(type(join.this))
         joined = None if see_left is None else see_left(binder, source, join, context)
         if joined is None:
-            joined = joins.bind(binder, source, relation(binder, join.this, context), join, context)
+            right = relation(binder, join.this, context, ttl)
+            sides = hints.sides(ttl, source.scope, right.scope)
+            joined = joins.bind(binder, source, right, join, context, sides)
         _check_names(joined.scope, join)
         source = joined
     return source

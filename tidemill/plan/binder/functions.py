@@ -145,10 +145,13 @@ def _grouping(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
         raise ValidationError(
             f"{name} operator may only occur in an aggregate query", position=position_of(node)
         )
-    if name == "GROUP_ID":
-        raise NotSupportedError("GROUP_ID is not supported", position=position_of(node))
     args = binder.narrowed(replace(binder.clause, aggregates=False)).bind_all(node.expressions)
-    return GroupingExpr(type=t.BigIntType(nullable=False), args=args, position=position_of(node))
+    return GroupingExpr(
+        type=t.BigIntType(nullable=False),
+        args=args,
+        repeat=name == "GROUP_ID",
+        position=position_of(node),
+    )
 
 
 def _filter(binder: ExpressionBinder, node: exp.Expr) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 from sqlglot import exp
@@ -40,7 +41,14 @@ def kind_of(join: exp.Expr) -> n.JoinKind:
     return found
 
 
-def bind(binder: QueryBinder, left: Source, right: Source, join: exp.Expr, context: Context) -> Source:
+def bind(
+    binder: QueryBinder,
+    left: Source,
+    right: Source,
+    join: exp.Expr,
+    context: Context,
+    hints: tuple[tuple[str, str], ...] = (),
+) -> Source:
     kind = kind_of(join)
     scope = padded(left.scope, kind in LEFT_NULLABLE).beside(padded(right.scope, kind in RIGHT_NULLABLE))
     names = _shared_names(left.scope, right.scope, join)
@@ -54,10 +62,11 @@ def bind(binder: QueryBinder, left: Source, right: Source, join: exp.Expr, conte
         scope = _merged(binder, scope, left.scope, names, kind, join, context)
     else:
         condition = literals.boolean(True)
-    return Source(plan=joined(left.plan, right.plan, kind, condition), scope=scope)
+    plan = replace(joined(left.plan, right.plan, kind, condition), hints=hints)
+    return Source(plan=plan, scope=scope)
 
 
-def joined(left: n.LogicalNode, right: n.LogicalNode, kind: n.JoinKind, condition: Expr) -> n.LogicalNode:
+def joined(left: n.LogicalNode, right: n.LogicalNode, kind: n.JoinKind, condition: Expr) -> n.Join:
     """The join node, its fields padded to nullable and renamed apart."""
     fields = [
         *_padded_fields(left.fields, kind in LEFT_NULLABLE),

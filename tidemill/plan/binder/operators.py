@@ -44,13 +44,26 @@ def _binary(name: str) -> Handler:
 
 
 def _connector(name: str) -> Handler:
-    """AND and OR, flattened: a long chain must not become a deep tree."""
+    """AND and OR, read as one flat chain."""
 
     def bind(binder: ExpressionBinder, node: exp.Expr) -> Expr:
-        parts = tuple(binder.bind(n) for n in _chain(node, type(node)))
-        return reduce(lambda a, b: binder.call(name, (a, b), node), parts)
+        parts = [binder.bind(n) for n in _chain(node, type(node))]
+        return _connected(binder, name, parts, node)
 
     return bind
+
+
+DEEP = 32
+"""A longer chain is halved instead of nested to the left, as every pass over it recurses."""
+
+
+def _connected(binder: ExpressionBinder, name: str, parts: list[Expr], node: exp.Expr) -> Expr:
+    if len(parts) <= DEEP:
+        return reduce(lambda a, b: binder.call(name, (a, b), node), parts)
+    middle = len(parts) // 2
+    halves = (parts[:middle], parts[middle:])
+    left, right = (_connected(binder, name, half, node) for half in halves)
+    return binder.call(name, (left, right), node)
 
 
 def _chain(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:

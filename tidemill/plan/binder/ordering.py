@@ -88,6 +88,14 @@ def sorted_rows(plan: n.LogicalNode, keys: tuple[SortKey, ...], tree: exp.Expr) 
     return n.Sort(fields=plan.fields, input=plan, keys=keys, offset=offset, fetch=fetch)
 
 
+def unordered(query: BoundQuery) -> BoundQuery:
+    """A table has no order: ORDER BY without LIMIT in a derived table, view or branch does nothing."""
+    plan = query.plan
+    if isinstance(plan, n.Sort) and plan.fetch is None and plan.offset == 0:
+        return BoundQuery(plan=plan.input, names=query.names)
+    return query
+
+
 def first_columns(plan: n.LogicalNode, width: int) -> n.LogicalNode:
     """``plan`` without the columns that only ORDER BY needed."""
     if len(plan.fields) == width:

@@ -28,9 +28,13 @@ class AggregateExpr(Expr):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupingExpr(Expr):
-    """GROUPING(a) or GROUPING_ID(a, b): the bits of the keys that a grouping set leaves out."""
+    """GROUPING(a) or GROUPING_ID(a, b): the bits of the keys that a grouping set leaves out.
+
+    ``repeat`` is GROUP_ID(): how many times the same set stood before.
+    """
 
     args: tuple[Expr, ...]
+    repeat: bool = False
     position: Position | None = field(default=None, compare=False)
 
     @property

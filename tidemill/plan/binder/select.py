@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from tidemill.errors import ValidationError
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import aggregates, from_clause, grouping, literals, ordering, over_windows
+from tidemill.plan.binder import aggregates, from_clause, grouping, hints, literals, ordering, over_windows
 from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, row_field
@@ -24,7 +24,6 @@ from tidemill.plan.binder.retype import Retype
 from tidemill.plan.binder.scope import Scope, unique_name, unique_names
 from tidemill.plan.binder.tables import Source
 from tidemill.plan.expressions import Expr
-from tidemill.sql.expressions import FlinkHint
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 
@@ -79,7 +78,7 @@ def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> BoundQuery:
         qualify=_condition(_with_aliases(expressions, items), tree.args.get("qualify"), QUALIFY),
         order=[_order_key(expressions, items, node) for node in directions.nodes],
     )
-    _aggregate(block, tree, keys, expressions)
+    _aggregate(block, keys, expressions, hints.of_aggregate(hints.state_ttl(tree), source.scope))
     _windows(block)
     _check_nulls(block.items, tree, context)
     return _project(block, tree, directions)
@@ -161,7 +160,7 @@ def _with_aliases(binder: ExpressionBinder, items: list[Item]) -> ExpressionBind
 
 
 def _aggregate(
-    block: Block, tree: exp.Expr, keys: aggregates.Grouping | None, binder: ExpressionBinder
+    block: Block, keys: aggregates.Grouping | None, binder: ExpressionBinder, ttl: hints.Hints
 ) -> None:
     roots = block.roots()
     if keys is None:
@@ -171,19 +170,12 @@ def _aggregate(
     names: dict[Expr, str] = {
         i.expr: i.name for i in reversed(block.items) if isinstance(i.expr, AggregateExpr)
     }
-    block.plan, lowered = aggregates.lower(block.plan, keys, roots, names, _ttl_hints(tree))
+    block.plan, lowered = aggregates.lower(block.plan, keys, roots, names, ttl)
     retype = Retype(binder.context.environment)
     block.rewrite(lowered.rewrite(r, binder.mentions, retype) for r in roots)
     if block.having is not None:
         block.plan = filtered(block.plan, block.having)
         block.having = None
-
-
-def _ttl_hints(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
-    """The STATE_TTL hints of the select, (table alias, duration)."""
-    hints = tree.args.get("hint")
-    found = [h for h in (hints.expressions if hints else ()) if isinstance(h, FlinkHint)]
-    return tuple(option for h in found if h.name.upper() == "STATE_TTL" for option in h.options)
 
 
 def _windows(block: Block) -> None:

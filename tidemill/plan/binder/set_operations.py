@@ -26,7 +26,7 @@ KINDS: dict[type[exp.Expr], n.SetKind] = {
 def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> BoundQuery:
     kind, keep_all = KINDS[type(tree)], not tree.args.get("distinct")
     trees = _branches(tree, kind, keep_all)
-    queries = [binder.bind(b, context) for b in trees]
+    queries = [ordering.unordered(binder.bind(b, context)) for b in trees]
     text = f"{kind.value} ALL" if keep_all else kind.value
     if len({len(q.names) for q in queries}) != 1:
         raise ValidationError(f"Column count mismatch in {text}", position=position_of(tree))

@@ -9,7 +9,7 @@ from sqlglot import exp
 from tidemill.catalog.table import CatalogFrame, CatalogTable, CatalogView, ObjectPath
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import table_columns
+from tidemill.plan.binder import ordering, table_columns
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.naming import column_aliases, renamed
 from tidemill.plan.binder.scope import Relation, Scope, nearest
@@ -70,6 +70,12 @@ def object_query(
         raise not_found(parts, context, position)
     if isinstance(found, CatalogTable):
         return table_columns.scan(binder, found, options, context), path
+    if options:
+        shown = f"`{path.catalog}`.`{path.database}`.`{path.name}`"
+        raise ValidationError(
+            f"View '{shown}' cannot be enriched with new options. Hints can only be applied to tables.",
+            position=position,
+        )
     if isinstance(found, CatalogFrame):
         plan = n.FrameScan(fields=found.fields, key=found.key)
         return BoundQuery(plan=plan, names=tuple(f.name for f in found.fields)), path
@@ -99,23 +105,15 @@ def _view(binder: QueryBinder, view: CatalogView, context: Context, position: Po
     statement = parse_statement(view.text, Position(1, 1))
     if not isinstance(statement, Query):
         raise ValidationError(f"View '{view.path}' is not a query", position=position)
-    query = binder.bind(statement.tree, inner)
+    query = ordering.unordered(binder.bind(statement.tree, inner))
     names = view.column_names
     return replace(query, names=names) if names else query
 
 
 def bind_derived(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """``(query) AS alias (columns)``; sees the enclosing queries but not its neighbours."""
-    query = renamed(unordered(binder.bind(node.this, context)), column_aliases(node), node)
+    query = renamed(ordering.unordered(binder.bind(node.this, context)), column_aliases(node), node)
     return named_source(query, node.alias)
-
-
-def unordered(query: BoundQuery) -> BoundQuery:
-    """A table has no order: ORDER BY without LIMIT in a derived table or view does nothing."""
-    plan = query.plan
-    if isinstance(plan, n.Sort) and plan.fetch is None and plan.offset == 0:
-        return replace(query, plan=plan.input)
-    return query
 
 
 def bind_lateral(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
