@@ -22,6 +22,8 @@ _ESCAPES = {
     "\t": "\\t",
     "\0": "\\u0000",
     "\x1a": "\\u001A",
+    # Spark would take ${name} for a variable, even inside quotes.
+    "$": "\\u0024",
 }
 _SPECIAL_FLOATS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
