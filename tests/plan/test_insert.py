@@ -61,7 +61,10 @@ def test_bare_nulls_take_the_sink_types() -> None:
         ("INSERT INTO k (a, zz) SELECT id, g FROM t", "Unknown target column 'zz'"),
         ("INSERT INTO k (a, a) SELECT id, id FROM t", "Target column 'a' is assigned more than once"),
         ("INSERT INTO w SELECT g, v FROM t", "is a view"),
-        ("INSERT INTO kk SELECT g, v FROM t", "Cannot find table 'default_catalog.default_database.kk'"),
+        (
+            "INSERT INTO kk SELECT g, v FROM t",
+            "`default_database`.`kk`' in any of the catalogs",
+        ),
     ],
 )
 def test_refusals(sql: str, message: str) -> None:
@@ -96,3 +99,47 @@ def test_computed_and_virtual_columns_are_not_written() -> None:
 def test_hints_override_the_sink_options() -> None:
     plan = sink("INSERT INTO k /*+ OPTIONS('connector'='print') */ SELECT id, g, v FROM t")
     assert dict(plan.options) == {"connector": "print"}
+
+
+def partitioned() -> FakeEnvironment:
+    environment = sample()
+    table = environment.add_table("p", a="INT", b="INT", d="STRING")
+    environment.objects[table.path] = replace(table, partitioned_by=("d",))
+    return environment
+
+
+def test_a_static_partition_fixes_its_column() -> None:
+    plan = sink("INSERT INTO p PARTITION (d='x') SELECT id, v FROM t", partitioned())
+    assert plan.static_partition == (("d", "x"),)
+    assert expressions(plan)[2] == Literal(type=t.STRING.with_nullable(False), value="x")
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("INSERT INTO p PARTITION (a=1) SELECT 2, 'x'", "should be in the partition keys list [d]"),
+        ("INSERT INTO p PARTITION (d='x') SELECT 1, 2, 'y'", "Different number of columns."),
+        ("INSERT INTO p PARTITION (d=UPPER('x')) SELECT 1, 2", "must be a constant"),
+        (
+            "INSERT INTO p SELECT CAST(1 AS BIGINT), 2, 'x'",
+            "sink column 'a' at position 1.",
+        ),
+        ("INSERT INTO p SELECT 1.5, 2, 'x'", "sink column 'a' at position 1."),
+        (
+            "INSERT INTO p SELECT 1, 2, DATE '2020-01-01'",
+            "sink column 'd' at position 3.",
+        ),
+        ("INSERT INTO p SELECT TRUE, 2, 'x'", "sink column 'a' at position 1."),
+        ("INSERT OVERWRITE p SELECT 1, 2, 'x'", "Streaming mode not support overwrite."),
+    ],
+)
+def test_partition_and_type_refusals(sql: str, message: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        partitioned().bind(sql)
+    assert message in raised.value.message
+
+
+def test_overwrite_in_batch() -> None:
+    environment = partitioned()
+    environment.options = {"execution.runtime-mode": "batch"}
+    assert sink("INSERT OVERWRITE p SELECT 1, 2, 'x'", environment).overwrite

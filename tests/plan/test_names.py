@@ -7,6 +7,7 @@ import pytest
 from tests.plan.environment import sample
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
+from tidemill.plan.expressions import OverCall
 from tidemill.plan.optimizer import optimize
 
 
@@ -132,3 +133,37 @@ def test_state_ttl_of_an_aggregate_reads_its_only_table() -> None:
     assert aggregate.hints == (("t", "2h"),)
     with pytest.raises(ValidationError, match="cannot match the name of input tables or views"):
         sample().bind("SELECT /*+ STATE_TTL('zz'='2h') */ g FROM t")
+
+
+def over(sql: str) -> OverCall:
+    plan = sample().bind(sql).inputs[0]
+    assert isinstance(plan, n.Over)
+    return plan.calls[0]
+
+
+def test_a_named_window_is_completed_by_the_call() -> None:
+    call = over("SELECT SUM(v) OVER (w ORDER BY id DESC) AS x FROM t WINDOW w AS (PARTITION BY g)")
+    assert (call.partition, [(k.index, k.ascending) for k in call.order]) == ((1,), [(0, False)])
+    with pytest.raises(ValidationError, match="has these clauses already"):
+        over("SELECT SUM(v) OVER (w ORDER BY id) AS x FROM t WINDOW w AS (ORDER BY v)")
+    with pytest.raises(ValidationError, match="Window 'q' not found"):
+        over("SELECT SUM(v) OVER q AS x FROM t")
+
+
+@pytest.mark.parametrize(
+    ("frame", "rows", "lower", "upper"),
+    [
+        ("", False, (None, True), (0, False)),
+        ("ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", True, (-2, True), (0, False)),
+        ("ROWS UNBOUNDED PRECEDING", True, (None, True), (0, False)),
+        ("RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW", False, (-60000, True), (0, False)),
+        ("ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING", True, (1, False), (None, False)),
+    ],
+)
+def test_frames(
+    frame: str, rows: bool, lower: tuple[int | None, bool], upper: tuple[int | None, bool]
+) -> None:
+    call = over(f"SELECT SUM(v) OVER (ORDER BY id {frame}) AS x FROM t")
+    assert call.rows == rows
+    assert (call.lower.offset, call.lower.preceding) == lower
+    assert (call.upper.offset, call.upper.preceding) == upper

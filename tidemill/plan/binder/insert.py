@@ -8,16 +8,16 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind
-from tidemill.errors import ValidationError
+from tidemill.errors import Position, ValidationError
 from tidemill.functions import casts
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import literals
 from tidemill.plan.binder.calls import coerce
-from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
+from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder, is_streaming
 from tidemill.plan.binder.expressions import Clause
 from tidemill.plan.binder.naming import all_columns
 from tidemill.plan.binder.scope import Scope, nearest
-from tidemill.plan.expressions import Expr
+from tidemill.plan.expressions import Expr, Literal
 from tidemill.sql import statements
 from tidemill.types import logical as t
 
@@ -30,7 +30,10 @@ def bind(
     target = table or _target(statement, context)
     columns = writable(target)
     query = binder.bind(statement.query, replace(context, untyped_null=True))
-    static = _static_partition(binder, statement, context)
+    static = _static_partition(binder, statement, context, target)
+    if statement.overwrite and is_streaming(context):
+        message = "Streaming mode not support overwrite."
+        raise ValidationError(message, position=statement.target_position)
     names = _named_columns(statement, columns, static)
     _check_count(query, names, columns, target, statement)
     plan = _sink_rows(query, names, columns, static, target, statement)
@@ -41,7 +44,9 @@ def bind(
         options=tuple({**target.options, **dict(statement.hints)}.items()),
         conflict=statement.conflict,
         overwrite=statement.overwrite,
-        static_partition=tuple((name, str(getattr(x, "value", ""))) for name, x in static),
+        static_partition=tuple(
+            (name, _partition_text(name, x, statement.target_position)) for name, x in static
+        ),
         target_columns=statement.columns,
     )
 
@@ -52,7 +57,8 @@ def _target(statement: statements.Insert, context: Context) -> CatalogTable:
         path = context.path(statement.target)
         names = context.environment.object_names(path.catalog, path.database)
         raise ValidationError(
-            f"Cannot find table '{path}' in any of the catalogs",
+            f"Cannot find table '`{path.catalog}`.`{path.database}`.`{path.name}`' in any of the catalogs"
+            f" [{path.catalog}], nor as a temporary table.",
             position=statement.target_position,
             hint=nearest(path.name, names),
         )
@@ -75,12 +81,28 @@ def writable(table: CatalogTable) -> tuple[Column, ...]:
 
 
 def _static_partition(
-    binder: QueryBinder, statement: statements.Insert, context: Context
+    binder: QueryBinder, statement: statements.Insert, context: Context, target: CatalogTable
 ) -> tuple[tuple[str, Expr], ...]:
+    """The columns that PARTITION (name = value) fixes, with their values."""
     expressions = binder.expressions(context, Scope(), PARTITION)
-    return tuple(
-        (name, expressions.bind(value)) for name, value in statement.partition if isinstance(value, exp.Expr)
-    )
+    found = []
+    for name, value in statement.partition:
+        if name in [c.name for c in target.columns] and name not in target.partitioned_by:
+            keys = ", ".join(target.partitioned_by)
+            raise ValidationError(
+                f"Static partition column '{name}' should be in the partition keys list [{keys}]"
+                f" for table '{target.path}'.",
+                position=statement.target_position,
+            )
+        if isinstance(value, exp.Expr):
+            found.append((name, expressions.bind(value)))
+    return tuple(found)
+
+
+def _partition_text(name: str, value: Expr, position: Position) -> str:
+    if isinstance(value, Literal) and value.value is not None:
+        return str(value.value)
+    raise ValidationError(f"The static partition value of '{name}' must be a constant", position=position)
 
 
 def _named_columns(

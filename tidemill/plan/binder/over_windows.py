@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -12,7 +13,7 @@ from tidemill.plan.binder import calls
 from tidemill.plan.binder.columns import Columns, column_name
 from tidemill.plan.binder.context import is_streaming
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
-from tidemill.plan.binder.functions import aggregate_arguments
+from tidemill.plan.binder.functions import aggregate_arguments, separator_option
 from tidemill.plan.binder.naming import all_columns
 from tidemill.plan.binder.ordering import direction
 from tidemill.plan.binder.pending import OverExpr, OverOrder
@@ -52,13 +53,11 @@ def bind(binder: ExpressionBinder, node: exp.Expr) -> Expr:
         )
     inner = binder.narrowed(Clause(name="OVER", aggregates=True, grouped=binder.clause.grouped))
     spec = _specification(binder, node)
-    partition = inner.bind_all(spec.args.get("partition_by") or [])
-    order_clause = spec.args.get("order")
-    ordered = list(order_clause.expressions) if order_clause is not None else []
-    order = inner.bind_all([o.this for o in ordered])
-    directions = tuple(OverOrder(ascending=a, nulls_first=f) for a, f in map(direction, ordered))
-    rows, lower, upper = _frame(inner, spec.args.get("spec"), bool(order))
-    function, args, kind, distinct = _function(inner, node.this)
+    partition = inner.bind_all(spec.partition)
+    order = inner.bind_all([o.this for o in spec.order])
+    directions = tuple(OverOrder(ascending=a, nulls_first=f) for a, f in map(direction, spec.order))
+    rows, lower, upper = _frame(inner, spec.frame, bool(order))
+    function, args, kind, distinct, options = _function(inner, node.this)
     if rows and not order and is_streaming(binder.context):
         raise ValidationError(
             "The window can only be ordered by a single time column: a ROWS frame needs an ORDER BY",
@@ -80,27 +79,51 @@ def bind(binder: ExpressionBinder, node: exp.Expr) -> Expr:
         lower=lower,
         upper=upper,
         distinct=distinct,
+        options=options,
     )
 
 
-def _specification(binder: ExpressionBinder, node: exp.Expr) -> exp.Expr:
-    """The window itself, or the one of the WINDOW clause that it names."""
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """A window's clauses as written; empty where absent."""
+
+    partition: list[exp.Expr]
+    order: list[exp.Expr]
+    frame: exp.Expr | None
+
+
+def _specification(binder: ExpressionBinder, node: exp.Expr) -> Specification:
+    """The window's own clauses, completed by the window of the WINDOW clause that it names."""
+    order = node.args.get("order")
+    own = Specification(
+        list(node.args.get("partition_by") or ()),
+        list(order.expressions) if order is not None else [],
+        node.args.get("spec"),
+    )
     alias = node.args.get("alias")
     if alias is None:
-        return node
+        return own
     name = alias.name if isinstance(alias, exp.Expr) else str(alias)
     found = binder.windows.get(name)
     if found is None:
         raise ValidationError(f"Window '{name}' not found", position=position_of(node))
-    return _specification(binder, found) if found.args.get("alias") is not None else found
+    base = _specification(binder, found)
+    if own.partition or (own.order and base.order):
+        message = f"Window '{name}' has these clauses already: only what it lacks can be added"
+        raise ValidationError(message, position=position_of(node))
+    return Specification(base.partition, own.order or base.order, own.frame or base.frame)
 
 
-def _function(binder: ExpressionBinder, node: exp.Expr) -> tuple[str, tuple[Expr, ...], t.LogicalType, bool]:
+Function = tuple[str, tuple[Expr, ...], t.LogicalType, bool, calls.Options]
+"""Name, arguments, result type, DISTINCT, options."""
+
+
+def _function(binder: ExpressionBinder, node: exp.Expr) -> Function:
     if not isinstance(node, exp.Anonymous):
         raise NotSupportedError(f"{type(node).__name__} OVER is not supported", position=position_of(node))
     name = str(node.this).upper()
     if name in RANKING:
-        return name, binder.bind_all(node.expressions), RANKING[name], False
+        return name, binder.bind_all(node.expressions), RANKING[name], False, ()
     if name in SHIFTS:
         return _shift(binder, name, node)
     function = binder.context.environment.aggregate_function(name)
@@ -112,12 +135,11 @@ def _function(binder: ExpressionBinder, node: exp.Expr) -> tuple[str, tuple[Expr
     nodes, distinct = aggregate_arguments(function, node)
     args = plain.bind_all(nodes)
     kind, cast = calls.aggregate_types(function, args, (), position_of(node), grouped=True)
-    return function.name, cast, kind, distinct
+    cast, options = separator_option(function, cast, ())
+    return function.name, cast, kind, distinct, options
 
 
-def _shift(
-    binder: ExpressionBinder, name: str, node: exp.Expr
-) -> tuple[str, tuple[Expr, ...], t.LogicalType, bool]:
+def _shift(binder: ExpressionBinder, name: str, node: exp.Expr) -> Function:
     """LAG/LEAD(value [, offset [, default]])."""
     args = binder.bind_all(node.expressions)
     if not 1 <= len(args) <= 3:
@@ -127,10 +149,10 @@ def _shift(
         )
     kind = args[0].type
     if len(args) < 3:
-        return name, args, kind.with_nullable(True), False
+        return name, args, kind.with_nullable(True), False, ()
     default = calls.coerce(args[2], kind)
     nullable = kind.nullable or default.type.nullable
-    return name, (*args[:2], default), kind.with_nullable(nullable), False
+    return name, (*args[:2], default), kind.with_nullable(nullable), False, ()
 
 
 def _frame(
