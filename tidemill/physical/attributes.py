@@ -265,7 +265,8 @@ def _(node: p.Correlate, form: Form) -> Attributes:
 
 @attributes.register
 def _(node: p.Join, form: Form) -> Attributes:
-    printer = Printer.over((*node.left.fields, *node.right.fields), form)
+    both = (*node.left.fields, *node.right.fields)
+    printer = Printer.over(node.fields if len(node.fields) == len(both) else both, form)
     condition = join_condition(node)
     where = "true" if condition is None else printer.text(condition)
     found: Attributes = [

@@ -210,10 +210,10 @@ def _(node: p.Join, wanted: Updates) -> p.PhysicalNode | None:
 
 
 def _join_side(node: p.Join, side: int, wanted: Updates) -> p.PhysicalNode | None:
-    """A join may go without -U on a side only if a changed row keeps its join key: an upsert key of
-    the side holds every join column."""
+    """A join that overwrites may go without -U on a side only if a changed row keeps its join key: an
+    upsert key of the side holds every join column."""
     child = node.inputs[side]
-    if wanted is Updates.BOTH:
+    if wanted is Updates.BOTH or not node.overwrites:
         return satisfy(child, Updates.BOTH)
     columns = frozenset(node.partition_keys[side])
     if updates(child) and not any(k >= columns for k in child.traits.upsert_keys):

@@ -95,7 +95,13 @@ def _is_right(expr: Expr, width: int) -> bool:
 
 
 def plan_join(
-    node: n.Join, left: p.PhysicalNode, right: p.PhysicalNode, *, mini_batch: bool, state_ttl: int
+    node: n.Join,
+    left: p.PhysicalNode,
+    right: p.PhysicalNode,
+    *,
+    mini_batch: bool,
+    overwrites: bool,
+    state_ttl: int,
 ) -> p.PhysicalNode:
     keys, rest = split_condition(node.condition, len(left.fields))
     sides = (_Side(left), _Side(right))
@@ -124,6 +130,7 @@ def plan_join(
             left_ttl=_ttl(hints.get("LEFT"), state_ttl),
             right_ttl=_ttl(hints.get("RIGHT"), state_ttl),
             ttl_hints=node.hints,
+            overwrites=overwrites,
         )
     )
     return select(join, _wanted(node, left, right, wide[0]), node.fields)

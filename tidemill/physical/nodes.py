@@ -282,7 +282,8 @@ class Join(PhysicalNode):
 
     ``null_safe[i]``: key i compares NULLs as equal. ``*_spec``: JoinKeyContainsUniqueKey, HasUniqueKey
     or NoUniqueKey. ``null_aware`` (NOT IN): the first so many keys count as equal if either side is
-    NULL; such a join's inputs are not partitioned.
+    NULL; such a join's inputs are not partitioned. ``overwrites``: a side that is keyed by its join
+    columns may come without -U.
     """
 
     left: PhysicalNode
@@ -299,6 +300,7 @@ class Join(PhysicalNode):
     left_ttl: int = 0
     right_ttl: int = 0
     ttl_hints: tuple[tuple[str, str], ...] = ()
+    overwrites: bool = False
 
     @property
     def inputs(self) -> tuple[PhysicalNode, ...]:

@@ -67,7 +67,7 @@ def plan_query(
 def _settled(root: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNode:
     if isinstance(root, p.Sink):
         checked = check_sink(root, context.config)
-        return assign(checked, sink_updates(checked))
+        return assign(checked, sink_updates(checked, explained=context.explained))
     wanted = (Updates.BOTH,) if context.keep_update_before else (Updates.AFTER, Updates.BOTH)
     return assign(root, wanted)
 
@@ -156,7 +156,9 @@ def _ranked(
     child = convert(found.over.input, context)
     used = frozenset(i for x in projections for i in columns(x))
     final = _final_times(context)
-    rank, outputs = plan_rank(found, child, used, final=final, state_ttl=state_ttl(context))
+    rank, outputs = plan_rank(
+        found, child, used, final=final, overwrites=context.explained, state_ttl=state_ttl(context)
+    )
     condition = rest_condition(found, outputs)
     shown = tuple(substituted(x, outputs) for x in projections)
     if condition is None and shown == references(rank.fields) and fields == rank.fields:
@@ -228,7 +230,9 @@ def _(node: n.Over, context: PlannerContext) -> p.PhysicalNode:
 
 @convert.register
 def _(node: n.Sort, context: PlannerContext) -> p.PhysicalNode:
-    return plan_sort(node, convert(node.input, context), state_ttl(context))
+    return plan_sort(
+        node, convert(node.input, context), overwrites=context.explained, state_ttl=state_ttl(context)
+    )
 
 
 @convert.register
@@ -267,14 +271,18 @@ def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
     _refuse_subqueries([node.condition])
     left, right = convert(node.left, context), convert(node.right, context)
     mini_batch = context.mini_batch is not None
-    return plan_join(node, left, right, mini_batch=mini_batch, state_ttl=state_ttl(context))
+    return plan_join(
+        node, left, right, mini_batch=mini_batch, overwrites=context.explained, state_ttl=state_ttl(context)
+    )
 
 
 @convert.register
 def _(node: n.SetOp, context: PlannerContext) -> p.PhysicalNode:
     branches = tuple(convert(b, context) for b in node.branches)
     mini_batch = context.mini_batch is not None
-    return plan_set_operation(node, branches, mini_batch=mini_batch, state_ttl=state_ttl(context))
+    return plan_set_operation(
+        node, branches, mini_batch=mini_batch, overwrites=context.explained, state_ttl=state_ttl(context)
+    )
 
 
 @convert.register

@@ -101,7 +101,13 @@ def _is_column(expr: Expr, index: int) -> bool:
 
 
 def plan_rank(
-    found: TopN, child: p.PhysicalNode, used: frozenset[int], *, final: frozenset[str], state_ttl: int
+    found: TopN,
+    child: p.PhysicalNode,
+    used: frozenset[int],
+    *,
+    final: frozenset[str],
+    overwrites: bool,
+    state_ttl: int,
 ) -> tuple[p.PhysicalNode, tuple[Expr, ...]]:
     """The Rank, and for each field of the Over the expression over it that gives that field.
 
@@ -110,7 +116,9 @@ def plan_rank(
     """
     kept = found.column in used or any(found.column in columns(x) for x in found.rest)
     single = found.start == found.end and found.call.function == "ROW_NUMBER"
-    rank = _rank(found, child, with_rank=kept and not single, final=final, state_ttl=state_ttl)
+    rank = _rank(
+        found, child, with_rank=kept and not single, final=final, overwrites=overwrites, state_ttl=state_ttl
+    )
     outputs: list[Expr] = list(references(found.over.input.fields))
     field = found.over.fields[found.column]
     if rank.with_rank:
@@ -121,7 +129,13 @@ def plan_rank(
 
 
 def _rank(
-    found: TopN, child: p.PhysicalNode, *, with_rank: bool, final: frozenset[str], state_ttl: int
+    found: TopN,
+    child: p.PhysicalNode,
+    *,
+    with_rank: bool,
+    final: frozenset[str],
+    overwrites: bool,
+    state_ttl: int,
 ) -> p.Rank:
     call = found.call
     append = insert_only(child)
@@ -139,7 +153,7 @@ def _rank(
             start=found.start,
             end=found.end,
             with_rank=with_rank,
-            strategies=strategies(input_, call.partition, call.order),
+            strategies=strategies(input_, call.partition, call.order, overwrites),
             time=time,
             insert_only=top_one and time in final and call.order[0].ascending,
             state_ttl=state_ttl,
@@ -153,11 +167,13 @@ def rest_condition(found: TopN, outputs: tuple[Expr, ...]) -> Expr | None:
 
 
 def strategies(
-    node: p.PhysicalNode, partition: tuple[int, ...], order: tuple[SortKey, ...]
+    node: p.PhysicalNode, partition: tuple[int, ...], order: tuple[SortKey, ...], overwrites: bool
 ) -> tuple[str, ...]:
-    """How a Top-N over ``node`` can be kept, best first."""
+    """How a Top-N over ``node`` can be kept, best first; ``overwrites`` allows upserts as input."""
     if insert_only(node):
         return ("AppendFastStrategy",)
+    if not overwrites:
+        return ("RetractStrategy",)
     fitting = [k for k in in_key_group(node) if k >= frozenset(partition)]
     if fitting and improves_only(node, order):
         key = min(fitting, key=lambda k: (len(k), sorted(k)))
@@ -176,7 +192,7 @@ def attribute_of(kind: LogicalType) -> str:
     return kind.attribute if isinstance(kind, LocalZonedTimestampType) else ""
 
 
-def plan_sort(node: n.Sort, child: p.PhysicalNode, state_ttl: int) -> p.PhysicalNode:
+def plan_sort(node: n.Sort, child: p.PhysicalNode, *, overwrites: bool, state_ttl: int) -> p.PhysicalNode:
     if node.fetch == 0:
         return finish(p.Values(fields=node.fields, traits=PENDING, rows=()))
     input_ = exchange(child, ())
@@ -185,7 +201,7 @@ def plan_sort(node: n.Sort, child: p.PhysicalNode, state_ttl: int) -> p.Physical
         by_time = first is not None and attribute_of(first) != "" and node.keys[0].ascending
         sort = p.Sort(fields=node.fields, traits=PENDING, input=input_, order=node.keys, by_time=by_time)
         return finish(sort) if node.keys else child
-    chosen = strategies(input_, (), node.keys) if node.keys else _limit_strategies(child)
+    chosen = strategies(input_, (), node.keys, overwrites) if node.keys else _limit_strategies(child)
     return finish(
         p.SortLimit(
             fields=node.fields,

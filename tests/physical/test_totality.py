@@ -1,0 +1,34 @@
+"""Every node is planned and explained, or refused by name."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from tidemill.physical import nodes as p
+from tidemill.physical.attributes import attributes
+from tidemill.physical.batch_explain import batch_plan
+from tidemill.physical.planner import convert
+from tidemill.physical.syntax_tree import line
+from tidemill.plan import nodes as n
+
+ABSTRACT = {n.LogicalNode, n.Unary, p.PhysicalNode, p.Unary}
+WITHOUT_ATTRIBUTES = {p.DropUpdateBefore, p.Deduplicate}
+
+
+def _concrete(module: ModuleType, root: type) -> list[type]:
+    found = [x for x in vars(module).values() if isinstance(x, type) and issubclass(x, root)]
+    return [x for x in found if x.__module__ == module.__name__ and x not in ABSTRACT]
+
+
+@pytest.mark.parametrize("kind", _concrete(n, n.LogicalNode), ids=lambda k: str(k.__name__))
+def test_logical_node(kind: type) -> None:
+    for dispatcher in (convert, batch_plan, line):
+        assert dispatcher.dispatch(kind) is not dispatcher.dispatch(object), dispatcher
+
+
+@pytest.mark.parametrize("kind", _concrete(p, p.PhysicalNode), ids=lambda k: str(k.__name__))
+def test_physical_node(kind: type) -> None:
+    handled = attributes.dispatch(kind) is not attributes.dispatch(object)
+    assert handled or kind in WITHOUT_ATTRIBUTES
