@@ -14,7 +14,7 @@ from sqlglot import exp
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan.binder import calls
 from tidemill.plan.binder.context import Context, QueryBinder
-from tidemill.plan.binder.scope import Scope, nearest
+from tidemill.plan.binder.scope import Found, Scope, nearest
 from tidemill.plan.expressions import Expr, FieldAccess, InputRef, OuterRef
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
@@ -85,12 +85,14 @@ class ExpressionBinder:
             return self.fields_of(named[0], parts[1:], position)
         found = self.scope.find(parts, position)
         if found is not None:
+            _check_rest(found, parts, position)
             if isinstance(found.column, InputRef):
                 self.mentions.setdefault(found.column.index, (".".join(parts), position))
             return self.fields_of(found.column, found.rest, position)
         for level, scope in enumerate(self.context.scopes, start=1):
             found = scope.find(parts, position)
             if found is not None:
+                _check_rest(found, parts, position)
                 return self.fields_of(_outer(found.column, level), found.rest, position)
         raise self._not_found(parts, position)
 
@@ -139,6 +141,17 @@ def row_field(operand: Expr, index: int) -> Expr:
     found = kind.fields[index].type
     nullable = found.nullable or kind.nullable
     return FieldAccess(type=found.with_nullable(nullable), operand=operand, index=index)
+
+
+def _check_rest(found: Found, parts: tuple[str, ...], position: Position | None) -> None:
+    """What follows a column that is no ROW was meant as something else: Flink says as what."""
+    if not found.rest or isinstance(found.column.type, t.RowType):
+        return
+    used = len(parts) - len(found.rest)
+    if used == 1:
+        raise ValidationError(f"Table '{parts[0]}' not found", position=position)
+    table, column = ".".join(parts[: used - 1]), ".".join(parts[used - 1 :])
+    raise ValidationError(f"Column '{column}' not found in table '{table}'", position=position)
 
 
 def _outer(column: Expr, level: int) -> Expr:

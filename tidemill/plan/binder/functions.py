@@ -43,10 +43,15 @@ def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
             position=position,
             hint="Group by window_start and window_end of TABLE(TUMBLE(...)) and the like instead",
         )
-    if any(isinstance(a, exp.Distinct) for a in node.expressions):
+    known = binder.context.environment.scalar_function(name) is not None
+    if known and any(isinstance(a, exp.Distinct) for a in node.expressions):
         raise ValidationError(f"DISTINCT/ALL not allowed with {name} function", position=position)
-    args, options = scalar_arguments(binder, node.expressions)
+    args, options = scalar_arguments(binder, _plain(node.expressions))
     return calls.call(binder.context.environment, name, args, position, options)
+
+
+def _plain(nodes: list[exp.Expr]) -> list[exp.Expr]:
+    return [x for n in nodes for x in (n.expressions if isinstance(n, exp.Distinct) else [n])]
 
 
 def scalar_arguments(
@@ -108,10 +113,10 @@ def aggregate_arguments(function: AggregateFunction, node: exp.Expr) -> tuple[li
     nodes = list(node.expressions)
     distinct = any(isinstance(a, exp.Distinct) for a in nodes)
     if distinct:
-        nodes = [x for a in nodes for x in (a.expressions if isinstance(a, exp.Distinct) else [a])]
+        nodes = _plain(nodes)
     if len(nodes) == 1 and isinstance(nodes[0], exp.Star):
-        if function.name != "COUNT":
-            raise ValidationError("Unknown identifier '*'", position=position_of(node))
+        if function.name != "COUNT" or distinct:
+            raise ValidationError("Unknown identifier '*'", position=position_of(nodes[0]))
         return [], distinct
     if function.name == "COUNT":
         _check_count(nodes, node)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from tidemill.errors import NotSupportedError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan.binder import ordering, select, set_operations, values
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
@@ -42,8 +42,11 @@ class TreeBinder:
         if clause.args.get("recursive"):
             raise NotSupportedError("WITH RECURSIVE is not supported", position=position_of(clause))
         for cte in clause.expressions:
-            query = self.bind(cte.this, context)
-            context = context.with_cte(cte.alias, renamed(query, column_aliases(cte), cte))
+            query, names = self.bind(cte.this, context), column_aliases(cte)
+            if names and len(names) != len(query.names):
+                message = "Number of columns must match number of query columns"
+                raise ValidationError(message, position=position_of(cte))
+            context = context.with_cte(cte.alias, renamed(query, names, cte))
         return context
 
 

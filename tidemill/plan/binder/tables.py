@@ -87,8 +87,13 @@ def not_found(parts: tuple[str, ...], context: Context, position: Position | Non
     names = context.environment.object_names(path.catalog, path.database)
     within = f" within '{path.catalog}.{path.database}'" if names else ""
     hint = nearest(parts[-1], (*names, *context.ctes))
-    missing = parts[-1] if names or len(parts) == 1 else parts[-2]
+    missing = parts[-1] if names or len(parts) == 1 else _missing_namespace(parts, context)
     return ValidationError(f"Object '{missing}' not found{within}", position=position, hint=hint)
+
+
+def _missing_namespace(parts: tuple[str, ...], context: Context) -> str:
+    """The catalog or database that is not there: the current catalog is."""
+    return parts[0] if parts[0] != context.environment.current_catalog else parts[1]
 
 
 def _view(binder: QueryBinder, view: CatalogView, context: Context, position: Position | None) -> BoundQuery:
