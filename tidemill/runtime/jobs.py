@@ -68,7 +68,7 @@ class RunningJob:
     _job: StreamingJob
     _cleanup: Callable[[], None]
     _thread: threading.Thread | None = None
-    _error: TidemillError | None = None
+    _error: BaseException | None = None
     _done: threading.Event = field(default_factory=threading.Event)
 
     def is_running(self) -> bool:
@@ -112,6 +112,9 @@ class RunningJob:
         except Exception as e:
             self._error = InternalError(f"{type(e).__name__}: {e}")
             self._error.__cause__ = e
+        except BaseException as e:
+            # Not an error of the job but the end of its thread: whoever waits must learn of it.
+            self._error = e
         finally:
             self._job.checkpoint.close()
             self._cleanup()

@@ -56,3 +56,8 @@ def rows_in(token: str) -> int:
     parsed = json.loads(token)
     entries = parsed if isinstance(parsed, list) else [parsed]
     return sum(int(e.get("rows", 0)) if isinstance(e, dict) else 1 for e in entries)
+
+
+def _rows(token: Any) -> int:
+    """A sink's token says its rows, or lists what it wrote."""
+    return int(token.get("rows", 0)) if isinstance(token, dict) else len(token)

@@ -88,6 +88,7 @@ class StateStore:
         manifest = Manifest(epoch=self.epoch, tables=tables)
         name = manifest_name(self.operator, self.partition, self.epoch)
         self.storage.publish(name, lambda sink: sink.write(manifest.to_bytes()))
+        self.manifest = manifest
         return name
 
 

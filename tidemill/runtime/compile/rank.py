@@ -70,8 +70,8 @@ def _(node: p.ChangelogNormalize, context: CompileContext, sequenced: bool) -> g
     spec = ChangelogNormalizeSpec(
         columns=columns_of(inputs),
         keys=tuple(inputs[i].name for i in node.keys),
-        update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
-        every_event=context.per_event,
+        emit_update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
+        per_record=context.per_event,
         sequence=sequenced,
         state_ttl=node.state_ttl,
     )

@@ -74,6 +74,8 @@ class KernelTask:
                     "manifest": manifest,
                     "rows_in": rows,
                     "rows_out": output.num_rows,
+                    "state_rows": store.manifest.rows,
+                    "state_bytes": store.manifest.size,
                 }
             }
         )
