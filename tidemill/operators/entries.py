@@ -1,0 +1,124 @@
+"""Rows of a key in order of arrival, kept as a state table of (key, sequence, values).
+
+The state of everything that must know all rows of a key: Top-N, LISTAGG and its kin, the sink materialiser.
+An epoch loads the entries of the touched keys, adds its own, strikes out what was taken back (the earliest
+equal row, as in Flink's list states) and puts the difference. Cost: the entries of the touched keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.operators.grouped import segmented_accumulate
+from tidemill.state.layout import Layout
+from tidemill.state.run import WEIGHT
+from tidemill.state.table import StateTable
+
+COUNT = "$count"
+
+
+def entry_layout(name: str, keys: tuple[pa.Field, ...], values: tuple[pa.Field, ...], ttl: int) -> Layout:
+    """The state table of a key's rows; with TTL it holds counts, as an expired copy must not cut a weight."""
+    return Layout(
+        name=name,
+        keys=keys,
+        values=(pa.field(SEQUENCE_COLUMN, pa.int64()), *values),
+        columns=(pa.field(COUNT, pa.int64()),) if ttl else (),
+        additive=not ttl,
+        ttl=ttl,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Rows in order of arrival within a key. ``owners``: number of the key; ``weights``: +1 or -1;
+    ``old``: comes from state."""
+
+    owners: Ints
+    sequence: Ints
+    columns: list[pa.Array]
+    weights: Ints
+    old: Mask
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    def then(self, later: Entries) -> Entries:
+        """These entries, then ``later`` ones."""
+        return Entries(
+            np.concatenate([self.owners, later.owners]),
+            np.concatenate([self.sequence, later.sequence]),
+            [
+                single(pa.chunked_array([a, b], a.type))
+                for a, b in zip(self.columns, later.columns, strict=True)
+            ],
+            np.concatenate([self.weights, later.weights]),
+            np.concatenate([self.old, later.old]),
+        )
+
+
+def load_entries(layout: Layout, table: StateTable, hashes: Hashes, keys: list[pa.Array]) -> Entries:
+    """The entries of the given distinct keys, one per copy, by key and sequence."""
+    owners, found = table.gather(hashes, keys)
+    counts = vector(found.column(WEIGHT if layout.additive else COUNT)).values
+    sequence = vector(found.column(SEQUENCE_COLUMN)).values
+    order = np.lexsort((sequence, owners))
+    picks = np.repeat(order, np.maximum(counts[order], 0))
+    columns = [single(found.column(f.name)).take(pa.array(picks)) for f in layout.values[1:]]
+    ones = np.ones(len(picks), np.int64)
+    return Entries(owners[picks], sequence[picks], columns, ones, ones.astype(np.bool_))
+
+
+def surviving(entries: Entries) -> Mask:
+    """Additions that are left: of each (key, values) the latest, as many as retractions spare.
+
+    A retraction that finds nothing to take away at its turn is ignored.
+    """
+    if not (entries.weights < 0).any():
+        return np.ones(len(entries), np.bool_)
+    identity = [to_arrow(Vec(entries.owners), pa.int64()), *entries.columns]
+    groups = group_rows(hash_columns(identity, len(entries)), identity)
+    weights = entries.weights[groups.order]
+    totals = segmented_accumulate(np.add, weights, groups.starts)
+    debts = np.minimum(segmented_accumulate(np.minimum, totals, groups.starts), 0)
+    ends = groups.starts + groups.sizes - 1
+    survivors = (totals - debts)[ends]
+    added = (weights > 0).astype(np.int64)
+    rank = segmented_accumulate(np.add, added, groups.starts)
+    from_end = np.repeat(rank[ends], groups.sizes) - rank
+    stays = (added > 0) & (from_end < np.repeat(survivors, groups.sizes))
+    left = np.zeros(len(stays), np.bool_)
+    left[groups.order] = stays
+    return left
+
+
+def put_entries(
+    layout: Layout, table: StateTable, entries: Entries, left: Mask, hashes: Hashes, keys: list[pa.Array]
+) -> None:
+    """Adds the new entries that are ``left``, takes out the old ones that are not."""
+    changed = np.flatnonzero(left != entries.old)
+    if len(changed) == 0:
+        return
+    owners, picks = entries.owners[changed], pa.array(changed)
+    values = [to_arrow(Vec(entries.sequence[changed]), pa.int64())]
+    values += [column.take(picks) for column in entries.columns]
+    identity = [to_arrow(Vec(owners), pa.int64()), *values]
+    groups = group_rows(hash_columns(identity, len(owners)), identity)
+    heads = groups.heads
+    values = [value.take(pa.array(heads)) for value in values]
+    weights = np.add.reduceat(np.where(left[changed], 1, -1)[groups.order], groups.starts)
+    owners = owners[heads]
+    names = [f.name for f in layout.identity]
+    columns = dict(zip(names, [*(key.take(pa.array(owners)) for key in keys), *values], strict=True))
+    codes = layout.codes(hashes[owners], values)
+    if layout.additive:
+        table.put(codes, {**columns, WEIGHT: to_arrow(Vec(weights), pa.int64())})
+    else:
+        table.put(codes, {**columns, COUNT: to_arrow(Vec(weights), pa.int64())}, weights < 0)
