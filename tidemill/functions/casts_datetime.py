@@ -83,8 +83,26 @@ def timestamp_to_time(step: CastStep) -> str:
 
 def millis_of_day(local: str) -> str:
     """INT milliseconds since midnight of a TIMESTAMP_NTZ text."""
-    midnight = f"CAST(CAST({local} AS DATE) AS TIMESTAMP_NTZ)"
-    return f"CAST(timestampdiff(MILLISECOND, {midnight}, {local}) AS INT)"
+    minutes = f"(hour({local}) * 60 + minute({local}))"
+    return f"({minutes} * 60000 + CAST(extract(SECOND FROM {local}) * 1000 AS INT))"
+
+
+def seconds_between(start: str, end: str) -> str:
+    """DECIMAL(20, 6) seconds between two TIMESTAMP_NTZ texts.
+
+    Spark's timestampdiff would take both through the session's zone and shift skipped hours.
+    """
+    return f"CAST(CAST({end} - {start} AS INTERVAL SECOND) AS DECIMAL(20, 6))"
+
+
+def utc_local(instant: str) -> str:
+    """The TIMESTAMP_NTZ that clocks in UTC show at a TIMESTAMP."""
+    return f"timestampadd(MICROSECOND, unix_micros({instant}), {EPOCH})"
+
+
+def utc_instant(local: str) -> str:
+    """The TIMESTAMP at which clocks in UTC show a TIMESTAMP_NTZ."""
+    return f"timestamp_micros(CAST({seconds_between(EPOCH, local)} * 1000000 AS BIGINT))"
 
 
 def time_to_timestamp(step: CastStep) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tidemill.functions.api import Argument, Resolved, Resolver, ScalarFunction, SignatureError, SparkCall
-from tidemill.functions.casts_datetime import EPOCH, cut_fraction
+from tidemill.functions.casts_datetime import EPOCH, seconds_between
 from tidemill.functions.signatures import check_count, mismatch
 from tidemill.types import logical as t
 
@@ -58,7 +58,7 @@ _MONTH_FIELDS: dict[str, Field] = {
 
 
 def _epoch(local: str) -> str:
-    return f"timestampdiff(SECOND, {EPOCH}, {cut_fraction(local, 0)})"
+    return f"floor({seconds_between(EPOCH, local)})"
 
 
 _STAMP_FIELDS = {**_DATE_FIELDS, **_CLOCK_FIELDS}

@@ -2,7 +2,7 @@
 
 Differences in units up to a week are whole elapsed units, cut towards zero, as INT that wraps; in
 months and longer they count calendar months by Calcite's rule: a month is complete when the day of
-the month is reached, the end of a shorter month counting as reached.
+the month is reached, the end of a shorter month counting as reached; those of TIMESTAMP_LTZ in UTC.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
 from tidemill.functions.casts import cast_sql
-from tidemill.functions.casts_datetime import MILLIS_PER_DAY, millis_of_day
+from tidemill.functions.casts_datetime import MILLIS_PER_DAY, millis_of_day, seconds_between, utc_local
 from tidemill.functions.interval import MILLIS, MONTHS, shift
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import check_count, mismatch
@@ -102,15 +102,21 @@ def _diff(call: SparkCall) -> str:
         micros = f"(CAST({b} - {a} AS BIGINT) * 1000)"
         months = "0"
     else:
-        micros = f"timestampdiff(MICROSECOND, {a}, {b})"
+        micros = _micros_between(a, b, kind)
         months = f"({_months_between(_local(a, kind), _local(b, kind))})" if unit in _UNIT_MONTHS else ""
     if unit in _UNIT_MONTHS:
         return f"CAST({months} div {_UNIT_MONTHS[unit]} AS INT)"
     return f"CAST({micros} div {_UNIT_MICROS[unit]}L AS INT)"
 
 
+def _micros_between(a: str, b: str, kind: t.LogicalType) -> str:
+    if isinstance(kind, t.LocalZonedTimestampType):
+        return f"(unix_micros({b}) - unix_micros({a}))"
+    return f"CAST({seconds_between(a, b)} * 1000000 AS BIGINT)"
+
+
 def _local(sql: str, kind: t.LogicalType) -> str:
-    return sql if isinstance(kind, t.TimestampType) else f"CAST({sql} AS TIMESTAMP_NTZ)"
+    return sql if isinstance(kind, t.TimestampType) else utc_local(sql)
 
 
 def _months_between(a: str, b: str) -> str:

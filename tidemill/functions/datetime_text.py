@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from tidemill.errors import NotSupportedError
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SparkCall
 from tidemill.functions.casts import cast_sql
-from tidemill.functions.casts_datetime import EPOCH, cut_fraction
+from tidemill.functions.casts_datetime import cut_fraction, utc_instant
 from tidemill.functions.datetime_patterns import LENIENT, SMART, Reader, read_sql, spark_pattern
 from tidemill.functions.literals import string_literal
 from tidemill.functions.sharing import share
@@ -97,7 +97,7 @@ def _unix_timestamp(call: SparkCall) -> str:
     text = call.args[0]
     if len(call.args) == 2 and _is_null_literal(call, 1):
         return "CAST(NULL AS BIGINT)"
-    seconds = f"unix_seconds(CAST({_read(call, LENIENT)} AS TIMESTAMP))"
+    seconds = share(_read(call, LENIENT), _standard_seconds)
     return f"coalesce({seconds}, IF({text} IS NULL, NULL, {_UNREADABLE}))"
 
 
@@ -111,13 +111,35 @@ def _from_unixtime(call: SparkCall) -> str:
 def _convert_tz(call: SparkCall) -> str:
     text, source, target = call.args
     local = read_sql(text, _DEFAULT_PATTERN, LENIENT)
-    return f"CAST(convert_timezone({source}, {target}, {local}) AS STRING)"
+    in_utc = share(local, lambda s: _standard_utc(s, source))
+    return f"CAST(convert_timezone('UTC', {target}, {in_utc}) AS STRING)"
+
+
+def _standard_seconds(local: str) -> str:
+    """Epoch seconds of a local time; one that a clock change repeats is the second, standard one, as in
+    java.text, where Spark's cast would take the first."""
+
+    def later(seconds: str) -> str:
+        repeated = f"CAST(timestamp_seconds({seconds} + 3600) AS TIMESTAMP_NTZ) = {local}"
+        return f"IF({repeated}, {seconds} + 3600, {seconds})"
+
+    return share(f"unix_seconds(CAST({local} AS TIMESTAMP))", later)
+
+
+def _standard_utc(local: str, zone: str) -> str:
+    """The same in any zone, as local time in UTC."""
+
+    def later(utc: str) -> str:
+        after = f"timestampadd(HOUR, 1, {utc})"
+        return f"IF(convert_timezone('UTC', {zone}, {after}) = {local}, {after}, {utc})"
+
+    return share(f"convert_timezone({zone}, 'UTC', {local})", later)
 
 
 def _instant_of(local: str, zone: str) -> str:
     """The instant at which it is ``local`` in ``zone`` (Spark SQL text)."""
     in_utc = local if zone == "'UTC'" else f"convert_timezone({zone}, 'UTC', {local})"
-    return f"timestamp_micros(timestampdiff(MICROSECOND, {EPOCH}, {in_utc}))"
+    return utc_instant(in_utc)
 
 
 def _text_to_instant(call: SparkCall) -> str:

@@ -2,7 +2,7 @@
 
 Adding months clamps to the month's end; a TIME wraps around midnight and ignores months; a DATE takes
 whole days of a day-time interval only. TIMESTAMP_LTZ moves by elapsed time for day-time intervals
-and by local calendar months for year-month ones.
+and by calendar months in UTC for year-month ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidemill.functions.api import Argument, Resolved, SparkCall
-from tidemill.functions.casts_datetime import MILLIS_PER_DAY, cut_fraction, cut_millis
+from tidemill.functions.casts_datetime import MILLIS_PER_DAY, cut_fraction, cut_millis, utc_instant, utc_local
 from tidemill.functions.signatures import mismatch
 from tidemill.types import logical as t
 
@@ -101,6 +101,10 @@ def _timestamp_months(point: str, amount: str) -> str:
     return f"timestampadd(MONTH, {amount}, {point})"
 
 
+def _instant_months(point: str, amount: str) -> str:
+    return utc_instant(f"timestampadd(MONTH, {amount}, {utc_local(point)})")
+
+
 _SHIFTS: dict[tuple[type[t.LogicalType], type[t.LogicalType]], Callable[[str, str], str]] = {
     (t.DateType, t.DayTimeIntervalType): _date_millis,
     (t.DateType, t.YearMonthIntervalType): _date_months,
@@ -109,5 +113,5 @@ _SHIFTS: dict[tuple[type[t.LogicalType], type[t.LogicalType]], Callable[[str, st
     (t.TimestampType, t.DayTimeIntervalType): _timestamp_millis,
     (t.TimestampType, t.YearMonthIntervalType): _timestamp_months,
     (t.LocalZonedTimestampType, t.DayTimeIntervalType): _timestamp_millis,
-    (t.LocalZonedTimestampType, t.YearMonthIntervalType): _timestamp_months,
+    (t.LocalZonedTimestampType, t.YearMonthIntervalType): _instant_months,
 }
