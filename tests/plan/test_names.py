@@ -167,3 +167,21 @@ def test_frames(
     assert call.rows == rows
     assert (call.lower.offset, call.lower.preceding) == lower
     assert (call.upper.offset, call.upper.preceding) == upper
+
+
+def test_values_of_constants_are_one_node() -> None:
+    plan = sample().bind(
+        "SELECT * FROM (VALUES (1, CAST('a' AS STRING)), (CAST(NULL AS BIGINT), 'bcd')) AS v(x, y)"
+    )
+    (values,) = plan.inputs
+    assert isinstance(values, n.Values)
+    assert [[c.value for c in row] for row in values.rows] == [[1, "a"], [None, "bcd"]]
+    assert {str(c.type) for row in values.rows for c in row} == {"BIGINT", "STRING NOT NULL"}
+
+
+def test_values_that_must_be_computed_keep_their_rows() -> None:
+    plan = sample().bind("SELECT * FROM (VALUES (1, UPPER('a')), (2, CAST('abc' AS VARCHAR(2)))) AS v(x, y)")
+    (union,) = plan.inputs
+    assert isinstance(union, n.SetOp)
+    assert [str(f.type) for f in union.fields] == ["INT NOT NULL", "VARCHAR(2) NOT NULL"]
+    assert len(union.branches) == 2

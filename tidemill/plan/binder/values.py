@@ -69,9 +69,9 @@ def _typed(expr: Expr, kind: t.LogicalType) -> Expr:
 
 
 def literal_cast(expr: Expr) -> Expr:
-    """CAST(NULL AS type) is a literal."""
-    if isinstance(expr, Cast) and isinstance(expr.operand, Literal) and expr.operand.value is None:
-        return literals.null(expr.type)
+    """A cast of a constant that only widens its type is a constant: CAST('a' AS STRING)."""
+    if isinstance(expr, Cast) and isinstance(expr.operand, Literal):
+        return literals.widened(expr.operand, expr.type) or expr
     return expr
 
 
