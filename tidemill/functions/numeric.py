@@ -22,7 +22,6 @@ from tidemill.functions.signatures import (
     overloaded,
     same_as,
     signature,
-    with_aliases,
 )
 from tidemill.types import logical as t
 from tidemill.types.physical import spark_type
@@ -224,7 +223,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
     *map(_of_double, ("SQRT", "EXP", "SIN", "COS", "TAN", "COT", "ASIN", "ACOS", "ATAN")),
     *map(_of_double, ("SINH", "COSH", "TANH", "DEGREES", "RADIANS")),
     _of_double("ATAN2", arity=2),
-    *with_aliases(_of_double("POWER", arity=2), "POW"),
+    _of_double("POWER", arity=2),
     _log_of("LN", "ln"),
     _log_of("LOG10", "log10"),
     _log_of("LOG2", "log2"),
