@@ -1,6 +1,6 @@
-"""One row per key, each replaced by the next: the shared body of ChangelogNormalize and Deduplicate.
+"""One row per key, each replaced by the next: the body of operators that hold a key's current row.
 
-A record holds the key's current row. The operators choose which input rows count (``Candidates``); here each
+A record holds the key's current row. The operator chooses which input rows count (``Candidates``); here each
 becomes the key's row (or its end), and shows the step from the row before it. Cost: the rows of the epoch and
 one record per touched key.
 """
@@ -28,7 +28,6 @@ Columns = tuple[tuple[str, pa.DataType], ...]
 class RowsByKey:
     """What the records look like and how changes are shown. ``columns`` are the row's, keys among them.
 
-    ``insert_only``: a key's row never changes, so that only the key is kept.
     ``skip_equal``: a row equal to the one it replaces shows nothing.
     """
 
@@ -40,7 +39,6 @@ class RowsByKey:
     skip_equal: bool
     by_arrival: bool
     sequence: bool
-    insert_only: bool = False
 
     @property
     def layout(self) -> Layout:
@@ -48,16 +46,13 @@ class RowsByKey:
         return Layout(
             name=self.name,
             keys=tuple(pa.field(name, types[name]) for name in self.keys),
-            columns=tuple(
-                pa.field(n, t) for n, t in self.columns if n not in self.keys and not self.insert_only
-            ),
+            columns=tuple(pa.field(n, t) for n, t in self.columns if n not in self.keys),
             ttl=self.ttl,
         )
 
     def output_schema(self) -> pa.Schema:
         fields = [pa.field(name, kind) for name, kind in self.columns]
-        if not self.insert_only:
-            fields.append(pa.field(KIND_COLUMN, pa.int8()))
+        fields.append(pa.field(KIND_COLUMN, pa.int8()))
         if self.sequence:
             fields.append(pa.field(SEQUENCE_COLUMN, pa.int64()))
         return pa.schema(fields)
@@ -72,9 +67,6 @@ class KeyedTable:
     keys: list[pa.Array]
     hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]
     found: Found
-
-    def in_group_order(self, column: str) -> Vec:
-        return vector(self.table.column(column)).take(self.groups.order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +133,6 @@ def _stored(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
     """A column of the rows before the epoch, one per key."""
     if name in shape.keys:
         return rows.keys[shape.keys.index(name)]
-    if shape.insert_only:
-        return pa.nulls(rows.groups.count, dict(shape.columns)[name])
     return rows.found.array(name)
 
 
