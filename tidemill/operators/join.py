@@ -1,6 +1,7 @@
 """Regular joins of two changelogs: inner, left, right, full, semi and anti, with a residual condition.
 
-State: one multiset per side, ordered by join key. Within an epoch each side is a set of weighted rows
+State: one multiset per side, ordered by join key; a row taken back before it came counts minus one until
+it comes. Within an epoch each side is a set of weighted rows
 with a weight before and after; the output is the difference of the join of the two "after" sides and
 the join of the two "before" sides, computed on touched keys only:
 
