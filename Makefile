@@ -2,7 +2,7 @@
 PYTHON := .venv/bin/python
 TEST ?= tests
 
-.PHONY: help setup demo test check bench docs
+.PHONY: help setup demo test check bench docs picture
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 10
@@ -26,5 +26,8 @@ check: setup  ## linters, types, layers, generated pages
 bench: setup  ## the benchmarks' table (long; see docs/benchmarks.md)
 	@$(PYTHON) -m bench.compare
 
-docs: setup  ## writes the generated pages and pictures again
+docs: setup  ## writes the generated pages again (make picture: the picture in the README)
 	@$(PYTHON) scripts/generate_docs.py
+
+picture: setup
+	@$(PYTHON) scripts/make_picture.py

@@ -77,31 +77,33 @@ def write_visits(path: Path, rows: int) -> None:
             file.write(f"{user},{country},{source.choice(('home', 'cart'))}\n")
 
 
-def session(folder: str, rows: int) -> TableEnvironment:
-    environment = TableEnvironment.create({"tidemill.epoch.max-rows": str(rows_per_epoch(rows))})
+def session(folder: str, rows: int, epochs: int = EPOCHS) -> TableEnvironment:
+    environment = TableEnvironment.create({"tidemill.epoch.max-rows": str(rows_per_epoch(rows, epochs))})
     environment.execute_sql(VISITS.format(folder=folder))
     environment.execute_sql(TOTALS.format(folder=folder))
     return environment
 
 
-def rows_per_epoch(rows: int) -> int:
-    return max(1, -(-rows // EPOCHS))
+def rows_per_epoch(rows: int, epochs: int = EPOCHS) -> int:
+    return max(1, -(-rows // epochs))
 
 
-def show_changelog(console: Console, environment: TableEnvironment, rows: int) -> dict[str, int]:
+def show_changelog(
+    console: Console, environment: TableEnvironment, rows: int, epochs: int = EPOCHS
+) -> dict[str, int]:
     """Part 1; the final table."""
     console.rule("[bold]1. A live changelog")
     console.print(
-        f"{rows:,} visits in {EPOCHS} epochs. The query counts distinct visitors per country\n"
+        f"{rows:,} visits in {epochs} epochs. The query counts distinct visitors per country\n"
         "and bucket, then adds the buckets up: an aggregation over an aggregation.\n"
     )
     console.print(Syntax(QUERY, "sql", background_color="default"))
     console.print()
-    epochs: list[EpochProgress] = []
-    environment.context.on_progress = epochs.append
+    done: list[EpochProgress] = []
+    environment.context.on_progress = done.append
     result = environment.execute_sql(QUERY)
     environment.context.on_progress = lambda _: None
-    return live(console, result, epochs)
+    return live(console, result, done)
 
 
 def live(console: Console, result: TableResult, epochs: list[EpochProgress]) -> dict[str, int]:

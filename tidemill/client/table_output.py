@@ -42,10 +42,15 @@ def write_result(result: TableResult, out: TextIO, before_output: Callable[[], N
     if result.ok:
         out.write("OK\n")
         return
-    if result.kind is StatementKind.EXPLAIN:
-        out.writelines(str(row[0]) for _, row in result.changes())
+    if _is_text(result):
+        out.writelines(f"{str(row[0]).rstrip()}\n" for _, row in result.changes())
         return
     for line in result.lines():
         before_output()
         out.write(line + "\n")
         out.flush()
+
+
+def _is_text(result: TableResult) -> bool:
+    """EXPLAIN and SHOW CREATE answer one long text, which a table would only frame."""
+    return result.kind is not StatementKind.QUERY and [f.name for f in result.fields] == ["result"]

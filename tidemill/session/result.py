@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+UNCUT = 1 << 30
+
+
 class StatementKind(Enum):
     """What a statement was, as ``tidemill run --format json`` names it."""
 
@@ -140,4 +143,5 @@ def listing(
     fields: tuple[Field, ...], rows: Iterable[tuple[Any, ...]], kind: StatementKind = StatementKind.OTHER
 ) -> TableResult:
     """What SHOW and DESCRIBE answer: finished rows."""
-    return TableResult(kind=kind, fields=fields, rows=[(RowKind.INSERT, r) for r in rows])
+    changes = [(RowKind.INSERT, r) for r in rows]
+    return TableResult(kind=kind, fields=fields, rows=changes, max_width=UNCUT)
