@@ -10,7 +10,6 @@ from tidemill.plan.binder.context import BoundQuery
 from tidemill.plan.expressions import Expr, InputRef
 from tidemill.sql.positions import position_of
 from tidemill.sql.reserved import BARE_FUNCTIONS
-from tidemill.types.logical import Field
 
 
 def derived_name(node: exp.Expr, ordinal: int) -> str:
@@ -52,11 +51,3 @@ def renamed(query: BoundQuery, names: list[str], node: exp.Expr) -> BoundQuery:
 def all_columns(plan: n.LogicalNode) -> tuple[Expr, ...]:
     """Every column of ``plan`` as a reference to it."""
     return tuple(InputRef(type=f.type, index=i) for i, f in enumerate(plan.fields))
-
-
-def with_field_names(plan: n.LogicalNode, names: list[str]) -> n.LogicalNode:
-    """``plan`` with its columns called ``names`` (unique): a projection that only renames."""
-    if [f.name for f in plan.fields] == names:
-        return plan
-    fields = tuple(Field(name, f.type) for name, f in zip(names, plan.fields, strict=True))
-    return n.Project(fields=fields, input=plan, expressions=all_columns(plan))

@@ -8,10 +8,8 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions import casts
-from tidemill.functions.coercion import common_type
 from tidemill.functions.signatures import calcite_text
 from tidemill.plan.binder import literals
-from tidemill.plan.binder.calls import coerce
 from tidemill.plan.binder.expressions import ExpressionBinder, Handler, row_field
 from tidemill.plan.expressions import Cast, Expr, Literal
 from tidemill.sql.expressions import BinaryLiteral, IsUnknown, TypeSpec
@@ -239,12 +237,6 @@ def _dot(binder: ExpressionBinder, node: exp.Expr) -> Expr:
         parts = (*(p.name for p in root.parts), *names)
         return binder.column(parts, position_of(node))
     return binder.fields_of(binder.bind(root), tuple(names), position_of(node))
-
-
-def unify(exprs: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
-    """The expressions cast to their least restrictive type; None where there is none."""
-    kind = common_type(tuple(x.type for x in exprs))
-    return None if kind is None else tuple(coerce(x, kind) for x in exprs)
 
 
 HANDLERS: dict[type[exp.Expr], Handler] = {

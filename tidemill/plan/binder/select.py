@@ -14,14 +14,14 @@ from sqlglot import exp
 
 from tidemill.errors import ValidationError
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import aggregates, from_clause, grouping, hints, literals, ordering, over_windows
+from tidemill.plan.binder import aggregates, from_clause, grouping, hints, ordering, over_windows
 from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, row_field
 from tidemill.plan.binder.naming import derived_name
 from tidemill.plan.binder.pending import AggregateExpr, OverExpr, contains
 from tidemill.plan.binder.retype import Retype
-from tidemill.plan.binder.scope import Scope, unique_name, unique_names
+from tidemill.plan.binder.scope import unique_name, unique_names
 from tidemill.plan.binder.tables import Source
 from tidemill.plan.expressions import Expr
 from tidemill.sql.positions import position_of
@@ -221,13 +221,3 @@ def _place(columns: Columns, key: Expr, node: exp.Expr, distinct: bool) -> int:
 
 def distinct_rows(plan: n.LogicalNode) -> n.LogicalNode:
     return n.Aggregate(fields=plan.fields, input=plan, keys=tuple(range(len(plan.fields))), calls=())
-
-
-def one_row() -> n.LogicalNode:
-    """What SELECT without FROM reads: one row of one column that nothing names."""
-    zero = literals.integer(0)
-    return n.Values(fields=(t.Field("ZERO", zero.type),), rows=((zero,),))
-
-
-def no_from() -> Source:
-    return Source(plan=one_row(), scope=Scope())
