@@ -40,6 +40,21 @@ def test_text_becomes_the_other_type(spark: SparkSession) -> None:
     assert shown(spark, nodes) == [True, True, True, True]
 
 
+def test_text_meets_numbers_where_order_or_a_list_is_asked(spark: SparkSession) -> None:
+    text = constant("5", t.STRING)
+    nodes = [
+        call(">", 7, "5"),
+        call(">=", 5, "5.5"),
+        call("BETWEEN", text, 1, 9),
+        call("IN", 5, "4", "5"),
+        call("IN", text, 5, 7),
+        call("IN", constant("x", t.STRING), 5, 7),
+    ]
+    assert shown(spark, nodes) == [True, True, True, True, True, False]
+    with pytest.raises(SignatureError, match="compatible types"):
+        call("IN", 5, "5", 7)
+
+
 @pytest.mark.parametrize(
     ("left", "right", "message"),
     [

@@ -2,7 +2,7 @@
 
 Three-valued. NaN is unequal to everything, itself included (Spark holds it equal and greatest); text
 compares by code point without padding; ROWs compare field by field; text meets a date, time,
-timestamp or boolean by being cast to it, and never meets a number.
+timestamp or boolean by being cast to it; a number it meets in < > <= >= BETWEEN and IN, never in = and <>.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ OPERATORS = ("=", "<>", "<", ">", "<=", ">=")
 _FROM_TEXT = (t.DateType, t.TimeType, *t.TIMESTAMP_TYPES, t.BooleanType, *t.INTERVAL_TYPES)
 
 
-def comparison_type(types: tuple[t.LogicalType, ...]) -> t.LogicalType | None:
-    """The type in which values of ``types`` are compared; None where they are not comparable."""
+def comparison_type(types: tuple[t.LogicalType, ...], *, ordering: bool = False) -> t.LogicalType | None:
+    """The type in which values of ``types`` are compared; None where they are not comparable.
+
+    ``ordering``: for < > <= >=, where text also meets numbers.
+    """
     typed = tuple(k for k in types if not isinstance(k, t.NullType))
     others = tuple(k for k in typed if not isinstance(k, t.CHARACTER_TYPES))
     if others and len(others) < len(typed):
         found = comparison_type(others)
-        return found if isinstance(found, _FROM_TEXT) else None
+        readable = (*_FROM_TEXT, *t.NUMERIC_TYPES) if ordering else _FROM_TEXT
+        return found if isinstance(found, readable) else None
     if any(isinstance(k, t.LocalZonedTimestampType) for k in typed):
         return widest(typed)
     if typed and all(isinstance(k, t.NUMERIC_TYPES) for k in typed):
@@ -55,11 +59,13 @@ def _operand(kind: t.LogicalType, wide: t.LogicalType) -> t.LogicalType:
     return wide.with_nullable(kind.nullable or isinstance(kind, t.NullType))
 
 
-def _resolver(name: str, least: int, most: int | None, *, nulls: bool) -> Resolver:
+def _resolver(
+    name: str, least: int, most: int | None, *, nulls: bool = True, ordering: bool = False
+) -> Resolver:
     def resolve(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Resolved:
         check_count(name, len(arguments), least, most)
         types = tuple(a.type for a in arguments)
-        wide = comparison_type(types)
+        wide = comparison_type(types, ordering=ordering)
         if wide is None:
             raise _incomparable(name, arguments)
         nullable = nulls and any(map(_can_be_unknown, types))
@@ -67,6 +73,21 @@ def _resolver(name: str, least: int, most: int | None, *, nulls: bool) -> Resolv
         return Resolved(arg_types=_cast_types(types, wide), result=result)
 
     return resolve
+
+
+def _resolve_in(arguments: tuple[Argument, ...], options: Mapping[str, str]) -> Resolved:
+    """Where text meets numbers the left side's type wins: numbers are looked for among texts as text."""
+    check_count("IN", len(arguments), 2, None)
+    left, *listed = (a.type for a in arguments)
+    if common_type(listed) is None:
+        raise SignatureError("Values in expression list must have compatible types")
+    numbers = all(isinstance(k, (*t.NUMERIC_TYPES, t.NullType)) for k in listed)
+    if isinstance(left, t.CHARACTER_TYPES) and numbers:
+        texts = tuple(t.STRING.with_nullable(k.nullable) for k in listed)
+        result = t.BOOLEAN.with_nullable(left.nullable or any(map(_can_be_unknown, listed)))
+        return Resolved(arg_types=(left, *texts), result=result)
+    mixed = isinstance(left, t.NUMERIC_TYPES)
+    return _resolver("IN", 2, None, ordering=mixed)(arguments, options)
 
 
 def _can_be_unknown(kind: t.LogicalType) -> bool:
@@ -174,7 +195,10 @@ def equal_sql(a: str, left: t.LogicalType, b: str, right: t.LogicalType, zone: s
 
 
 FUNCTIONS: tuple[ScalarFunction, ...] = (
-    *(ScalarFunction(name=o, resolve=_resolver(o, 2, 2, nulls=True), spark=_binary(o)) for o in OPERATORS),
+    *(
+        ScalarFunction(name=o, resolve=_resolver(o, 2, 2, ordering=o not in ("=", "<>")), spark=_binary(o))
+        for o in OPERATORS
+    ),
     ScalarFunction(
         name="IS DISTINCT FROM",
         resolve=_resolver("IS DISTINCT FROM", 2, 2, nulls=False),
@@ -185,6 +209,6 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         resolve=_resolver("IS NOT DISTINCT FROM", 2, 2, nulls=False),
         spark=_distinct(""),
     ),
-    ScalarFunction(name="BETWEEN", resolve=_resolver("BETWEEN", 3, 3, nulls=True), spark=_between),
-    ScalarFunction(name="IN", resolve=_resolver("IN", 2, None, nulls=True), spark=_in),
+    ScalarFunction(name="BETWEEN", resolve=_resolver("BETWEEN", 3, 3, ordering=True), spark=_between),
+    ScalarFunction(name="IN", resolve=_resolve_in, spark=_in),
 )

@@ -63,7 +63,9 @@ def _uniform(name: str, least: int, most: int | None, nullable: Callable[[Types]
         types = tuple(a.type for a in arguments)
         wide = widest(types)
         if wide is None:
-            raise mismatch(name, arguments, f"{name}(<COMMON>, ...)")
+            raise SignatureError(
+                f"Invalid input arguments of {name}: no common type of {', '.join(str(k) for k in types)}"
+            )
         arg_types = tuple(wide.with_nullable(_nullable(k)) for k in types)
         return Resolved(arg_types=arg_types, result=wide.with_nullable(nullable(types)))
 
@@ -103,7 +105,8 @@ def _resolve_nullif(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Re
     check_count("NULLIF", len(arguments), 2, 2)
     first, second = (a.type for a in arguments)
     if comparison_type((first, second)) is None:
-        raise mismatch("NULLIF", arguments, "NULLIF(<COMPARABLE_TYPE>, <COMPARABLE_TYPE>)")
+        pair = f"{first.text()} and {second.text()}"
+        raise SignatureError(f"implicit type conversion between {pair} is not supported now")
     return Resolved(arg_types=(first, second), result=first.with_nullable(True))
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidemill.functions.api import Argument, Resolved, ScalarFunction, SparkCall
+from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
 from tidemill.functions.coercion import common_type
 from tidemill.functions.literals import string_literal
 from tidemill.functions.sharing import share
-from tidemill.functions.signatures import mismatch
+from tidemill.functions.signatures import calcite_text, mismatch
 from tidemill.types import logical as t
 from tidemill.types.physical import spark_type
 
@@ -32,7 +32,8 @@ def _row(call: SparkCall) -> str:
 def _common(name: str, arguments: tuple[Argument, ...]) -> t.LogicalType:
     found = common_type(tuple(a.type for a in arguments))
     if found is None:
-        raise mismatch(name, arguments, f"{name}[<COMMON>, ...]")
+        given = ", ".join(calcite_text(a.type) for a in arguments)
+        raise SignatureError(f"Parameters must be of the same type; {name} got {given}")
     return found
 
 

@@ -39,6 +39,8 @@ class Kind:
         return kind if self.target is None else self.target.with_nullable(kind.nullable)
 
 
+_INFIX_WORDS = ("AND", "OR")
+
 ANY = Kind("<ANY>")
 NUMERIC = Kind("<NUMERIC>", t.NUMERIC_TYPES, default=t.INT)
 EXACT = Kind("<EXACT_NUMERIC>", t.EXACT_TYPES, default=t.INT)
@@ -162,9 +164,11 @@ def check_count(name: str, count: int, least: int, most: int | None) -> None:
 def mismatch(name: str, arguments: tuple[Argument, ...], forms: str) -> SignatureError:
     """Flink's "Cannot apply 'F' to arguments of type ..." error."""
     types = [f"<{calcite_text(a.type)}>" for a in arguments]
-    call = f" {name} ".join(types) if not name[:1].isalpha() and len(types) == 2 else _call(name, types)
+    infix = len(types) == 2 and (not name[:1].isalpha() or name in _INFIX_WORDS)
+    call = f" {name} ".join(types) if infix else _call(name, types)
+    supported = "\n".join(f"'{form}'" for form in forms.split("\n"))
     return SignatureError(
-        f"Cannot apply '{name}' to arguments of type '{call}'. Supported form(s): '{forms}'"
+        f"Cannot apply '{name}' to arguments of type '{call}'. Supported form(s): {supported}"
     )
 
 
@@ -199,4 +203,6 @@ def _form(name: str, kinds: tuple[Kind, ...]) -> str:
 
 
 def _call(name: str, parts: list[str]) -> str:
+    if len(parts) == 1 and not name[:1].isalpha():
+        return name + parts[0]
     return f"{name}({', '.join(parts)})"
