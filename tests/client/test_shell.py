@@ -1,0 +1,85 @@
+"""The shell: when a statement is complete, what it answers, what Tab offers."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from pyspark.sql import SparkSession
+
+from tests.session.environments import new_session
+from tidemill.changelog.rowkind import RowKind
+from tidemill.client.completion import SqlCompleter
+from tidemill.client.shell import Shell, is_complete
+from tidemill.client.show_result import final_rows
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("", True),
+        ("SELECT 1", False),
+        ("SELECT 1;", True),
+        ("SELECT 1; ", True),
+        ("SELECT ';", False),
+        ("SELECT 'a;b'", False),
+        ("SELECT 1; SELECT 2", False),
+        ("EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT 1;", False),
+        ("EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT 1; END;", True),
+        ("quit", True),
+        ("help;", True),
+    ],
+)
+def test_is_complete(text: str, complete: bool) -> None:
+    assert is_complete(text) is complete
+
+
+def test_a_failing_statement_does_not_end_the_shell(spark: SparkSession) -> None:
+    out = io.StringIO()
+    session = new_session()
+    session.execute_sql("SET 'sql-client.display.print-time-cost' = 'false'")
+    texts = [
+        "SELECT * FROM nope;",
+        "CREATE VIEW v AS SELECT 1 AS a; SHOW VIEWS;",
+        "HELP;",
+        "QUIT;",
+        "SHOW CATALOGS;",
+    ]
+    Shell(session, out).loop(iter(texts))
+    shown = out.getvalue()
+    assert "[VALIDATION] Object 'nope' not found" in shown
+    assert "| view name |\n+-----------+\n|         v |" in shown
+    assert "Statements end with a semicolon" in shown
+    assert "default_catalog |" not in shown
+
+
+def test_table_mode_shows_final_rows(spark: SparkSession) -> None:
+    out = io.StringIO()
+    session = new_session(**{"sql_client__execution__result_mode": "table"})
+    session.execute_sql("SET 'sql-client.display.print-time-cost' = 'false'")
+    Shell(session, out).loop(iter(["SELECT COUNT(*) AS n FROM (VALUES 1, 2, 3) AS t(a);"]))
+    assert out.getvalue().splitlines()[:5] == ["+---+", "| n |", "+---+", "| 3 |", "+---+"]
+
+
+def test_folding_keeps_duplicates_and_the_latest_rows() -> None:
+    insert, delete = RowKind.INSERT, RowKind.DELETE
+    changes = [(insert, ("a",)), (insert, ("a",)), (insert, ("b",)), (delete, ("a",)), (insert, ("c",))]
+    assert [r for _, r in final_rows(iter(changes), 10)] == [("b",), ("a",), ("c",)]
+    assert [r for _, r in final_rows(iter(changes), 1)] == [("c",)]
+
+
+def offered(text: str) -> list[str]:
+    session = new_session()
+    session.execute_sql("CREATE TABLE Orders (order_id INT) WITH ('connector'='blackhole')")
+    completer = SqlCompleter(session.context)
+    return [c.text for c in completer.get_completions(Document(text), CompleteEvent())]
+
+
+def test_completion_knows_tables_columns_functions_keywords_and_options() -> None:
+    assert {"Orders", "order_id", "order"} <= set(offered("SELECT * FROM ord"))
+    assert "SELECT" in offered("SEL")
+    assert "upper(" in offered("SELECT upp")
+    assert "table.exec.mini-batch.size" in offered("SET 'table.exec.mini-batch.s")
+    assert offered("SELECT ") == []
