@@ -10,7 +10,7 @@ the same rows in the same order: a crashed epoch is read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -112,6 +112,8 @@ class SinkRequest:
     static_partition: Mapping[str, str]
     time_zone: str
     streaming: bool
+    ordinal: int = 0
+    """The sink's number within its job: two INSERTs of one job into one table must not collide."""
 
 
 class Sink(Protocol):
@@ -133,6 +135,19 @@ class Sink(Protocol):
 
     def finish(self) -> None:
         """The job ended normally (bounded input): last clean-up, e.g. success files."""
+        ...
+
+
+@runtime_checkable
+class GroupedSink(Protocol):
+    """Optional face of a sink that can commit together with others of its job: those whose ``group``
+    is equal are published by one call, so that a reader never sees different epochs in them."""
+
+    @property
+    def group(self) -> Hashable: ...
+
+    def publish_group(self, epoch: int, parts: Sequence[tuple[Any, list[str]]]) -> None:
+        """``parts``: every sink of the group with its tokens, this one among them; idempotent."""
         ...
 
 

@@ -109,7 +109,7 @@ def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSin
         roll=options["sink.rolling-policy.file-size"].bytes,
         parallelism=options["sink.parallelism"],
         by_partition=options["sink.shuffle-by-partition.enable"],
-        job=request.job_id,
+        job=f"{request.job_id}-{request.ordinal}" if request.ordinal else request.job_id,
         overwrite=request.overwrite,
         success_file=_success_file(options),
     )

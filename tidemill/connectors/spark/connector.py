@@ -79,7 +79,7 @@ class SparkConnector:
 
     def sink(self, request: SinkRequest) -> SparkSink:
         root = Path(request.options.get("spool.path") or Path(tempfile.gettempdir()) / "tidemill-spool")
-        place = root / request.job_id / str(request.table.path)
+        place = root / request.job_id / str(request.ordinal)
         files = {"connector": "filesystem", "path": str(place), "format": "parquet"}
         columns = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
         return SparkSink(

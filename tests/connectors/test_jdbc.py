@@ -1,0 +1,285 @@
+"""The jdbc connector on a real PostgreSQL server and on SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.connectors.postgres import Server, programs, server
+from tests.connectors.sinks import sink, stage, write
+from tests.connectors.sources import rows, source, table
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT
+from tidemill.connectors.jdbc.connector import CONNECTOR
+from tidemill.connectors.jdbc.sink import JdbcSink
+from tidemill.connectors.jdbc.source import slices
+from tidemill.connectors.registry import validate
+from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
+from tidemill.types import logical as t
+
+needs_postgres = pytest.mark.skipif(programs() is None, reason="PostgreSQL is not installed")
+PAIR = {"k": t.INT, "v": t.STRING}
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Server]:
+    with server() as running:
+        yield running
+
+
+@pytest.fixture
+def lite(tmp_path: Path) -> str:
+    return f"jdbc:sqlite:{tmp_path}/x.db"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs_postgres)])
+def url(request: pytest.FixtureRequest, lite: str) -> str:
+    if request.param == "sqlite":
+        return lite
+    running: Server = request.getfixturevalue("postgres")
+    with running.connect() as open:
+        open.execute("DROP TABLE IF EXISTS target, other, tidemill_epochs")
+    return running.url
+
+
+def run(url: str, sql: str) -> list[tuple[Any, ...]]:
+    engine = CONNECTOR.source(_request(url)).reader.database.engine
+    with engine.begin() as open:
+        result = open.exec_driver_sql(sql)
+        return [tuple(r) for r in result] if result.returns_rows else []
+
+
+def _request(url: str) -> Any:
+    declared = declare(url)
+    return source.__globals__["SourceRequest"](
+        table=declared,
+        options=declared.options,
+        fields=(),
+        metadata={},
+        sequence=False,
+        parallelism=1,
+        time_zone="UTC",
+        streaming=False,
+    )
+
+
+def declare(url: str, columns: dict[str, t.LogicalType] | None = None, **options: str) -> CatalogTable:
+    keys = ("k",) if options.pop("append", "") == "" else ()
+    given = {"connector": "jdbc", "url": url, "table-name": "target"} | options
+    return replace(table(columns or PAIR, given), primary_key=keys)
+
+
+def made(declared: CatalogTable, tmp_path: Path, **kwargs: Any) -> JdbcSink:
+    declared.options.setdefault("sink.staging-path", str(tmp_path / "staged"))
+    target = sink(declared, **kwargs)
+    assert isinstance(target, JdbcSink)
+    return target
+
+
+def changes(spark: SparkSession, *values: tuple[int, str | None, int]) -> DataFrame:
+    return spark.createDataFrame(list(values), "k INT, v STRING, `$kind` TINYINT").coalesce(1)
+
+
+def content(url: str, name: str = "target") -> list[tuple[Any, ...]]:
+    return run(url, f"SELECT * FROM {name} ORDER BY 1, 2")
+
+
+def test_upserts_and_deletes_by_key(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    run(url, "CREATE TABLE target (k INT PRIMARY KEY, v VARCHAR(20))")
+    target = made(declare(url), tmp_path, kinds=UPSERT)
+    odd = "tab\t'\"\\ü\n"
+    write(target, changes(spark, (1, "a", 0), (2, odd, 0), (3, None, 0), (1, "b", 2)), 1)
+    assert content(url) == [(1, "b"), (2, odd), (3, None)]
+    write(target, changes(spark, (2, odd, 3), (1, "b", 3), (1, "c", 0), (9, "x", 3)), 2)
+    assert content(url) == [(1, "c"), (3, None)]
+
+
+def test_an_epoch_is_applied_once(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    run(url, "CREATE TABLE target (k INT, v VARCHAR(20))")
+    declared = declare(url, append="yes")
+    target = made(declared, tmp_path)
+    frame = spark.createDataFrame([(1, "a")], "k INT, v STRING")
+    first = stage(target, frame, 1)
+    assert content(url) == []
+    target.publish(1, first)
+    target.publish(1, first)
+    made(declared, tmp_path).publish(1, stage(made(declared, tmp_path), frame, 1))
+    assert content(url) == [(1, "a")]
+    write(target, frame, 2)
+    assert content(url) == [(1, "a"), (1, "a")]
+    write(made(declared, tmp_path, job="another"), frame, 1)
+    assert len(content(url)) == 3
+
+
+def test_a_failing_row_leaves_nothing_of_the_epoch(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    run(url, "CREATE TABLE target (k INT PRIMARY KEY, v VARCHAR(20) NOT NULL)")
+    target = made(declare(url), tmp_path, kinds=UPSERT)
+    tokens = stage(target, changes(spark, (1, "a", 0), (2, None, 0)), 1)
+    with pytest.raises(ConnectorError, match="target"):
+        target.publish(1, tokens)
+    assert content(url) == []
+    run(url, "DROP TABLE target")
+    run(url, "CREATE TABLE target (k INT PRIMARY KEY, v VARCHAR(20))")
+    target.publish(1, tokens)
+    assert content(url) == [(1, "a"), (2, None)]
+
+
+def test_between_tasks_an_upsert_wins(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    run(url, "CREATE TABLE target (k INT PRIMARY KEY, v VARCHAR(20))")
+    target = made(declare(url), tmp_path, kinds=UPSERT)
+    values = [(1, "new", 0), (1, "old", 3), (2, "x", 0), (2, "x", 2)]
+    separate = spark.sparkContext.parallelize(values, len(values))
+    write(target, spark.createDataFrame(separate, "k INT, v STRING, `$kind` TINYINT"), 1)
+    assert content(url) == [(1, "new"), (2, "x")]
+
+
+def test_sinks_of_a_group_commit_together(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    run(url, "CREATE TABLE target (k INT PRIMARY KEY, v VARCHAR(20))")
+    run(url, "CREATE TABLE other (k INT PRIMARY KEY, v VARCHAR(20) NOT NULL)")
+    one = made(declare(url), tmp_path, kinds=UPSERT)
+    two = made(
+        declare(url, **{"table-name": "other", "sink.staging-path": str(tmp_path / "two")}),
+        tmp_path,
+        kinds=UPSERT,
+    )
+    assert one.group == two.group
+    bad = [
+        (one, stage(one, changes(spark, (1, "a", 0)), 1)),
+        (two, stage(two, changes(spark, (1, None, 0)), 1)),
+    ]
+    with pytest.raises(ConnectorError):
+        one.publish_group(1, bad)
+    assert content(url) == []
+    good = [(one, bad[0][1]), (two, stage(two, changes(spark, (1, "b", 0)), 1))]
+    one.publish_group(1, good)
+    assert (content(url), content(url, "other")) == ([(1, "a")], [(1, "b")])
+
+
+TYPES: dict[str, t.LogicalType] = {
+    "k": t.BIGINT,
+    "b": t.BOOLEAN,
+    "d": t.DOUBLE,
+    "n": t.DecimalType(precision=10, scale=2),
+    "dt": t.DATE,
+    "tm": t.TimeType(precision=3),
+    "ts": t.TimestampType(precision=3),
+    "tz": t.LocalZonedTimestampType(precision=3),
+    "by": t.BYTES,
+}
+DDL = {
+    "sqlite": "k INT PRIMARY KEY, b INT, d REAL, n NUMERIC, dt TEXT, tm TEXT, ts TEXT, tz TEXT, by BLOB",
+    "postgresql": "k BIGINT PRIMARY KEY, b BOOLEAN, d FLOAT8, n NUMERIC(10,2), dt DATE, tm TIME, ts TIMESTAMP,"
+    " tz TIMESTAMPTZ, by BYTEA",
+}
+
+
+def test_every_type_goes_and_comes_back(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    run(url, f"CREATE TABLE target ({DDL[url.split(':')[1]]})")
+    frame = spark.sql(
+        "SELECT * FROM VALUES (1L, true, 1e-9D, CAST(1.5 AS DECIMAL(10,2)), DATE '2020-01-02', 3723004,"
+        " TIMESTAMP_NTZ '2020-01-02 03:04:05.678', TIMESTAMP '2020-01-02 03:04:05.678', X'0aff'),"
+        " (2L, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) AS t(k, b, d, n, dt, tm, ts, tz, by)"
+    ).coalesce(1)
+    declared = declare(url, TYPES)
+    write(made(declared, tmp_path, kinds=UPSERT), frame, 1)
+    found = source(declared).read_all(spark).orderBy("k").toArrow().to_pylist()
+    moment = datetime(2020, 1, 2, 3, 4, 5, 678000)
+    assert list(found[0].values()) == [
+        1,
+        True,
+        1e-9,
+        Decimal("1.50"),
+        date(2020, 1, 2),
+        3723004,
+        moment,
+        moment.replace(tzinfo=UTC),
+        b"\x0a\xff",
+    ]
+    assert list(found[1].values()) == [2, *[None] * 8]
+
+
+def test_scan_by_ranges_reads_everything_once(spark: SparkSession, url: str) -> None:
+    run(url, "CREATE TABLE target (k INT, v VARCHAR(20))")
+    run(url, "INSERT INTO target VALUES (-5, 'a'), (1, 'b'), (50, 'c'), (99, 'd'), (NULL, 'e')")
+    bounds = {"scan.partition.lower-bound": "1", "scan.partition.upper-bound": "60"}
+    declared = declare(url, **{"scan.partition.column": "k", "scan.partition.num": "3"}, **bounds)
+    read = source(declared, fields=("v",))
+    assert read.read_all(spark).rdd.getNumPartitions() == 3
+    assert sorted(rows(spark, read)) == [("a",), ("b",), ("c",), ("d",), ("e",)]
+    end = read.next_offset(None, source.__globals__["ReadLimit"](rows=1))
+    assert read.is_finished(end)
+    assert read.read(spark, end, end).count() == 0
+
+
+def test_slices_cover_everything() -> None:
+    found = slices("k", 0, 9, 4)
+    assert [(s.low, s.high) for s in found] == [(None, 2), (2, 5), (5, 7), (7, None)]
+    assert len(slices("k", 1, 2, 10)) == 2
+
+
+@needs_postgres
+def test_postgres_that_comes_back_gets_the_epoch(spark: SparkSession, tmp_path: Path) -> None:
+    with server() as own:
+        run(own.url, "CREATE TABLE target (k INT PRIMARY KEY, v VARCHAR(20))")
+        declared = declare(own.url, **{"connection.max-retry-timeout": "0 s"})
+        target = made(declared, tmp_path, kinds=UPSERT)
+        tokens = stage(target, changes(spark, (1, "a", 0)), 1)
+        own.stop()
+        with pytest.raises(ConnectorError, match=str(own.port)):
+            target.publish(1, tokens)
+        with pytest.raises(ConnectorError):
+            made(declared, tmp_path, kinds=UPSERT)
+        own.start()
+        made(declared, tmp_path, kinds=UPSERT).publish(1, tokens)
+        assert content(own.url) == [(1, "a")]
+
+
+@needs_postgres
+def test_postgres_arrays(spark: SparkSession, postgres: Server, tmp_path: Path) -> None:
+    with postgres.connect() as open:
+        open.execute("DROP TABLE IF EXISTS target, tidemill_epochs")
+        open.execute("CREATE TABLE target (k INT PRIMARY KEY, v TEXT[])")
+    declared = declare(postgres.url, {"k": t.INT, "v": t.ArrayType(element=t.STRING)})
+    frame = spark.sql("SELECT 1 AS k, ARRAY('a,\"b\\\\\\\\', NULL, '', 'NULL') AS v")
+    write(made(declared, tmp_path, kinds=UPSERT), frame, 1)
+    assert rows(spark, source(declared)) == [(1, frame.collect()[0].v)]
+
+
+def test_tables_that_do_not_fit_are_named(lite: str, tmp_path: Path) -> None:
+    with pytest.raises(ConnectorError, match="Table 'target' does not exist"):
+        made(declare(lite), tmp_path)
+    sqlite3.connect(lite.removeprefix("jdbc:sqlite:")).execute("CREATE TABLE target (k INT)")
+    with pytest.raises(ConnectorError, match="Table 'target' has no column 'v'"):
+        made(declare(lite), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"url": "jdbc:oracle:thin:x"}, NotSupportedError, "'oracle' is not supported"),
+        ({"url": "postgresql://x"}, ValidationError, "not a JDBC URL"),
+        ({"scan.partition.num": "3"}, ValidationError, "Either all or none"),
+        ({"colour": "red"}, ValidationError, "colour"),
+    ],
+)
+def test_options(change: dict[str, str], error: type[Exception], message: str, lite: str) -> None:
+    declared = declare(lite)
+    declared.options.update(change)
+    with pytest.raises(error, match=message):
+        validate(declared, declared.options, role="source")
+
+
+def test_kinds(lite: str) -> None:
+    keyed, plain = declare(lite), declare(lite, append="yes")
+    assert CONNECTOR.sink_kinds(keyed, keyed.options, ALL_KINDS) == UPSERT
+    assert CONNECTOR.sink_kinds(plain, plain.options, ALL_KINDS) == INSERT_ONLY
+    with pytest.raises(NotSupportedError, match="MAP"):
+        CONNECTOR.validate(declare(lite, {"k": t.MapType(key=t.STRING, value=t.INT)}), keyed.options)

@@ -1,0 +1,139 @@
+"""The ``jdbc`` connector: tables of PostgreSQL and SQLite by JDBC URL, over SQLAlchemy.
+
+As a sink it upserts and deletes by the table's PRIMARY KEY, or appends where none is declared; the
+table itself is the user's. As a source it is a bounded scan.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
+from tidemill.connectors.api import ConnectorOption, SinkRequest, SourceRequest
+from tidemill.connectors.filesystem.storage import Storage
+from tidemill.connectors.jdbc.sink import JdbcSink
+from tidemill.connectors.jdbc.source import JdbcReader, JdbcSource, slices
+from tidemill.connectors.jdbc.urls import Database
+from tidemill.connectors.jdbc.writers import TargetTable
+from tidemill.connectors.option_values import OptionValues
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.types import logical as t
+from tidemill.types.logical import Field, LogicalType
+
+_SCAN = (
+    "scan.partition.column",
+    "scan.partition.num",
+    "scan.partition.lower-bound",
+    "scan.partition.upper-bound",
+)
+_OPTIONS = (
+    ConnectorOption(
+        key="url", required=True, doc="jdbc:postgresql://host:port/database or jdbc:sqlite:path."
+    ),
+    ConnectorOption(key="table-name", required=True, doc="Table, or schema.table."),
+    ConnectorOption(key="username", doc="User; also as ?user= in the URL."),
+    ConnectorOption(key="password", doc="Password; also as ?password= in the URL."),
+    ConnectorOption(key="driver", doc="Accepted; the URL tells the driver."),
+    ConnectorOption(key="compatible-mode", doc="Accepted, unused."),
+    ConnectorOption(
+        key="connection.max-retry-timeout",
+        kind="duration",
+        default="60 s",
+        doc="How long an epoch is tried again when the database cannot be reached.",
+    ),
+    ConnectorOption(key="scan.partition.column", doc="Integer column to cut the scan by."),
+    ConnectorOption(key="scan.partition.num", kind="int", doc="Number of parts of the scan."),
+    ConnectorOption(key="scan.partition.lower-bound", kind="int", doc="Smallest value of the column."),
+    ConnectorOption(key="scan.partition.upper-bound", kind="int", doc="Largest value of the column."),
+    ConnectorOption(key="scan.fetch-size", kind="int", default="0", doc="Rows per fetch; 0: the default."),
+    ConnectorOption(key="scan.auto-commit", kind="bool", default="true", doc="Accepted, unused."),
+    ConnectorOption(key="sink.buffer-flush.max-rows", kind="int", default="100", doc="Accepted, unused."),
+    ConnectorOption(
+        key="sink.buffer-flush.interval", kind="duration", default="1 s", doc="Accepted; an epoch is a flush."
+    ),
+    ConnectorOption(key="sink.max-retries", kind="int", default="3", doc="Accepted, unused."),
+    ConnectorOption(key="sink.parallelism", kind="int", doc="Accepted, unused."),
+    ConnectorOption(
+        key="sink.staging-path",
+        doc="Directory for rows between their epoch and its commit; default: a temporary one.",
+    ),
+    ConnectorOption(key="lookup.", kind="map", doc="Accepted; there are no lookup joins yet."),
+)
+_UNSTORED = (t.MapType, t.MultisetType, t.RowType, t.YearMonthIntervalType, t.DayTimeIntervalType)
+
+
+class JdbcConnector:
+    identifier = "jdbc"
+    options: tuple[ConnectorOption, ...] = _OPTIONS
+    allows_unknown_options = False
+    is_source = True
+    is_sink = True
+
+    def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        dialect = _database(OptionValues(_OPTIONS, options)).dialect
+        given = [key for key in _SCAN if key in options]
+        if given and len(given) < len(_SCAN):
+            raise ValidationError(
+                "Either all or none of the following options should be provided:\n" + "\n".join(_SCAN)
+            )
+        for column in table.physical_columns:
+            array = dialect == "sqlite" and isinstance(column.type, t.ArrayType)
+            if isinstance(column.type, _UNSTORED) or array:
+                raise NotSupportedError(
+                    f"Column '{column.name}': {dialect} tables cannot hold {column.type} through jdbc."
+                )
+
+    def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
+        return {}
+
+    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
+        return INSERT_ONLY
+
+    def sink_kinds(
+        self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
+    ) -> frozenset[RowKind]:
+        return UPSERT & wanted if table.primary_key else INSERT_ONLY
+
+    def source(self, request: SourceRequest) -> JdbcSource:
+        options = OptionValues(_OPTIONS, request.options)
+        column, count, low, high = (options[key] for key in _SCAN)
+        return JdbcSource(
+            reader=JdbcReader(
+                database=_database(options),
+                table=options["table-name"],
+                fields=request.fields,
+                slices=slices(column, low, high, count) if column is not None else (),
+                fetch_size=options["scan.fetch-size"],
+                sequence=request.sequence,
+            )
+        )
+
+    def sink(self, request: SinkRequest) -> JdbcSink:
+        """ConnectorError when the table is not there or has other columns."""
+        if request.overwrite:
+            raise NotSupportedError("INSERT OVERWRITE into a jdbc table.")
+        options = OptionValues(_OPTIONS, request.options)
+        columns = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
+        root = options["sink.staging-path"] or f"{tempfile.gettempdir()}/tidemill-spool"
+        sink = JdbcSink(
+            database=_database(options),
+            target=TargetTable(
+                name=options["table-name"],
+                fields=columns if len(columns) == len(request.fields) else request.fields,
+                keys=request.table.primary_key,
+            ),
+            staging=Storage(f"{root}/{request.job_id}/{request.ordinal}"),
+            job=request.job_id,
+            patience=options["connection.max-retry-timeout"].seconds,
+        )
+        sink.check()
+        return sink
+
+
+def _database(options: OptionValues) -> Database:
+    return Database(options["url"], options["username"], options["password"])
+
+
+CONNECTOR = JdbcConnector()

@@ -1,0 +1,151 @@
+"""Reads a table of a database, once: a bounded scan, in ranges of a column when that is asked for.
+
+A range that is read again sees the table as it is then; the epoch log keeps the scan from being
+read twice unless the first try failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.connectors.api import Offset, ReadLimit
+from tidemill.connectors.formats.text_scalars import CSV_RULES, fit_decimal, parse
+from tidemill.connectors.jdbc.urls import Database
+from tidemill.connectors.jdbc.writers import listed, quote
+from tidemill.connectors.worker_errors import WorkerError
+from tidemill.errors import ConnectorError
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_schema, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BATCH = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """``low`` <= ``column`` < ``high``; None is open (and takes NULLs where ``low`` is None)."""
+
+    column: str
+    low: int | None
+    high: int | None
+
+    def condition(self) -> str:
+        name = quote(self.column)
+        parts = [] if self.low is None else [f"{name} >= {self.low}"]
+        parts += [] if self.high is None else [f"{name} < {self.high}"]
+        text_ = " AND ".join(parts)
+        return f"({text_} OR {name} IS NULL)" if self.low is None and parts else text_
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcReader:
+    database: Database
+    table: str
+    fields: tuple[Field, ...]
+    slices: tuple[Slice, ...]
+    fetch_size: int
+    sequence: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                yield from self._slice(task)
+
+    def _slice(self, task: int) -> Iterator[pa.RecordBatch]:
+        name = ".".join(quote(part) for part in self.table.split("."))
+        columns = listed(tuple(f.name for f in self.fields)) or "1"
+        condition = self.slices[task].condition() if self.slices else ""
+        sql = f"SELECT {columns} FROM {name}" + (f" WHERE {condition}" if condition else "")
+        count = 0
+        try:
+            with self.database.engine.connect() as open:
+                streamed = open.execution_options(yield_per=self.fetch_size or _BATCH)
+                for rows in streamed.execute(text(sql.replace(":", "\\:"))).partitions():
+                    yield self._batch(rows, (task << 40) + count)
+                    count += len(rows)
+        except SQLAlchemyError as e:
+            cause = e.orig if isinstance(e, DBAPIError) else e
+            reason = str(cause).strip().splitlines()[0]
+            raise WorkerError(ConnectorError(f"Cannot read table '{self.table}': {reason}")) from None
+        except (ValueError, ArithmeticError, pa.ArrowException) as e:
+            raise WorkerError(ConnectorError(f"Table '{self.table}': a value does not fit: {e}")) from None
+
+    def _batch(self, rows: Any, first: int) -> pa.RecordBatch:
+        schema = arrow_schema(self.fields)
+        columns = [
+            pa.array([_value(f.type, row[i]) for row in rows], schema.field(i).type)
+            for i, f in enumerate(self.fields)
+        ]
+        names = schema.names
+        if self.sequence:
+            columns.append(pa.array(first + np.arange(len(rows), dtype=np.int64)))
+            names = [*names, SEQUENCE_COLUMN]
+        return pa.record_batch(columns, names=names)
+
+
+def _value(kind: t.LogicalType, value: Any) -> Any:
+    """What the driver gave as the carrier has it: texts are read (SQLite has few types)."""
+    if value is None:
+        return None
+    if isinstance(kind, t.TimeType) and not isinstance(value, str):
+        return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
+    if isinstance(kind, t.CHARACTER_TYPES):
+        return value if isinstance(value, str) else str(value)
+    if isinstance(kind, t.DecimalType):
+        return fit_decimal(parse(_WIDE, str(value), CSV_RULES), kind)
+    if isinstance(kind, t.BooleanType):
+        return bool(value)
+    if isinstance(value, str):
+        zoned = isinstance(kind, t.LocalZonedTimestampType) and not value.endswith("Z")
+        return parse(kind, value + "Z" if zoned else value, CSV_RULES)
+    return value
+
+
+_WIDE = t.DecimalType(precision=38, scale=18)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcSource:
+    reader: JdbcReader
+
+    @property
+    def is_bounded(self) -> bool:
+        return True
+
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        return {"read": True}
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        return bool(start)
+
+    def is_finished(self, offset: Offset | None) -> bool:
+        return bool(offset)
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        tasks = 0 if start else max(len(self.reader.slices), 1)
+        schema = spark_schema(self.reader.fields)
+        schema += f", `{SEQUENCE_COLUMN}` BIGINT" if self.reader.sequence else ""
+        return spark.range(0, tasks, 1, max(tasks, 1)).mapInArrow(self.reader, schema)
+
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        return self.read(spark, None, {"read": True})
+
+
+def slices(column: str, low: int, high: int, count: int) -> tuple[Slice, ...]:
+    """``count`` ranges that cover everything, cut evenly between ``low`` and ``high``."""
+    count = max(1, min(count, high - low + 1))
+    borders = [low + (high - low + 1) * i // count for i in range(1, count)]
+    edges: list[int | None] = [None, *borders, None]
+    return tuple(Slice(column=column, low=a, high=b) for a, b in pairwise(edges))

@@ -1,0 +1,104 @@
+"""Stages one task's rows of an epoch: at most one row per primary key, in one file.
+
+The last change of a key within a task counts. Between tasks an upsert of a key wins over a delete:
+an update that moves a row to another task is a delete there and an upsert here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.connectors.filesystem.storage import Storage
+from tidemill.connectors.worker_errors import WorkerError
+from tidemill.errors import ConnectorError
+from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_schema
+
+UPSERT_FILE = "upsert"
+DELETE_FILE = "delete"
+
+
+class RowsFormat(Protocol):
+    """How staged rows are kept."""
+
+    def encode(self, table: pa.Table) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcStager:
+    """``fields``: the frame's columns by place; ``keys``: names of the primary key, () to append."""
+
+    storage: Storage
+    directory: str
+    fields: tuple[Field, ...]
+    keys: tuple[str, ...]
+    rows: RowsFormat
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row with the column ``token``: {"files": [[name, what, rows], ...]}."""
+        context = TaskContext.get()
+        task = context.partitionId() if context else 0
+        attempt = context.taskAttemptId() if context else 0
+        try:
+            table = self._table(batches)
+            upserts, deletes = self._net(table)
+            files = [
+                [name, what, part.num_rows]
+                for what, part in ((UPSERT_FILE, upserts), (DELETE_FILE, deletes.select(list(self.keys))))
+                if part.num_rows
+                for name in [self._write(f"{what}-{task}", attempt, part)]
+            ]
+        except (OSError, pa.ArrowException) as e:
+            raise WorkerError(ConnectorError(f"Cannot stage rows: {e}")) from None
+        yield pa.record_batch([pa.array([json.dumps({"files": files})])], names=["token"])
+
+    def _table(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+        collected = [pa.Table.from_batches([b]) for b in batches]
+        if not collected:
+            return arrow_schema(self.fields).empty_table()
+        table = pa.concat_tables(collected).combine_chunks()
+        names = [f.name for f in self.fields]
+        return table.rename_columns(names + table.column_names[len(names) :])
+
+    def _net(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Rows to upsert and rows to delete."""
+        plain = table.select([f.name for f in self.fields])
+        if not self.keys:
+            return plain, plain.slice(0, 0)
+        last = _last_of_each(table.select(list(self.keys)))
+        kinds = (
+            np.asarray(table.column(KIND_COLUMN).combine_chunks())
+            if KIND_COLUMN in table.column_names
+            else np.zeros(table.num_rows, dtype=np.int8)
+        )
+        goes = (kinds & 1) == 1
+        return plain.take(pa.array(last[~goes[last]])), plain.take(pa.array(last[goes[last]]))
+
+    def _write(self, name: str, attempt: int, part: pa.Table) -> str:
+        final = f"{self.directory}/{name}"
+        self.storage.make_directory(self.directory)
+        with self.storage.create(f"{final}.{attempt}.tmp") as stream:
+            stream.write(self.rows.encode(part))
+        self.storage.move(f"{final}.{attempt}.tmp", final)
+        return name
+
+
+def _last_of_each(keys: pa.Table) -> np.ndarray:
+    """Row numbers of the last row of each key, ascending."""
+    codes = np.zeros(keys.num_rows, dtype=np.int64)
+    for column in keys.columns:
+        encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
+        _, codes = np.unique(
+            codes * (len(encoded.dictionary) + 1) + np.asarray(encoded.indices), return_inverse=True
+        )
+    _, from_the_end = np.unique(codes[::-1], return_index=True)
+    return np.sort(keys.num_rows - 1 - from_the_end)

@@ -1,0 +1,64 @@
+"""From JDBC URLs to SQLAlchemy engines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import parse_qsl
+
+from sqlalchemy import URL, Engine, create_engine
+from sqlalchemy.pool import NullPool
+
+from tidemill.errors import NotSupportedError, ValidationError
+
+_NETWORK = re.compile(r"//(?P<host>[^:/?]*)(?::(?P<port>\d+))?/(?P<database>[^?]*)(?:\?(?P<query>.*))?")
+_DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
+
+
+@dataclass(frozen=True)
+class Database:
+    """A place to connect to; pickled as its texts. ``dialect`` is postgresql or sqlite."""
+
+    url: str
+    user: str | None = None
+    password: str | None = None
+
+    @property
+    def dialect(self) -> str:
+        """NotSupportedError, naming the supported ones, for other databases."""
+        prefix, _, rest = self.url.partition(":")
+        name = rest.partition(":")[0]
+        if prefix != "jdbc" or not name:
+            raise ValidationError(f"'{self.url}' is not a JDBC URL such as jdbc:postgresql://host/database.")
+        if name not in _DRIVERS:
+            raise NotSupportedError(f"JDBC database '{name}' is not supported; there are {sorted(_DRIVERS)}.")
+        return name
+
+    @cached_property
+    def engine(self) -> Engine:
+        """Connections are opened when needed and closed after use; nothing is shared between threads."""
+        return create_engine(self._sqlalchemy_url(), poolclass=NullPool)
+
+    def __getstate__(self) -> dict[str, str | None]:
+        return {"url": self.url, "user": self.user, "password": self.password}
+
+    def _sqlalchemy_url(self) -> URL:
+        driver = _DRIVERS[self.dialect]
+        rest = self.url.split(":", 2)[2]
+        if self.dialect == "sqlite":
+            return URL.create(driver, database=rest)
+        match = _NETWORK.fullmatch(rest)
+        if match is None:
+            raise ValidationError(f"'{self.url}' is not a JDBC URL such as jdbc:postgresql://host/database.")
+        query = dict(parse_qsl(match["query"] or ""))
+        user, password = query.pop("user", None), query.pop("password", None)
+        return URL.create(
+            driver,
+            username=self.user or user,
+            password=self.password or password,
+            host=match["host"] or "localhost",
+            port=int(match["port"]) if match["port"] else None,
+            database=match["database"],
+            query=query,
+        )
