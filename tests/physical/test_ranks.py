@@ -112,3 +112,23 @@ def test_limit_of_appends_only_appends() -> None:
     source = scan(CLICKS)
     limited = n.Sort(fields=source.fields, input=source, keys=(), fetch=3, offset=1)
     assert modes(plan(limited)) == ["SortLimit I", "Exchange I", "TableSourceScan I"]
+
+
+def test_columns_that_only_a_filter_below_reads_are_not_kept() -> None:
+    source = scan(CLICKS)
+    positive = Call(type=BOOLEAN, function=">", args=(column(source, 2), Literal(type=BIGINT, value=0)))
+    over = ranked(where(source, positive), 1)
+    top = plan(project(where(over, compare(over, "<=", 2)), 0, 1))
+    rank = top if isinstance(top, p.Rank) else top.inputs[0]
+    assert isinstance(rank, p.Rank)
+    assert [f.name for f in rank.input.fields] == ["usr", "url"]
+    assert (rank.partition, rank.order[0].index) == ((0,), 1)
+
+
+def test_keys_of_the_input_are_kept() -> None:
+    over = ranked(COUNTS, 2)
+    top = plan(project(where(over, compare(over, "<=", 2)), 0, 2), explained=True)
+    assert isinstance(top, p.Calc)
+    assert isinstance(top.input, p.Rank)
+    assert [f.name for f in top.input.fields] == ["url", "usr", "c"]
+    assert top.input.strategy == "UpdateFastStrategy[0,1]"

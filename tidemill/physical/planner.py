@@ -23,6 +23,7 @@ from tidemill.physical.context import PlannerContext, SinkKinds, SourceKinds
 from tidemill.physical.finish import PENDING, finish, references
 from tidemill.physical.joins import plan_join
 from tidemill.physical.mini_batch import MiniBatchConfig, add_assigners
+from tidemill.physical.narrowing import narrow_join, narrow_rank
 from tidemill.physical.ranks import TopN, lowered, plan_over, plan_rank, plan_sort, rest_condition, top_n
 from tidemill.physical.scans import plan_scan
 from tidemill.physical.set_operations import plan_set_operation
@@ -155,6 +156,9 @@ def _ranked(
     """A Top-N under ``projections`` (over the Over's fields)."""
     child = convert(found.over.input, context)
     used = frozenset(i for x in projections for i in columns(x))
+    narrow = narrow_rank(found, child, used)
+    found, child, projections = narrow.top, narrow.child, narrow.moved(projections)
+    used = frozenset(narrow.places[i] for i in used)
     final = _final_times(context)
     rank, outputs = plan_rank(
         found, child, used, final=final, overwrites=context.explained, state_ttl=state_ttl(context)
@@ -186,6 +190,9 @@ def _(node: n.Project, context: PlannerContext) -> p.PhysicalNode:
     if found is not None:
         return _ranked(found, expressions, node.fields, context)
     _refuse_subqueries(expressions)
+    narrow = narrow_join(below, expressions) if isinstance(below, n.Join) else None
+    if narrow is not None:
+        below, expressions = narrow.join, narrow.moved(expressions)
     child = convert(below, context)
     condition = None
     if (
