@@ -41,9 +41,11 @@ def _values(array: pa.Array) -> Ints:
             return values.astype(np.int64)
         if values.min() > np.iinfo(np.int64).min + 2 and values.max() < np.iinfo(np.int64).max - 2:
             return values.astype(np.int64)
+    if pa.types.is_decimal128(kind) and kind.precision <= 18:
+        return vector(array).values[:, 0].view(np.int64)
     if pa.types.is_nested(kind):
         array = pa.array([None if v is None else repr(v) for v in array.to_pylist()])
-    ranks = pc.rank(array, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
+    ranks = pc.rank(array, sort_keys="ascending", tiebreaker="dense")
     return np.asarray(ranks).astype(np.int64)
 
 

@@ -1,9 +1,10 @@
 """Top-N and deduplication: the rows ``start``..``end`` of each partition by an order.
 
-State: the partition's rows with how often each stands and when it first came (ties go by arrival, the
-earlier first; with ``latest`` the later first). Of an append-only input only the best ``end`` rows are
-kept: what falls out can never come back. Any changelog is accepted: touched partitions are ranked
-before and after the epoch, the difference is the output.
+State: the partition's rows with their arrivals (ties go by arrival, the earlier first; with ``latest``
+the later first); a retraction takes the earliest copy of its row, one of a row that is not there is
+ignored. Of an append-only input only the best ``end`` rows are kept: what falls out can never come back.
+Any changelog is accepted: touched partitions are ranked before and after the epoch, the difference is
+the output.
 
 Cost per epoch: the rows of the touched partitions (at most ``end`` each for append-only input).
 """
@@ -17,19 +18,18 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import contiguous, hashes_of, weights_of
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of
 from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.emit import Kinds
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.api import EpochContext
+from tidemill.operators.entries import Entries, entry_layout, load_entries, put_entries, surviving
 from tidemill.operators.ordering import OrderKey, codes, sort_rows
+from tidemill.operators.top_one import TopOneStep, record_layout
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
-
-COUNT = "$count"
-FIRST_SEEN = "$first"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,19 +63,26 @@ class RankSpec:
 
     @cached_property
     def layout(self) -> Layout:
+        if self.keeps_one:
+            return record_layout(self.columns, self.partition, self.state_ttl)
         types = dict(self.columns)
-        return Layout(
-            name="rows",
-            keys=tuple(pa.field(p, types[p]) for p in self.partition),
-            values=tuple(pa.field(n, t) for n, t in self.columns if n not in self.partition),
-            columns=(pa.field(COUNT, pa.int64()), pa.field(FIRST_SEEN, pa.int64())),
-            ttl=self.state_ttl,
-        )
+        keys = tuple(pa.field(p, types[p]) for p in self.partition)
+        return entry_layout("rows", keys, tuple(pa.field(n, types[n]) for n in self.kept), self.state_ttl)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns that are not of the partition key."""
+        return tuple(n for n, _ in self.columns if n not in self.partition)
 
     @property
     def prunes(self) -> bool:
         """Whether rows below the last shown rank may be forgotten."""
         return not self.retracts and self.end is not None
+
+    @property
+    def keeps_one(self) -> bool:
+        """Whether a partition's state is its one shown row."""
+        return self.prunes and self.start == self.end == 1 and self.function == "ROW_NUMBER"
 
     def output_schema(self) -> pa.Schema:
         fields = [pa.field(n, t) for n, t in self.columns]
@@ -89,20 +96,12 @@ class RankSpec:
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The net change of the shown rows."""
-        (table,) = inputs
-        return _Step(self, state, epoch).run(contiguous(table))
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The touched partitions' distinct rows: counts before and after, and since when they stand."""
-
-    table: pa.Table
-    owners: Ints
-    before: Ints
-    after: Ints
-    seen_before: Ints
-    seen_after: Ints
+        table = contiguous(inputs[0])
+        if len(table) == 0:
+            return self.output_schema().empty_table()
+        state.now = epoch.time
+        step = TopOneStep(self, state, epoch) if self.keeps_one else _Step(self, state, epoch)
+        return step.run(table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,60 +120,69 @@ class _Step:
     epoch: EpochContext
 
     def run(self, table: pa.Table) -> pa.Table:
-        if len(table) == 0:
-            return self.spec.output_schema().empty_table()
-        keys = [single(table.column(k)) for k in self.spec.partition]
-        hashes = hashes_of(table, keys)
-        groups = group_rows(hashes, keys)
-        owners = np.empty(len(table), np.int64)
-        owners[groups.order] = groups.ids()
-        heads = groups.heads
-        rows = self._rows(table, owners, hashes[heads], [k.take(pa.array(heads)) for k in keys])
-        order = self._codes(rows)
-        before = self._shown(rows, order, rows.before, rows.seen_before)
-        after = self._shown(rows, order, rows.after, rows.seen_after)
-        self._keep(rows, order, hashes[heads])
-        return self._difference(rows, before, after)
+        new, hashes, keys = self._arrived(by_arrival(table))
+        layout = self.spec.layout
+        state = self.store.table(layout)
+        rows = load_entries(layout, state, hashes, keys).then(self._promising(new, keys))
+        order = self._codes(rows, keys)
+        left = surviving(rows)
+        before = self._shown(rows, order, rows.old)
+        after = self._shown(rows, order, left)
+        put_entries(layout, state, rows, self._remaining(rows, order, left), hashes, keys)
+        return self._difference(rows, keys, before, after)
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _rows(self, table: pa.Table, owners: Ints, hashes: Hashes, keys: list[pa.Array]) -> _Rows:
-        """State's rows of the touched partitions and the epoch's, equal rows merged."""
-        names = [n for n, _ in self.spec.columns]
-        found, old = self.store.table(self.spec.layout).gather(hashes, keys)
-        old_columns = {n: k.take(pa.array(found)) for n, k in zip(self.spec.partition, keys, strict=True)}
-        old_columns |= {n: single(old.column(n)) for n in old.schema.names}
-        weights = weights_of(table)
-        delta = np.ones(len(table), np.int64) if weights is None else weights
-        columns = [
-            single(pa.chunked_array([old_columns[n], single(table.column(n))], old_columns[n].type))
-            for n in names
-        ]
-        owner = np.concatenate([found, owners])
-        count = np.concatenate([vector(old_columns[COUNT]).values, np.zeros(len(table), np.int64)])
-        change = np.concatenate([np.zeros(len(found), np.int64), delta])
-        seen = np.concatenate(
-            [vector(old_columns[FIRST_SEEN]).values, vector(table.column(SEQUENCE_COLUMN)).values]
+    def _arrived(self, table: pa.Table) -> tuple[Entries, Hashes, list[pa.Array]]:
+        """The epoch's rows, partition by partition, and the partitions' hashes and keys."""
+        table = contiguous(table)
+        keys = [single(table.column(k)) for k in self.spec.partition]
+        hashes = hashes_of(table, keys)
+        groups = group_rows(hashes, keys)
+        heads, order = groups.heads, groups.order
+        weights, picks = weights_of(table), pa.array(order)
+        entries = Entries(
+            groups.ids(),
+            vector(table.column(SEQUENCE_COLUMN)).values[order],
+            [single(table.column(n)).take(picks) for n in self.spec.kept],
+            np.ones(len(order), np.int64) if weights is None else weights[order],
+            np.zeros(len(order), np.bool_),
         )
-        return _merged(pa.table(columns, names=names), owner, count, change, seen)
+        return entries, hashes[heads], [k.take(pa.array(heads)) for k in keys]
 
-    def _codes(self, rows: _Rows) -> list[Ints]:
-        return [codes(single(rows.table.column(k.name)), k) for k in self.spec.order]
+    def _promising(self, new: Entries, keys: list[pa.Array]) -> Entries:
+        """Of append-only input, what other rows of this epoch do not push out."""
+        if not self.spec.prunes:
+            return new
+        everyone = np.ones(len(new), np.bool_)
+        rows = np.sort(self._shown(new, self._codes(new, keys), everyone, 1).rows)
+        if len(rows) == len(new):
+            return new
+        picks = pa.array(rows)
+        columns = [c.take(picks) for c in new.columns]
+        return Entries(new.owners[rows], new.sequence[rows], columns, new.weights[rows], new.old[rows])
+
+    def _column(self, rows: Entries, keys: list[pa.Array], name: str) -> pa.Array:
+        if name in self.spec.partition:
+            return keys[self.spec.partition.index(name)].take(pa.array(rows.owners))
+        return rows.columns[self.spec.kept.index(name)]
+
+    def _codes(self, rows: Entries, keys: list[pa.Array]) -> list[Ints]:
+        return [codes(self._column(rows, keys, k.name), k) for k in self.spec.order]
 
     # -- ranking ----------------------------------------------------------------------------------
 
-    def _shown(self, rows: _Rows, order: list[Ints], counts: Ints, seen: Ints) -> _Shown:
-        live = np.flatnonzero(counts > 0)
-        live = live[sort_rows(rows.owners[live], [c[live] for c in order], self._arrival(seen[live]))]
-        if (counts[live] > 1).any():
-            most = counts[live] if self.spec.end is None else np.minimum(counts[live], self.spec.end)
-            live = np.repeat(live, most)
+    def _shown(self, rows: Entries, order: list[Ints], there: Mask, start: int | None = None) -> _Shown:
+        """The rows of ``there`` whose rank lies in ``start`` (default: the spec's) to ``end``."""
+        live = np.flatnonzero(there)
+        arrival = self._arrival(rows.sequence[live])
+        live = live[sort_rows(rows.owners[live], [c[live] for c in order], arrival)]
         owners = rows.owners[live]
         ranks = self._ranks(owners, [c[live] for c in order])
-        keep = ranks >= self.spec.start
+        shown = ranks >= (self.spec.start if start is None else start)
         if self.spec.end is not None:
-            keep &= ranks <= self.spec.end
-        return _Shown(live[keep], owners[keep], ranks[keep])
+            shown &= ranks <= self.spec.end
+        return _Shown(live[shown], owners[shown], ranks[shown])
 
     def _arrival(self, seen: Ints) -> Ints:
         return -seen if self.spec.latest else seen
@@ -199,42 +207,22 @@ class _Step:
 
     # -- state ------------------------------------------------------------------------------------
 
-    def _keep(self, rows: _Rows, order: list[Ints], hashes: Hashes) -> None:
-        """Writes the rows whose count changed; of append-only input only those that still matter."""
-        after = rows.after
-        if self.spec.prunes:
-            shown = self._shown_from_first(rows, order)
-            after = np.where(shown, after, 0)
-        changed = np.flatnonzero((after != rows.before) | (after > 0) & (rows.seen_after != rows.seen_before))
-        gone = after[changed] <= 0
-        changed = changed[~(gone & (rows.before[changed] == 0))]
-        if len(changed) == 0:
-            return
-        picks = pa.array(changed)
-        layout = self.spec.layout
-        columns = {f.name: single(rows.table.column(f.name)).take(picks) for f in layout.identity}
-        owner_hashes = hashes[rows.owners[changed]]
-        place = layout.codes(owner_hashes, [columns[f.name] for f in layout.values])
-        columns[COUNT] = to_arrow(Vec(after[changed]), pa.int64())
-        columns[FIRST_SEEN] = to_arrow(Vec(rows.seen_after[changed]), pa.int64())
-        deleted = after[changed] <= 0
-        self.store.table(layout).put(place, columns, deleted if deleted.any() else None)
-
-    def _shown_from_first(self, rows: _Rows, order: list[Ints]) -> Mask:
-        """Rows of rank 1..end, whatever ``start`` is: those above the range hold the others' places."""
-        whole = _Step(_from_first(self.spec), self.store, self.epoch)
-        keep = np.zeros(len(rows.owners), np.bool_)
-        keep[whole._shown(rows, order, rows.after, rows.seen_after).rows] = True
-        return keep
+    def _remaining(self, rows: Entries, order: list[Ints], left: Mask) -> Mask:
+        """What stays in state: of append-only input only rank 1..end, whatever ``start`` is (those above
+        the range hold the others' places)."""
+        if not self.spec.prunes:
+            return left
+        kept = np.zeros(len(rows), np.bool_)
+        kept[self._shown(rows, order, left, 1).rows] = True
+        return kept
 
     # -- output -----------------------------------------------------------------------------------
 
-    def _difference(self, rows: _Rows, before: _Shown, after: _Shown) -> pa.Table:
+    def _difference(self, rows: Entries, keys: list[pa.Array], before: _Shown, after: _Shown) -> pa.Table:
         """Without a rank column rows come and go; with one each place is updated."""
-        if self.spec.rank or self.spec.by_place:
-            old, new, updated_old, updated_new = _by_place(before, after)
-        else:
-            old, new, updated_old, updated_new = _by_row(before, after, len(rows.owners))
+        in_place = bool(self.spec.rank) or self.spec.by_place
+        compare = _by_place if in_place else _by_row
+        old, new, updated_old, updated_new = compare(before, after, self._contents(rows, before, after))
         gone = np.where(updated_old, RowKind.UPDATE_BEFORE, RowKind.DELETE)
         come = np.where(updated_new, RowKind.UPDATE_AFTER, RowKind.INSERT)
         if not self.spec.update_before:
@@ -245,15 +233,25 @@ class _Step:
         owners = np.concatenate([before.owners[old], after.owners[new]])
         kinds = np.concatenate([gone, come]).astype(np.int8)
         # A rank's -U stands right before its +U; without ranks what goes stands before what comes.
-        order = np.lexsort(
-            (1 - (kinds & 1), ranks if self.spec.rank or self.spec.by_place else 1 - (kinds & 1), owners)
-        )
-        return self._table(rows, picked[order], ranks[order], kinds[order])
+        order = np.lexsort((1 - (kinds & 1), ranks if in_place else 1 - (kinds & 1), owners))
+        return self._table(rows, keys, picked[order], ranks[order], kinds[order])
 
-    def _table(self, rows: _Rows, picked: Ints, ranks: Ints, kinds: Kinds) -> pa.Table:
+    def _contents(self, rows: Entries, before: _Shown, after: _Shown) -> Ints:
+        """Per entry a number, the same for equal rows of a partition among those that enter or leave."""
+        moved = np.setxor1d(before.rows, after.rows)
+        numbers = np.arange(len(rows))
+        picks = pa.array(moved)
+        identity = [to_arrow(Vec(rows.owners[moved]), pa.int64()), *(c.take(picks) for c in rows.columns)]
+        groups = group_rows(hash_columns(identity, len(moved)), identity)
+        numbers[moved[groups.order]] = np.repeat(moved[groups.heads], groups.sizes)
+        return numbers
+
+    def _table(
+        self, rows: Entries, keys: list[pa.Array], picked: Ints, ranks: Ints, kinds: Kinds
+    ) -> pa.Table:
         spec = self.spec
         picks = pa.array(picked)
-        columns = [single(rows.table.column(n)).take(picks) for n, _ in spec.columns]
+        columns = [self._column(rows, keys, n).take(picks) for n, _ in spec.columns]
         if spec.rank:
             columns.append(to_arrow(Vec(ranks.astype(np.int64)), pa.int64()))
         if not spec.insert_only:
@@ -276,45 +274,13 @@ def _from_first(spec: RankSpec) -> RankSpec:
     )
 
 
-def _merged(table: pa.Table, owners: Ints, count: Ints, change: Ints, seen: Ints) -> _Rows:
-    """Equal rows as one. A row that stood keeps its arrival; a new one takes its first; retracting more
-    than there is leaves nothing."""
-    identity = [to_arrow(Vec(owners), pa.int64()), *(single(c) for c in table.columns)]
-    groups = group_rows(hash_columns(identity, len(owners)), identity)
-    order, starts, heads = groups.order, groups.starts, groups.heads
-    before = np.add.reduceat(count[order], starts)
-    after = np.maximum(before + np.add.reduceat(change[order], starts), 0)
-    stood = count > 0
-    latest = np.iinfo(np.int64).max
-    seen_before = np.minimum.reduceat(np.where(stood, seen, latest)[order], starts)
-    came = np.minimum.reduceat(np.where(change > 0, seen, latest)[order], starts)
-    anew = _taken(change, order, starts, before)
-    seen_after = np.where((before > 0) & ~anew, seen_before, came)
-    by_owner = np.argsort(owners[heads], kind="stable")
-    merged = table.take(pa.array(heads[by_owner]))
-    return _Rows(
-        contiguous(merged),
-        owners[heads][by_owner],
-        before[by_owner],
-        after[by_owner],
-        seen_before[by_owner],
-        seen_after[by_owner],
-    )
-
-
-def _taken(change: Ints, order: Ints, starts: Ints, before: Ints) -> Mask:
-    """Whether every copy that stood was taken away and some came: then the row stands anew."""
-    ordered = change[order]
-    taken: Ints = -np.add.reduceat(np.minimum(ordered, 0), starts)
-    added: Ints = np.add.reduceat(np.maximum(ordered, 0), starts)
-    return (taken >= before) & (added > 0)
-
-
-def _by_row(before: _Shown, after: _Shown, rows: int) -> tuple[Ints, Ints, Mask, Mask]:
+def _by_row(before: _Shown, after: _Shown, content: Ints) -> tuple[Ints, Ints, Mask, Mask]:
     """Places of ``before`` that go and of ``after`` that come, counting copies of a row."""
-    have, want = np.bincount(before.rows, minlength=rows), np.bincount(after.rows, minlength=rows)
-    old = np.flatnonzero(_copy_number(before.rows) >= want[before.rows])
-    new = np.flatnonzero(_copy_number(after.rows) >= have[after.rows])
+    held, taken = content[before.rows], content[after.rows]
+    size = len(content)
+    have, want = np.bincount(held, minlength=size), np.bincount(taken, minlength=size)
+    old = np.flatnonzero(_copy_number(held) >= want[held])
+    new = np.flatnonzero(_copy_number(taken) >= have[taken])
     return old, new, np.zeros(len(old), np.bool_), np.zeros(len(new), np.bool_)
 
 
@@ -330,7 +296,7 @@ def _copy_number(rows: Ints) -> Ints:
     return number
 
 
-def _by_place(before: _Shown, after: _Shown) -> tuple[Ints, Ints, Mask, Mask]:
+def _by_place(before: _Shown, after: _Shown, content: Ints) -> tuple[Ints, Ints, Mask, Mask]:
     """Compares what stands at each (owner, rank, place among equal ranks)."""
     pairs = np.concatenate([_places(before), _places(after)])
     _, place = np.unique(pairs, axis=0, return_inverse=True)
@@ -339,8 +305,8 @@ def _by_place(before: _Shown, after: _Shown) -> tuple[Ints, Ints, Mask, Mask]:
     size = int(place.max()) + 1 if len(place) else 0
     held = np.full(size, -1, np.int64)
     taken = np.full(size, -1, np.int64)
-    held[place[:split]] = before.rows
-    taken[place[split:]] = after.rows
+    held[place[:split]] = content[before.rows]
+    taken[place[split:]] = content[after.rows]
     differs = held != taken
     old = np.flatnonzero(differs[place[:split]])
     new = np.flatnonzero(differs[place[split:]])
