@@ -8,6 +8,7 @@ from functools import singledispatch
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.physical import nodes as p
 from tidemill.physical.digest import Form, Printer, call_text, literal_text, order_text, record_text
+from tidemill.physical.tree import visible
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey
 from tidemill.types.logical import BOOLEAN
 
@@ -312,7 +313,7 @@ def _(node: p.Sink, form: Form) -> Attributes:
     found: Attributes = [("table", f"[{node.table.path}]")]
     if targets:
         found.append(("targetColumns", "[" + ",".join(f"[{i}]" for i in targets) + "]"))
-    found.append(("fields", f"[{', '.join(f.name for f in node.input.fields)}]"))
+    found.append(("fields", f"[{names(visible(node.input))}]"))
     if node.materialize:
         found.append(("upsertMaterialize", "[true]"))
     return [*found, ("conflictStrategy", f"[{node.conflict}]")] if node.conflict else found

@@ -135,7 +135,7 @@ class Printer:
 
 
 def literal_text(literal: e.Literal, plain: bool = False) -> str:
-    """A constant; ``plain`` leaves out the character set."""
+    """A constant; ``plain`` leaves out the character set, and the type of a number."""
     kind, value = literal.type, literal.value
     if value is None:
         return f"null:{type_text(kind.with_nullable(True))}"
@@ -146,6 +146,8 @@ def literal_text(literal: e.Literal, plain: bool = False) -> str:
         suffix = f":{type_text(kind.with_nullable(True))}" if isinstance(kind, t.VarCharType) else ""
         return f"_UTF-16LE{quoted}{suffix}"
     printer = _LITERALS.get(type(kind))
+    if plain and printer is not None and isinstance(kind, t.NUMERIC_TYPES):
+        return printer(kind, value).partition(":")[0]
     return printer(kind, value) if printer else f"{value}:{type_text(kind.with_nullable(True))}"
 
 

@@ -17,7 +17,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.attributes import attributes, execution_name, hints, node_name
 from tidemill.physical.digest import Form
 from tidemill.physical.syntax_tree import syntax_tree
-from tidemill.plan.expressions import InputRef
+from tidemill.physical.tree import visible
 from tidemill.plan.nodes import LogicalNode
 
 T = TypeVar("T")
@@ -91,21 +91,7 @@ def draw(root: T, line: Callable[[T], str], inputs: Callable[[T], Sequence[T]]) 
 
 
 def visible_inputs(node: p.PhysicalNode) -> tuple[p.PhysicalNode, ...]:
-    return tuple(_visible(i) for i in node.inputs)
-
-
-def _visible(node: p.PhysicalNode) -> p.PhysicalNode:
-    """``node``, or what is below where it is a Calc that only renames."""
-    while isinstance(node, p.Calc) and _only_renames(node):
-        node = node.input
-    return node
-
-
-def _only_renames(node: p.Calc) -> bool:
-    refs = [x.index for x in node.projections if isinstance(x, InputRef)]
-    return node.condition is None and refs == list(range(len(node.input.fields))) == list(
-        range(len(node.projections))
-    )
+    return tuple(visible(i) for i in node.inputs)
 
 
 @dataclass(slots=True)

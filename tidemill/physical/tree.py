@@ -12,6 +12,7 @@ from functools import singledispatch
 
 from tidemill.changelog.rowkind import RowKind
 from tidemill.physical import nodes as p
+from tidemill.plan.expressions import InputRef
 
 
 @singledispatch
@@ -110,3 +111,16 @@ def walk(node: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
     yield node
     for child in node.inputs:
         yield from walk(child)
+
+
+def visible(node: p.PhysicalNode) -> p.PhysicalNode:
+    """``node`` as plans show it: what is below where it is a Calc that only renames."""
+    while isinstance(node, p.Calc) and _only_renames(node):
+        node = node.input
+    return node
+
+
+def _only_renames(node: p.Calc) -> bool:
+    refs = [x.index for x in node.projections if isinstance(x, InputRef)]
+    same = refs == list(range(len(node.input.fields))) == list(range(len(node.projections)))
+    return node.condition is None and same
