@@ -3,8 +3,8 @@
 Most aggregations run in one pass: accumulators give their value after each row (``GroupedRows.running``)
 and every row shows the step from the value before it. A key whose row count falls to 0 starts anew with
 its next row; rows taken back from a key that has none are ignored, as in Flink's GroupAggFunction.
-Aggregates with a state table of their own go round by round, the j-th round taking the j-th row of each
-key: as many rounds as the busiest key has rows.
+Aggregates that gather values (LISTAGG and its kin) go round by round, the j-th round taking the j-th row of
+each key: as many rounds as the busiest key has rows.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.aggregates.api import Cells
 from tidemill.operators.aggregates.records import (
     ROWS,
+    is_runnable,
     is_simple,
-    is_stateful,
     stored_cells,
     take_cell,
     write_records,
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 def per_record_step(spec: GroupAggregateSpec, table: pa.Table, store: StateStore) -> pa.Table:
     """The changes of an epoch in arrival order; ``table`` is in arrival order."""
     rows = spec.grouped(table)
-    if any(is_stateful(accumulator) for accumulator in spec.accumulators.values()):
-        return _rounds(spec, rows, store)
-    return _running(spec, rows, store)
+    if all(is_simple(a) or is_runnable(a) for a in spec.accumulators.values()):
+        return _running(spec, rows, store)
+    return _rounds(spec, rows, store)
 
 
 def _rounds(spec: GroupAggregateSpec, rows: GroupedRows, store: StateStore) -> pa.Table:
@@ -90,8 +90,11 @@ def _running(spec: GroupAggregateSpec, rows: GroupedRows, store: StateStore) -> 
     old: dict[str, Cells] = {}
     after: dict[str, Cells] = {}
     for name, accumulator in spec.accumulators.items():
-        assert is_simple(accumulator)
         old[name] = stored_cells(found, accumulator)
+        if is_runnable(accumulator):
+            after[name] = accumulator.run(old[name], rows, store.table(accumulator.layout))
+            continue
+        assert is_simple(accumulator)
         inherited = tuple(take_cell(cell, owner, lives.inherits) for cell in old[name])
         after[name] = accumulator.merge(inherited, accumulator.delta(parts))
     last = rows.groups.starts + rows.groups.sizes - 1

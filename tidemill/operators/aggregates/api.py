@@ -98,6 +98,14 @@ class TableAccumulator(Protocol):
         ...
 
 
+class RunningAccumulator(TableAccumulator, Protocol):
+    """A ``TableAccumulator`` that needs no rounds for per-record changes."""
+
+    def run(self, old: Cells, rows: GroupedRows, table: StateTable) -> Cells:
+        """Cells after each row, in group order; the table takes the rows in. ``old``: one per group."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """``result`` gives the call's output column, one value per group."""

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import single, vector
+from tidemill.changelog.columns import single
 from tidemill.operators.aggregates.api import AggregateSpec, Cells, Source
 from tidemill.operators.aggregates.arrivals import Bag, bag_of
-from tidemill.operators.aggregates.value_table import COUNT, ValueTable
+from tidemill.operators.aggregates.value_table import ValueTable
 from tidemill.operators.grouped import GroupedRows
 from tidemill.state.layout import Layout
-from tidemill.state.run import WEIGHT
 from tidemill.state.table import StateTable
 
 
@@ -44,7 +43,7 @@ class CountsAccumulator:
 
     def _bag(self, rows: GroupedRows, table: StateTable) -> Bag:
         owners, found = table.gather(rows.hashes, rows.keys)
-        counts = vector(found.column(WEIGHT if self.layout.additive else COUNT)).values
+        counts = self.values.counts(found)
         there = np.flatnonzero(counts > 0)
         columns = [single(found.column(f.name)).take(pa.array(there)) for f in self.layout.values]
         return bag_of(owners[there], columns, rows.groups.count, counts[there])

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Ints, Mask, single
+from tidemill.changelog.columns import Ints, Mask, single, vector
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State
 from tidemill.operators.aggregates.count import counted
-from tidemill.operators.aggregates.extreme import Extreme, as_array, as_cell
+from tidemill.operators.aggregates.extreme import Extreme, as_array, as_cell, ranks
+from tidemill.operators.aggregates.running_extreme import HeldValues, running_least
 from tidemill.operators.aggregates.value_table import VALUE, ValueTable
 from tidemill.operators.grouped import GroupedRows, WeightKey
 from tidemill.state.layout import Layout
@@ -81,6 +82,49 @@ class RetractableExtremeAccumulator:
         if len(shaken):
             after = self._recomputed(after, shaken, rows, table)
         return old, (as_cell(after),)
+
+    def run(self, old: Cells, rows: GroupedRows, table: StateTable) -> Cells:
+        """The extreme after each row (``rows`` in group order); the table takes the rows' weights."""
+        kind = self.extreme.kind
+        held, stored = self._held(old, rows, table)
+        self.values.put(rows, table)
+        weights = counted(rows, (self.arg,), self.weight_key)
+        column = rows.array(self.arg)
+        both = single(pa.chunked_array([stored, column], kind))
+        codes = ranks(both) if self.extreme.least else -ranks(both)
+        n = len(stored)
+        ones = np.ones(len(column), np.int64)
+        least, present = running_least(
+            codes[n:],
+            ones if weights is None else weights,
+            rows.groups.starts,
+            HeldValues(codes[:n], held.counts, held.offsets),
+        )
+        valued = np.flatnonzero(vector(both.is_valid()).values)
+        valued = valued[np.argsort(codes[valued], kind="stable")]
+        found = np.searchsorted(codes[valued], least)
+        picks = np.zeros(len(least), np.int64)
+        picks[present] = valued[found[present]]
+        return (as_cell(both.take(pa.array(picks, mask=~present))),)
+
+    def _held(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[HeldValues, pa.Array]:
+        """The values there before the epoch: all of them only where the extreme may fall."""
+        weights = counted(rows, (self.arg,), self.weight_key)
+        went = np.zeros(len(rows.groups.order), np.bool_) if weights is None else weights < 0
+        extremes = as_array(old[0], self.extreme.kind)
+        there = vector(extremes.is_valid()).values
+        starts = rows.groups.starts
+        worst = self.extreme.best(rows.array(self.arg), went, lambda f, v: f.reduceat(v, starts))
+        shaken = np.flatnonzero(there & self.extreme.beats(worst, old[0]))
+        owners, found = table.gather(rows.hashes[shaken], [k.take(pa.array(shaken)) for k in rows.keys])
+        calm = np.setdiff1d(np.flatnonzero(there), shaken)
+        owners = np.concatenate([shaken[owners], calm])
+        order = np.argsort(owners, kind="stable")
+        stored = single(pa.chunked_array([single(found.column(VALUE)), extremes.take(pa.array(calm))]))
+        counts = np.concatenate([self.values.counts(found), np.ones(len(calm), np.int64)])
+        offsets = np.searchsorted(owners[order], np.arange(rows.groups.count + 1))
+        picked = stored.take(pa.array(order))
+        return HeldValues(np.zeros(0, np.int64), counts[order], offsets), picked
 
     def _recomputed(self, after: pa.Array, shaken: Ints, rows: GroupedRows, table: StateTable) -> pa.Array:
         """``after`` with the groups ``shaken`` read again from the table."""

@@ -9,7 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, is_fixed
-from tidemill.operators.aggregates.api import Accumulator, Cell, Cells, TableAccumulator
+from tidemill.operators.aggregates.api import (
+    Accumulator,
+    Cell,
+    Cells,
+    RunningAccumulator,
+    TableAccumulator,
+)
 from tidemill.operators.aggregates.count import CountAccumulator
 from tidemill.operators.aggregates.extreme import as_array
 from tidemill.state.lookup import Found
@@ -32,6 +38,11 @@ def is_simple(accumulator: AnyAccumulator) -> TypeGuard[Accumulator]:
 
 def is_stateful(accumulator: AnyAccumulator) -> TypeGuard[TableAccumulator]:
     return hasattr(accumulator, "advance")
+
+
+def is_runnable(accumulator: AnyAccumulator) -> TypeGuard[RunningAccumulator]:
+    """Whether it has a state table and can still tell its value after each row in one pass."""
+    return hasattr(accumulator, "run")
 
 
 def stored_cells(found: Found, accumulator: AnyAccumulator) -> Cells:

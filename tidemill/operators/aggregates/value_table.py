@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Ints, Vec, to_arrow
+from tidemill.changelog.columns import Ints, Vec, to_arrow, vector
 from tidemill.operators.aggregates.api import Source
 from tidemill.operators.aggregates.count import counted
 from tidemill.operators.grouped import GroupedRows, WeightKey
@@ -65,6 +65,11 @@ class ValueTable:
             self._add(pairs, sums, table)
         else:
             self._replace(pairs, sums, table)
+
+    def counts(self, found: pa.Table) -> Ints:
+        """How often each gathered value is there."""
+        counts: Ints = vector(found.column(WEIGHT if self.layout.additive else COUNT)).values
+        return counts
 
     def _add(self, pairs: Pairs, sums: Ints, table: StateTable) -> None:
         chosen = np.flatnonzero(sums)
