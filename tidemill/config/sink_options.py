@@ -23,10 +23,17 @@ CDC_EVENTS_DUPLICATE = Option(
     default=False,
     doc="Whether changelog sources with a primary key may repeat events (adds ChangelogNormalize).",
 )
+NOT_NULL_ENFORCER = Option(
+    key="table.exec.sink.not-null-enforcer",
+    kind=str,
+    default="ERROR",
+    choices=("ERROR", "DROP"),
+    doc="What happens to a row with NULL in a NOT NULL column of its sink: the job fails, or it is left out.",
+)
 STATE_TTL = Option(
     key="table.exec.state.ttl",
     kind=Duration,
     default=Duration(0),
     doc="How long state that is not touched is kept; 0 keeps it for ever.",
 )
-OPTIONS = (UPSERT_MATERIALIZE, REQUIRE_ON_CONFLICT, CDC_EVENTS_DUPLICATE, STATE_TTL)
+OPTIONS = (UPSERT_MATERIALIZE, REQUIRE_ON_CONFLICT, CDC_EVENTS_DUPLICATE, NOT_NULL_ENFORCER, STATE_TTL)

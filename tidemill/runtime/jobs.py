@@ -32,8 +32,8 @@ from tidemill.plan.nodes import Sink as LogicalSink
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, JobIdentity
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.rank import materialized
 from tidemill.runtime.compile.registry import compile_node
+from tidemill.runtime.compile.sink import compile_sink
 from tidemill.runtime.job import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
 from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.spark.exchange import KEY_GROUPS
@@ -141,10 +141,7 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
 def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
     """Runs all ``sinks`` as one job; their epochs commit together."""
     context = _context(request)
-    nodes = [
-        materialized(sink, context) if sink.materialize else compile_node(sink.input, context, False)
-        for sink in sinks
-    ]
+    nodes = [compile_sink(sink, context, request.config) for sink in sinks]
     with _Preparation(context, request) as preparation:
         identity = preparation.open(nodes, [str(sink.table.path) for sink in sinks])
         outputs = {

@@ -25,6 +25,8 @@ _STATIC: dict[str, str] = {
     "spark.driver.memory": "2g",
     "spark.scheduler.mode": "FAIR",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "tidemill.runtime.spark.worker_daemon",
+    "spark.shuffle.compress": "false",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.shuffle.partitions": "2",
 }

@@ -1,0 +1,50 @@
+"""kill -9 at random commit steps, twenty times, and of Python workers: the sinks end up the same."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.test_recovery import EXPECTED, PLAIN, ROWS, STEPS, counts, written
+
+KILLS = 20
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("".join(f"{n % 5},{n}\n" for n in range(ROWS)))
+    return tmp_path
+
+
+def run(folder: Path, step: str, time: int) -> int:
+    command = [sys.executable, "-m", "tests.runtime.victim", str(folder), step, str(time)]
+    return subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, timeout=300).returncode
+
+
+@pytest.mark.timeout(1500)
+def test_twenty_random_kills(folder: Path) -> None:
+    chance = random.Random(20)
+    killed = 0
+    for n in range(KILLS):
+        # Every fourth kill lets an epoch pass, so that the twenty meet all of the job's epochs.
+        ended = run(folder, chance.choice(STEPS), 2 if n % 4 == 3 else 1)
+        killed += ended == -signal.SIGKILL
+        if ended == 0:
+            break
+    assert killed >= KILLS // 2
+    assert run(folder, "never", 0) == 0
+    assert written(folder, "plain") == PLAIN
+    assert counts(folder) == EXPECTED
+
+
+def test_killed_python_workers_are_replaced(folder: Path) -> None:
+    assert run(folder, "workers", 0) == 0
+    assert written(folder, "plain") == PLAIN
+    assert counts(folder) == EXPECTED
