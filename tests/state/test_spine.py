@@ -64,6 +64,7 @@ def test_an_epoch_that_touches_everything_rewrites_everything(tmp_path: Path) ->
     assert manifest is not None
     layers = read_manifest(store.storage, manifest).tables["numbers"]
     assert [[run.rows for run in layer] for layer in layers] == [[1_000]]
+    assert [(run.min_epoch, run.max_epoch) for layer in layers for run in layer] == [(0, 2)]
 
 
 def test_an_epoch_without_changes_keeps_the_manifest(tmp_path: Path) -> None:

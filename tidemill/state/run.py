@@ -64,16 +64,24 @@ class Run:
 
 @dataclass(slots=True)
 class RunReader:
-    """The rows of a run, opened on first use; or rows still in memory (``table`` given, no ``run``)."""
+    """The rows of a run, opened on first use; or rows still in memory (``run`` None).
+
+    ``epochs``: the first and the last epoch whose rows are among them.
+    """
 
     storage: Storage
     run: Run | None
+    epochs: tuple[int, int]
     _table: pa.Table | None = None
     _hashes: Hashes | None = field(default=None, repr=False)
 
     @classmethod
-    def of_table(cls, storage: Storage, table: pa.Table) -> RunReader:
-        return cls(storage, None, table)
+    def of_run(cls, storage: Storage, run: Run) -> RunReader:
+        return cls(storage, run, (run.min_epoch, run.max_epoch))
+
+    @classmethod
+    def of_table(cls, storage: Storage, table: pa.Table, epochs: tuple[int, int]) -> RunReader:
+        return cls(storage, None, epochs, table)
 
     @property
     def rows(self) -> int:
@@ -108,7 +116,7 @@ class RunReader:
     def cut(self, start: int, stop: int) -> RunReader:
         """The live rows ``[start, stop)`` of these, counted from the first live row."""
         if self.run is None:
-            return RunReader(self.storage, None, self.table.slice(start, stop - start))
+            return RunReader(self.storage, None, self.epochs, self.table.slice(start, stop - start))
         piece = self.hashes[start:stop]
         run = replace(
             self.run,
@@ -117,7 +125,7 @@ class RunReader:
             lo=int(piece[0]),
             hi=int(piece[-1]),
         )
-        return RunReader(self.storage, run, self.table.slice(start, stop - start), piece)
+        return RunReader(self.storage, run, self.epochs, self.table.slice(start, stop - start), piece)
 
 
 def write_run(storage: Storage, path: str, table: pa.Table, epochs: tuple[int, int], schema: str) -> Run:

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from tidemill.state.run import RunReader
 
 Layer = tuple[RunReader, ...]
-Merge = Callable[[list[pa.Table], bool], RunReader | None]
+Merge = Callable[[list[RunReader], bool], RunReader | None]
+"""Merges readers, newest first; the flag says that nothing older lies below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def _sink(upper: Layer, lower: Layer, budget: int, last: bool, merge: Merge) -> 
     now, later = _split(upper, ceiling)
     beneath, beyond = _split(rest, ceiling)
     spent = layer_rows(now) + layer_rows(beneath)
-    merged = merge([reader.table for reader in (*now, *beneath)], last)
+    merged = merge([*now, *beneath], last)
     middle = () if merged is None else (merged,)
     return later, (*above, *middle, *beyond), spent
 

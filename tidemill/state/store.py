@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from tidemill.state.layout import Layout
 from tidemill.state.manifest import Manifest, manifest_name, read_manifest
 from tidemill.state.run import RunReader, write_run
@@ -66,10 +64,10 @@ class StateStore:
         table = self._tables.get(layout.name)
         if table is None:
             layers = [
-                tuple(RunReader(self.storage, run) for run in layer)
+                tuple(RunReader.of_run(self.storage, run) for run in layer)
                 for layer in self.manifest.tables.get(layout.name, ())
             ]
-            table = StateTable(layout, self.storage, self.options, self.now, layers)
+            table = StateTable(layout, self.storage, self.options, self.now, self.epoch, layers)
             self._tables[layout.name] = table
         return table
 
@@ -101,10 +99,9 @@ class _Writer:
     number: int
     written: int = 0
 
-    def __call__(self, table: pa.Table) -> RunReader:
+    def __call__(self, rows: RunReader) -> RunReader:
         store = self.store
         path = f"{store.operator}/{store.partition}/{store.epoch}.{self.number}.{self.written}.arrow"
         self.written += 1
-        epochs = (min(store.manifest.epoch, store.epoch), store.epoch)
-        run = write_run(store.storage, path, table, epochs, self.layout.schema_id)
-        return RunReader(store.storage, run)
+        run = write_run(store.storage, path, rows.table, rows.epochs, self.layout.schema_id)
+        return RunReader.of_run(store.storage, run)

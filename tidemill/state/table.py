@@ -31,6 +31,7 @@ class StateTable:
     storage: Storage
     options: SpineOptions
     now: int
+    epoch: int
     layers: list[Layer]
     added: int = 0
     fresh: list[Layer] = field(default_factory=list)
@@ -84,27 +85,30 @@ class StateTable:
         if not (hashes[1:] >= hashes[:-1]).all():
             table = table.take(pa.array(np.argsort(hashes, kind="stable")))
         self.added += rows
-        self.fresh.insert(0, (RunReader.of_table(self.storage, table),))
+        self.fresh.insert(0, (RunReader.of_table(self.storage, table, (self.epoch, self.epoch)),))
         self._settle()
 
-    def finish(self, write: Callable[[pa.Table], RunReader]) -> list[Layer] | None:
+    def finish(self, write: Callable[[RunReader], RunReader]) -> list[Layer] | None:
         """The layers after this epoch, every new one written by ``write``; None if nothing changed."""
         if not self.fresh:
             return None
         if len(self.fresh) > 1:
-            merged = self._merge([layer[0].table for layer in self.fresh], not self.layers)
+            merged = self._merge([layer[0] for layer in self.fresh], not self.layers)
             self.fresh = [(merged,)] if merged is not None else []
         layers = compact(self.all_layers, self.options, self.added, self._merge)
-        return [tuple(r if r.run is not None else write(r.table) for r in layer) for layer in layers]
+        return [tuple(r if r.run is not None else write(r) for r in layer) for layer in layers]
 
-    def _merge(self, tables: list[pa.Table], last: bool) -> RunReader | None:
-        merged = merge_tables(self.layout, tables, last=last, now=self.now)
-        return RunReader.of_table(self.storage, merged) if len(merged) else None
+    def _merge(self, readers: list[RunReader], last: bool) -> RunReader | None:
+        merged = merge_tables(self.layout, [r.table for r in readers], last=last, now=self.now)
+        if len(merged) == 0:
+            return None
+        epochs = min(r.epochs[0] for r in readers), max(r.epochs[1] for r in readers)
+        return RunReader.of_table(self.storage, merged, epochs)
 
     def _settle(self) -> None:
         """Keeps in-memory layers geometric, so that many small puts stay cheap."""
         while len(self.fresh) > 1 and 2 * self.fresh[0][0].rows >= self.fresh[1][0].rows:
-            merged = self._merge([layer[0].table for layer in self.fresh[:2]], False)
+            merged = self._merge([layer[0] for layer in self.fresh[:2]], False)
             self.fresh[:2] = [(merged,)] if merged is not None else []
 
     def _alive(self, found: Found) -> Mask:
