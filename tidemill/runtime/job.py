@@ -19,7 +19,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -28,7 +28,7 @@ from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemill.connectors.api import Offset, ReadLimit, Sink, Source
+from tidemill.connectors.api import GroupedSink, Offset, ReadLimit, Sink, Source
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan
 from tidemill.runtime.progress import EpochProgress
@@ -213,8 +213,16 @@ class StreamingJob:
         )
 
     def _publish(self, commit: EpochCommit) -> None:
+        """Sinks that can commit together do so; see ``GroupedSink``."""
+        groups: dict[Hashable, list[tuple[GroupedSink, list[str]]]] = {}
         for key, sink in self._sinks().items():
-            sink.publish(commit.epoch, commit.tokens.get(key, []))
+            tokens = commit.tokens.get(key, [])
+            if isinstance(sink, GroupedSink):
+                groups.setdefault(sink.group, []).append((sink, tokens))
+            else:
+                sink.publish(commit.epoch, tokens)
+        for parts in groups.values():
+            parts[0][0].publish_group(commit.epoch, parts)
 
     def _collect(self, epoch: int, rows: pa.Table) -> None:
         for output in self.outputs.values():

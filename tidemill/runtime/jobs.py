@@ -146,7 +146,10 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
         identity = preparation.open(nodes, [str(sink.table.path) for sink in sinks])
         outputs = {
             f"sink-{number}": SinkOutput(
-                node=node, sink=make_sink(sink, node.kinds, identity.job_id, request.zone, streaming=True)
+                node=node,
+                sink=make_sink(
+                    sink, node.kinds, identity.job_id, request.zone, streaming=True, ordinal=number
+                ),
             )
             for number, (sink, node) in enumerate(zip(sinks, nodes, strict=True))
         }
@@ -159,7 +162,13 @@ def make_source(request: SourceRequest) -> Source:
 
 
 def make_sink(
-    sink: p.Sink | LogicalSink, kinds: frozenset[RowKind], job_id: str, zone: str, *, streaming: bool
+    sink: p.Sink | LogicalSink,
+    kinds: frozenset[RowKind],
+    job_id: str,
+    zone: str,
+    *,
+    streaming: bool,
+    ordinal: int = 0,
 ) -> Sink:
     """The sink of a table, its options checked."""
     options = dict(sink.options)
@@ -175,6 +184,7 @@ def make_sink(
             static_partition=dict(sink.static_partition),
             time_zone=zone,
             streaming=streaming,
+            ordinal=ordinal,
         )
     )
 
