@@ -115,7 +115,7 @@ def test_options_of_texts(spark: SparkSession) -> None:
 def test_json_objects(spark: SparkSession) -> None:
     rows = "('b', 2, 1), ('a', NULL, 2)"
     kinds = (t.STRING, t.INT)
-    assert aggregate(spark, "JSON_OBJECTAGG", kinds, rows, sequence="g")[1] == '{"b":2,"a":null}'
+    assert aggregate(spark, "JSON_OBJECTAGG", kinds, rows, sequence="g")[1] == '{"a":null,"b":2}'
     absent = {"NULLS": "ABSENT ON NULL"}
     assert aggregate(spark, "JSON_OBJECTAGG", kinds, rows, absent, sequence="g")[1] == '{"b":2}'
     with pytest.raises(PySparkException, match="Key is already present"):

@@ -141,7 +141,7 @@ def test_run_time_errors(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("name", "args", "result"),
     [
-        ("ARRAY_APPEND", (_ints(1), NULL_INT), "ARRAY<INT> NOT NULL"),
+        ("ARRAY_APPEND", (_ints(1), NULL_INT), "ARRAY<INT>"),
         ("ARRAY_APPEND", (_ints(1), 2), "ARRAY<INT NOT NULL> NOT NULL"),
         ("ARRAY_CONTAINS", (NULL_ARRAY, 1), "BOOLEAN"),
         ("ARRAY_POSITION", (THREE, 1), "INT NOT NULL"),

@@ -16,6 +16,9 @@ from tidemill.errors import NotSupportedError
 from tidemill.functions.api import SignatureError
 from tidemill.types import logical as t
 
+_KEY = t.VarCharType(nullable=False)
+_ROW = t.RowType(fields=(t.Field("z", t.INT), t.Field("a", t.INT)))
+
 VALUES = [
     ('{"a":1}', "$.a", "1"),
     ('{"a":1}', "$.b", None),
@@ -208,6 +211,9 @@ IS_JSON = [
 ]
 
 CONSTRUCTORS = [
+    Case("JSON_OBJECT", ("é", 1, "z", 2, "Z", 3, "a", 4), '{"Z":3,"a":4,"z":2,"é":1}'),
+    Case("JSON_OBJECT", (Typed("'z'", _KEY), 1, "a", 2), '{"a":2,"z":1}'),
+    Case("JSON_STRING", (Typed("named_struct('z', 1, 'a', 2)", _ROW),), '{"a":2,"z":1}'),
     Case("JSON_OBJECT", (), "{}"),
     Case("JSON_OBJECT", ("a", 1), '{"a":1}'),
     Case("JSON_OBJECT", ("a", Typed("CAST(NULL AS INT)", t.INT)), '{"a":null}'),

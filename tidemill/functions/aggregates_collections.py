@@ -7,7 +7,8 @@ How each is computed, in batch here and in the streaming kernels alike:
 - LISTAGG: texts that are not NULL by arrival, option ``SEPARATOR`` (default ',') between; NULL for none.
 - COLLECT: a multiset of the values that are not NULL, empty for none.
 - JSON_ARRAYAGG: '[' values ']', option ``NULLS`` = "NULL ON NULL" keeps NULLs (default "ABSENT ON NULL").
-- JSON_OBJECTAGG: '{' "key":value '}', default "NULL ON NULL"; a key that comes twice is an error.
+- JSON_OBJECTAGG: '{' "key":value '}' sorted by key, default "NULL ON NULL"; a key that comes twice is an
+  error.
   Option ``RAW`` = "TRUE": the value is JSON text already (it came from a JSON constructor).
 - PERCENTILE(value, percentage[, frequency]): linear interpolation at (n - 1) * percentage over the sorted
   values that are not NULL, in DOUBLE; each counts ``frequency`` times; an array of percentages gives an
@@ -158,7 +159,7 @@ def _json_object_sql(call: SparkAggregateCall) -> str:
     absent = call.options.get("NULLS") == "ABSENT ON NULL"
     key, value = call.args
     entry = f"named_struct('k', {key}, 'v', {or_null(_json_value(call, 1))}, 'p', {value} IS NOT NULL)"
-    return bind(_arrivals(call, entry), lambda entries: _json_members(entries, absent))
+    return bind(f"sort_array({_arrivals(call, entry)})", lambda entries: _json_members(entries, absent))
 
 
 def _json_members(entries: str, absent: bool) -> str:

@@ -79,7 +79,7 @@ def _any_null(types: tuple[t.LogicalType, ...]) -> bool:
 
 def _grown(array: t.ArrayType, types: tuple[t.LogicalType, ...]) -> t.LogicalType:
     element = array.element.with_nullable(array.element.nullable or types[1].nullable)
-    return t.ArrayType(element=element, nullable=array.nullable)
+    return t.ArrayType(element=element, nullable=_any_null(types))
 
 
 def _same(array: t.ArrayType, _: tuple[t.LogicalType, ...]) -> t.LogicalType:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
 from tidemill.functions.json_document import json_of, parsed
-from tidemill.functions.json_text import json_key, json_text, or_null
+from tidemill.functions.json_text import json_key, json_text, or_null, utf16_order
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import CHARACTER, check_count, fixed, signature
 from tidemill.functions.spark_text import each, quoted
@@ -50,16 +50,25 @@ def _check_values(arguments: tuple[Argument, ...]) -> None:
 
 
 def _object(call: SparkCall) -> str:
-    """Of equal literal keys the last one's value stands, at the first one's place."""
-    members: dict[object, str] = {}
+    """Members sorted by key, as Flink's mapper writes them; of equal literal keys the last one stands."""
+    keys = call.literals[::2]
+    if not all(isinstance(key, str) for key in keys):
+        return _object_of_columns(call)
+    members: dict[str, str] = {}
+    for index, key in enumerate(map(str, keys)):
+        members[key] = _member(call, quoted(json_key(key) + ":"), 2 * index + 1)
+    ordered = [members[key] for key in sorted(members, key=utf16_order)]
+    return f"concat('{{', {_joined(ordered)}, '}}')" if ordered else "'{}'"
+
+
+def _object_of_columns(call: SparkCall) -> str:
+    """As ``_object`` for keys that are known only at run time; equal keys all stay."""
+    entries = []
     for index in range(0, len(call.args), 2):
-        literal = call.literals[index]
-        if isinstance(literal, str):
-            key = quoted(json_key(literal) + ":")
-        else:
-            key = f"concat({json_text(call.arg_types[index], call.args[index])}, ':')"
-        members[literal if literal is not None else index] = _member(call, key, index + 1)
-    return f"concat('{{', {_joined(list(members.values()))}, '}}')" if members else "'{}'"
+        key = f"concat({json_text(call.arg_types[index], call.args[index])}, ':')"
+        entries.append(f"named_struct('k', {call.args[index]}, 'm', {_member(call, key, index + 1)})")
+    members = each(f"sort_array(array({', '.join(entries)}))", lambda e: f"{e}.m", role="o")
+    return f"concat('{{', array_join({members}, ','), '}}')"
 
 
 def _member(call: SparkCall, key: str, index: int) -> str:

@@ -1,7 +1,7 @@
 """A value of a Flink type as JSON text, as JSON_OBJECT, JSON_ARRAY, JSON_STRING and JSON_*AGG write it.
 
 Numbers are those of Java's BigDecimal (1.0E+10, 1E-7); NaN and the infinities are strings; timestamps
-are ISO texts, bytes base64; a MAP with text keys and a ROW are objects.
+are ISO texts, bytes base64; a MAP with text keys and a ROW are objects, their members sorted by key.
 """
 
 from __future__ import annotations
@@ -100,7 +100,11 @@ def _(kind: t.MapType, sql: str) -> str:
             f"Type '{kind.key}' is not supported for JSON conversion. "
             "The key type must be a character string."
         )
-    members = each(sql, lambda e: _member(f"{e}.key", or_null(json_text(kind.value, f"{e}.value"))), "m")
+    members = each(
+        f"array_sort({sql}, (l, r) -> CASE WHEN l.key < r.key THEN -1 WHEN l.key > r.key THEN 1 ELSE 0 END)",
+        lambda e: _member(f"{e}.key", or_null(json_text(kind.value, f"{e}.value"))),
+        role="m",
+    )
     return f"concat('{{', array_join({members}, ','), '}}')"
 
 
@@ -112,7 +116,7 @@ def _(kind: t.RowType, sql: str) -> str:
 def _object(kind: t.RowType, row: str) -> str:
     fields = (
         f"{quoted(json_key(f.name) + ':')}, {or_null(json_text(f.type, f'({row}).{quote(f.name)}'))}"
-        for f in kind.fields
+        for f in sorted(kind.fields, key=lambda f: utf16_order(f.name))
     )
     separated = ", ',', ".join(fields)
     return f"CASE WHEN {row} IS NOT NULL THEN concat('{{', {separated}, '}}') END"
@@ -125,6 +129,11 @@ def _member(key: str, value: str) -> str:
 def or_null(sql: str) -> str:
     """JSON's null for SQL's NULL."""
     return f"coalesce({sql}, 'null')"
+
+
+def utf16_order(name: str) -> bytes:
+    """The sort key under which Java orders strings."""
+    return name.encode("utf-16-be")
 
 
 def json_key(name: str) -> str:

@@ -1,4 +1,4 @@
-"""JSON_ARRAYAGG and JSON_OBJECTAGG: a group's values as JSON text, by arrival.
+"""JSON_ARRAYAGG and JSON_OBJECTAGG: a group's values as JSON text, by arrival; members sorted by key.
 
 Numbers print as Flink's do (1.0E+20), times in ISO form, bytes in Base64. A JSON object with the same
 key twice, or with a NULL key, is an error, as in Flink.
@@ -56,7 +56,11 @@ def json_objectagg(spec: AggregateSpec, source: Source) -> Aggregate:
             kept = np.flatnonzero(vector(values.is_valid()).values)
             picks = pa.array(kept)
             keys, values, owners = keys.take(picks), values.take(picks), owners[kept]
-            bag = bag_of(owners, [keys, values], len(bag.offsets) - 1)
+        by_key = pc.sort_indices(
+            pa.table({"owner": owners, "key": keys}), [("owner", "ascending"), ("key", "ascending")]
+        )
+        keys, values = keys.take(by_key), values.take(by_key)
+        bag = bag_of(owners, [keys, values], len(bag.offsets) - 1)
         members = pc.binary_join_element_wise(json_values(keys, False), json_values(values, raw), ":")
         return _wrapped("{", joined(bag, members, ","), "}")
 
@@ -103,15 +107,15 @@ def _quoted(value: Any) -> str:
 
 
 def _number(value: Decimal | float) -> str:
-    """Java's BigDecimal text: at least one decimal for a double, E+ for large exponents."""
+    """Java's BigDecimal text, as Python's Decimal prints it: 1.0E+20, 1E-7."""
     if isinstance(value, float):
         if not np.isfinite(value):
             return f'"{value}"'.replace("nan", "NaN").replace("inf", "Infinity")
         if value == 0 or 1e-3 <= abs(value) < 1e7:
             return repr(value)
         digits, _, exponent = f"{Decimal(repr(value)):E}".partition("E")
-        return f"{digits if '.' in digits else digits + '.0'}E{exponent}"
-    return f"{value:f}"
+        return str(Decimal(f"{digits if '.' in digits else digits + '.0'}E{exponent}"))
+    return str(value)
 
 
 def _moment(value: datetime.datetime) -> str:
@@ -126,7 +130,7 @@ def _array(values: list[Any]) -> str:
 
 
 def _object(members: dict[str, Any]) -> str:
-    return "{" + ",".join(f"{_quoted(k)}:{_text(v)}" for k, v in members.items()) + "}"
+    return "{" + ",".join(f"{_quoted(k)}:{_text(v)}" for k, v in sorted(members.items())) + "}"
 
 
 _WRITERS: dict[type, Callable[[Any], str]] = {
