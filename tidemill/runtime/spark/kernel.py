@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 
-from tidemill.errors import InternalError
+from tidemill.connectors.worker_errors import WorkerError
+from tidemill.errors import InternalError, TidemillError
 from tidemill.operators.api import EpochContext, OperatorSpec
 from tidemill.operators.group_aggregate import GroupAggregateSpec
 from tidemill.runtime.spark.exchange import ExchangeWriter, Received, received
@@ -56,7 +57,10 @@ class KernelTask:
         rows = sum(i.rows for i in inputs)
         if not rows:
             return
-        output = self._step(inputs, rows, partition)
+        try:
+            output = self._step(inputs, rows, partition)
+        except TidemillError as e:
+            raise WorkerError(e) from None
         emitted = output.combine_chunks().to_batches(max_chunksize=ARROW_ROWS_PER_BATCH)
         yield from emitted if self.then is None else self.then(emitted)
 
