@@ -127,3 +127,12 @@ def test_text_has_no_arithmetic() -> None:
         SignatureError, match=r"Cannot apply '\+' to arguments of type '<CHAR\(1\)> \+ <INTEGER>'"
     ):
         call("+", "a", 1)
+
+
+def test_a_chain_of_divisions_stays_short(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT 65536 AS x, 2 AS y")
+    node = column("x", t.INT)
+    for _ in range(16):
+        node = call("/", node, column("y", t.INT))
+    assert shown(frame, [node]) == [1]
+    assert len(node.sql) < 5_000

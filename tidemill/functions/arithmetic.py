@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SparkCall
 from tidemill.functions.coercion import as_decimal, common_type
 from tidemill.functions.interval import resolve_interval, spark_interval
+from tidemill.functions.sharing import share
 from tidemill.functions.signatures import NUMERIC, check_count, mismatch, same_as, signature, with_aliases
 from tidemill.types import logical as t
 from tidemill.types.physical import spark_type
@@ -107,27 +108,37 @@ def _narrowed(text: str, call: SparkCall) -> str:
 
 
 def _divide(call: SparkCall) -> str:
-    a, b = call.args
+    return _shared(call, _quotient)
+
+
+def _remainder(call: SparkCall) -> str:
+    return _shared(call, _modulus)
+
+
+def _shared(call: SparkCall, spell: Callable[[SparkCall, str, str], str]) -> str:
+    """Both operands are needed more than once: a chain of divisions must not double at each step."""
+    return share(call.args[0], lambda a: share(call.args[1], lambda b: spell(call, a, b)))
+
+
+def _quotient(call: SparkCall, a: str, b: str) -> str:
     if isinstance(call.result, t.APPROXIMATE_TYPES):
         # power(±0, -1) is ±Infinity where Spark's division by zero would be NULL.
         text = f"({a} / {b})" if _nonzero(call) else f"IF({b} = 0, {a} * power({b}, -1), {a} / {b})"
         return f"CAST({text} AS {spark_type(call.result)})"
     if isinstance(call.result, t.DecimalType):
-        return _checked(call, f"({a} / {b})", "Division by zero")
-    return _checked(call, f"CAST({a} div {b} AS {spark_type(call.result)})", "/ by zero")
+        return _checked(call, a, b, f"({a} / {b})", "Division by zero")
+    return _checked(call, a, b, f"CAST({a} div {b} AS {spark_type(call.result)})", "/ by zero")
 
 
-def _remainder(call: SparkCall) -> str:
-    a, b = call.args
+def _modulus(call: SparkCall, a: str, b: str) -> str:
     if isinstance(call.result, t.DecimalType):
-        return _checked(call, f"({a} % {b})", "Division by zero")
-    return _checked(call, f"CAST({a} % {b} AS {spark_type(call.result)})", "/ by zero")
+        return _checked(call, a, b, f"({a} % {b})", "Division by zero")
+    return _checked(call, a, b, f"CAST({a} % {b} AS {spark_type(call.result)})", "/ by zero")
 
 
-def _checked(call: SparkCall, text: str, message: str) -> str:
+def _checked(call: SparkCall, a: str, b: str, text: str, message: str) -> str:
     if _nonzero(call):
         return text
-    a, b = call.args
     both = f"{b} = 0 AND {a} IS NOT NULL" if call.arg_types[0].nullable else f"{b} = 0"
     return f"CASE WHEN {both} THEN raise_error('{message}') ELSE {text} END"
 

@@ -1,8 +1,9 @@
 """CAST among DATE, TIME, TIMESTAMP, TIMESTAMP_LTZ and from text; intervals from integers.
 
 Precision is cut downwards (towards the past, also before 1970). TIMESTAMP and TIMESTAMP_LTZ meet in
-the session's time zone. Text: dates ``y-M-d`` with anything after a blank ignored, timestamps
-``y-M-d[ H:m:s[.f]]`` without blanks around, a day 29..31 past the month's end is its last day.
+the session's time zone. Carriers hold microseconds: of precisions 7 to 9 the last digits are zeros.
+Text: dates ``y-M-d`` with anything after a blank ignored, timestamps ``y-M-d[ H:m:s[.f]]`` without
+blanks around, a day 29..31 past the month's end is its last day.
 """
 
 from __future__ import annotations

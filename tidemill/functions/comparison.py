@@ -112,13 +112,17 @@ def compare_sql(operator: str, a: str, left: t.LogicalType, b: str, right: t.Log
         return _compare_rows(operator, a, left, b, right)
     if isinstance(left, t.MapType | t.MultisetType):
         return f"(sort_array({a}) {operator} sort_array({b}))"
-    plain = f"({a} {operator} {b})"
     if not isinstance(left, t.APPROXIMATE_TYPES) and not isinstance(right, t.APPROXIMATE_TYPES):
-        return plain
+        return f"({a} {operator} {b})"
+    unknown = left.nullable or right.nullable
+    return share(a, lambda x: share(b, lambda y: _compare_floats(operator, x, y, unknown)))
+
+
+def _compare_floats(operator: str, a: str, b: str, nullable: bool) -> str:
     unordered = "TRUE" if operator == "<>" else "FALSE"
-    if left.nullable or right.nullable:
+    if nullable:
         unordered = f"IF({a} IS NULL OR {b} IS NULL, NULL, {unordered})"
-    return f"IF(isnan({a}) OR isnan({b}), {unordered}, {plain})"
+    return f"IF(isnan({a}) OR isnan({b}), {unordered}, ({a} {operator} {b}))"
 
 
 def _compare_rows(operator: str, a: str, left: t.RowType, b: str, right: t.RowType) -> str:
