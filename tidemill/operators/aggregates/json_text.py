@@ -113,7 +113,7 @@ def _number(value: Decimal | float) -> str:
             return f'"{value}"'.replace("nan", "NaN").replace("inf", "Infinity")
         if value == 0 or 1e-3 <= abs(value) < 1e7:
             return repr(value)
-        digits, _, exponent = f"{Decimal(repr(value)):E}".partition("E")
+        digits, _, exponent = f"{Decimal(repr(value)).normalize():E}".partition("E")
         return str(Decimal(f"{digits if '.' in digits else digits + '.0'}E{exponent}"))
     return str(value)
 
