@@ -37,6 +37,7 @@ _RUNTIME: dict[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS_PER_BATCH),
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.variable.substitute": "false",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.variant.allowDuplicateKeys": "true",
 }
