@@ -8,6 +8,7 @@ that Arrow would take. Anything else, and any failure, sends the block to ``reco
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from pyarrow import csv
 from tidemill.connectors.formats.api import Block, RecordError
 from tidemill.connectors.formats.csv.dialect import Dialect
 from tidemill.connectors.formats.csv.records import Record, RecordReader
-from tidemill.connectors.formats.quotes import quotes_are_plain
+from tidemill.connectors.formats.quotes import Bytes, quotes_are_plain
 from tidemill.connectors.formats.text_scalars import CSV_RULES, TextRules
 from tidemill.connectors.formats.text_types import convert_text
 from tidemill.types import logical as t
@@ -82,10 +83,9 @@ class CsvDecoder:
             raise _Careful  # Arrow takes single bytes
         if dialect.null is not None and any(isinstance(f.type, _NESTED) for f in self.wanted):
             raise _Careful  # there the null literal means an element, not the whole text
-        if any(isinstance(f.type, (*_WHOLE, *_FLOATS)) for f in self.wanted):
-            view = memoryview(data)
-            if _contains(view, b"0x") or _contains(view, b"0X"):
-                raise _Careful
+        numeric = any(isinstance(f.type, (*_WHOLE, *_FLOATS)) for f in self.wanted)
+        if numeric and _has_hexadecimal(np.frombuffer(data, dtype=np.uint8)):
+            raise _Careful
         if not dialect.quote:
             return False
         raw = np.frombuffer(data, dtype=np.uint8)
@@ -96,6 +96,7 @@ class CsvDecoder:
 
     def _read(self, data: pa.Buffer, quoted: bool) -> pa.Table:
         dialect = self.dialect
+        raw_type = self._raw_types(data)
         return csv.read_csv(
             pa.BufferReader(data),
             read_options=csv.ReadOptions(
@@ -111,7 +112,7 @@ class CsvDecoder:
                 ignore_empty_lines=False,
             ),
             convert_options=csv.ConvertOptions(
-                column_types={f.name: self._raw_type(f.type, data) for f in self.wanted},
+                column_types={f.name: raw_type(f.type) for f in self.wanted},
                 include_columns=[f.name for f in self.wanted],
                 null_values=[] if dialect.null is None else [dialect.null],
                 strings_can_be_null=dialect.null is not None,
@@ -119,11 +120,14 @@ class CsvDecoder:
             ),
         )
 
-    def _raw_type(self, kind: t.LogicalType, data: pa.Buffer) -> pa.DataType:
-        typed = isinstance(kind, (*_WHOLE, *_FLOATS))
-        if isinstance(kind, t.DecimalType):
-            typed = not _contains(memoryview(data), b" ")  # Arrow would trim blanks, Flink does not
-        return arrow_type(kind) if typed else pa.string()
+    def _raw_types(self, data: pa.Buffer) -> Callable[[t.LogicalType], pa.DataType]:
+        """What Arrow is asked for: numbers as such, all else as text."""
+        typed: tuple[type[t.LogicalType], ...] = (*_WHOLE, *_FLOATS)
+        if any(isinstance(f.type, t.DecimalType) for f in self.wanted):
+            # Arrow would trim blanks around a decimal, Flink does not.
+            padded = _has_padding(np.frombuffer(data, dtype=np.uint8), self.dialect)
+            typed = typed if padded else (*typed, t.DecimalType)
+        return lambda kind: arrow_type(kind) if isinstance(kind, typed) else pa.string()
 
     def _careful(self, data: pa.Buffer) -> pa.Table:
         """Record by record; the first record that fails raises RecordError unless errors are ignored."""
@@ -164,8 +168,22 @@ def _shown(record: Record) -> str:
     return " | ".join(record.fields)[:200]
 
 
-def _contains(view: memoryview, needle: bytes) -> bool:
-    return bytes(view).find(needle) >= 0
+def _has_hexadecimal(raw: Bytes) -> bool:
+    """Whether ``0x`` occurs, which Arrow takes for the start of a number."""
+    places = np.flatnonzero((raw | 32) == ord("x"))
+    return bool((raw[np.maximum(places - 1, 0)] == ord("0")).any())
+
+
+def _has_padding(raw: Bytes, dialect: Dialect) -> bool:
+    """Whether a blank stands at the edge of a field."""
+    blanks = np.flatnonzero(raw == ord(" "))
+    if not len(blanks):
+        return False
+    edges = np.zeros(256, dtype=bool)
+    edges[[10, 13, 32, *dialect.delimiter.encode(), *dialect.quote.encode()]] = True
+    before = edges[raw[np.maximum(blanks - 1, 0)]] | (blanks == 0)
+    after = edges[raw[np.minimum(blanks + 1, len(raw) - 1)]] | (blanks == len(raw) - 1)
+    return bool(before.any() or after.any())
 
 
 def _text(data: pa.Buffer) -> str:
