@@ -13,6 +13,9 @@ from tidemill.changelog.rowkind import RowKind
 
 Kinds = npt.NDArray[np.int8]
 
+_LAST_KIND = np.array([-1, RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_AFTER], np.int8)
+"""The kind of a key's last row by whether it existed before (2) and exists after (1)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -41,8 +44,8 @@ def net_changes(existed: Mask, exists: Mask, same: Mask, update_before: bool) ->
     owners = np.repeat(np.arange(len(existed)), counts)
     final = np.zeros(len(owners), np.bool_)
     final[np.cumsum(counts)[shown] - 1] = True
-    kinds = np.where(existed, np.where(exists, RowKind.UPDATE_AFTER, RowKind.DELETE), RowKind.INSERT)
-    kinds = np.where(final, kinds[owners], RowKind.UPDATE_BEFORE).astype(np.int8)
+    kinds = _LAST_KIND[2 * existed.view(np.int8) + exists.view(np.int8)][owners]
+    kinds[~final] = RowKind.UPDATE_BEFORE
     return Changes(owners, final & exists[owners], kinds)
 
 

@@ -16,6 +16,7 @@ from tidemill.changelog.columns import Hashes, Ints, Mask, rows_equal
 
 _FEW = 64
 _SAMPLE = 1024
+_PACKED_BITS = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def group_rows(hashes: Hashes, keys: Sequence[pa.Array]) -> Groups:
 
 def sort_order(hashes: Hashes) -> Ints:
     """A stable sort order; linear when the input is a few sorted pieces or has few distinct values."""
-    if len(hashes) > 4 * _SAMPLE:
+    if len(hashes) > 4 * _SAMPLE and not _in_pieces(hashes):
         sample = hashes[:: len(hashes) // _SAMPLE]
         if len(np.unique(sample)) <= _FEW:
             distinct, codes = _encode(hashes)
@@ -72,7 +73,30 @@ def sort_order(hashes: Hashes) -> Ints:
                 rank = np.empty(len(distinct), np.uint16)
                 rank[np.argsort(distinct)] = np.arange(len(distinct), dtype=np.uint16)
                 return np.argsort(rank[codes], kind="stable")
+        packed = _packed_order(hashes)
+        if packed is not None:
+            return packed
     return np.argsort(hashes, kind="stable")
+
+
+def _in_pieces(hashes: Hashes) -> bool:
+    """Whether the rows look like a few sorted runs, which the stable sort merges in linear time."""
+    head = hashes[:_SAMPLE]
+    return bool((head[1:] >= head[:-1]).all())
+
+
+def _packed_order(hashes: Hashes) -> Ints | None:
+    """The order from one sort of (upper bits of the hash, row number) words, a third faster than an
+    indirect sort; None where those bits do not tell all hashes apart."""
+    bits = np.uint64(max(len(hashes) - 1, 1).bit_length())
+    if bits > _PACKED_BITS:
+        return None
+    low = (np.uint64(1) << bits) - np.uint64(1)
+    words = (hashes & ~low) | np.arange(len(hashes), dtype=np.uint64)
+    words.sort()
+    order: Ints = (words & low).view(np.int64)
+    ordered = hashes[order]
+    return order if (ordered[1:] >= ordered[:-1]).all() else None
 
 
 def _encode(hashes: Hashes) -> tuple[Hashes, Ints]:
@@ -93,8 +117,11 @@ def _split(order: Ints, fresh: Mask, strangers: Ints, keys: Sequence[pa.Array]) 
         same = rows_equal(keys, order[pending], keys, order[leader])
         rank[pending] = round_
         pending = pending[~same]
-    again = np.lexsort((rank, segment))
-    segment, rank = segment[again], rank[again]
-    fresh = np.ones(len(order), np.bool_)
+    mixed = np.zeros(segment[-1] + 1, np.bool_)
+    mixed[segment[strangers]] = True
+    places = np.flatnonzero(mixed[segment])
+    sorted_places = places[np.lexsort((rank[places], segment[places]))]
+    order, rank = order.copy(), rank.copy()
+    order[places], rank[places] = order[sorted_places], rank[sorted_places]
     fresh[1:] = (segment[1:] != segment[:-1]) | (rank[1:] != rank[:-1])
-    return Groups(order[again], np.flatnonzero(fresh))
+    return Groups(order, np.flatnonzero(fresh))
