@@ -27,6 +27,7 @@ from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.api import EpochContext
 from tidemill.operators.entries import Entries, entry_layout, load_entries, put_entries, surviving
 from tidemill.operators.ordering import OrderKey, codes, sort_rows
+from tidemill.operators.row_difference import bag_difference, copy_number
 from tidemill.operators.top_one import TopOneStep, record_layout
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
@@ -277,23 +278,8 @@ def _from_first(spec: RankSpec) -> RankSpec:
 def _by_row(before: _Shown, after: _Shown, content: Ints) -> tuple[Ints, Ints, Mask, Mask]:
     """Places of ``before`` that go and of ``after`` that come, counting copies of a row."""
     held, taken = content[before.rows], content[after.rows]
-    size = len(content)
-    have, want = np.bincount(held, minlength=size), np.bincount(taken, minlength=size)
-    old = np.flatnonzero(_copy_number(held) >= want[held])
-    new = np.flatnonzero(_copy_number(taken) >= have[taken])
+    old, new = bag_difference(held, taken, len(content))
     return old, new, np.zeros(len(old), np.bool_), np.zeros(len(new), np.bool_)
-
-
-def _copy_number(rows: Ints) -> Ints:
-    """0 for the first appearance of a row number, 1 for the second, ..."""
-    order = np.argsort(rows, kind="stable")
-    ordered = rows[order]
-    fresh = np.ones(len(rows), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-    place = np.arange(len(rows))
-    number = np.empty(len(rows), np.int64)
-    number[order] = place - np.maximum.accumulate(np.where(fresh, place, 0))
-    return number
 
 
 def _by_place(before: _Shown, after: _Shown, content: Ints) -> tuple[Ints, Ints, Mask, Mask]:
@@ -315,4 +301,4 @@ def _by_place(before: _Shown, after: _Shown, content: Ints) -> tuple[Ints, Ints,
 
 def _places(shown: _Shown) -> Ints:
     size = int(shown.ranks.max()) + 1 if len(shown.ranks) else 1
-    return np.column_stack([shown.owners, shown.ranks, _copy_number(shown.owners * size + shown.ranks)])
+    return np.column_stack([shown.owners, shown.ranks, copy_number(shown.owners * size + shown.ranks)])

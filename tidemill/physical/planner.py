@@ -232,7 +232,8 @@ def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
 
 @convert.register
 def _(node: n.Over, context: PlannerContext) -> p.PhysicalNode:
-    return plan_over(node, convert(node.input, context), state_ttl(context))
+    final = frozenset({"PROCTIME", "ROWTIME"}) if context.explained else _final_times(context)
+    return plan_over(node, convert(node.input, context), state_ttl(context), final)
 
 
 @convert.register

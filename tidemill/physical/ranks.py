@@ -220,8 +220,11 @@ def _limit_strategies(child: p.PhysicalNode) -> tuple[str, ...]:
     return ("AppendFastStrategy",) if insert_only(child) else ("RetractStrategy",)
 
 
-def plan_over(node: n.Over, child: p.PhysicalNode, state_ttl: int) -> p.PhysicalNode:
-    """One OverAggregate per different window, one above the other, then the calls in their order."""
+def plan_over(node: n.Over, child: p.PhysicalNode, state_ttl: int, final: frozenset[str]) -> p.PhysicalNode:
+    """One OverAggregate per different window, one above the other, then the calls in their order.
+
+    ``final``: the time attributes by which results once given stay.
+    """
     windows: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(node.calls):
         key = (call.partition, call.order, call.rows, call.lower, call.upper)
@@ -229,7 +232,7 @@ def plan_over(node: n.Over, child: p.PhysicalNode, state_ttl: int) -> p.Physical
     width = len(node.input.fields)
     for members in windows.values():
         calls = tuple(node.calls[i] for i in members)
-        child = _over(calls, child, tuple(node.fields[width + i] for i in members), state_ttl)
+        child = _over(calls, child, tuple(node.fields[width + i] for i in members), state_ttl, final)
     made = [i for members in windows.values() for i in members]
     if made == sorted(made):
         return child
@@ -240,17 +243,22 @@ def plan_over(node: n.Over, child: p.PhysicalNode, state_ttl: int) -> p.Physical
 
 
 def _over(
-    calls: tuple[OverCall, ...], child: p.PhysicalNode, fields: tuple[Field, ...], state_ttl: int
+    calls: tuple[OverCall, ...],
+    child: p.PhysicalNode,
+    fields: tuple[Field, ...],
+    state_ttl: int,
+    final: frozenset[str],
 ) -> p.PhysicalNode:
     first = calls[0]
     by_time = insert_only(child) and first.order and first.order[0].ascending
+    time = time_attribute(first.order, child) if by_time else ""
     return finish(
         p.OverAggregate(
             fields=(*child.fields, *fields),
             traits=PENDING,
             input=exchange(child, first.partition),
             calls=tuple(replace(c, name=f.name) for c, f in zip(calls, fields, strict=True)),
-            time=time_attribute(first.order, child) if by_time else "",
+            time=time if time in final else "",
             state_ttl=state_ttl,
         )
     )

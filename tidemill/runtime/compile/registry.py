@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidemill.runtime.compile import aggregate, join, rank, stream
+from tidemill.runtime.compile import aggregate, join, over, rank, stream
 
 compile_node = stream.compile_node
 
-__all__ = ["aggregate", "compile_node", "join", "rank"]
+__all__ = ["aggregate", "compile_node", "join", "over", "rank"]

@@ -11,18 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce, singledispatchmethod
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import SortKey
 from tidemill.runtime.compile.generators import expand_generator, unnest_generator
 from tidemill.runtime.spark.batch_aggregate import aggregate_frame, needs_order
 from tidemill.runtime.spark.batch_join import join_frames
+from tidemill.runtime.spark.batch_over import over_frame, sort_column
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema
@@ -142,16 +141,7 @@ class BatchPlan:
 
     @frame.register
     def _(self, node: n.Over, sequenced: bool = False) -> DataFrame:
-        frame = self.frame(node.input, sequenced)
-        names = [f.name for f in node.input.fields]
-        for call in node.calls:
-            function = _WINDOW_FUNCTIONS.get(call.function)
-            if function is None:
-                raise NotSupportedError(f"{call.function} OVER (...) in batch mode is not supported yet")
-            window = Window.partitionBy(*(F.col(quote(names[i])) for i in call.partition)).orderBy(
-                *(sort_column(k, node.input.fields) for k in call.order)
-            )
-            frame = frame.withColumn(call.name, function().over(window).cast("bigint"))
+        frame = over_frame(node, self.frame(node.input, sequenced))
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
 
@@ -161,20 +151,6 @@ _SET_OPERATIONS: dict[tuple[n.SetKind, bool], Callable[[DataFrame, DataFrame], D
     (n.SetKind.EXCEPT, True): DataFrame.exceptAll,
     (n.SetKind.EXCEPT, False): DataFrame.subtract,
 }
-
-_WINDOW_FUNCTIONS: dict[str, Callable[[], Column]] = {
-    "ROW_NUMBER": F.row_number,
-    "RANK": F.rank,
-    "DENSE_RANK": F.dense_rank,
-}
-
-
-def sort_column(key: SortKey, fields: tuple[Field, ...]) -> Column:
-    """The Spark sort column of ``key``, NULLs where Flink puts them."""
-    column = F.col(quote(fields[key.index].name))
-    if key.ascending:
-        return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
-    return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
 
 
 def _names(fields: tuple[Field, ...], sequenced: bool) -> list[str]:

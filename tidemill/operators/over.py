@@ -1,0 +1,228 @@
+"""OVER on any changelog: touched partitions are computed before and after the epoch, the difference shown.
+
+State: the partition's rows with their arrivals, which break ties (the earlier first). A row whose results
+changed is -U/+U, one that came +I, one that went -D. Cost per epoch: all rows of the touched partitions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of
+from tidemill.changelog.columns import Ints, Mask, Vec, is_fixed, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.api import EpochContext
+from tidemill.operators.entries import Entries, entry_layout, load_entries, put_entries, surviving
+from tidemill.operators.ordering import OrderKey, codes, sort_rows
+from tidemill.operators.over_window import Frame, Window, evaluate
+from tidemill.operators.row_difference import bag_difference, copy_number
+from tidemill.state.layout import Layout
+from tidemill.state.store import StateStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverSpec:
+    """``columns``: the row, (name, type); ``calls`` become columns after it and share the ``frame``.
+
+    ``update_before``: -U goes with every +U. ``insert_only``: only +I can come out, no ``$kind`` column.
+    """
+
+    columns: tuple[tuple[str, pa.DataType], ...]
+    partition: tuple[str, ...]
+    order: tuple[OrderKey, ...]
+    frame: Frame
+    calls: tuple[AggregateSpec, ...]
+    update_before: bool = True
+    insert_only: bool = False
+    sequence: bool = False
+    state_ttl: int = 0
+
+    @property
+    def fingerprint(self) -> str:
+        facts = f"over {self.columns} {self.partition} {self.order} {self.frame} {self.calls}"
+        return hashlib.sha256(facts.encode()).hexdigest()[:16]
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns that are not of the partition key."""
+        return tuple(n for n, _ in self.columns if n not in self.partition)
+
+    @cached_property
+    def layout(self) -> Layout:
+        types = dict(self.columns)
+        keys = tuple(pa.field(p, types[p]) for p in self.partition)
+        return entry_layout("rows", keys, tuple(pa.field(n, types[n]) for n in self.kept), self.state_ttl)
+
+    def output_schema(self) -> pa.Schema:
+        fields = [pa.field(n, t) for n, t in self.columns] + [pa.field(c.name, c.result) for c in self.calls]
+        if not self.insert_only:
+            fields.append(pa.field(KIND_COLUMN, pa.int8()))
+        if self.sequence:
+            fields.append(pa.field(SEQUENCE_COLUMN, pa.int64()))
+        return pa.schema(fields)
+
+    def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
+        """The net change of the rows with their results."""
+        (table,) = inputs
+        if len(table) == 0:
+            return self.output_schema().empty_table()
+        state.now = epoch.time
+        return _Step(self, state, epoch).run(contiguous(by_arrival(table)))
+
+
+@dataclass(slots=True)
+class _Step:
+    spec: OverSpec
+    store: StateStore
+    epoch: EpochContext
+
+    def run(self, table: pa.Table) -> pa.Table:
+        spec, state = self.spec, self.store.table(self.spec.layout)
+        keys = [single(table.column(k)) for k in spec.partition]
+        hashes = hashes_of(table, keys)
+        groups = group_rows(hashes, keys)
+        picks = pa.array(groups.heads)
+        hashes, keys = hashes[groups.heads], [k.take(picks) for k in keys]
+        weights, picks = weights_of(table), pa.array(groups.order)
+        new = Entries(
+            groups.ids(),
+            vector(table.column(SEQUENCE_COLUMN)).values[groups.order],
+            [single(table.column(n)).take(picks) for n in spec.kept],
+            np.ones(len(table), np.int64) if weights is None else weights[groups.order],
+            np.zeros(len(table), np.bool_),
+        )
+        rows = load_entries(spec.layout, state, hashes, keys).then(new)
+        left = surviving(rows)
+        columns = dict(zip(spec.kept, rows.columns, strict=True))
+        columns |= {n: k.take(pa.array(rows.owners)) for n, k in zip(spec.partition, keys, strict=True)}
+        before, after = self._results(rows, columns, rows.old), self._results(rows, columns, left)
+        put_entries(spec.layout, state, rows, left, hashes, keys)
+        return self._difference(rows.owners, columns, before, after)
+
+    def _results(
+        self, rows: Entries, columns: dict[str, pa.Array], there: Mask
+    ) -> tuple[Ints, list[pa.Array]]:
+        """The rows of ``there`` in window order and each call's values for them."""
+        live = np.flatnonzero(there)
+        picks = pa.array(live)
+        taken = {n: c.take(picks) for n, c in columns.items()}
+        order, results = _evaluated(self.spec, rows.owners[live], taken, rows.sequence[live])
+        return live[order], results
+
+    # -- output -----------------------------------------------------------------------------------
+
+    def _difference(
+        self,
+        owners: Ints,
+        columns: dict[str, pa.Array],
+        before: tuple[Ints, list[pa.Array]],
+        after: tuple[Ints, list[pa.Array]],
+    ) -> pa.Table:
+        spec, split = self.spec, len(before[0])
+        places = np.concatenate([before[0], after[0]])
+        picks = pa.array(places)
+        owner = to_arrow(Vec(owners[places]), pa.int64())
+        row = [columns[n].take(picks) for n in spec.kept]
+        results = [single(pa.chunked_array([a, b])) for a, b in zip(before[1], after[1], strict=True)]
+        full = _numbered([owner, *row, *results], len(places))
+        goes, comes = bag_difference(full[:split], full[split:], len(places))
+        comes = comes + split
+        moved = np.concatenate([goes, comes])
+        same_row = _numbered([c.take(pa.array(moved)) for c in (owner, *row)], len(moved))
+        updated = _paired(same_row[: len(goes)], same_row[len(goes) :], len(moved))
+        came = np.arange(len(moved)) >= len(goes)
+        kinds = np.where(
+            came,
+            np.where(updated, RowKind.UPDATE_AFTER, RowKind.INSERT),
+            np.where(updated, RowKind.UPDATE_BEFORE, RowKind.DELETE),
+        )
+        if not spec.update_before:
+            shown = np.flatnonzero(kinds != RowKind.UPDATE_BEFORE)
+            moved, kinds, came = moved[shown], kinds[shown], came[shown]
+        order = np.lexsort((came, owners[places[moved]]))
+        return self._table(columns, places, results, moved[order], kinds[order])
+
+    def _table(
+        self, columns: dict[str, pa.Array], places: Ints, results: list[pa.Array], rows: Ints, kinds: Ints
+    ) -> pa.Table:
+        spec = self.spec
+        picks, own = pa.array(rows), pa.array(places[rows])
+        out = [columns[n].take(own) for n, _ in spec.columns] + [r.take(picks) for r in results]
+        if not spec.insert_only:
+            out.append(to_arrow(Vec(kinds.astype(np.int8)), pa.int8()))
+        if spec.sequence:
+            numbers = (self.epoch.epoch << 32) + np.arange(len(rows), dtype=np.int64)
+            out.append(to_arrow(Vec(numbers), pa.int64()))
+        return pa.Table.from_arrays(out, schema=spec.output_schema())
+
+
+def _numbered(identity: list[pa.Array], size: int) -> Ints:
+    """A number per row, the same for equal rows."""
+    groups = group_rows(hash_columns(identity, size), identity)
+    numbers = np.empty(size, np.int64)
+    numbers[groups.order] = groups.ids()
+    return numbers
+
+
+def _paired(goes: Ints, comes: Ints, size: int) -> Mask:
+    """Of rows that go, then rows that come: whether the row is on the other side as well."""
+    have, want = np.bincount(goes, minlength=size), np.bincount(comes, minlength=size)
+    return np.concatenate([copy_number(goes) < want[goes], copy_number(comes) < have[comes]])
+
+
+def with_results(spec: OverSpec, table: pa.Table) -> list[pa.Array]:
+    """The calls' values for each row of a table that holds whole partitions; arrival is row order."""
+    table = contiguous(table)
+    columns = {n: single(table.column(n)).cast(kind) for n, kind in spec.columns}
+    keys = [columns[k] for k in spec.partition]
+    owners = _numbered(keys, len(table))
+    order, results = _evaluated(spec, owners, columns, np.arange(len(table)))
+    back = np.empty(len(table), np.int64)
+    back[order] = np.arange(len(table))
+    return [values.take(pa.array(back)) for values in results]
+
+
+def _evaluated(
+    spec: OverSpec, owners: Ints, columns: dict[str, pa.Array], arrival: Ints
+) -> tuple[Ints, list[pa.Array]]:
+    """Row numbers in window order, and each call's values in that order."""
+    measures = [codes(columns[k.name], k) for k in spec.order]
+    order = sort_rows(owners, measures, arrival)
+    owners = owners[order]
+    fresh = np.ones(len(owners), np.bool_)
+    np.not_equal(owners[1:], owners[:-1], out=fresh[1:])
+    peers = fresh.copy()
+    for measure in measures:
+        code = measure[order]
+        peers[1:] |= code[1:] != code[:-1]
+    picks = pa.array(order)
+    names = sorted({a for call in spec.calls for a in call.args})
+    # Without arguments the rows themselves still count.
+    taken = {n: columns[n].take(picks) for n in names} or {"": picks}
+    measured = _order_values(spec, columns)
+    window = Window(
+        pa.table(taken), np.flatnonzero(fresh), peers, None if measured is None else measured.take(order)
+    )
+    return order, [evaluate(call, spec.frame, window) for call in spec.calls]
+
+
+def _order_values(spec: OverSpec, columns: dict[str, pa.Array]) -> Vec | None:
+    """The order column as numbers that ascend, for RANGE offsets."""
+    if spec.frame.rows or len(spec.order) != 1 or not (spec.frame.lower or spec.frame.upper):
+        return None
+    key = spec.order[0]
+    column = columns[key.name]
+    if not is_fixed(column.type):
+        return None
+    vec = vector(column)
+    values = vec.values[:, 0].view(np.int64) if vec.values.ndim == 2 else vec.values
+    wide = values if values.dtype.kind == "f" else values.astype(np.int64)
+    return Vec(wide if key.ascending else -wide, vec.valid)

@@ -1,0 +1,98 @@
+"""OVER in batch: ranking and shifts are Spark's window functions, aggregates are the streaming kernel's.
+
+Spark has no DISTINCT in windows and other result types, so aggregates run where each partition's rows
+are brought together: one exchange per window, the rows of a task in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from tidemill.operators.over import OverSpec, with_results
+from tidemill.operators.over_window import check_supported
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import OverCall, SortKey
+from tidemill.runtime.compile.over import over_spec
+from tidemill.types.logical import Field
+from tidemill.types.physical import quote, spark_schema
+
+RANKING: dict[str, Callable[[], Column]] = {
+    "ROW_NUMBER": F.row_number,
+    "RANK": F.rank,
+    "DENSE_RANK": F.dense_rank,
+    "PERCENT_RANK": F.percent_rank,
+    "CUME_DIST": F.cume_dist,
+}
+
+
+def over_frame(node: n.Over, frame: DataFrame) -> DataFrame:
+    """``frame`` (the input's fields, perhaps hidden columns) with a column per call."""
+    windows: dict[tuple[object, ...], list[int]] = {}
+    for i, call in enumerate(node.calls):
+        ranking = call.function in RANKING
+        shape = () if ranking else (call.rows, call.lower, call.upper)
+        windows.setdefault((ranking, call.partition, call.order, shape), []).append(i)
+    for members in windows.values():
+        calls = tuple(node.calls[i] for i in members)
+        apply = _ranked if calls[0].function in RANKING else _aggregated
+        frame = apply(node, calls, tuple(node.fields[len(node.input.fields) + i] for i in members), frame)
+    return frame
+
+
+def sort_column(key: SortKey, fields: tuple[Field, ...]) -> Column:
+    """The Spark sort column of ``key``, NULLs where Flink puts them."""
+    column = F.col(quote(fields[key.index].name))
+    if key.ascending:
+        return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
+    return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
+
+
+def _ranked(
+    node: n.Over, calls: tuple[OverCall, ...], fields: tuple[Field, ...], frame: DataFrame
+) -> DataFrame:
+    inputs = node.input.fields
+    window = Window.partitionBy(*(F.col(quote(inputs[i].name)) for i in calls[0].partition)).orderBy(
+        *(sort_column(k, inputs) for k in calls[0].order)
+    )
+    for call, field in zip(calls, fields, strict=True):
+        kind = spark_schema((field,)).removeprefix(quote(field.name)).strip()
+        frame = frame.withColumn(field.name, RANKING[call.function]().over(window).cast(kind))
+    return frame
+
+
+def _aggregated(
+    node: n.Over, calls: tuple[OverCall, ...], fields: tuple[Field, ...], frame: DataFrame
+) -> DataFrame:
+    spec = over_spec(calls, node.input.fields)
+    for call in spec.calls:
+        check_supported(call)
+    keys = [F.col(quote(k)) for k in spec.partition]
+    together = frame.repartition(*keys) if keys else frame.coalesce(1)
+    made = frame.schema.fields
+    columns = [f"{quote(f.name)} {f.dataType.simpleString()}" for f in made]
+    task = _WindowTask(spec=spec, names=tuple(f.name for f in fields))
+    return together.mapInArrow(task, ", ".join([*columns, spark_schema(fields)]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WindowTask:
+    """All rows of a Spark partition with the calls' results behind them."""
+
+    spec: OverSpec
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pieces = [b for b in batches if b.num_rows]
+        if not pieces:
+            return
+        table = pa.Table.from_batches(pieces)
+        results = with_results(self.spec, table)
+        for name, values in zip(self.names, results, strict=True):
+            table = table.append_column(name, values)
+        yield from table.combine_chunks().to_batches()
