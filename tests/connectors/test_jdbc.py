@@ -18,6 +18,7 @@ from tests.connectors.sinks import sink, stage, write
 from tests.connectors.sources import rows, source, table
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT
+from tidemill.connectors.api import ReadLimit, SourceRequest
 from tidemill.connectors.jdbc.connector import CONNECTOR
 from tidemill.connectors.jdbc.sink import JdbcSink
 from tidemill.connectors.jdbc.source import slices
@@ -57,9 +58,9 @@ def run(url: str, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(r) for r in result] if result.returns_rows else []
 
 
-def _request(url: str) -> Any:
+def _request(url: str) -> SourceRequest:
     declared = declare(url)
-    return source.__globals__["SourceRequest"](
+    return SourceRequest(
         table=declared,
         options=declared.options,
         fields=(),
@@ -71,9 +72,15 @@ def _request(url: str) -> Any:
     )
 
 
-def declare(url: str, columns: dict[str, t.LogicalType] | None = None, **options: str) -> CatalogTable:
-    keys = ("k",) if options.pop("append", "") == "" else ()
-    given = {"connector": "jdbc", "url": url, "table-name": "target"} | options
+def declare(
+    url: str,
+    columns: dict[str, t.LogicalType] | None = None,
+    *,
+    append: bool = False,
+    options: dict[str, str] | None = None,
+) -> CatalogTable:
+    keys = () if append else ("k",)
+    given = {"connector": "jdbc", "url": url, "table-name": "target"} | (options or {})
     return replace(table(columns or PAIR, given), primary_key=keys)
 
 
@@ -104,7 +111,7 @@ def test_upserts_and_deletes_by_key(spark: SparkSession, url: str, tmp_path: Pat
 
 def test_an_epoch_is_applied_once(spark: SparkSession, url: str, tmp_path: Path) -> None:
     run(url, "CREATE TABLE target (k INT, v VARCHAR(20))")
-    declared = declare(url, append="yes")
+    declared = declare(url, append=True)
     target = made(declared, tmp_path)
     frame = spark.createDataFrame([(1, "a")], "k INT, v STRING")
     first = stage(target, frame, 1)
@@ -146,7 +153,7 @@ def test_sinks_of_a_group_commit_together(spark: SparkSession, url: str, tmp_pat
     run(url, "CREATE TABLE other (k INT PRIMARY KEY, v VARCHAR(20) NOT NULL)")
     one = made(declare(url), tmp_path, kinds=UPSERT)
     two = made(
-        declare(url, **{"table-name": "other", "sink.staging-path": str(tmp_path / "two")}),
+        declare(url, options={"table-name": "other", "sink.staging-path": str(tmp_path / "two")}),
         tmp_path,
         kinds=UPSERT,
     )
@@ -176,8 +183,8 @@ TYPES: dict[str, t.LogicalType] = {
 }
 DDL = {
     "sqlite": "k INT PRIMARY KEY, b INT, d REAL, n NUMERIC, dt TEXT, tm TEXT, ts TEXT, tz TEXT, by BLOB",
-    "postgresql": "k BIGINT PRIMARY KEY, b BOOLEAN, d FLOAT8, n NUMERIC(10,2), dt DATE, tm TIME, ts TIMESTAMP,"
-    " tz TIMESTAMPTZ, by BYTEA",
+    "postgresql": "k BIGINT PRIMARY KEY, b BOOLEAN, d FLOAT8, n NUMERIC(10,2), dt DATE, tm TIME,"
+    " ts TIMESTAMP, tz TIMESTAMPTZ, by BYTEA",
 }
 
 
@@ -210,11 +217,11 @@ def test_scan_by_ranges_reads_everything_once(spark: SparkSession, url: str) -> 
     run(url, "CREATE TABLE target (k INT, v VARCHAR(20))")
     run(url, "INSERT INTO target VALUES (-5, 'a'), (1, 'b'), (50, 'c'), (99, 'd'), (NULL, 'e')")
     bounds = {"scan.partition.lower-bound": "1", "scan.partition.upper-bound": "60"}
-    declared = declare(url, **{"scan.partition.column": "k", "scan.partition.num": "3"}, **bounds)
+    declared = declare(url, options={"scan.partition.column": "k", "scan.partition.num": "3"} | bounds)
     read = source(declared, fields=("v",))
     assert read.read_all(spark).rdd.getNumPartitions() == 3
     assert sorted(rows(spark, read)) == [("a",), ("b",), ("c",), ("d",), ("e",)]
-    end = read.next_offset(None, source.__globals__["ReadLimit"](rows=1))
+    end = read.next_offset(None, ReadLimit(rows=1))
     assert read.is_finished(end)
     assert read.read(spark, end, end).count() == 0
 
@@ -229,7 +236,7 @@ def test_slices_cover_everything() -> None:
 def test_postgres_that_comes_back_gets_the_epoch(spark: SparkSession, tmp_path: Path) -> None:
     with server() as own:
         run(own.url, "CREATE TABLE target (k INT PRIMARY KEY, v VARCHAR(20))")
-        declared = declare(own.url, **{"connection.max-retry-timeout": "0 s"})
+        declared = declare(own.url, options={"connection.max-retry-timeout": "0 s"})
         target = made(declared, tmp_path, kinds=UPSERT)
         tokens = stage(target, changes(spark, (1, "a", 0)), 1)
         own.stop()
@@ -278,7 +285,7 @@ def test_options(change: dict[str, str], error: type[Exception], message: str, l
 
 
 def test_kinds(lite: str) -> None:
-    keyed, plain = declare(lite), declare(lite, append="yes")
+    keyed, plain = declare(lite), declare(lite, append=True)
     assert CONNECTOR.sink_kinds(keyed, keyed.options, ALL_KINDS) == UPSERT
     assert CONNECTOR.sink_kinds(plain, plain.options, ALL_KINDS) == INSERT_ONLY
     with pytest.raises(NotSupportedError, match="MAP"):

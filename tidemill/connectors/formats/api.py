@@ -98,7 +98,7 @@ class TextEncoder:
 
     __slots__ = ()
 
-    def encode(self, table: pa.Table) -> bytes:
+    def encode(self, table: pa.Table) -> bytes | pa.Buffer:
         """The records of ``table``, each with its end of line."""
         raise NotImplementedError
 

@@ -8,6 +8,7 @@ from functools import singledispatch
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemill.connectors.formats.text_lines import line_bytes
 from tidemill.connectors.formats.text_rendering import RenderRules, by_distinct, render
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -21,14 +22,14 @@ _NULL = "\\N"
 class CopyText:
     fields: tuple[Field, ...]
 
-    def encode(self, table: pa.Table) -> bytes:
+    def encode(self, table: pa.Table) -> pa.Buffer:
         kinds = {f.name: f.type for f in self.fields}
         columns = [
             pc.fill_null(_escaped(_texts(kinds[name], table.column(name).combine_chunks())), _NULL)
             for name in table.column_names
         ]
         lines = pc.binary_join_element_wise(*columns, "\t")
-        return "\n".join(lines.to_pylist()).encode() + b"\n"
+        return line_bytes(lines)
 
 
 def _escaped(texts: pa.Array) -> pa.Array:

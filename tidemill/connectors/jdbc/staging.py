@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
@@ -30,7 +31,7 @@ DELETE_FILE = "delete"
 class RowsFormat(Protocol):
     """How staged rows are kept."""
 
-    def encode(self, table: pa.Table) -> bytes: ...
+    def encode(self, table: pa.Table) -> bytes | pa.Buffer: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +93,19 @@ class JdbcStager:
         return name
 
 
-def _last_of_each(keys: pa.Table) -> np.ndarray:
+def _last_of_each(keys: pa.Table) -> npt.NDArray[np.int64]:
     """Row numbers of the last row of each key, ascending."""
-    codes = np.zeros(keys.num_rows, dtype=np.int64)
-    for column in keys.columns:
-        encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
-        _, codes = np.unique(
-            codes * (len(encoded.dictionary) + 1) + np.asarray(encoded.indices), return_inverse=True
-        )
+    first = keys.column(0).combine_chunks()
+    plain = pa.types.is_integer(first.type) and not first.null_count
+    codes = np.asarray(first) if plain and keys.num_columns == 1 else _codes(keys.column(0))[0]
+    for column in keys.columns[1:]:
+        more, count = _codes(column)
+        _, codes = np.unique(codes * count + more, return_inverse=True)
     _, from_the_end = np.unique(codes[::-1], return_index=True)
     return np.sort(keys.num_rows - 1 - from_the_end)
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], int]:
+    """A number for each row's value, and how many there are."""
+    encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
+    return np.asarray(encoded.indices).astype(np.int64), len(encoded.dictionary) + 1
