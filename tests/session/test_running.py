@@ -160,3 +160,16 @@ def test_explain_has_three_sections(visits: TableEnvironment) -> None:
     text = visits.explain_sql("SELECT COUNT(*) FROM source", "CHANGELOG_MODE")
     assert "== Optimized Physical Plan ==\nGroupAggregate(select=[COUNT(*) AS EXPR$0], changelogMode=" in text
     assert visits.sql_query("SELECT 1 AS a").explain().startswith("== Abstract Syntax Tree ==")
+
+
+def test_the_jobs_of_a_script_have_checkpoints_of_their_own(visits: TableEnvironment, tmp_path: Path) -> None:
+    visits.get_config().set("execution.checkpointing.dir", str(tmp_path / "c"))
+    assert ask(visits, "SELECT COUNT(*) FROM source") == [(3,)]
+    assert ask(visits, "SELECT SUM(user_id) FROM source") == [(14,)]
+    assert (tmp_path / "c" / "job.json").exists()
+    assert (tmp_path / "c" / "job-2" / "job.json").exists()
+    again = new_session(execution__checkpointing__dir=str(tmp_path / "c"))
+    again.context.catalogs = visits.context.catalogs
+    assert ask(again, "SELECT COUNT(*) FROM source") == []
+    with pytest.raises(TidemillError, match="belongs to another query"):
+        ask(again, "SELECT MAX(user_id) FROM source")

@@ -23,7 +23,8 @@ CHECKPOINT_DIRECTORY = Option(
     kind=str,
     default="",
     doc="Where a job keeps its epochs' records and its state. A job that finds its own records there goes "
-    "on after the last committed epoch. Unset: a temporary directory that goes with the job.",
+    "on after the last committed epoch. Later jobs of one session use `job-2`, `job-3`... in it. Unset: a "
+    "temporary directory that goes with the job.",
 )
 CHECKPOINT_INTERVAL = Option(
     key="execution.checkpointing.interval",

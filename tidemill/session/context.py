@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 class SessionContext:
     """Mutable, one per session; not shared between threads.
 
+    ``jobs_in``: how many jobs have used a checkpoint directory.
     ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
     hears of every epoch, ``fault`` of every step of a commit.
     """
@@ -35,6 +36,7 @@ class SessionContext:
         self.configuration = self.defaults
         self.frames: dict[str, DataFrame] = {}
         self.rendered = False
+        self.jobs_in: dict[str, int] = {}
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None
         self.fault: Callable[[str], None] = lambda _: None
 

@@ -42,21 +42,23 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         table = batch.run_query(optimized, _request(context, "select"))
         return _result(context, plan.fields, rows_of(table, len(plan.fields)), None, changelog=False)
     node = planning.physical(context, optimized, keep_update_before=True)
+    request = _request(context, "select", _next_directory(context))
     rows = EpochRows(width=len(plan.fields))
-    job = QueryJob(rows=rows, job=jobs.start_query(node, rows.put, _request(context, "select")))
+    job = QueryJob(rows=rows, job=jobs.start_query(node, rows.put, request))
     return _result(context, plan.fields, job.changes(), job, changelog=True)
 
 
 def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult:
     """INSERTs as one job. In batch they have run on return; in streaming the job has been started."""
     names = [str(sink.table.path) for sink in sinks]
-    request = _request(context, "insert-into_" + ",".join(names))
+    name = "insert-into_" + ",".join(names)
     fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
     if is_batch(context):
         for sink in sinks:
-            batch.run_insert(_optimized(sink), request)
+            batch.run_insert(_optimized(sink), _request(context, name))
         return _inserted(context, fields, None)
     planned = [planning.physical(context, _optimized(s), keep_update_before=False) for s in sinks]
+    request = _request(context, name, _next_directory(context))
     job = jobs.start_inserts([node for node in planned if isinstance(node, p.Sink)], request)
     result = _inserted(context, fields, job)
     if context.configuration.read(table_options.DML_SYNC):
@@ -80,7 +82,7 @@ def _optimized(sink: n.Sink) -> n.Sink:
     return optimized
 
 
-def _request(context: SessionContext, name: str) -> JobRequest:
+def _request(context: SessionContext, name: str, checkpoint_directory: str = "") -> JobRequest:
     config = context.configuration
     return JobRequest(
         application=application(context),
@@ -89,10 +91,23 @@ def _request(context: SessionContext, name: str) -> JobRequest:
         name=config.read(pipeline_options.NAME) or name,
         zone=context.time_zone,
         text=context.rendered,
-        checkpoint_directory=config.read(execution_options.CHECKPOINT_DIRECTORY),
+        checkpoint_directory=checkpoint_directory,
         on_progress=context.on_progress,
         fault=context.fault,
     )
+
+
+def _next_directory(context: SessionContext) -> str:
+    """Where the next streaming job keeps its checkpoint; '' is a temporary directory.
+
+    The first job of a session takes the directory itself, the others ``job-2``, ``job-3``... in it: a script
+    that is run again finds each of its jobs' own.
+    """
+    directory = context.configuration.read(execution_options.CHECKPOINT_DIRECTORY)
+    if not directory:
+        return ""
+    number = context.jobs_in[directory] = context.jobs_in.get(directory, 0) + 1
+    return directory if number == 1 else f"{directory.rstrip('/')}/job-{number}"
 
 
 def _result(
