@@ -32,7 +32,7 @@ def test_rows_show_only_after_publish(spark: SparkSession, tmp_path: Path) -> No
     tokens = stage(target, pairs(spark, (1, "x"), (2, "y z")), 1)
     assert visible(tmp_path) == {}
     target.publish(1, tokens)
-    assert visible(tmp_path) == {"part-job-1-0-0.csv": '1,x\n2,"y z"\n'}
+    assert visible(tmp_path) == {"part-job-00000001-0-0.csv": '1,x\n2,"y z"\n'}
 
 
 def test_publish_again_after_a_crash_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_finish_leaves_no_staging_directory(spark: SparkSession, tmp_path: Path)
     target = sink(files(tmp_path))
     write(target, pairs(spark, (1, "x")))
     target.finish()
-    assert [p.name for p in tmp_path.iterdir()] == ["part-job-1-0-0.csv"]
+    assert [p.name for p in tmp_path.iterdir()] == ["part-job-00000001-0-0.csv"]
 
 
 def test_partition_columns_are_directories_and_come_back(spark: SparkSession, tmp_path: Path) -> None:
@@ -96,11 +96,11 @@ def test_partition_columns_are_directories_and_come_back(spark: SparkSession, tm
     write(sink(declared), frame)
     assert visible(tmp_path) == {
         "b=__DEFAULT_PARTITION__/c=2020-01-02/_SUCCESS": "",
-        "b=__DEFAULT_PARTITION__/c=2020-01-02/part-job-1-0-1.csv": "2\n",
+        "b=__DEFAULT_PARTITION__/c=2020-01-02/part-job-00000001-0-1.csv": "2\n",
         "b=a b%2Fc%3A%25/c=2020-01-02/_SUCCESS": "",
-        "b=a b%2Fc%3A%25/c=2020-01-02/part-job-1-0-0.csv": "1\n",
+        "b=a b%2Fc%3A%25/c=2020-01-02/part-job-00000001-0-0.csv": "1\n",
         "b=é/c=__DEFAULT_PARTITION__/_SUCCESS": "",
-        "b=é/c=__DEFAULT_PARTITION__/part-job-1-0-2.csv": "3\n",
+        "b=é/c=__DEFAULT_PARTITION__/part-job-00000001-0-2.csv": "3\n",
     }
     assert set(rows(spark, source(declared))) == set(map(tuple, frame.collect()))
 
@@ -133,7 +133,7 @@ def test_rolling_by_size(spark: SparkSession, tmp_path: Path) -> None:
         write(sink(declared), frame)
     finally:
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000000")
-    assert visible(tmp_path) == {"part-job-1-0-0.csv": "1,x\n", "part-job-1-0-1.csv": "2,y\n"}
+    assert visible(tmp_path) == {"part-job-00000001-0-0.csv": "1,x\n", "part-job-1-0-1.csv": "2,y\n"}
 
 
 def test_a_path_that_cannot_be_written_is_a_connector_error(spark: SparkSession, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_changelog_is_written_as_debezium_and_read_back(spark: SparkSession, tmp
     ).coalesce(1)
     write(sink(declared, kinds=ALL_KINDS), frame)
     assert visible(tmp_path) == {
-        "part-job-1-0-0.json": '{"before":null,"after":{"a":1,"b":"x"},"op":"c"}\n'
+        "part-job-00000001-0-0.json": '{"before":null,"after":{"a":1,"b":"x"},"op":"c"}\n'
         '{"before":{"a":1,"b":"x"},"after":null,"op":"d"}\n'
         '{"before":null,"after":{"a":1,"b":"y"},"op":"c"}\n'
         '{"before":{"a":2,"b":"q\\""},"after":null,"op":"d"}\n'

@@ -9,7 +9,7 @@ RUNTIME_MODE = Option(
     kind=str,
     default="STREAMING",
     choices=("STREAMING", "BATCH", "AUTOMATIC"),
-    doc="STREAMING gives changelogs, BATCH final results. AUTOMATIC is BATCH iff all sources are bounded.",
+    doc="STREAMING gives changelogs, BATCH final results. AUTOMATIC is refused when a query runs.",
 )
 PARALLELISM = Option(
     key="parallelism.default",

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.config import execution_options, pipeline_options, table_options
+from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.plan import nodes as n
 from tidemill.runtime import batch, jobs
@@ -32,7 +33,14 @@ _POLL_SECONDS = 0.05
 
 
 def is_batch(context: SessionContext) -> bool:
-    return context.configuration.read(execution_options.RUNTIME_MODE).upper() == "BATCH"
+    """Raises NotSupportedError for AUTOMATIC, which Flink's SQL refuses, too."""
+    mode = context.configuration.read(execution_options.RUNTIME_MODE).upper()
+    if mode == "AUTOMATIC":
+        raise NotSupportedError(
+            f"Unsupported mode '{mode}' for '{execution_options.RUNTIME_MODE.key}'. Only an explicit BATCH "
+            "mode or STREAMING mode is supported currently."
+        )
+    return mode == "BATCH"
 
 
 def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
