@@ -28,18 +28,25 @@ from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverFunction:
+    """A call over the window of ``order`` and ``frame``."""
+
+    call: AggregateSpec
+    order: tuple[OrderKey, ...]
+    frame: Frame
+
+
 @dataclass(frozen=True, kw_only=True)
 class OverSpec:
-    """``columns``: the row, (name, type); ``calls`` become columns after it and share the ``frame``.
+    """``columns``: the row, (name, type); ``functions`` become columns after it.
 
     ``update_before``: -U goes with every +U. ``insert_only``: only +I can come out, no ``$kind`` column.
     """
 
     columns: tuple[tuple[str, pa.DataType], ...]
     partition: tuple[str, ...]
-    order: tuple[OrderKey, ...]
-    frame: Frame
-    calls: tuple[AggregateSpec, ...]
+    functions: tuple[OverFunction, ...]
     update_before: bool = True
     insert_only: bool = False
     sequence: bool = False
@@ -47,7 +54,7 @@ class OverSpec:
 
     @property
     def fingerprint(self) -> str:
-        facts = f"over {self.columns} {self.partition} {self.order} {self.frame} {self.calls}"
+        facts = f"over {self.columns} {self.partition} {self.functions}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     @property
@@ -62,7 +69,8 @@ class OverSpec:
         return entry_layout("rows", keys, tuple(pa.field(n, types[n]) for n in self.kept), self.state_ttl)
 
     def output_schema(self) -> pa.Schema:
-        fields = [pa.field(n, t) for n, t in self.columns] + [pa.field(c.name, c.result) for c in self.calls]
+        fields = [pa.field(n, t) for n, t in self.columns]
+        fields += [pa.field(f.call.name, f.call.result) for f in self.functions]
         if not self.insert_only:
             fields.append(pa.field(KIND_COLUMN, pa.int8()))
         if self.sequence:
@@ -110,12 +118,11 @@ class _Step:
     def _results(
         self, rows: Entries, columns: dict[str, pa.Array], there: Mask
     ) -> tuple[Ints, list[pa.Array]]:
-        """The rows of ``there`` in window order and each call's values for them."""
+        """The rows of ``there`` and each call's values for them."""
         live = np.flatnonzero(there)
         picks = pa.array(live)
         taken = {n: c.take(picks) for n, c in columns.items()}
-        order, results = _evaluated(self.spec, rows.owners[live], taken, rows.sequence[live])
-        return live[order], results
+        return live, _evaluated(self.spec, rows.owners[live], taken, rows.sequence[live])
 
     # -- output -----------------------------------------------------------------------------------
 
@@ -182,47 +189,56 @@ def with_results(spec: OverSpec, table: pa.Table) -> list[pa.Array]:
     """The calls' values for each row of a table that holds whole partitions; arrival is row order."""
     table = contiguous(table)
     columns = {n: single(table.column(n)).cast(kind) for n, kind in spec.columns}
-    keys = [columns[k] for k in spec.partition]
-    owners = _numbered(keys, len(table))
-    order, results = _evaluated(spec, owners, columns, np.arange(len(table)))
-    back = np.empty(len(table), np.int64)
-    back[order] = np.arange(len(table))
-    return [values.take(pa.array(back)) for values in results]
+    owners = _numbered([columns[k] for k in spec.partition], len(table))
+    return _evaluated(spec, owners, columns, np.arange(len(table)))
 
 
-def _evaluated(
-    spec: OverSpec, owners: Ints, columns: dict[str, pa.Array], arrival: Ints
-) -> tuple[Ints, list[pa.Array]]:
-    """Row numbers in window order, and each call's values in that order."""
-    measures = [codes(columns[k.name], k) for k in spec.order]
-    order = sort_rows(owners, measures, arrival)
-    owners = owners[order]
+def _evaluated(spec: OverSpec, owners: Ints, columns: dict[str, pa.Array], arrival: Ints) -> list[pa.Array]:
+    """Each call's values, row by row; calls of one order share a sort."""
+    results: dict[OverFunction, pa.Array] = {}
+    for order in dict.fromkeys(f.order for f in spec.functions):
+        functions = [f for f in spec.functions if f.order == order]
+        measures = [codes(columns[k.name], k) for k in order]
+        rows = sort_rows(owners, measures, arrival)
+        back = np.empty(len(rows), np.int64)
+        back[rows] = np.arange(len(rows))
+        window = _window(functions, owners[rows], [m[rows] for m in measures], columns, rows)
+        for function in functions:
+            results[function] = evaluate(function.call, function.frame, window).take(pa.array(back))
+    return [results[f] for f in spec.functions]
+
+
+def _window(
+    functions: list[OverFunction],
+    owners: Ints,
+    measures: list[Ints],
+    columns: dict[str, pa.Array],
+    rows: Ints,
+) -> Window:
     fresh = np.ones(len(owners), np.bool_)
     np.not_equal(owners[1:], owners[:-1], out=fresh[1:])
     peers = fresh.copy()
-    for measure in measures:
-        code = measure[order]
+    for code in measures:
         peers[1:] |= code[1:] != code[:-1]
-    picks = pa.array(order)
-    names = sorted({a for call in spec.calls for a in call.args})
+    picks = pa.array(rows)
+    names = sorted({a for f in functions for a in f.call.args})
     # Without arguments the rows themselves still count.
     taken = {n: columns[n].take(picks) for n in names} or {"": picks}
-    measured = _order_values(spec, columns)
-    window = Window(
-        pa.table(taken), np.flatnonzero(fresh), peers, None if measured is None else measured.take(order)
+    values = next((v for f in functions if (v := _order_values(f, columns)) is not None), None)
+    return Window(
+        pa.table(taken), np.flatnonzero(fresh), peers, None if values is None else values.take(rows)
     )
-    return order, [evaluate(call, spec.frame, window) for call in spec.calls]
 
 
-def _order_values(spec: OverSpec, columns: dict[str, pa.Array]) -> Vec | None:
-    """The order column as numbers that ascend, for RANGE offsets."""
-    if spec.frame.rows or len(spec.order) != 1 or not (spec.frame.lower or spec.frame.upper):
+def _order_values(function: OverFunction, columns: dict[str, pa.Array]) -> Vec | None:
+    """The order column as numbers that ascend, where a RANGE offset needs them."""
+    frame, order = function.frame, function.order
+    if frame.rows or len(order) != 1 or not (frame.lower or frame.upper):
         return None
-    key = spec.order[0]
-    column = columns[key.name]
+    column = columns[order[0].name]
     if not is_fixed(column.type):
         return None
     vec = vector(column)
     values = vec.values[:, 0].view(np.int64) if vec.values.ndim == 2 else vec.values
     wide = values if values.dtype.kind == "f" else values.astype(np.int64)
-    return Vec(wide if key.ascending else -wide, vec.valid)
+    return Vec(wide if order[0].ascending else -wide, vec.valid)

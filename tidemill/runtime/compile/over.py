@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.ordering import OrderKey
-from tidemill.operators.over import OverSpec
+from tidemill.operators.over import OverFunction, OverSpec
 from tidemill.operators.over_window import Frame, check_supported
 from tidemill.physical import nodes as p
 from tidemill.plan.expressions import FrameBound, OverCall
@@ -24,57 +26,73 @@ MILLISECONDS_A_DAY = 86_400_000
 
 @compile_node.register
 def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    spec = over_spec(
-        node.calls,
-        node.input.fields,
-        time=node.time,
+    bottom, windows = _chain(node)
+    inputs = bottom.input.fields
+    functions = tuple(
+        over_function(call, inputs, field.name, arrival=window.time == "PROCTIME")
+        for window, fields in windows
+        for call, field in zip(window.calls, fields, strict=True)
+    )
+    for function in functions:
+        check_supported(function.call)
+    spec = OverSpec(
+        columns=columns_of(inputs),
+        partition=tuple(inputs[i].name for i in node.calls[0].partition),
+        functions=functions,
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         insert_only=node.traits.kinds == INSERT_ONLY,
         sequence=sequenced,
         state_ttl=node.state_ttl,
     )
-    for call in spec.calls:
-        check_supported(call)
-    return keyed(node, spec, "over", spec.partition, context, sequenced)
+    whole = replace(node, input=bottom.input)
+    return keyed(whole, spec, "over", spec.partition, context, sequenced)
 
 
-def over_spec(
-    calls: tuple[OverCall, ...],
-    inputs: tuple[t.Field, ...],
-    *,
-    time: str = "",
-    update_before: bool = True,
-    insert_only: bool = False,
-    sequence: bool = False,
-    state_ttl: int = 0,
-) -> OverSpec:
-    """The spec of calls that share partition, order and frame. ``time`` PROCTIME orders by arrival."""
-    first = calls[0]
-    arrival = time == "PROCTIME"
+_Windows = list[tuple[p.OverAggregate, tuple[t.Field, ...]]]
+
+
+def _chain(node: p.OverAggregate) -> tuple[p.OverAggregate, _Windows]:
+    """The lowest of the OverAggregates below that share the partition, and all of them upwards with
+    the fields they add: windows of one partition are one operator with one state."""
+    windows: _Windows = []
+    while True:
+        windows.insert(0, (node, node.fields[len(node.input.fields) :]))
+        below = node.input.input if isinstance(node.input, p.Exchange) else node.input
+        if not isinstance(below, p.OverAggregate) or not _joins(node, below):
+            return node, windows
+        node = below
+
+
+def _joins(node: p.OverAggregate, below: p.OverAggregate) -> bool:
+    """Whether ``node`` partitions as ``below`` does, looks at no result of it, and gives like changes."""
+    width = len(below.input.fields)
+    used = {i for c in node.calls for i in (*c.partition, *c.args, *(k.index for k in c.order))}
+    same = below.calls[0].partition == node.calls[0].partition and all(i < width for i in used)
+    return same and (below.traits.kinds == INSERT_ONLY) == (node.traits.kinds == INSERT_ONLY)
+
+
+def over_function(
+    call: OverCall, inputs: tuple[t.Field, ...], name: str, *, arrival: bool = False
+) -> OverFunction:
+    """The call under the name of its column. ``arrival``: ordered by processing time."""
     order = tuple(
         OrderKey(name=inputs[k.index].name, ascending=k.ascending, nulls_first=k.nulls_first)
-        for k in first.order
+        for k in call.order
     )
-    return OverSpec(
-        columns=columns_of(inputs),
-        partition=tuple(inputs[i].name for i in first.partition),
+    return OverFunction(
+        call=_call(call, inputs, name),
         order=() if arrival else order,
-        frame=_frame(first, inputs, arrival),
-        calls=tuple(_call(c, inputs) for c in calls),
-        update_before=update_before,
-        insert_only=insert_only,
-        sequence=sequence,
-        state_ttl=state_ttl,
+        frame=_frame(call, inputs, arrival),
     )
 
 
-def _call(call: OverCall, inputs: tuple[t.Field, ...]) -> AggregateSpec:
+def _call(call: OverCall, inputs: tuple[t.Field, ...], name: str) -> AggregateSpec:
     return AggregateSpec(
         function=call.function,
         args=tuple(inputs[a].name for a in call.args),
         arg_types=tuple(arrow_type(inputs[a].type) for a in call.args),
         result=arrow_type(call.type),
-        name=call.name,
+        name=name,
         distinct=call.distinct,
         options=call.options,
     )

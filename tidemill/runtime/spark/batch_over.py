@@ -1,7 +1,7 @@
 """OVER in batch: ranking and shifts are Spark's window functions, aggregates are the streaming kernel's.
 
 Spark has no DISTINCT in windows and other result types, so aggregates run where each partition's rows
-are brought together: one exchange per window, the rows of a task in memory.
+are brought together: one exchange per partitioning, the rows of a task in memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tidemill.operators.over import OverSpec, with_results
 from tidemill.operators.over_window import check_supported
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import OverCall, SortKey
-from tidemill.runtime.compile.over import over_spec
+from tidemill.runtime.compile.over import over_function
+from tidemill.runtime.compile.rank import columns_of
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema
 
@@ -36,8 +37,7 @@ def over_frame(node: n.Over, frame: DataFrame) -> DataFrame:
     windows: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(node.calls):
         ranking = call.function in RANKING
-        shape = () if ranking else (call.rows, call.lower, call.upper)
-        windows.setdefault((ranking, call.partition, call.order, shape), []).append(i)
+        windows.setdefault((ranking, call.partition, call.order if ranking else ()), []).append(i)
     for members in windows.values():
         calls = tuple(node.calls[i] for i in members)
         apply = _ranked if calls[0].function in RANKING else _aggregated
@@ -69,9 +69,12 @@ def _ranked(
 def _aggregated(
     node: n.Over, calls: tuple[OverCall, ...], fields: tuple[Field, ...], frame: DataFrame
 ) -> DataFrame:
-    spec = over_spec(calls, node.input.fields)
-    for call in spec.calls:
-        check_supported(call)
+    inputs = node.input.fields
+    functions = tuple(over_function(c, inputs, f.name) for c, f in zip(calls, fields, strict=True))
+    for function in functions:
+        check_supported(function.call)
+    partition = tuple(inputs[i].name for i in calls[0].partition)
+    spec = OverSpec(columns=columns_of(inputs), partition=partition, functions=functions)
     keys = [F.col(quote(k)) for k in spec.partition]
     together = frame.repartition(*keys) if keys else frame.coalesce(1)
     made = frame.schema.fields

@@ -1,0 +1,222 @@
+"""OVER against lists: every function and frame, random changes, ties, epoch cuts, restarts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.operators.differential_rank import (
+    COLUMNS,
+    NAMES,
+    Row,
+    _sortable,
+    changes_of,
+    rows_strategy,
+    table_of,
+)
+from tests.operators.epochs import Epochs, fold
+from tests.operators.naive_aggregate import freeze
+from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.ordering import OrderKey
+from tidemill.operators.over import OverFunction, OverSpec
+from tidemill.operators.over_window import Frame
+
+TYPES = dict(COLUMNS)
+I64, F64 = pa.int64(), pa.float64()
+
+small_rows = st.tuples(
+    st.sampled_from(["a", None]),
+    st.sampled_from([1, 2, 4, None]),
+    st.sampled_from(["x", "yy", None]),
+    st.sampled_from([0.5, -1.0, None]),
+)
+cuts_strategy = st.lists(
+    st.lists(
+        st.one_of(small_rows, st.integers(0, 9), st.tuples(st.integers(0, 9), rows_strategy)), max_size=7
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def call(function: str, *args: str, result: pa.DataType, distinct: bool = False) -> AggregateSpec:
+    return AggregateSpec(
+        function=function,
+        args=args,
+        arg_types=tuple(TYPES[a] for a in args),
+        result=result,
+        name=f"{function} {args} {distinct}",
+        distinct=distinct,
+    )
+
+
+def values(rows: list[Row], name: str) -> list[Any]:
+    found = [row[NAMES.index(name)] for row in rows]
+    return [v for v in found if v is not None]
+
+
+AGGREGATES: list[tuple[AggregateSpec, Callable[[list[Row]], Any]]] = [
+    (call("COUNT", result=I64), len),
+    (call("COUNT", "s", result=I64), lambda f: len(values(f, "s"))),
+    (call("COUNT", "n", result=I64, distinct=True), lambda f: len(set(values(f, "n")))),
+    (call("SUM", "n", result=pa.int32()), lambda f: sum(v) if (v := values(f, "n")) else None),
+    (
+        call("AVG", "n", result=pa.int32()),
+        lambda f: math.trunc(sum(v) / len(v)) if (v := values(f, "n")) else None,
+    ),
+    (call("SUM", "x", result=F64), lambda f: sum(v) if (v := values(f, "x")) else None),
+    (call("MIN", "s", result=pa.string()), lambda f: min(values(f, "s"), default=None)),
+    (call("MAX", "n", result=pa.int32()), lambda f: max(values(f, "n"), default=None)),
+    (call("FIRST_VALUE", "s", result=pa.string()), lambda f: next(iter(values(f, "s")), None)),
+    (call("LAST_VALUE", "n", result=pa.int32()), lambda f: next(iter(values(f, "n")[::-1]), None)),
+]
+FRAMES = {
+    f"{'ROWS' if rows else 'RANGE'} {lower}..{upper}": Frame(rows=rows, lower=lower, upper=upper)
+    for rows in (True, False)
+    for lower, upper in ((None, 0), (None, None), (0, None), (-1, 1), (-3, -2), (1, 2), (None, 1), (-1, None))
+}
+ORDER = OrderKey("n", True, True)
+
+
+def frame_of(rows: list[Row], at: int, frame: Frame, order: OrderKey) -> list[Row]:
+    if frame.rows:
+        low = 0 if frame.lower is None else max(at + frame.lower, 0)
+        high = len(rows) if frame.upper is None else max(at + frame.upper + 1, 0)
+        return rows[low:high]
+    keys = [_sortable(row[1], order) for row in rows]
+    key = keys[at]
+
+    def bound(offset: int | None, unbounded: float) -> tuple[float, float]:
+        if offset is None:
+            return unbounded, 0
+        return (key[0], key[1] + offset) if key[0] == 0 else key
+
+    low_key, high_key = bound(frame.lower, -math.inf), bound(frame.upper, math.inf)
+    return [row for row, k in zip(rows, keys, strict=True) if low_key <= k <= high_key]
+
+
+def naive(live: list[Row], spec: OverSpec, results: Callable[[list[Row], int], list[Any]]) -> Counter[Any]:
+    shown: Counter[Any] = Counter()
+    order = spec.functions[0].order
+    for key in {row[0] for row in live}:
+        rows = [row for row in live if row[0] == key]
+        rows.sort(key=lambda row: [_sortable(row[NAMES.index(k.name)], k) for k in order])
+        for at, row in enumerate(rows):
+            shown[tuple(freeze(v) for v in (*row, *results(rows, at)))] += 1
+    return shown
+
+
+def check(spec: OverSpec, cuts: list[list[Any]], results: Callable[[list[Row], int], list[Any]]) -> None:
+    live: list[Row] = []
+    standing: list[Row] = []
+    shown: dict[Any, int] = {}
+    seq = 0
+    with TemporaryDirectory() as root:
+        epochs = Epochs(root, spec)
+        for cut in cuts:
+            changes = [c for action in cut for c in changes_of(action, live, True)]
+            for kind, row in changes:
+                # A retraction takes the earliest copy, which the list of live rows leaves open.
+                standing.remove(row) if kind & 1 else standing.append(row)
+            fold(shown, epochs.step(table_of(changes, seq, True, False)))
+            seq += len(changes)
+            assert shown == naive(standing, spec, results)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cuts=cuts_strategy, ascending=st.booleans())
+def test_aggregates(frame: str, cuts: list[list[Any]], ascending: bool) -> None:
+    order = OrderKey("n", ascending, ascending)
+    functions = tuple(OverFunction(call=c, order=(order,), frame=FRAMES[frame]) for c, _ in AGGREGATES)
+    spec = OverSpec(columns=COLUMNS, partition=("k",), functions=functions)
+
+    def results(rows: list[Row], at: int) -> list[Any]:
+        inside = frame_of(rows, at, FRAMES[frame], order)
+        return [compute(inside) for _, compute in AGGREGATES]
+
+    check(spec, cuts, results)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cuts=cuts_strategy)
+def test_ranking_and_shifts(cuts: list[list[Any]]) -> None:
+    whole = Frame(rows=False, lower=None, upper=0)
+    calls = [
+        *(call(f, result=I64) for f in ("ROW_NUMBER", "RANK", "DENSE_RANK")),
+        *(call(f, result=F64) for f in ("PERCENT_RANK", "CUME_DIST")),
+        call("LAG", "s", result=pa.string()),
+        call("LEAD", "x", "n", result=F64),
+    ]
+    functions = tuple(OverFunction(call=c, order=(ORDER,), frame=whole) for c in calls)
+    spec = OverSpec(columns=COLUMNS, partition=("k",), functions=functions)
+
+    def results(rows: list[Row], at: int) -> list[Any]:
+        keys = [_sortable(row[1], ORDER) for row in rows]
+        first = keys.index(keys[at])
+        through = sum(k <= keys[at] for k in keys)
+        share = first / (len(rows) - 1) if len(rows) > 1 else 0.0
+        step = rows[at][1]
+        ahead = at + step if step is not None else -1
+        return [
+            at + 1,
+            first + 1,
+            len({k for k in keys if k <= keys[at]}),
+            share,
+            through / len(rows),
+            rows[at - 1][2] if at else None,
+            rows[ahead][3] if 0 <= ahead < len(rows) else None,
+        ]
+
+    check(spec, cuts, results)
+
+
+@pytest.mark.parametrize(
+    ("size", "buckets", "expected"),
+    [(5, 2, [1, 1, 1, 2, 2]), (3, 5, [1, 2, 3]), (7, 3, [1, 1, 1, 2, 2, 3, 3])],
+)
+def test_ntile(tmp_path: Any, size: int, buckets: int, expected: list[int]) -> None:
+    tile = OverFunction(
+        call=AggregateSpec(function="NTILE", args=("b",), arg_types=(pa.int32(),), result=I64, name="t"),
+        order=(ORDER,),
+        frame=Frame(rows=False, lower=None, upper=0),
+    )
+    columns = (("n", pa.int32()), ("b", pa.int32()))
+    spec = OverSpec(columns=columns, partition=(), functions=(tile,))
+    table = pa.table(
+        {
+            "n": pa.array(range(size), pa.int32()),
+            "b": pa.array([buckets] * size, pa.int32()),
+            "$seq": pa.array(range(size), I64),
+        }
+    )
+    output = sorted(Epochs(str(tmp_path), spec).step(table))
+    assert [row[-1] for _, row in output] == expected
+
+
+def test_a_changed_result_is_an_update(tmp_path: Any) -> None:
+    counting = OverFunction(
+        call=call("COUNT", result=I64), order=(), frame=Frame(rows=False, lower=None, upper=None)
+    )
+    spec = OverSpec(columns=COLUMNS, partition=("k",), functions=(counting,))
+    epochs = Epochs(str(tmp_path), spec)
+    first, second = ("a", 1, "x", 0.5), ("a", 2, "y", 0.5)
+    assert epochs.step(table_of([(0, first)], 0, True, False)) == [(0, (*first, 1))]
+    assert epochs.step(table_of([(0, second)], 1, True, False)) == [
+        (1, (*first, 1)),
+        (2, (*first, 2)),
+        (0, (*second, 2)),
+    ]
+    assert epochs.step(table_of([(3, first)], 2, True, False)) == [
+        (3, (*first, 2)),
+        (1, (*second, 2)),
+        (2, (*second, 1)),
+    ]
