@@ -133,7 +133,7 @@ def test_rolling_by_size(spark: SparkSession, tmp_path: Path) -> None:
         write(sink(declared), frame)
     finally:
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000000")
-    assert visible(tmp_path) == {"part-job-00000001-0-0.csv": "1,x\n", "part-job-1-0-1.csv": "2,y\n"}
+    assert visible(tmp_path) == {"part-job-00000001-0-0.csv": "1,x\n", "part-job-00000001-0-1.csv": "2,y\n"}
 
 
 def test_a_path_that_cannot_be_written_is_a_connector_error(spark: SparkSession, tmp_path: Path) -> None:

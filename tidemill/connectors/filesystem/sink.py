@@ -2,7 +2,8 @@
 
 1. *stage*: tasks write complete files below ``<path>/.staging/<job>/<epoch>/``, where no reader looks.
 2. *publish*: each file is renamed to its final name, which depends on job, epoch, task and number
-   alone (epochs are padded, so that names sort in the order of the epochs); one that is not staged any more must be in place. Repeating it changes nothing.
+   alone (epochs are padded: names sort in their order); one that is not staged any more must be in
+   place. Repeating it changes nothing.
 3. *discard*: staged files of an epoch and later are removed.
 
 An INSERT OVERWRITE (batch only) removes what was there before when it publishes: the whole table, or
