@@ -51,12 +51,13 @@ class FileSource:
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         """ConnectorError when the path is not there or a file that was begun has changed."""
         position, rows, length = from_json(start), limit.rows, limit.bytes
+        untaken = self._untaken(position)
         while (rows is None or rows > 0) and (length is None or length > 0):
             if position.current is None:
-                taken = self._take(position)
+                taken = next(untaken, None)
                 if taken is None:
                     break
-                position = taken
+                position = position.taking(taken)
             else:
                 position, used_rows, used_bytes = self._advance(position, rows, length)
                 rows = None if rows is None else rows - used_rows
@@ -68,7 +69,9 @@ class FileSource:
 
     def is_finished(self, offset: Offset | None) -> bool:
         position = from_json(offset)
-        return not self.watched and position.current is None and self._take(position) is None
+        if self.watched or position.current is not None:
+            return False
+        return not any(f.length for f in self._untaken(position))
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
         return self.read_through(spark, start, end, None, self._schema())
@@ -92,16 +95,12 @@ class FileSource:
         parts += [f"`{SEQUENCE_COLUMN}` BIGINT"] if self.reader.sequence else []
         return ", ".join(parts)
 
-    def _take(self, position: FilePosition) -> FilePosition | None:
-        """At the start of the next file that has anything in it; None when there is none."""
+    def _untaken(self, position: FilePosition) -> Iterator[TakenFile]:
+        """The files that are not taken yet, in order; lists the directory when the first is asked for."""
         known = {f.path for f in position.files}
         for entry in self._listing():
             if entry.path not in known:
-                taken = self._taken(entry)
-                position = position.taking(taken)
-                if taken.length:
-                    return position
-        return None
+                yield self._taken(entry)
 
     def _listing(self) -> list[FileEntry]:
         files = self.storage.list_files()

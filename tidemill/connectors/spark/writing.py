@@ -7,6 +7,7 @@ twice; only a crash between the write and its marker does (at least once).
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,9 +47,11 @@ class SparkSink:
         if marker.exists():
             return
         self.spool.publish(epoch, tokens)
-        self._write(epoch)
+        files = [self.place / name for token in tokens for name, _ in json.loads(token)["files"]]
+        if files or self.mode == "overwrite":
+            self._write(files)
         marker.touch()
-        for data in self.place.glob(f"part-*-{epoch}-*-*.parquet"):
+        for data in files:
             data.unlink()
         (self.place / f"published-{epoch - 2}").unlink(missing_ok=True)
 
@@ -58,11 +61,14 @@ class SparkSink:
     def finish(self) -> None:
         shutil.rmtree(self.place, ignore_errors=True)
 
-    def _write(self, epoch: int) -> None:
-        files = [str(p) for p in sorted(self.place.glob(f"part-*-{epoch}-*-*.parquet"))]
+    def _write(self, files: list[Path]) -> None:
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
         schema = spark_schema(self.fields)
-        frame = session.read.schema(schema).parquet(*files) if files else session.createDataFrame([], schema)
+        frame = (
+            session.read.schema(schema).parquet(*map(str, files))
+            if files
+            else session.createDataFrame([], schema)
+        )
         writer = frame.write.format(self.format).options(**self.options).mode(self.mode)
         if self.partitioned_by:
             writer = writer.partitionBy(*self.partitioned_by)
