@@ -159,6 +159,12 @@ JSON_VALUES = [
     (pa.array(['b"q/é\n', "a"]), '["b\\"q/é\\n","a"]'),
     (pa.array([datetime.datetime(2020, 1, 1, 0, 0, 1, 500000)]), '["2020-01-01T00:00:01.5"]'),
     (pa.array([[1, None], []], pa.list_(I32)), "[[1,null],[]]"),
+    (pa.array([{"z": 1, "a": None}], pa.struct([("z", I32), ("a", TEXT)])), '[{"a":null,"z":1}]'),
+    (
+        pa.array([[{"key": "p", "value": 1}], None], pa.list_(pa.struct([("key", TEXT), ("value", I32)]))),
+        '[{"p":1}]',
+    ),
+    (pa.array([1 / 3], pa.float32()), "[0.3333333432674408]"),
 ]
 
 
@@ -171,9 +177,14 @@ def test_json_arrayagg_writes_values_as_flink_does(tmp_path: Path, values: pa.Ar
 def test_json_aggregates_and_nulls(tmp_path: Path) -> None:
     with_nulls = call("JSON_ARRAYAGG", (I32,), TEXT, options=(("NULLS", "NULL ON NULL"),))
     assert one(tmp_path / "1", with_nulls).epoch({"a": pa.array([1, None], I32)}) == [("+I", "[1,null]")]
-    columns = {"a": pa.array(["k", "l"]), "b": pa.array([None, 2], I32)}
+    columns = {"a": pa.array(["l", "k"]), "b": pa.array([2, None], I32)}
     objects = call("JSON_OBJECTAGG", (TEXT, I32), TEXT)
     assert one(tmp_path / "2", objects).epoch(columns) == [("+I", '{"k":null,"l":2}')]
+    raw = call("JSON_ARRAYAGG", (TEXT,), TEXT, options=(("RAW", "TRUE"),))
+    texts = pa.array(['{"z":1.50,"a":[true,{"c":"é","b":null}]}', None])
+    assert one(tmp_path / "5", raw).epoch({"a": texts}) == [
+        ("+I", '[{"a":[true,{"b":null,"c":"é"}],"z":1.50}]')
+    ]
     absent = call("JSON_OBJECTAGG", (TEXT, I32), TEXT, options=(("NULLS", "ABSENT ON NULL"),))
     assert one(tmp_path / "3", absent).epoch(columns) == [("+I", '{"l":2}')]
     with pytest.raises(ExecutionError, match="Key 'k' is already present"):

@@ -1,7 +1,7 @@
 """JSON_ARRAYAGG and JSON_OBJECTAGG: a group's values as JSON text, by arrival; members sorted by key.
 
-Numbers print as Flink's do (1.0E+20), times in ISO form, bytes in Base64. A JSON object with the same
-key twice, or with a NULL key, is an error, as in Flink.
+Numbers print as Flink's do (1.0E+20), times in ISO form, bytes in Base64, maps as objects. The members of
+JSON_OBJECTAGG are sorted by key; the same key twice, or a NULL key, is an error, as in Flink.
 """
 
 from __future__ import annotations
@@ -88,11 +88,14 @@ def json_values(column: pa.Array, raw: bool) -> pa.Array:
     """Each value as JSON text, NULL as ``null``. Every distinct value is written once."""
     kind = column.type
     if raw:
-        return column.cast(pa.string()).fill_null("null")
+        encoded = column.cast(pa.string()).dictionary_encode()
+        texts = pa.array([_sorted_json(text) for text in encoded.dictionary.to_pylist()], pa.string())
+        return texts.take(encoded.indices).fill_null("null")
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.string()).fill_null("null")
     if pa.types.is_nested(kind):
-        return pa.array([_text(v) for v in column.to_pylist()], pa.string())
+        write = _writer(kind)
+        return pa.array([write(v) for v in column.to_pylist()], pa.string())
     encoded = column.dictionary_encode()
     texts = pa.array([_text(v) for v in encoded.dictionary.to_pylist()], pa.string())
     return texts.take(encoded.indices).fill_null("null")
@@ -125,12 +128,43 @@ def _moment(value: datetime.datetime) -> str:
     return f'"{text}{"Z" if value.tzinfo else ""}"'
 
 
-def _array(values: list[Any]) -> str:
-    return "[" + ",".join(_text(v) for v in values) + "]"
+def _writer(kind: pa.DataType) -> Callable[[Any], str]:
+    """What writes a value of a nested type; the carrier of maps is an array of (key, value) entries."""
+    if pa.types.is_struct(kind):
+        members = {f.name: _writer(f.type) for f in kind}
+        return lambda row: "null" if row is None else _object({k: w(row[k]) for k, w in members.items()})
+    if not pa.types.is_list(kind):
+        return _text
+    inner = kind.value_type
+    if pa.types.is_struct(inner) and [f.name for f in inner] == ["key", "value"]:
+        write = _writer(inner.field(1).type)
+        return lambda entries: (
+            "null" if entries is None else _object({e["key"]: write(e["value"]) for e in entries})
+        )
+    element = _writer(inner)
+    return lambda values: "null" if values is None else "[" + ",".join(map(element, values)) + "]"
 
 
-def _object(members: dict[str, Any]) -> str:
-    return "{" + ",".join(f"{_quoted(k)}:{_text(v)}" for k, v in sorted(members.items())) + "}"
+def _object(members: dict[Any, str]) -> str:
+    """Members by key, as Flink's mapper sorts them at every level."""
+    return "{" + ",".join(f"{_quoted(key)}:{text}" for key, text in sorted(members.items())) + "}"
+
+
+class _Number(str):
+    """A JSON number as it was written."""
+
+
+def _sorted_json(text: str) -> str:
+    """JSON text with its members sorted by key; numbers stay as they are."""
+    return _rewritten(json.loads(text, parse_float=_Number, parse_int=_Number))
+
+
+def _rewritten(value: Any) -> str:
+    if isinstance(value, dict):
+        return _object({key: _rewritten(member) for key, member in value.items()})
+    if isinstance(value, list):
+        return "[" + ",".join(map(_rewritten, value)) + "]"
+    return value if isinstance(value, _Number) else _text(value)
 
 
 _WRITERS: dict[type, Callable[[Any], str]] = {
@@ -141,6 +175,4 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     Decimal: _number,
     bytes: lambda v: f'"{base64.b64encode(v).decode()}"',
     datetime.datetime: _moment,
-    list: _array,
-    dict: _object,
 }
