@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections import Counter
+from importlib import import_module
 from typing import Any
 
 import pytest
 
+from tidemill import config
 from tidemill.config import registry
 from tidemill.config.execution_options import PARALLELISM, RUNTIME_MODE
 from tidemill.config.option import (
@@ -17,7 +20,7 @@ from tidemill.config.option import (
     parse_duration,
     parse_memory,
 )
-from tidemill.errors import ValidationError
+from tidemill.errors import NotSupportedError, ValidationError
 
 
 @pytest.mark.parametrize(
@@ -63,6 +66,19 @@ def test_every_default_reads_back_and_every_key_is_declared_once() -> None:
         assert isinstance(option.default, option.kind), option.key
         assert option.doc.strip(), option.key
         assert option.own == option.key.startswith("tidemill."), option.key
+
+
+def test_every_declared_option_is_in_an_area() -> None:
+    modules = [import_module(f"tidemill.config.{m.name}") for m in pkgutil.iter_modules(config.__path__)]
+    declared = {o.key for m in modules for o in vars(m).values() if isinstance(o, Option)}
+    assert declared == set(registry.BY_KEY)
+
+
+def test_values_that_would_be_ignored_are_refused() -> None:
+    key = "table.exec.legacy-cast-behaviour"
+    registry.check_all(Configuration({key: "disabled"}))
+    with pytest.raises(NotSupportedError, match=f"'{key}' = 'ENABLED' is not supported"):
+        registry.check_all(Configuration({key: "ENABLED"}))
 
 
 def test_choices_do_not_depend_on_case() -> None:

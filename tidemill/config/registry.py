@@ -20,6 +20,7 @@ from tidemill.config import (
     table_options,
 )
 from tidemill.config.option import Configuration, Option
+from tidemill.config.refused_options import check_refused
 
 SPARK_PREFIX = "tidemill.spark."
 
@@ -52,15 +53,7 @@ AREAS = (
             optimizer_options.INCREMENTAL_AGG_ENABLED,
         ),
     ),
-    Area(
-        title="Sources, sinks and state",
-        options=(
-            sink_options.CDC_EVENTS_DUPLICATE,
-            sink_options.UPSERT_MATERIALIZE,
-            sink_options.REQUIRE_ON_CONFLICT,
-            sink_options.STATE_TTL,
-        ),
-    ),
+    Area(title="Sources, sinks and state", options=sink_options.OPTIONS),
     Area(title="Tables and time", options=table_options.OPTIONS),
     Area(title="Jobs", options=pipeline_options.OPTIONS),
     Area(title="Client", options=client_options.OPTIONS),
@@ -78,7 +71,9 @@ def check_at_set(key: str, value: str) -> None:
 
 
 def check_all(configuration: Configuration) -> None:
-    """Raises ValidationError, naming key and value, for the first known key whose text does not fit."""
+    """Raises ValidationError, naming key and value, for the first known key whose text does not fit, and
+    NotSupportedError for values of Flink's that would be ignored."""
+    check_refused(configuration)
     for key in configuration:
         if key in BY_KEY:
             configuration.read(BY_KEY[key])

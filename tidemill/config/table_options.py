@@ -11,12 +11,6 @@ LOCAL_TIME_ZONE = Option(
     doc="The zone in which TIMESTAMP_LTZ values are shown and turned to and from TIMESTAMP: a name of the "
     "time zone database, `UTC`, or `GMT+03:00`. Flink's default is the zone of the machine.",
 )
-DYNAMIC_TABLE_OPTIONS = Option(
-    key="table.dynamic-table-options.enabled",
-    kind=bool,
-    default=True,
-    doc="Whether OPTIONS hints may change a table's options in a query.",
-)
 MAX_COLUMN_WIDTH = Option(
     key="table.display.max-column-width",
     kind=int,
@@ -29,4 +23,4 @@ DML_SYNC = Option(
     default=False,
     doc="Whether `execute_sql` of an INSERT returns only when its job has ended; `tidemill run` waits.",
 )
-OPTIONS = (LOCAL_TIME_ZONE, DYNAMIC_TABLE_OPTIONS, MAX_COLUMN_WIDTH, DML_SYNC)
+OPTIONS = (LOCAL_TIME_ZONE, MAX_COLUMN_WIDTH, DML_SYNC)
