@@ -284,6 +284,13 @@ def test_options(change: dict[str, str], error: type[Exception], message: str, l
         validate(declared, declared.options, role="source")
 
 
+def test_messages_keep_the_password(tmp_path: Path) -> None:
+    url = "jdbc:postgresql://127.0.0.1:1/none?user=u&password=secret"
+    with pytest.raises(ConnectorError, match=r"127\.0\.0\.1") as caught:
+        made(declare(url), tmp_path)
+    assert "secret" not in str(caught.value)
+
+
 def test_kinds(lite: str) -> None:
     keyed, plain = declare(lite), declare(lite, append=True)
     assert CONNECTOR.sink_kinds(keyed, keyed.options, ALL_KINDS) == UPSERT

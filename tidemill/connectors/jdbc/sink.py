@@ -84,13 +84,13 @@ class JdbcSink:
             found = {c["name"] for c in inspect(self.database.engine).get_columns(name, schema or None)}
         except NoSuchTableError:
             raise ConnectorError(
-                f"Table '{self.target.name}' does not exist in {self.database.url}."
+                f"Table '{self.target.name}' does not exist in {self.database.shown}."
             ) from None
         except SQLAlchemyError as e:
             raise self._failed(e) from None
         lacking = [c for c in self.target.columns if c not in found]
         if not found:
-            raise ConnectorError(f"Table '{self.target.name}' does not exist in {self.database.url}.")
+            raise ConnectorError(f"Table '{self.target.name}' does not exist in {self.database.shown}.")
         if lacking:
             raise ConnectorError(
                 f"Table '{self.target.name}' has no column '{lacking[0]}'.", expected=tuple(sorted(found))
@@ -138,7 +138,7 @@ class JdbcSink:
     def _failed(self, error: Exception) -> ConnectorError:
         cause = error.orig if isinstance(error, DBAPIError) else error
         reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
-        return ConnectorError(f"Database {self.database.url}, table '{self.target.name}': {reason}")
+        return ConnectorError(f"Database {self.database.shown}, table '{self.target.name}': {reason}")
 
 
 def _files(tokens: list[str]) -> dict[str, list[str]]:

@@ -30,10 +30,17 @@ class Database:
         prefix, _, rest = self.url.partition(":")
         name = rest.partition(":")[0]
         if prefix != "jdbc" or not name:
-            raise ValidationError(f"'{self.url}' is not a JDBC URL such as jdbc:postgresql://host/database.")
+            raise ValidationError(
+                f"'{self.shown}' is not a JDBC URL such as jdbc:postgresql://host/database."
+            )
         if name not in _DRIVERS:
             raise NotSupportedError(f"JDBC database '{name}' is not supported; there are {sorted(_DRIVERS)}.")
         return name
+
+    @property
+    def shown(self) -> str:
+        """The URL for messages: without its query, which may hold a password."""
+        return self.url.partition("?")[0]
 
     @cached_property
     def engine(self) -> Engine:
@@ -50,7 +57,9 @@ class Database:
             return URL.create(driver, database=rest)
         match = _NETWORK.fullmatch(rest)
         if match is None:
-            raise ValidationError(f"'{self.url}' is not a JDBC URL such as jdbc:postgresql://host/database.")
+            raise ValidationError(
+                f"'{self.shown}' is not a JDBC URL such as jdbc:postgresql://host/database."
+            )
         query = dict(parse_qsl(match["query"] or ""))
         user, password = query.pop("user", None), query.pop("password", None)
         return URL.create(
