@@ -158,7 +158,13 @@ def fold_by_place(shown: dict[Any, int], output: list[tuple[int, Row]], spec: Ra
 
 
 BOUNDS = [(1, 1), (1, 2), (2, 3), (2, 2), (1, None)]
-options = {"cuts": actions, "weak": st.booleans(), "rank": st.booleans(), "partitioned": st.booleans()}
+options = {
+    "cuts": actions,
+    "weak": st.booleans(),
+    "rank": st.booleans(),
+    "partitioned": st.booleans(),
+    "rounds": st.sampled_from([0, 3]),
+}
 
 
 @pytest.mark.parametrize("function", ["ROW_NUMBER", "RANK", "DENSE_RANK"])
@@ -175,6 +181,7 @@ def test_top_n(
     weak: bool,
     rank: bool,
     partitioned: bool,
+    rounds: int,
     latest: bool,
 ) -> None:
     spec = RankSpec(
@@ -186,6 +193,7 @@ def test_top_n(
         end=bounds[1],
         rank="rn" if rank else "",
         latest=latest,
+        rounds=rounds,
         retracts=retracts,
     )
     run_twins(spec, cuts, weak)
@@ -204,6 +212,7 @@ def test_top_n(
     weak=False,
     rank=False,
     partitioned=True,
+    rounds=0,
 )
 def test_top_one_in_place(
     retracts: bool,
@@ -214,6 +223,7 @@ def test_top_one_in_place(
     weak: bool,
     rank: bool,
     partitioned: bool,
+    rounds: int,
 ) -> None:
     """Deduplication and the sink's materialisation: the one row of a partition is replaced."""
     spec = RankSpec(
@@ -225,6 +235,7 @@ def test_top_one_in_place(
         end=1,
         rank="rn" if rank else "",
         latest=latest,
+        rounds=rounds,
         by_place=True,
         retracts=retracts,
         update_before=update_before,
@@ -245,3 +256,22 @@ def test_first_rows_are_never_taken_back(cuts: list[list[Any]], weak: bool, end:
         insert_only=True,
     )
     run_twins(spec, cuts, weak)
+
+
+def test_each_row_shows_its_change_where_rounds_are_few(tmp_path: Any) -> None:
+    spec = RankSpec(
+        function="ROW_NUMBER",
+        columns=COLUMNS,
+        partition=("k",),
+        order=(OrderKey("n", False, False),),
+        start=1,
+        end=1,
+        by_place=True,
+        rounds=2,
+    )
+    epochs = Epochs(str(tmp_path), spec)
+    low, high = ("a", 1, "x", 0.5), ("a", 2, "x", 0.5)
+    assert epochs.step(table_of([(0, low), (0, high)], 0, False, False)) == [(0, low), (1, low), (2, high)]
+    higher = [("a", n, "x", 0.5) for n in (3, 4, 5)]
+    net = epochs.step(table_of([(0, row) for row in higher], 2, False, False))
+    assert net == [(1, high), (2, higher[-1])]

@@ -39,7 +39,8 @@ class RankSpec:
 
     ``end`` None has no upper bound. ``function``: ROW_NUMBER, RANK or DENSE_RANK. ``update_before``: -U
     goes with every +U. ``by_place``: compare place by place without a rank column too (with one it is
-    always so). ``insert_only``: only +I can come out (keep-first), no ``$kind`` column.
+    always so). ``insert_only``: only +I can come out (keep-first), no ``$kind`` column. ``rounds``: where
+    no partition has more rows in an epoch than that, each row's own change is shown; else the net change.
     """
 
     function: str
@@ -54,6 +55,7 @@ class RankSpec:
     retracts: bool = False
     update_before: bool = True
     insert_only: bool = False
+    rounds: int = 0
     sequence: bool = False
     state_ttl: int = 0
 
@@ -102,7 +104,24 @@ class RankSpec:
             return self.output_schema().empty_table()
         state.now = epoch.time
         step = TopOneStep(self, state, epoch) if self.keeps_one else _Step(self, state, epoch)
-        return step.run(table)
+        turns = self._turns(table) if self.rounds else []
+        if not turns:
+            return step.run(table)
+        output = pa.concat_tables([step.run(contiguous(turn)) for turn in turns])
+        return _numbered(output, epoch) if self.sequence else output
+
+    def _turns(self, table: pa.Table) -> list[pa.Table]:
+        """The first row of each partition, then the second...; nothing where these are too many."""
+        table = contiguous(by_arrival(table))
+        keys = [single(table.column(k)) for k in self.partition]
+        groups = group_rows(hashes_of(table, keys), keys)
+        if int(groups.sizes.max()) > self.rounds:
+            return []
+        turn = np.empty(len(table), np.int64)
+        turn[groups.order] = np.arange(len(table)) - np.repeat(groups.starts, groups.sizes)
+        order = np.argsort(turn, kind="stable")
+        ends = np.cumsum(np.bincount(turn))
+        return [table.take(pa.array(rows)) for rows in np.split(order, ends[:-1])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +292,12 @@ def _from_first(spec: RankSpec) -> RankSpec:
         end=spec.end,
         latest=spec.latest,
     )
+
+
+def _numbered(table: pa.Table, epoch: EpochContext) -> pa.Table:
+    numbers = (epoch.epoch << 32) + np.arange(len(table), dtype=np.int64)
+    place = table.schema.get_field_index(SEQUENCE_COLUMN)
+    return table.set_column(place, SEQUENCE_COLUMN, pa.array(numbers))
 
 
 def _by_row(before: _Shown, after: _Shown, content: Ints) -> tuple[Ints, Ints, Mask, Mask]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
@@ -19,6 +21,8 @@ from tidemill.runtime.compile.stream import compile_node, names
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
 
+CHEAP_ROUNDS = 64
+
 
 @compile_node.register
 def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
@@ -35,7 +39,8 @@ def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
         end=node.end,
         rank=node.fields[-1].name if node.with_rank else "",
         latest=descending_time,
-        by_place=node.start == node.end and bool(node.time),
+        by_place=_replaces(node),
+        rounds=_rounds(node, context),
         retracts=bool(node.input.traits.kinds & RETRACTIONS),
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         insert_only=insert_only,
@@ -55,6 +60,7 @@ def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode
         order=_order(node.order, inputs),
         start=node.offset + 1,
         end=None if node.fetch is None else node.offset + node.fetch,
+        rounds=_rounds(node, context) if node.order else 0,
         retracts=bool(node.input.traits.kinds & RETRACTIONS),
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         insert_only=node.traits.kinds == INSERT_ONLY,
@@ -121,6 +127,22 @@ def keyed(
         schema=keyed_schema(fields, kinds, sequenced),
         single=not keys,
     )
+
+
+def _replaces(node: p.Rank) -> bool:
+    """Whether the one row of a partition is updated, rather than one leaving and another entering."""
+    top_one = node.start == node.end == 1 and node.function == "ROW_NUMBER"
+    append = not node.input.traits.kinds & RETRACTIONS
+    return (node.start == node.end and bool(node.time)) or (top_one and append)
+
+
+def _rounds(node: p.Rank | p.SortLimit, context: CompileContext) -> int:
+    """Flink never bundles a Top-N, and a deduplication by event time shows every improvement. Without
+    mini-batch so does this; where it was not turned off, as long as it is cheap."""
+    if context.per_record:
+        return sys.maxsize
+    by_event_time = isinstance(node, p.Rank) and node.is_deduplicate and node.time == "ROWTIME"
+    return CHEAP_ROUNDS if context.per_event or by_event_time else 0
 
 
 def columns_of(fields: tuple[Field, ...]) -> tuple[tuple[str, pa.DataType], ...]:
