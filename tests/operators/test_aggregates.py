@@ -191,6 +191,17 @@ def test_json_aggregates_and_nulls(tmp_path: Path) -> None:
         one(tmp_path / "4", objects).epoch({"a": pa.array(["k", "k"]), "b": pa.array([1, 2], I32)})
 
 
+def test_nested_columns_may_differ_in_nullability_from_their_declaration(tmp_path: Path) -> None:
+    """Spark marks the members of a map's entries NOT NULL; state does not."""
+    declared = pa.list_(pa.struct([("key", TEXT), ("value", I32)]))
+    strict = pa.list_(pa.struct([pa.field("key", TEXT, nullable=False), ("value", I32)]))
+    run = one(tmp_path, call("LAST_VALUE", (declared,), declared), retracts=True)
+    value = [{"key": "k", "value": 1}]
+    assert run.epoch({"a": pa.array([value], strict)}) == [("+I", value)]
+    other = [{"key": "l", "value": 1}]
+    assert run.epoch({"a": pa.array([other], strict)}) == [("-U", value), ("+U", other)]
+
+
 def test_single_value_refuses_a_second_row(tmp_path: Path) -> None:
     run = one(tmp_path, call("SINGLE_VALUE", (I32,), I32))
     assert run.epoch({"a": pa.array([4], I32)}) == [("+I", 4)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 
@@ -39,6 +41,15 @@ def by_arrival(table: pa.Table) -> pa.Table:
             return table
         order = np.argsort(sequence, kind="stable")
     return table.take(pa.array(order))
+
+
+def with_types(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """The table with columns of the declared types; Spark's nested types differ in nullability."""
+    for name, kind in types.items():
+        at = table.schema.get_field_index(name)
+        if at >= 0 and table.schema.field(at).type != kind:
+            table = table.set_column(at, name, table.column(at).cast(kind))
+    return table
 
 
 def contiguous(table: pa.Table) -> pa.Table:

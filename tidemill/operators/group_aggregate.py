@@ -24,7 +24,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of, with_types
 from tidemill.changelog.columns import Vec, single, to_arrow
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
@@ -137,7 +137,7 @@ class GroupAggregateSpec:
             raise InternalError("this aggregation has calls that cannot be pre-aggregated")
         if len(table) == 0:
             return self.local_schema().empty_table()
-        rows = self.grouped(contiguous(table))
+        rows = self.grouped(self.ordered(table))
         columns = [*rows.keys, to_arrow(Vec(rows.hashes), pa.uint64())]
         for accumulator in self.accumulators.values():
             assert is_simple(accumulator)
@@ -156,8 +156,14 @@ class GroupAggregateSpec:
         return net_step(self, self.grouped(self.ordered(table)), state)
 
     def ordered(self, table: pa.Table) -> pa.Table:
-        """One chunk per column, in arrival order where that matters."""
+        """One chunk per column, of the declared types, in arrival order where that matters."""
+        table = with_types(table, self._input_types)
         return contiguous(by_arrival(table) if self.needs_sequence else table)
+
+    @cached_property
+    def _input_types(self) -> dict[str, pa.DataType]:
+        args = {arg: kind for call in self.calls for arg, kind in zip(call.args, call.arg_types, strict=True)}
+        return {**args, **dict(self.keys)}
 
     def grouped(self, table: pa.Table) -> GroupedRows:
         """Rows brought together by key."""
