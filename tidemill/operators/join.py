@@ -279,7 +279,7 @@ class _Step:
 
 
 def _consolidated(table: pa.Table, side: JoinSide) -> _Change:
-    """Distinct rows with the sum of their weights; rows that cancel out are gone."""
+    """Rows with the sum of their weights; rows that cancel out are gone."""
     names = [c for c, _ in side.columns]
     table = contiguous(table)
     hashes = hashes_of(table, [single(table.column(k)) for k in side.keys])
@@ -291,7 +291,8 @@ def _consolidated(table: pa.Table, side: JoinSide) -> _Change:
     )
     plain = table.select(names)
     if weights is None:
-        weights = np.ones(len(table), np.int64)
+        # Copies of a row may stand side by side: nothing of this epoch takes one away.
+        return _Change(plain, hashes, np.ones(len(table), np.int64), kinds)
     identity = [single(plain.column(n)) for n in names]
     groups = group_rows(hash_columns(identity, len(table)), identity)
     heads = groups.heads

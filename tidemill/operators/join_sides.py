@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Hashes, Ints, Mask, single
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
+from tidemill.operators.ordering import stable_order
 from tidemill.operators.residual import Residual
 
 Changed = tuple[pa.Table, Hashes, tuple[str, ...]]
@@ -85,14 +86,14 @@ class Side:
         after = np.concatenate([old[2], new[2]])
         kinds = np.concatenate([np.full(len(old[2]), UNMOVED, np.int64), new[3]])
         columns = [single(pa.chunked_array([a, b.cast(a.type)])) for a, b in zip(old[1], new[1], strict=True)]
-        order = np.argsort(owners, kind="stable")
+        order = stable_order(owners)
         if len(old[2]) and (new[2] < 0).any():
             groups = group_rows(hash_columns(columns, len(owners)), columns)
             before, after = (np.add.reduceat(w[groups.order], groups.starts) for w in (before, after))
             kinds = np.maximum.reduceat(kinds[groups.order], groups.starts)
             heads = groups.heads
             owners = owners[heads]
-            by_owner = np.argsort(owners, kind="stable")
+            by_owner = stable_order(owners)
             before, after, kinds = before[by_owner], after[by_owner], kinds[by_owner]
             owners, order = owners[by_owner], heads[by_owner]
         else:

@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from tidemill.changelog.columns import Ints, is_fixed, validity, vector
 
+_WORTH_PACKING = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
@@ -51,4 +53,33 @@ def _values(array: pa.Array) -> Ints:
 
 def sort_rows(owners: Ints, order: list[Ints], arrival: Ints) -> Ints:
     """Row numbers sorted by owner, then by the codes, then by arrival."""
-    return np.lexsort((arrival, *reversed(order), owners))
+    in_order = bool((arrival[1:] >= arrival[:-1]).all())
+    parts = [owners, *order] if in_order else [owners, *order, arrival]
+    packed = _packed_order(parts)
+    return np.lexsort((arrival, *reversed(order), owners)) if packed is None else packed
+
+
+def stable_order(values: Ints) -> Ints:
+    """Row numbers sorted by value, equal ones in order."""
+    packed = _packed_order([values])
+    return np.argsort(values, kind="stable") if packed is None else packed
+
+
+def _packed_order(parts: list[Ints]) -> Ints | None:
+    """One sort of words that hold all parts and the row number, several times as fast as sorting by
+    each part; None where 63 bits cannot hold them."""
+    size = len(parts[0])
+    if size < _WORTH_PACKING:
+        return None
+    row_bits = (size - 1).bit_length()
+    bounds = [(int(part.min()), int(part.max())) for part in parts]
+    bits = [(high - low).bit_length() for low, high in bounds]
+    if row_bits + sum(bits) > 63:
+        return None
+    words = parts[0] - bounds[0][0]
+    for part, (low, _), width in zip(parts[1:], bounds[1:], bits[1:], strict=True):
+        words = (words << width) | (part - low)
+    words = (words << row_bits) | np.arange(size)
+    words.sort()
+    rows: Ints = words & ((1 << row_bits) - 1)
+    return rows

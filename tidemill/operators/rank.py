@@ -135,20 +135,27 @@ class _Shown:
 
 @dataclass(slots=True)
 class _Step:
+    """``in_order``: rows of a partition stand in order of arrival."""
+
     spec: RankSpec
     store: StateStore
     epoch: EpochContext
+    in_order: bool = False
 
     def run(self, table: pa.Table) -> pa.Table:
         new, hashes, keys = self._arrived(by_arrival(table))
         layout = self.spec.layout
         state = self.store.table(layout)
-        rows = load_entries(layout, state, hashes, keys).then(self._promising(new, keys))
+        stored = load_entries(layout, state, hashes, keys)
+        if self.spec.prunes:
+            new = self._promising(self._hopeful(stored, new, keys), keys)
+        rows = stored.then(new)
+        self.in_order = self._grows(stored, new)
         order = self._codes(rows, keys)
         left = surviving(rows)
         before = self._shown(rows, order, rows.old)
         after = self._shown(rows, order, left)
-        put_entries(layout, state, rows, self._remaining(rows, order, left), hashes, keys)
+        put_entries(layout, state, rows, self._remaining(rows, order, left, after), hashes, keys)
         return self._difference(rows, keys, before, after)
 
     # -- rows -------------------------------------------------------------------------------------
@@ -170,17 +177,27 @@ class _Step:
         )
         return entries, hashes[heads], [k.take(pa.array(heads)) for k in keys]
 
+    def _hopeful(self, stored: Entries, new: Entries, keys: list[pa.Array]) -> Entries:
+        """Without the rows whose first order column lies behind all of a full partition's rows."""
+        spec = self.spec
+        if not spec.order or spec.function == "DENSE_RANK" or len(stored) == 0:
+            return new
+        columns = [self._column(rows, keys, spec.order[0].name) for rows in (stored, new)]
+        measure = codes(single(pa.chunked_array(columns)), spec.order[0])
+        count = np.bincount(stored.owners, minlength=int(new.owners[-1]) + 1)
+        bound = np.full(len(count), np.iinfo(np.int64).max)
+        full = np.flatnonzero(count >= (spec.end or 0))
+        starts = np.cumsum(count) - count
+        filled = np.flatnonzero(count)
+        worst = np.maximum.reduceat(measure[: len(stored)], starts[filled])
+        bound[full] = worst[np.searchsorted(filled, full)]
+        return _of(new, np.flatnonzero(measure[len(stored) :] <= bound[new.owners]))
+
     def _promising(self, new: Entries, keys: list[pa.Array]) -> Entries:
-        """Of append-only input, what other rows of this epoch do not push out."""
-        if not self.spec.prunes:
-            return new
+        """Without the rows that others of this epoch push out."""
         everyone = np.ones(len(new), np.bool_)
-        rows = np.sort(self._shown(new, self._codes(new, keys), everyone, 1).rows)
-        if len(rows) == len(new):
-            return new
-        picks = pa.array(rows)
-        columns = [c.take(picks) for c in new.columns]
-        return Entries(new.owners[rows], new.sequence[rows], columns, new.weights[rows], new.old[rows])
+        self.in_order = not self.spec.latest
+        return _of(new, np.sort(self._shown(new, self._codes(new, keys), everyone, 1).rows))
 
     def _column(self, rows: Entries, keys: list[pa.Array], name: str) -> pa.Array:
         if name in self.spec.partition:
@@ -195,7 +212,7 @@ class _Step:
     def _shown(self, rows: Entries, order: list[Ints], there: Mask, start: int | None = None) -> _Shown:
         """The rows of ``there`` whose rank lies in ``start`` (default: the spec's) to ``end``."""
         live = np.flatnonzero(there)
-        arrival = self._arrival(rows.sequence[live])
+        arrival = live if self.in_order else self._arrival(rows.sequence[live])
         live = live[sort_rows(rows.owners[live], [c[live] for c in order], arrival)]
         owners = rows.owners[live]
         ranks = self._ranks(owners, [c[live] for c in order])
@@ -203,6 +220,12 @@ class _Step:
         if self.spec.end is not None:
             shown &= ranks <= self.spec.end
         return _Shown(live[shown], owners[shown], ranks[shown])
+
+    def _grows(self, stored: Entries, new: Entries) -> bool:
+        """Whether the epoch's rows came after all stored ones, as they do from one source."""
+        if self.spec.latest:
+            return False
+        return len(stored) == 0 or len(new) == 0 or int(stored.sequence.max()) < int(new.sequence.min())
 
     def _arrival(self, seen: Ints) -> Ints:
         return -seen if self.spec.latest else seen
@@ -227,13 +250,14 @@ class _Step:
 
     # -- state ------------------------------------------------------------------------------------
 
-    def _remaining(self, rows: Entries, order: list[Ints], left: Mask) -> Mask:
+    def _remaining(self, rows: Entries, order: list[Ints], left: Mask, after: _Shown) -> Mask:
         """What stays in state: of append-only input only rank 1..end, whatever ``start`` is (those above
         the range hold the others' places)."""
         if not self.spec.prunes:
             return left
         kept = np.zeros(len(rows), np.bool_)
-        kept[self._shown(rows, order, left, 1).rows] = True
+        whole = after if self.spec.start == 1 else self._shown(rows, order, left, 1)
+        kept[whole.rows] = True
         return kept
 
     # -- output -----------------------------------------------------------------------------------
@@ -258,7 +282,9 @@ class _Step:
 
     def _contents(self, rows: Entries, before: _Shown, after: _Shown) -> Ints:
         """Per entry a number, the same for equal rows of a partition among those that enter or leave."""
-        moved = np.setxor1d(before.rows, after.rows)
+        shown = np.zeros((2, len(rows)), np.bool_)
+        shown[0, before.rows] = shown[1, after.rows] = True
+        moved = np.flatnonzero(shown[0] != shown[1])
         numbers = np.arange(len(rows))
         picks = pa.array(moved)
         identity = [to_arrow(Vec(rows.owners[moved]), pa.int64()), *(c.take(picks) for c in rows.columns)]
@@ -291,6 +317,20 @@ def _from_first(spec: RankSpec) -> RankSpec:
         start=1,
         end=spec.end,
         latest=spec.latest,
+    )
+
+
+def _of(entries: Entries, rows: Ints) -> Entries:
+    """Some of the entries."""
+    if len(rows) == len(entries):
+        return entries
+    picks = pa.array(rows)
+    return Entries(
+        entries.owners[rows],
+        entries.sequence[rows],
+        [c.take(picks) for c in entries.columns],
+        entries.weights[rows],
+        entries.old[rows],
     )
 
 
