@@ -11,8 +11,10 @@ from tests.connectors.sinks import sink, stage
 from tests.connectors.sources import rows, source, table
 from tidemill.connectors.api import ReadLimit
 from tidemill.connectors.spark.connector import CONNECTOR
+from tidemill.connectors.spark.reading import SparkFormat
 from tidemill.errors import ConnectorError, ValidationError
 from tidemill.types import logical as t
+from tidemill.types.logical import Field
 
 PAIRS = {"a": t.INT, "b": t.STRING}
 
@@ -25,7 +27,15 @@ def test_batch_source_reads_through_spark(spark: SparkSession, tmp_path: Path) -
     assert rows(spark, source(declared, fields=("b",))) == [("x",), ("y",)]
 
 
-def test_a_source_with_its_own_schema(spark: SparkSession) -> None:
+def test_a_stream_with_its_own_schema(spark: SparkSession) -> None:
+    columns = (Field("value", t.INT), Field("timestamp", t.TimestampType(precision=3)))
+    rate = SparkFormat(name="rate", options={"rowsPerSecond": "3"}, columns=columns, fields=columns)
+    frame = rate.load(lambda: spark.readStream)
+    assert frame.isStreaming
+    assert frame.dtypes == [("value", "int"), ("timestamp", "timestamp_ntz")]
+
+
+def test_a_source_that_is_not_there(spark: SparkSession) -> None:
     declared = table({"timestamp": t.TimestampType(precision=3)}, {"connector": "spark", "format": "nope"})
     with pytest.raises(ConnectorError, match="nope"):
         source(declared).read_all(spark)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException, UnsupportedOperationException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -45,22 +45,26 @@ class SparkFormat:
     columns: tuple[Field, ...]
     fields: tuple[Field, ...]
 
-    def load(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
+    def load(self, reader: Callable[[], DataFrameReader | DataStreamReader]) -> DataFrame:
         """The source's frame with the table's columns by name, cast; ConnectorError where it has not
         all of them or cannot be opened. Sources that know their schema refuse to be given one."""
-        plain = reader.format(self.name).options(**self.options)
         try:
             try:
-                frame = plain.schema(spark_schema(self.columns)).load()
-            except AnalysisException:
-                frame = reader.format(self.name).options(**self.options).load()
+                frame = self._configured(reader).schema(spark_schema(self.columns)).load()
+            except (AnalysisException, UnsupportedOperationException):
+                frame = self._configured(reader).load()
             return frame.select(*(F.col(quote(f.name)).cast(spark_type(f.type)) for f in self.columns))
-        except AnalysisException as e:
+        except (AnalysisException, UnsupportedOperationException) as e:
             raise ConnectorError(f"Spark source '{self.name}': {str(e).splitlines()[0]}") from None
         except Exception as e:
             if "ClassNotFound" in str(e) or "DATA_SOURCE_NOT_FOUND" in str(e):
                 raise ConnectorError(f"Spark has no data source '{self.name}' on its class path.") from None
             raise
+
+    def _configured(
+        self, reader: Callable[[], DataFrameReader | DataStreamReader]
+    ) -> DataFrameReader | DataStreamReader:
+        return reader().format(self.name).options(**self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,7 @@ class SparkBatchSource:
         return bool(offset)
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
-        frame = self.format.load(spark.read).select(*(quote(f.name) for f in self.format.fields))
+        frame = self.format.load(lambda: spark.read).select(*(quote(f.name) for f in self.format.fields))
         if self.sequence:
             frame = frame.withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())
         return frame
@@ -159,7 +163,7 @@ class SparkStreamSource:
 
     def _start(self, place: Path) -> StreamingQuery:
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
-        stream = self.format.load(session.readStream)
+        stream = self.format.load(lambda: session.readStream)
         writer = stream.writeStream.foreachBatch(_Spooler(place))
         return writer.option("checkpointLocation", str(place / "checkpoint")).start()
 
