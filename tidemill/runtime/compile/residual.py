@@ -15,6 +15,7 @@ from tidemill.plan.expressions import Call, Cast, Expr, InputRef
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
+_ARITHMETIC = ("+", "-", "*")
 _WIDTHS = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
 
 
@@ -33,7 +34,7 @@ class ResidualSplit:
         sides = {ref.index >= self.left_width for ref in expr.walk() if isinstance(ref, InputRef)}
         if len(sides) < 2:
             return self._carried(expr, int(sides.pop()) if sides else 0)
-        if isinstance(expr, Call) and expr.function in OPERATIONS:
+        if isinstance(expr, Call) and expr.function in OPERATIONS and _computes(expr):
             return ComputedTerm(expr.function, tuple(self._term(a) for a in expr.args))
         if isinstance(expr, Call) and expr.function == "BETWEEN":
             value, low, high = (self._term(a) for a in expr.args)
@@ -54,6 +55,14 @@ class ResidualSplit:
         name = f"$r{side}.{len(parts)}"
         parts[name] = expr
         return ColumnTerm(name)
+
+
+def _computes(expr: Call) -> bool:
+    """Whether Arrow's operation is Flink's: sums and products of one integer type or of doubles."""
+    if expr.function not in _ARITHMETIC:
+        return True
+    kinds = {type(a.type) for a in expr.args} | {type(expr.type)}
+    return len(expr.args) == 2 and len(kinds) == 1 and kinds <= {*_WIDTHS, t.DoubleType}
 
 
 def _widens(source: t.LogicalType, target: t.LogicalType) -> bool:
