@@ -202,6 +202,20 @@ def test_nested_columns_may_differ_in_nullability_from_their_declaration(tmp_pat
     assert run.epoch({"a": pa.array([other], strict)}) == [("-U", value), ("+U", other)]
 
 
+def test_per_record_each_change_has_its_own_place_in_the_sequence(tmp_path: Path) -> None:
+    run = one(tmp_path, call("SUM", (I32,), I32), per_record=True, sequence=True)
+    assert run.epoch({"a": pa.array([5, 1], I32)}) == [("+I", 5, 1), ("-U", 5, 2), ("+U", 6, 3)]
+    assert run.epoch({"a": pa.array([2], I32)}) == [("-U", 6, 200), ("+U", 8, 201)]
+
+
+def test_with_ttl_equal_results_are_shown_again_per_record(tmp_path: Path) -> None:
+    values = {"a": pa.array([5, 5], I32)}
+    run = one(tmp_path, call("MAX", (I32,), I32), per_record=True, state_ttl=1000)
+    assert run.epoch(values) == [("+I", 5), ("-U", 5), ("+U", 5)]
+    distinct = GroupAggregateSpec(keys=(("a", I32),), per_record=True, state_ttl=1000)
+    assert Run(tmp_path / "distinct", distinct).epoch(values) == [("+I", 5), ("-U", 5), ("+U", 5)]
+
+
 def test_single_value_refuses_a_second_row(tmp_path: Path) -> None:
     run = one(tmp_path, call("SINGLE_VALUE", (I32,), I32))
     assert run.epoch({"a": pa.array([4], I32)}) == [("+I", 4)]

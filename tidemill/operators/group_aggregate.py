@@ -88,8 +88,13 @@ class GroupAggregateSpec:
 
     @property
     def insert_only(self) -> bool:
-        """SELECT DISTINCT over append-only input never takes a row back."""
-        return not self.calls and not self.retracts
+        """SELECT DISTINCT over append-only input never takes a row back (with a TTL Flink renews it)."""
+        return not self.calls and not self.retracts and not self.renews
+
+    @property
+    def renews(self) -> bool:
+        """Whether equal results are shown again, to keep the state downstream alive, as Flink does."""
+        return self.per_record and self.state_ttl > 0
 
     @property
     def needs_sequence(self) -> bool:
