@@ -1,4 +1,4 @@
-"""Speed of the group-aggregate kernel alone: rows per second of processor time, and where an epoch's time goes.
+"""Speed of the group-aggregate kernel alone: rows per second of processor time, and where it goes.
 
 Run: ``python -m bench.kernel_group_aggregate [rows per epoch] [keys] [epochs]``. Synthetic tables, one
 partition, state in a temporary directory. Phases are cumulative times of the functions named.
@@ -103,7 +103,9 @@ def _shares(profile: cProfile.Profile) -> str:
     total = sum(entry[2] for entry in stats.values())
     parts = []
     for phase, names in PHASES.items():
-        spent = sum(e[3] for (file, _, function), e in stats.items() if function in names and "tidemill" in file)
+        spent = sum(
+            e[3] for (file, _, function), e in stats.items() if function in names and "tidemill" in file
+        )
         parts.append(f"{phase} {100 * spent / total:.0f}%")
     return ", ".join(parts)
 
