@@ -1,4 +1,4 @@
-"""Speed of the join, Top-N and deduplication kernels alone: rows per second of an epoch, state included.
+"""Speed of the join, Top-N, deduplication and OVER kernels alone: rows per second, state included.
 
 Run: ``python -m bench.kernel_joins [rows per epoch] [epochs] [case...]``. Synthetic tables, one
 partition, state in a temporary directory; with ``profile`` the last epoch's costliest functions.
@@ -17,9 +17,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext, OperatorSpec
 from tidemill.operators.join import JoinSide, JoinSpec
 from tidemill.operators.ordering import OrderKey
+from tidemill.operators.over import OverFunction, OverSpec
+from tidemill.operators.over_window import Frame
 from tidemill.operators.rank import RankSpec
 from tidemill.state.store import StateStore
 
@@ -121,11 +124,34 @@ def _keep_last(rng: np.random.Generator, rows: int, epochs: int) -> tuple[Operat
     return spec, _ranked(rng, rows, 1_000_000, epochs)
 
 
+def _over(rng: np.random.Generator, rows: int, epochs: int) -> tuple[OperatorSpec, Inputs]:
+    """Running sums and rankings of 10 k groups; every epoch touches all of them."""
+    order = (OrderKey("v", True, True),)
+    upwards = Frame(rows=True, lower=None, upper=0)
+    near = Frame(rows=True, lower=-2, upper=2)
+
+    def call(name: str, function: str, args: tuple[str, ...], frame: Frame) -> OverFunction:
+        spec = AggregateSpec(
+            function=function, args=args, arg_types=(I64,) * len(args), result=I64, name=name
+        )
+        return OverFunction(call=spec, order=order, frame=frame)
+
+    functions = (
+        call("total", "SUM", ("w",), upwards),
+        call("near", "SUM", ("w",), near),
+        call("most", "MAX", ("w",), upwards),
+        call("place", "RANK", (), upwards),
+    )
+    spec = OverSpec(columns=COLUMNS, partition=("k",), functions=functions)
+    return spec, _ranked(rng, rows // 4, 10_000, epochs)
+
+
 CASES: dict[str, Make] = {
     "join of aggregates, 100 k keys": _unique_join,
     "append-only join, 100 k keys": _append_join,
     "top 10 of 10 k groups": _top_ten,
     "keep last of 1 M keys": _keep_last,
+    "OVER on 10 k groups": _over,
 }
 
 

@@ -63,11 +63,15 @@ def values(rows: list[Row], name: str) -> list[Any]:
     return [v for v in found if v is not None]
 
 
+def wrapped(number: int) -> int:
+    return (number + 2**31) % 2**32 - 2**31
+
+
 AGGREGATES: list[tuple[AggregateSpec, Callable[[list[Row]], Any]]] = [
     (call("COUNT", result=I64), len),
     (call("COUNT", "s", result=I64), lambda f: len(values(f, "s"))),
     (call("COUNT", "n", result=I64, distinct=True), lambda f: len(set(values(f, "n")))),
-    (call("SUM", "n", result=pa.int32()), lambda f: sum(v) if (v := values(f, "n")) else None),
+    (call("SUM", "n", result=pa.int32()), lambda f: wrapped(sum(v)) if (v := values(f, "n")) else None),
     (
         call("AVG", "n", result=pa.int32()),
         lambda f: math.trunc(sum(v) / len(v)) if (v := values(f, "n")) else None,

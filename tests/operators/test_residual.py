@@ -16,7 +16,7 @@ BOTH = pa.table(
 )
 L, R = ColumnTerm("l"), ColumnTerm("r")
 
-LOGIC = {
+LOGIC: dict[str, list[bool | None]] = {
     "AND": [T, F, N, F, F, F, N, F, N],
     "OR": [T, T, T, T, F, N, T, N, N],
     "=": [T, F, N, F, T, N, N, N, N],
@@ -24,7 +24,7 @@ LOGIC = {
     "IS NOT DISTINCT FROM": [T, F, F, F, T, F, F, F, T],
     "IS DISTINCT FROM": [F, T, T, T, F, T, T, T, F],
 }
-TESTS = {
+TESTS: dict[str, list[bool | None]] = {
     "NOT": [F, T, N],
     "IS NULL": [F, F, T],
     "IS NOT NULL": [T, T, F],

@@ -67,19 +67,19 @@ def stable_order(values: Ints) -> Ints:
 
 def _packed_order(parts: list[Ints]) -> Ints | None:
     """One sort of words that hold all parts and the row number, several times as fast as sorting by
-    each part; None where 63 bits cannot hold them."""
+    each part; None where 64 bits cannot hold them."""
     size = len(parts[0])
     if size < _WORTH_PACKING:
         return None
     row_bits = (size - 1).bit_length()
     bounds = [(int(part.min()), int(part.max())) for part in parts]
     bits = [(high - low).bit_length() for low, high in bounds]
-    if row_bits + sum(bits) > 63:
+    if row_bits + sum(bits) > 64 or max(bits) > 62:
         return None
-    words = parts[0] - bounds[0][0]
-    for part, (low, _), width in zip(parts[1:], bounds[1:], bits[1:], strict=True):
-        words = (words << width) | (part - low)
-    words = (words << row_bits) | np.arange(size)
+    words = np.zeros(size, np.uint64)
+    for part, (low, _), width in zip(parts, bounds, bits, strict=True):
+        words = (words << np.uint64(width)) | (part - low).view(np.uint64)
+    words = (words << np.uint64(row_bits)) | np.arange(size, dtype=np.uint64)
     words.sort()
-    rows: Ints = words & ((1 << row_bits) - 1)
+    rows: Ints = (words & np.uint64((1 << row_bits) - 1)).view(np.int64)
     return rows

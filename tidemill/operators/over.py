@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of
-from tidemill.changelog.columns import Ints, Mask, Vec, is_fixed, single, to_arrow, vector
+from tidemill.changelog.columns import Ints, Mask, Vec, is_fixed, rows_equal, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
@@ -86,6 +86,10 @@ class OverSpec:
         return _Step(self, state, epoch).run(contiguous(by_arrival(table)))
 
 
+_Results = tuple[Ints, list[pa.Array]]
+"""Row numbers, and per call their values."""
+
+
 @dataclass(slots=True)
 class _Step:
     spec: OverSpec
@@ -111,18 +115,20 @@ class _Step:
         left = surviving(rows)
         columns = dict(zip(spec.kept, rows.columns, strict=True))
         columns |= {n: k.take(pa.array(rows.owners)) for n, k in zip(spec.partition, keys, strict=True)}
-        before, after = self._results(rows, columns, rows.old), self._results(rows, columns, left)
+        # From one source the epoch's rows came after all stored ones: then places say who came first.
+        grows = rows.old.all() or not rows.old.any() or rows.sequence[rows.old].max() < new.sequence.min()
+        arrival = np.arange(len(rows)) if grows else rows.sequence
+        before = self._results(rows.owners, columns, rows.old, arrival)
+        after = self._results(rows.owners, columns, left, arrival)
         put_entries(spec.layout, state, rows, left, hashes, keys)
-        return self._difference(rows.owners, columns, before, after)
+        return self._difference(rows.owners, columns, *_without_equal(before, after, len(rows)))
 
-    def _results(
-        self, rows: Entries, columns: dict[str, pa.Array], there: Mask
-    ) -> tuple[Ints, list[pa.Array]]:
+    def _results(self, owners: Ints, columns: dict[str, pa.Array], there: Mask, arrival: Ints) -> _Results:
         """The rows of ``there`` and each call's values for them."""
         live = np.flatnonzero(there)
         picks = pa.array(live)
         taken = {n: c.take(picks) for n, c in columns.items()}
-        return live, _evaluated(self.spec, rows.owners[live], taken, rows.sequence[live])
+        return live, _evaluated(self.spec, owners[live], taken, arrival[live])
 
     # -- output -----------------------------------------------------------------------------------
 
@@ -130,8 +136,8 @@ class _Step:
         self,
         owners: Ints,
         columns: dict[str, pa.Array],
-        before: tuple[Ints, list[pa.Array]],
-        after: tuple[Ints, list[pa.Array]],
+        before: _Results,
+        after: _Results,
     ) -> pa.Table:
         spec, split = self.spec, len(before[0])
         places = np.concatenate([before[0], after[0]])
@@ -169,6 +175,23 @@ class _Step:
             numbers = (self.epoch.epoch << 32) + np.arange(len(rows), dtype=np.int64)
             out.append(to_arrow(Vec(numbers), pa.int64()))
         return pa.Table.from_arrays(out, schema=spec.output_schema())
+
+
+def _without_equal(before: _Results, after: _Results, size: int) -> tuple[_Results, _Results]:
+    """Both without the rows that stand before and after with the same results."""
+    places = np.full((2, size), -1, np.int64)
+    for place, (rows, _) in zip(places, (before, after), strict=True):
+        place[rows] = np.arange(len(rows))
+    both = np.flatnonzero((places >= 0).all(axis=0))
+    calm = both[rows_equal(before[1], places[0, both], after[1], places[1, both])]
+    kept = []
+    for place, (rows, results) in zip(places, (before, after), strict=True):
+        moved = np.ones(len(rows), np.bool_)
+        moved[place[calm]] = False
+        chosen = np.flatnonzero(moved)
+        picks = pa.array(chosen)
+        kept.append((rows[chosen], [r.take(picks) for r in results]))
+    return kept[0], kept[1]
 
 
 def _numbered(identity: list[pa.Array], size: int) -> Ints:
