@@ -78,7 +78,7 @@ def row(case: Case, rows: int, ours: float, peak: int, flink: dict[FlinkSetup, f
 
 def run_tidemill(case: Case, path: str, repeat: int) -> tuple[float, int]:
     """Best seconds of one INSERT, and the peak memory of all its processes together in bytes."""
-    command = [sys.executable, "-m", "bench.tidemill", str(repeat)]
+    command = [sys.executable, "-m", "bench.submit", str(repeat)]
     script = case.ddl(path) + case.insert
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     with peak_tree_rss(process.pid) as peak:

@@ -99,16 +99,22 @@ class Received:
         return sum(map(len, self.raw)) + sum(map(len, self.partial))
 
 
-def received(batches: Iterable[pa.RecordBatch], ports: int) -> tuple[Received, ...]:
-    """The blocks of one reduce task, by port."""
+def received(batches: Iterable[pa.RecordBatch], ports: int) -> tuple[int, tuple[Received, ...]]:
+    """The partition, and the blocks of one reduce task by port.
+
+    The partition is what the blocks say: below a union Spark counts tasks over all its branches. A task
+    without blocks has none (-1).
+    """
     inputs = tuple(Received([], []) for _ in range(ports))
+    partition = -1
     for batch in batches:
-        for port, partial, block in zip(
-            batch.column(1).to_pylist(), batch.column(2).to_pylist(), batch.column(3), strict=True
+        for target, port, partial, block in zip(
+            *(batch.column(i).to_pylist() for i in range(3)), batch.column(3), strict=True
         ):
+            partition = target
             table = ipc.open_stream(block.as_buffer()).read_all()
             (inputs[port].partial if partial else inputs[port].raw).append(table)
-    return inputs
+    return partition, inputs
 
 
 def partition_of(hashes: Hashes, partitions: int) -> Hashes:

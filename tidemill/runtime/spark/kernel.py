@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark import Accumulator, AccumulatorParam, TaskContext
+from pyspark import Accumulator, AccumulatorParam
 
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
@@ -51,9 +51,7 @@ class KernelTask:
     report: Accumulator[Report] = field(compare=False)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        partition = context.partitionId() if context else 0
-        inputs = received(batches, len(self.schemas))
+        partition, inputs = received(batches, len(self.schemas))
         rows = sum(i.rows for i in inputs)
         if not rows:
             return
