@@ -52,28 +52,46 @@ def main() -> None:
     parser.add_argument("--no-flink", action="store_true")
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "tidemill-bench")
     args = parser.parse_args()
-    print("| case | rows | Tidemill s | peak GiB | best Flink s | configuration | speed-up | floor |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| case | rows | Tidemill s | peak GiB | best Flink s | configuration | speed-up | floor "
+        "| Structured Streaming s |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for case in cases(args.rows):
         if args.case and case.name not in args.case:
             continue
         path = str(case.data.make(args.data))
         ours, peak = run_tidemill(case, path, args.repeat)
         flink = {} if args.no_flink else {s: run_flink(case, path, s, args.repeat) for s in SETUPS}
-        print(row(case, args.rows, ours, peak, flink), flush=True)
+        spark = run_structured_streaming(path, args.repeat) if case.structured_streaming else None
+        print(row(case, args.rows, ours, peak, flink, spark), flush=True)
         for setup, seconds in flink.items():
             print(f"    Flink {setup.label}: {seconds:.1f} s", file=sys.stderr)
 
 
-def row(case: Case, rows: int, ours: float, peak: int, flink: dict[FlinkSetup, float]) -> str:
-    memory = f"{peak / 2**30:.2f}"
-    if not flink:
-        return f"| {case.title} | {rows:,} | {ours:.1f} | {memory} | | | | {case.floor} |"
-    best = min(flink, key=lambda s: flink[s])
-    return (
-        f"| {case.title} | {rows:,} | {ours:.1f} | {memory} | {flink[best]:.1f} | {best.label} "
-        f"| {flink[best] / ours:.2f} | {case.floor} |"
-    )
+def row(
+    case: Case,
+    rows: int,
+    ours: float,
+    peak: int,
+    flink: dict[FlinkSetup, float],
+    spark: float | None,
+) -> str:
+    cells = [case.title, f"{rows:,}", f"{ours:.1f}", f"{peak / 2**30:.2f}"]
+    if flink:
+        best = min(flink, key=lambda s: flink[s])
+        cells += [f"{flink[best]:.1f}", best.label, f"{flink[best] / ours:.2f}"]
+    else:
+        cells += ["", "", ""]
+    cells += [str(case.floor), "" if spark is None else f"{spark:.1f}"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def run_structured_streaming(path: str, repeat: int) -> float:
+    """Best seconds of the case's aggregation in plain Structured Streaming."""
+    command = [sys.executable, "-m", "bench.structured_streaming", path, str(repeat)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    return float(min(json.loads(done.stdout.strip().splitlines()[-1])))
 
 
 def run_tidemill(case: Case, path: str, repeat: int) -> tuple[float, int]:
