@@ -103,7 +103,7 @@ def run_tidemill(case: Case, path: str, repeat: int) -> tuple[float, int]:
         output, _ = process.communicate(script)
     if process.returncode:
         raise SystemExit(f"{case.name}: tidemill failed")
-    return min(json.loads(output.strip().splitlines()[-1])), peak.bytes
+    return float(min(json.loads(output.strip().splitlines()[-1]))), peak.bytes
 
 
 def run_flink(case: Case, path: str, setup: FlinkSetup, repeat: int) -> float:
@@ -127,7 +127,7 @@ def run_flink(case: Case, path: str, setup: FlinkSetup, repeat: int) -> float:
             check=True,
         )
     statements = json.loads(done.stdout)["statements"]
-    return min(s["elapsed_ms"] for s in statements if s["kind"] == "insert") / 1000
+    return min(float(s["elapsed_ms"]) for s in statements if s["kind"] == "insert") / 1000
 
 
 if __name__ == "__main__":

@@ -1,0 +1,49 @@
+"""How long a small epoch takes: 100 epochs of 1,000 rows through two aggregations, and whether it grows.
+
+``python -m bench.epochs [EPOCHS] [ROWS]``. Prints the median, and the medians of the first and last
+tenth (the first epochs, which start workers and compile, are left out of both).
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.data import Dataset
+from tidemill.runtime.progress import EpochProgress
+from tidemill.session.environment import TableEnvironment
+
+WARM_UP = 10
+QUERY = (
+    "INSERT INTO snk SELECT c, COUNT(*) FROM "
+    "(SELECT MOD(k, 5000) AS kk, COUNT(*) AS c FROM src GROUP BY MOD(k, 5000)) GROUP BY c"
+)
+
+
+def main() -> None:
+    epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    rows = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000
+    data = Dataset(name="epochs", rows=(epochs + WARM_UP) * rows, keys=1_000_000)
+    path = data.make(Path(tempfile.gettempdir()) / "tidemill-bench")
+    environment = TableEnvironment.create({"tidemill.epoch.max-rows": str(rows)})
+    seen: list[EpochProgress] = []
+    environment.context.on_progress = seen.append
+    environment.execute_sql(
+        "CREATE TABLE src (k BIGINT, v BIGINT, w DOUBLE) "
+        f"WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')"
+    )
+    environment.execute_sql("CREATE TABLE snk (c BIGINT, n BIGINT) WITH ('connector' = 'blackhole')")
+    environment.execute_sql(QUERY).wait()
+    seconds = [p.seconds for p in seen][WARM_UP:]
+    tenth = max(1, len(seconds) // 10)
+    print(
+        f"{len(seconds)} epochs of {rows:,} rows: median {statistics.median(seconds):.3f} s, "
+        f"first tenth {statistics.median(seconds[:tenth]):.3f} s, "
+        f"last tenth {statistics.median(seconds[-tenth:]):.3f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()
