@@ -25,8 +25,6 @@ GAPS: dict[str, str] = {
     "joins/temporal_cdc_left": _TEMPORAL,
     "joins/temporal_cdc_minibatch": _TEMPORAL,
     "joins/temporal_versioned_view": _TEMPORAL,
-    "topn_dedup/keep_first_minibatch": _FOLDED,
-    "topn_dedup/keep_last_minibatch": _FOLDED,
     "topn_dedup/keep_last_minibatch_compact": _FOLDED,
     "topn_dedup/rank_function": "Flink refuses RANK() in streaming; Tidemill runs it",
     "topn_dedup/rank_no_limit": "Flink refuses descending OVER windows; Tidemill runs them",
