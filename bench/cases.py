@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from bench.data import Dataset
 
-_SOURCE = """CREATE TABLE src (k BIGINT, v BIGINT, w DOUBLE)
+_SOURCE = """CREATE TABLE {name} (k BIGINT, v BIGINT, w DOUBLE)
   WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv');
 """
+WARM_UP = Dataset(name="warm", rows=1_000, keys=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +25,16 @@ class Case:
     floor: float
     structured_streaming: bool = True
 
-    def ddl(self, path: str) -> str:
-        return _SOURCE.format(path=path) + self.sink + ";\n"
+    def script(self, path: str, warm_up: str, repeat: int) -> list[str]:
+        """Declarations, then the INSERT once over a small file (classes, JIT) and ``repeat`` times."""
+        small = self.insert.replace("FROM src", "FROM small")
+        return [
+            _SOURCE.format(name="src", path=path).strip(";\n"),
+            _SOURCE.format(name="small", path=warm_up).strip(";\n"),
+            self.sink,
+            small,
+            *[self.insert] * repeat,
+        ]
 
 
 def cases(rows: int) -> tuple[Case, ...]:
