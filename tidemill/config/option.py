@@ -107,9 +107,16 @@ class Option(Generic[T]):
         return value
 
 
+def parse_integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is not a whole number") from None
+
+
 _PARSERS: dict[type, Callable[[str], Any]] = {
     bool: parse_boolean,
-    int: int,
+    int: parse_integer,
     float: float,
     str: str,
     Duration: parse_duration,

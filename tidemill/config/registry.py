@@ -21,7 +21,9 @@ from tidemill.config import (
 )
 from tidemill.config.option import Configuration, Option
 from tidemill.config.refused_options import check_refused
+from tidemill.errors import ValidationError
 
+OWN_PREFIX = "tidemill."
 SPARK_PREFIX = "tidemill.spark."
 
 
@@ -66,6 +68,10 @@ _CHECKED_AT_SET = frozenset({execution_options.RUNTIME_MODE.key})
 
 def check_at_set(key: str, value: str) -> None:
     """Raises ValidationError for a value that SET itself refuses."""
+    if key.startswith(OWN_PREFIX) and not key.startswith(SPARK_PREFIX) and key not in BY_KEY:
+        raise ValidationError(
+            f"There is no option '{key}'.", expected=tuple(k for k in BY_KEY if k.startswith(OWN_PREFIX))
+        )
     if key in _CHECKED_AT_SET:
         BY_KEY[key].parse(value)
 

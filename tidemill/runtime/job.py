@@ -71,7 +71,6 @@ class JobSettings:
     parallelism: int
     limit: ReadLimit
     latency: float
-    retain_state: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,9 +87,14 @@ class StreamingJob:
     on_progress: Callable[[EpochProgress], None]
     clock: Callable[[], float] = time.time
     stopping: threading.Event = field(default_factory=threading.Event)
+    _report: Accumulator[Report] = field(init=False)
     _commit: EpochCommit = field(
         default_factory=lambda: EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
     )
+
+    def __post_init__(self) -> None:
+        # One for all epochs: Spark never forgets an accumulator.
+        self._report = self.spark.sparkContext.accumulator({}, ReportParam())
 
     def run(self) -> None:
         """Runs epochs until bounded sources end or ``stopping`` is set; raises TidemillError."""
@@ -144,7 +148,8 @@ class StreamingJob:
         return plan
 
     def _epoch(self, plan: EpochPlan, begun: float) -> None:
-        report = self.spark.sparkContext.accumulator({}, ReportParam())
+        report = self._report
+        report.value = {}
         try:
             rows, tokens = self._run(plan, report)  # step 2
         except Exception as e:

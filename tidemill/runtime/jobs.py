@@ -143,7 +143,7 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
     context = _context(request)
     nodes = [compile_sink(sink, context, request.config) for sink in sinks]
     with _Preparation(context, request) as preparation:
-        identity = preparation.open(nodes, [str(sink.table.path) for sink in sinks])
+        identity = preparation.open(nodes, [_sink_name(sink) for sink in sinks])
         outputs = {
             f"sink-{number}": SinkOutput(
                 node=node,
@@ -211,8 +211,10 @@ def _context(request: JobRequest) -> CompileContext:
 
 def parallelism(request: JobRequest) -> int:
     wanted = request.config.read(PARALLELISM)
-    if wanted > KEY_GROUPS:
-        raise ValidationError(f"'{PARALLELISM.key}' is {wanted}; the most is {KEY_GROUPS}")
+    if not 0 <= wanted <= KEY_GROUPS:
+        raise ValidationError(
+            f"'{PARALLELISM.key}' is {wanted}; it must be between 1 and {KEY_GROUPS}, or 0 for all cores"
+        )
     return wanted if wanted > 0 else request.application.sparkContext.defaultParallelism
 
 
@@ -222,6 +224,13 @@ def _shown(root: p.PhysicalNode, node: g.ExecNode, request: JobRequest) -> tuple
     return tuple(
         render_sql(quote(c), f.type, request.zone) for c, f in zip(node.columns, root.fields, strict=True)
     )
+
+
+def _sink_name(sink: p.Sink) -> str:
+    """Which table, and where it is: another place is another sink."""
+    options = dict(sink.options)
+    place = [options[key] for key in ("connector", "path", "url", "table-name") if key in options]
+    return f"{sink.table.path}({', '.join(place)})"
 
 
 class _Preparation:
@@ -248,7 +257,7 @@ class _Preparation:
         """Takes the checkpoint directory; the identity is the stored one where there is one."""
         wanted = JobIdentity(
             job_id=uuid.uuid4().hex,
-            fingerprint=self._context.fingerprint(repr(nodes)),
+            fingerprint=self._context.fingerprint(repr(nodes), sinks),
             parallelism=self._context.parallelism,
             operators={key: spec.fingerprint for key, spec in self._context.operators.items()},
             sources=list(self._context.source_names.values()),

@@ -26,6 +26,7 @@ from tidemill.session.carrier import ChangelogRow, rows_of
 from tidemill.session.context import SessionContext
 from tidemill.session.job import JobHandle
 from tidemill.session.result import StatementKind, TableResult
+from tidemill.session.time_zone import zone_of
 from tidemill.types.logical import BIGINT, Field
 
 QUEUED_EPOCHS = 4
@@ -92,6 +93,7 @@ def _optimized(sink: n.Sink) -> n.Sink:
 
 def _request(context: SessionContext, name: str, checkpoint_directory: str = "") -> JobRequest:
     config = context.configuration
+    zone_of(context.time_zone)  # refuses a zone that does not exist, in terms of our option
     return JobRequest(
         application=application(context),
         config=config,

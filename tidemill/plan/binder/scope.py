@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 from tidemill.errors import Position, ValidationError
 from tidemill.plan.expressions import Expr, InputRef
-from tidemill.types.logical import Field
+from tidemill.types.logical import Field, RowType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +82,9 @@ class Scope:
         if name in merged:
             return Found(column=merged[name], rest=parts[1:])
         columns = [c for r in self.relations for c in _columns(r) if c[0] == name]
+        if len(parts) > 1:
+            # ``a.b`` with a plain column a is no field access: a may be a table of the query around.
+            columns = [c for c in columns if isinstance(c[1].type, RowType)]
         return Found(column=_single(columns, name, position), rest=parts[1:]) if columns else None
 
     def star(self, qualifier: tuple[str, ...] = ()) -> tuple[tuple[str, Expr], ...] | None:

@@ -58,7 +58,8 @@ class CompileContext:
         self.operators[key] = spec
         return key
 
-    def fingerprint(self, shape: str) -> str:
-        """The job's identity: sources, operators and the stateless rest (``shape``)."""
-        facts = [shape, *self.source_names.values(), *(s.fingerprint for s in self.operators.values())]
+    def fingerprint(self, shape: str, sinks: list[str]) -> str:
+        """The job's identity: sources, operators, sinks and the stateless rest (``shape``)."""
+        operators = (spec.fingerprint for spec in self.operators.values())
+        facts = [shape, *self.source_names.values(), *operators, *sinks]
         return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]

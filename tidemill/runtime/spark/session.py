@@ -27,6 +27,13 @@ _STATIC: dict[str, str] = {
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "tidemill.runtime.spark.worker_daemon",
     "spark.shuffle.compress": "false",
+    # A job of many epochs must not keep what Spark remembers of each: shuffle files go with a collection
+    # of the driver's garbage, plans and stages with these limits.
+    "spark.cleaner.periodicGC.interval": "3min",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "5",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.shuffle.partitions": "2",
 }
