@@ -1,7 +1,7 @@
-"""A job in a process of its own, to be killed: ``python -m tests.runtime.victim FOLDER STEP TIME``.
+"""A job in a process of its own, to be killed: ``python -m tests.runtime.victim FOLDER STEP TIME ROWS``.
 
-At the TIME-th time that STEP is reached the process kills itself with SIGKILL; with the step
-``workers`` it kills its Python workers each time an epoch was planned, and goes on.
+At the TIME-th time that STEP is reached the process kills itself with SIGKILL; epochs have ROWS
+rows. With the step ``workers`` it kills its Python workers each time an epoch was planned, and goes on.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tests.runtime.test_recovery import INSERTS, statements
 
 
 def main() -> None:
-    folder, step, time = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    folder, step, time, rows = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
     options = {
-        "tidemill.epoch.max-rows": "5",
+        "tidemill.epoch.max-rows": rows,
         "execution.checkpointing.dir": str(folder / "checkpoint"),
         "parallelism.default": "2",
     }
