@@ -14,7 +14,7 @@ from tidemill.physical.syntax_tree import line
 from tidemill.plan import nodes as n
 
 ABSTRACT = {n.LogicalNode, n.Unary, p.PhysicalNode, p.Unary}
-WITHOUT_ATTRIBUTES = {p.DropUpdateBefore, p.Deduplicate}
+WITHOUT_ATTRIBUTES = {p.DropUpdateBefore}
 
 
 def _concrete(module: ModuleType, root: type) -> list[type]:

@@ -26,10 +26,6 @@ class FunctionCatalog:
         self._system: dict[str, CatalogFunction] = {}
         self._temporary: dict[ObjectPath, CatalogFunction] = {}
 
-    def find_system(self, name: str) -> CatalogFunction | None:
-        """A temporary system function; it goes before a built-in of its name."""
-        return self._system.get(name.lower())
-
     def find(self, parts: tuple[str, ...]) -> CatalogFunction | None:
         """Any user function that ``parts`` names."""
         if len(parts) == 1 and parts[0].lower() in self._system:

@@ -308,18 +308,6 @@ class _Step:
         return pa.Table.from_arrays(columns, schema=spec.output_schema())
 
 
-def _from_first(spec: RankSpec) -> RankSpec:
-    return RankSpec(
-        function=spec.function,
-        columns=spec.columns,
-        partition=spec.partition,
-        order=spec.order,
-        start=1,
-        end=spec.end,
-        latest=spec.latest,
-    )
-
-
 def _of(entries: Entries, rows: Ints) -> Entries:
     """Some of the entries."""
     if len(rows) == len(entries):

@@ -177,11 +177,6 @@ def _(node: p.Rank, inputs: tuple[Keys, ...]) -> Keys:
 
 
 @_derive.register
-def _(node: p.Deduplicate, inputs: tuple[Keys, ...]) -> Keys:
-    return frozenset({frozenset(node.keys)})
-
-
-@_derive.register
 def _(node: p.Join, inputs: tuple[Keys, ...]) -> Keys:
     left, right = inputs
     if node.kind in (JoinKind.SEMI, JoinKind.ANTI):

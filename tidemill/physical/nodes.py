@@ -223,17 +223,6 @@ class Rank(Unary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deduplicate(Unary):
-    """Keep the first or last row per ``keys`` by ``order`` ('PROCTIME' or 'ROWTIME' of field ``time``)."""
-
-    keys: tuple[int, ...]
-    time: int
-    rowtime: bool
-    keep_last: bool
-    state_ttl: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SortLimit(Unary):
     """ORDER BY ... LIMIT (or LIMIT alone: no ``order``) of a stream."""
 

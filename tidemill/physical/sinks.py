@@ -82,10 +82,6 @@ def _(node: p.PhysicalNode, kind: RowKind) -> p.PhysicalNode:
     return next(producer(i, kind) for i in node.inputs if kind in i.traits.kinds)
 
 
-def _is_upsert(sink: p.Sink) -> bool:
-    return sink.consumed != INSERT_ONLY and RowKind.UPDATE_BEFORE not in sink.consumed
-
-
 def _materialize_option(config: Configuration) -> str:
     return config.read(UPSERT_MATERIALIZE).upper()
 

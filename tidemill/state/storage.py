@@ -99,11 +99,6 @@ class Storage:
             self.filesystem.create_dir(folder, recursive=True)
 
 
-def is_temporary(name: str) -> bool:
-    """Whether ``publish`` left this behind when its process died."""
-    return _TEMPORARY in name.rpartition("/")[2]
-
-
 def _force(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:

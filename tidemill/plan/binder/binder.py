@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from tidemill.catalog.table import CatalogTable, ColumnKind
+from tidemill.catalog.table import CatalogTable
 from tidemill.errors import Position
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import (
@@ -68,11 +68,6 @@ class Binder:
     def bind_insert(self, statement: statements.Insert, table: CatalogTable | None = None) -> n.Sink:
         """The plan of an INSERT; ``table`` is given for a table that is not in the catalog yet."""
         return insert.bind(self._trees, statement, self._context, table)
-
-    def bind_expression_over_table(self, text: str, table: CatalogTable, position: Position = START) -> Expr:
-        """A computed column's or watermark's expression over the table's stored columns."""
-        stored = tuple(Field(c.name, c.type) for c in table.columns if c.kind is not ColumnKind.COMPUTED)
-        return self.bind_expression(text, stored, position)
 
     def bind_expression(self, text: str, fields: tuple[Field, ...], position: Position = START) -> Expr:
         """A scalar expression over a row of ``fields``."""

@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 from tidemill.plan.nodes import Join, JoinKind
 from tidemill.plan.predicates import null_aware_condition
 from tidemill.runtime.spark.expressions import Translator
-from tidemill.types.physical import quote
 
 _SPARK_KIND = {
     JoinKind.INNER: "inner",
@@ -31,7 +30,3 @@ def join_frames(node: Join, left: DataFrame, right: DataFrame, zone: str) -> Dat
     condition = Translator(columns=(*left_names, *right_names), zone=zone).sql(wanted)
     joined = left.toDF(*left_names).join(right.toDF(*right_names), F.expr(condition), _SPARK_KIND[node.kind])
     return joined.toDF(*(f.name for f in node.fields))
-
-
-def quoted(names: tuple[str, ...]) -> list[str]:
-    return [quote(x) for x in names]
