@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+
+from tests.connectors.postgres import Server, programs, server
 
 _CONF = {
     "spark.ui.enabled": "false",
@@ -32,3 +35,22 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A running PostgreSQL server of the suite's own; clean up what you make in it."""
+    if programs() is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    with server() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The JDBC URL of an empty database, of each kind there is."""
+    if request.param == "sqlite":
+        return f"jdbc:sqlite:{tmp_path}/database.db"
+    running: Server = request.getfixturevalue("postgres")
+    running.clear()
+    return running.url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -30,6 +32,12 @@ class Server:
             f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres", autocommit=True
         )
 
+    def clear(self) -> None:
+        """An empty database again."""
+        with self.connect() as open:
+            open.execute("DROP SCHEMA public CASCADE")
+            open.execute("CREATE SCHEMA public")
+
     def start(self) -> None:
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
         self._run("pg_ctl", "-D", str(self.data), "-w", "-o", options, "-l", str(self.data / "log"), "start")
@@ -41,24 +49,44 @@ class Server:
         self._run("initdb", "-D", str(self.data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync")
 
     def _run(self, program: str, *args: str) -> None:
-        """The server refuses to run as root."""
-        user = "postgres" if os.geteuid() == 0 else None
-        subprocess.run(
-            [str(self.programs / program), *args],
-            check=True,
-            user=user,
-            cwd="/",
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=60,
-        )
+        """Output goes to a file: the server inherits it, a pipe would never end."""
+        with tempfile.TemporaryFile() as output:
+            done = subprocess.run(
+                [str(self.programs / program), *args],
+                cwd="/",
+                stdout=output,
+                stderr=output,
+                timeout=60,
+                check=False,
+                **unprivileged(),
+            )
+            output.seek(0)
+            assert done.returncode == 0, f"{program}: {output.read().decode()}"
+
+
+def unprivileged() -> dict[str, Any]:
+    """As whom the server runs: it refuses to be root."""
+    if os.geteuid() != 0:
+        return {}
+    return {"user": account().pw_uid, "group": account().pw_gid, "extra_groups": []}
+
+
+def account() -> pwd.struct_passwd:
+    """Debian's package brings the user postgres; other installations may not."""
+    names = {entry.pw_name: entry for entry in pwd.getpwall()}
+    return names.get("postgres") or names["nobody"]
 
 
 def programs() -> Path | None:
     """Where the server's programs are; None when it is not installed."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=_version)
     on_path = shutil.which("initdb")
-    return found[-1].parent if found else Path(on_path).parent if on_path else None
+    return found[-1].parent if found else Path(on_path).resolve().parent if on_path else None
+
+
+def _version(initdb: Path) -> float:
+    name = initdb.parts[-3]
+    return float(name) if name.replace(".", "", 1).isdigit() else 0.0
 
 
 @contextmanager
@@ -70,12 +98,13 @@ def server() -> Iterator[Server]:
         port = free.getsockname()[1]
     root = Path(tempfile.mkdtemp(prefix="tidemill-postgres-", dir="/tmp"))
     if os.geteuid() == 0:
-        shutil.chown(root, "postgres")
+        os.chown(root, account().pw_uid, account().pw_gid)
     made = Server(programs=directory, data=root / "data", port=port)
-    made.initialise()
-    made.start()
     try:
+        made.initialise()
+        made.start()
         yield made
     finally:
-        made.stop()
+        if (made.data / "postmaster.pid").exists():
+            made.stop()
         shutil.rmtree(root, ignore_errors=True)

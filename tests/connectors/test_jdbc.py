@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.connectors.postgres import Server, programs, server
+from tests.connectors.postgres import Server, server
 from tests.connectors.sinks import sink, stage, write
 from tests.connectors.sources import rows, source, table
 from tidemill.catalog.table import CatalogTable
@@ -26,14 +25,7 @@ from tidemill.connectors.registry import validate
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.types import logical as t
 
-needs_postgres = pytest.mark.skipif(programs() is None, reason="PostgreSQL is not installed")
 PAIR = {"k": t.INT, "v": t.STRING}
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Server]:
-    with server() as running:
-        yield running
 
 
 @pytest.fixture
@@ -41,14 +33,9 @@ def lite(tmp_path: Path) -> str:
     return f"jdbc:sqlite:{tmp_path}/x.db"
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs_postgres)])
-def url(request: pytest.FixtureRequest, lite: str) -> str:
-    if request.param == "sqlite":
-        return lite
-    running: Server = request.getfixturevalue("postgres")
-    with running.connect() as open:
-        open.execute("DROP TABLE IF EXISTS target, other, tidemill_epochs")
-    return running.url
+@pytest.fixture
+def url(database: str) -> str:
+    return database
 
 
 def run(url: str, sql: str) -> list[tuple[Any, ...]]:
@@ -232,7 +219,7 @@ def test_slices_cover_everything() -> None:
     assert len(slices("k", 1, 2, 10)) == 2
 
 
-@needs_postgres
+@pytest.mark.usefixtures("postgres")
 def test_postgres_that_comes_back_gets_the_epoch(spark: SparkSession, tmp_path: Path) -> None:
     with server() as own:
         run(own.url, "CREATE TABLE target (k INT PRIMARY KEY, v VARCHAR(20))")
@@ -249,11 +236,9 @@ def test_postgres_that_comes_back_gets_the_epoch(spark: SparkSession, tmp_path: 
         assert content(own.url) == [(1, "a")]
 
 
-@needs_postgres
 def test_postgres_arrays(spark: SparkSession, postgres: Server, tmp_path: Path) -> None:
-    with postgres.connect() as open:
-        open.execute("DROP TABLE IF EXISTS target, tidemill_epochs")
-        open.execute("CREATE TABLE target (k INT PRIMARY KEY, v TEXT[])")
+    postgres.clear()
+    run(postgres.url, "CREATE TABLE target (k INT PRIMARY KEY, v TEXT[])")
     declared = declare(postgres.url, {"k": t.INT, "v": t.ArrayType(element=t.STRING)})
     frame = spark.sql("SELECT 1 AS k, ARRAY('a,\"b\\\\\\\\', NULL, '', 'NULL') AS v")
     write(made(declared, tmp_path, kinds=UPSERT), frame, 1)
