@@ -14,8 +14,9 @@ from tests.connectors.sources import rows, rows_in_epochs, source, table
 from tidemill.connectors.api import ReadLimit
 from tidemill.connectors.datagen.connector import CONNECTOR as DATAGEN
 from tidemill.connectors.generated import GeneratedSource
-from tidemill.connectors.nexmark.connector import _COLUMNS, declaration
+from tidemill.connectors.nexmark.connector import _COLUMNS
 from tidemill.connectors.nexmark.connector import CONNECTOR as NEXMARK
+from tidemill.connectors.nexmark.scripts import declaration
 from tidemill.connectors.registry import validate
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.types import logical as t

@@ -8,7 +8,6 @@ with the views person, auction and bid. Events are deterministic in (seed, optio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
@@ -107,9 +106,11 @@ _POSITIVE = (
 )
 
 
-def declaration() -> str:
-    """SQL that declares the table and the views person, auction and bid."""
-    return files("tidemill.connectors.nexmark").joinpath("nexmark.sql").read_text(encoding="utf-8")
+def generator(given: Mapping[str, str]) -> NexmarkGenerator:
+    """All columns of the events that a table with these options has."""
+    options = OptionValues(_OPTIONS, given)
+    fields = tuple(Field(name, kind) for name, kind in _COLUMNS.items())
+    return NexmarkGenerator(fields=fields, model=_model(options), seed=options["seed"])
 
 
 class NexmarkConnector:
