@@ -3,70 +3,185 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from bench.data import Dataset
+from bench.data import ChangeFeed, Dataset, KeyedRows
 
-_SOURCE = """CREATE TABLE {name} (k BIGINT, v BIGINT, w DOUBLE)
-  WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv');
-"""
-WARM_UP = Dataset(name="warm", rows=1_000, keys=100)
+_KEYED = "k BIGINT, v BIGINT, w DOUBLE"
+_TIMED = _KEYED + ", pt AS PROCTIME()"
+_IMAGE = "id BIGINT, a BIGINT, b BIGINT, PRIMARY KEY (id) NOT ENFORCED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """An input: ``name`` in the query's braces, its columns as DDL text, its format, the file and a
+    small one of the same shape for the warm-up."""
+
+    name: str
+    columns: str
+    data: Dataset
+    small: Dataset
+    format: str = "csv"
+
+    def declare(self, name: str, path: Path) -> str:
+        return (
+            f"CREATE TABLE {name} ({self.columns}) "
+            f"WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = '{self.format}')"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """``sink`` declares snk, ``insert`` fills it; ``floor``: the least speed-up over the best
-    Flink; ``structured_streaming``: Spark can express it (the one aggregation over k)."""
+    """``sink`` declares snk, ``query`` fills it; ``rows``: of all inputs; ``floor``: the least
+    speed-up over the best Flink; ``structured_streaming``: Spark can express it (the one
+    aggregation over k)."""
 
     name: str
     title: str
-    data: Dataset
+    rows: int
+    tables: tuple[Table, ...]
     sink: str
-    insert: str
+    query: str
     floor: float
-    structured_streaming: bool = True
+    structured_streaming: bool = False
 
-    def script(self, path: str, warm_up: str, repeat: int) -> list[str]:
-        """Declarations, then the INSERT once over a small file (classes, JIT) and ``repeat`` times."""
-        small = self.insert.replace("FROM src", "FROM small")
+    def script(self, folder: Path, repeat: int) -> list[str]:
+        """Declarations, then the INSERT once over small files (classes, JIT) and ``repeat`` times."""
+        small = {t.name: f"small_{t.name}" for t in self.tables}
+        large = {t.name: t.name for t in self.tables}
+        insert = f"INSERT INTO snk {self.query}"
         return [
-            _SOURCE.format(name="src", path=path).strip(";\n"),
-            _SOURCE.format(name="small", path=warm_up).strip(";\n"),
-            self.sink,
-            small,
-            *[self.insert] * repeat,
+            *(t.declare(t.name, t.data.make(folder)) for t in self.tables),
+            *(t.declare(small[t.name], t.small.make(folder)) for t in self.tables),
+            f"CREATE TABLE snk ({self.sink}) WITH ('connector' = 'blackhole')",
+            insert.format(**small),
+            *[insert.format(**large)] * repeat,
         ]
 
 
+def _keyed(name: str, file: str, rows: int, keys: int, *, seed: int = 1, columns: str = _KEYED) -> Table:
+    return Table(
+        name=name,
+        columns=columns,
+        data=KeyedRows(name=file, rows=rows, keys=keys, seed=seed),
+        small=KeyedRows(name="warm", rows=1_000, keys=100),
+    )
+
+
+def _changes(name: str, changes: int, keys: int, domains: tuple[int, int]) -> Table:
+    return Table(
+        name=name,
+        columns=_IMAGE,
+        data=ChangeFeed(name=name, changes=changes, keys=keys, domains=domains),
+        small=ChangeFeed(name=f"warm-{name}", changes=1_000, keys=100, domains=(100, 100)),
+        format="debezium-json",
+    )
+
+
 def cases(rows: int) -> tuple[Case, ...]:
-    """All cases with ``rows`` input rows (20 M in the published table)."""
+    """All cases; ``rows`` (20 M in the published table) is the input of an aggregation, half of it
+    that of a Top-N or of each side of a join, a quarter the changes of a CDC join."""
+    return (*_aggregations(rows), *_joins(rows), *_rankings(rows // 2))
+
+
+def _aggregations(rows: int) -> tuple[Case, ...]:
     keys = max(1, rows // 20)
+    many = _keyed("src", "many", rows, keys)
     return (
         Case(
             name="many-keys",
             title=f"GROUP BY {keys:,} keys, COUNT, SUM, MAX",
-            data=Dataset(name="many", rows=rows, keys=keys),
-            sink="CREATE TABLE snk (k BIGINT, c BIGINT, s BIGINT, m DOUBLE) WITH ('connector' = 'blackhole')",
-            insert="INSERT INTO snk SELECT k, COUNT(*), SUM(v), MAX(w) FROM src GROUP BY k",
+            rows=rows,
+            tables=(many,),
+            sink="k BIGINT, c BIGINT, s BIGINT, m DOUBLE",
+            query="SELECT k, COUNT(*), SUM(v), MAX(w) FROM {src} GROUP BY k",
             floor=2.2,
+            structured_streaming=True,
         ),
         Case(
             name="few-keys",
             title="GROUP BY 10 keys, COUNT, SUM, MAX",
-            data=Dataset(name="few", rows=rows, keys=10),
-            sink="CREATE TABLE snk (k BIGINT, c BIGINT, s BIGINT, m DOUBLE) WITH ('connector' = 'blackhole')",
-            insert="INSERT INTO snk SELECT k, COUNT(*), SUM(v), MAX(w) FROM src GROUP BY k",
+            rows=rows,
+            tables=(_keyed("src", "few", rows, 10),),
+            sink="k BIGINT, c BIGINT, s BIGINT, m DOUBLE",
+            query="SELECT k, COUNT(*), SUM(v), MAX(w) FROM {src} GROUP BY k",
             floor=2.5,
+            structured_streaming=True,
         ),
         Case(
             name="count-distinct",
             title=f"two-level COUNT DISTINCT over {keys:,} values",
-            data=Dataset(name="many", rows=rows, keys=keys),
-            sink="CREATE TABLE snk (d BIGINT, total BIGINT) WITH ('connector' = 'blackhole')",
-            insert=(
-                "INSERT INTO snk SELECT d, SUM(cnt) FROM (SELECT MOD(k, 4) AS d, MOD(k, 1024) AS b, "
-                "COUNT(DISTINCT k) AS cnt FROM src GROUP BY MOD(k, 4), MOD(k, 1024)) GROUP BY d"
+            rows=rows,
+            tables=(many,),
+            sink="d BIGINT, total BIGINT",
+            query=(
+                "SELECT d, SUM(cnt) FROM (SELECT MOD(k, 4) AS d, MOD(k, 1024) AS b, "
+                "COUNT(DISTINCT k) AS cnt FROM {src} GROUP BY MOD(k, 4), MOD(k, 1024)) GROUP BY d"
             ),
             floor=1.5,
-            structured_streaming=False,
+        ),
+    )
+
+
+def _joins(rows: int) -> tuple[Case, ...]:
+    side, keys = rows // 2, max(1, rows // 200)
+    changes = rows // 4
+    facts, dimensions = changes * 8 // 10, changes // 10
+    return (
+        Case(
+            name="aggregate-join",
+            title=f"aggregate JOIN aggregate, {keys:,} keys",
+            rows=2 * side,
+            tables=(_keyed("l", "left", side, keys, seed=2), _keyed("r", "right", side, keys, seed=3)),
+            sink="k BIGINT, s BIGINT, c BIGINT, m DOUBLE",
+            query=(
+                "SELECT l.k, l.s, r.c, r.m FROM (SELECT k, SUM(v) AS s FROM {l} GROUP BY k) l "
+                "JOIN (SELECT k, COUNT(*) AS c, MAX(w) AS m FROM {r} GROUP BY k) r ON l.k = r.k"
+            ),
+            floor=2.0,
+        ),
+        Case(
+            name="cdc-join",
+            title="CDC three-way join",
+            rows=facts + 2 * dimensions,
+            tables=(
+                _changes("orders", facts, max(1, facts // 4), (max(1, facts // 16), max(1, facts // 16))),
+                _changes("customers", dimensions, max(1, facts // 16), (1_000, 1_000)),
+                _changes("products", dimensions, max(1, facts // 16), (1_000, 1_000)),
+            ),
+            sink="id BIGINT, ca BIGINT, cb BIGINT, pa BIGINT, pb BIGINT, PRIMARY KEY (id) NOT ENFORCED",
+            query=(
+                "SELECT o.id, c.a, c.b, p.a, p.b FROM {orders} o JOIN {customers} c ON o.a = c.id "
+                "JOIN {products} p ON o.b = p.id"
+            ),
+            floor=2.0,
+        ),
+    )
+
+
+def _rankings(rows: int) -> tuple[Case, ...]:
+    groups, keys = max(1, rows // 1_000), max(1, rows // 10)
+    ranked = (
+        "SELECT {columns} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY {order}) AS rn "
+        "FROM {{src}}) WHERE rn <= {n}"
+    )
+    return (
+        Case(
+            name="top-10",
+            title=f"Top-10 in each of {groups:,} groups",
+            rows=rows,
+            tables=(_keyed("src", "groups", rows, groups, seed=4),),
+            sink="k BIGINT, v BIGINT, w DOUBLE, rn BIGINT",
+            query=ranked.format(columns="k, v, w, rn", order="v DESC", n=10),
+            floor=2.0,
+        ),
+        Case(
+            name="keep-last",
+            title=f"deduplication, last row of {keys:,} keys",
+            rows=rows,
+            tables=(_keyed("src", "keys", rows, keys, seed=5, columns=_TIMED),),
+            sink="k BIGINT, v BIGINT, w DOUBLE, PRIMARY KEY (k) NOT ENFORCED",
+            query=ranked.format(columns="k, v, w", order="pt DESC", n=1),
+            floor=2.0,
         ),
     )

@@ -18,7 +18,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.cases import WARM_UP, Case, cases
+from bench.cases import Case, cases
 from bench.memory import peak_tree_rss
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,28 +58,27 @@ def main() -> None:
         "| Structured Streaming s |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
-    warm_up = str(WARM_UP.make(args.data))
     for case in cases(args.rows):
         if args.case and case.name not in args.case:
             continue
-        path = str(case.data.make(args.data))
-        ours, peak = run_tidemill(case, path, warm_up, args.repeat)
-        flink = {} if args.no_flink else {s: run_flink(case, path, warm_up, s, args.repeat) for s in SETUPS}
+        statements = case.script(args.data, args.repeat)
+        ours, peak = run_tidemill(case, statements, args.repeat)
+        flink = {} if args.no_flink else {s: run_flink(statements, s, args.repeat) for s in SETUPS}
+        path = case.tables[0].data.make(args.data)
         spark = run_structured_streaming(path, args.repeat) if case.structured_streaming else None
-        print(row(case, args.rows, ours, peak, flink, spark), flush=True)
+        print(row(case, ours, peak, flink, spark), flush=True)
         for setup, seconds in flink.items():
             print(f"    Flink {setup.label}: {seconds:.1f} s", file=sys.stderr)
 
 
 def row(
     case: Case,
-    rows: int,
     ours: float,
     peak: int,
     flink: dict[FlinkSetup, float],
     spark: float | None,
 ) -> str:
-    cells = [case.title, f"{rows:,}", f"{ours:.1f}", f"{peak / 2**30:.2f}"]
+    cells = [case.title, f"{case.rows:,}", f"{ours:.1f}", f"{peak / 2**30:.2f}"]
     if flink:
         best = min(flink, key=lambda s: flink[s])
         cells += [f"{flink[best]:.1f}", best.label, f"{flink[best] / ours:.2f}"]
@@ -89,31 +88,29 @@ def row(
     return "| " + " | ".join(cells) + " |"
 
 
-def run_structured_streaming(path: str, repeat: int) -> float:
+def run_structured_streaming(path: Path, repeat: int) -> float:
     """Best seconds of the case's aggregation in plain Structured Streaming."""
-    command = [sys.executable, "-m", "bench.structured_streaming", path, str(repeat)]
+    command = [sys.executable, "-m", "bench.structured_streaming", str(path), str(repeat)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     return float(min(json.loads(done.stdout.strip().splitlines()[-1])))
 
 
-def run_tidemill(case: Case, path: str, warm_up: str, repeat: int) -> tuple[float, int]:
+def run_tidemill(case: Case, statements: list[str], repeat: int) -> tuple[float, int]:
     """Best seconds of one INSERT, and the peak memory of all its processes together in bytes."""
     command = [sys.executable, "-m", "bench.submit"]
-    script = case.script(path, warm_up, repeat)
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     with peak_tree_rss(process.pid) as peak:
-        output, _ = process.communicate(json.dumps(script))
+        output, _ = process.communicate(json.dumps(statements))
     if process.returncode:
         raise SystemExit(f"{case.name}: tidemill failed")
     return float(min(json.loads(output.strip().splitlines()[-1])[-repeat:])), peak.bytes
 
 
-def run_flink(case: Case, path: str, warm_up: str, setup: FlinkSetup, repeat: int) -> float:
+def run_flink(statements: list[str], setup: FlinkSetup, repeat: int) -> float:
     """Best seconds of one INSERT on Flink."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "q.sql"
-        statements = ";\n".join(case.script(path, warm_up, repeat))
-        script.write_text((MINI_BATCH if setup.mini_batch else "") + statements + ";\n")
+        script.write_text((MINI_BATCH if setup.mini_batch else "") + ";\n".join(statements) + ";\n")
         conf = {
             "state.backend.type": setup.backend,
             "execution.checkpointing.interval": "5s",

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.data import Dataset
+from bench.data import KeyedRows
 from tidemill.runtime.progress import EpochProgress
 from tidemill.session.environment import TableEnvironment
 
@@ -25,7 +25,7 @@ QUERY = (
 def main() -> None:
     epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     rows = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000
-    data = Dataset(name="epochs", rows=(epochs + WARM_UP) * rows, keys=1_000_000)
+    data = KeyedRows(name="epochs", rows=(epochs + WARM_UP) * rows, keys=1_000_000)
     path = data.make(Path(tempfile.gettempdir()) / "tidemill-bench")
     environment = TableEnvironment.create({"tidemill.epoch.max-rows": str(rows)})
     seen: list[EpochProgress] = []

@@ -105,7 +105,9 @@ def replace_rows(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: 
     before = np.where(first, owners, np.roll(after, 1))
     existed = np.where(first, rows.found.found[owners], np.roll(chosen.alive, 1))
     columns = {
-        name: single(pa.chunked_array([_stored(shape, rows, name), single(rows.table.column(name))], kind))
+        name: single(
+            pa.chunked_array([stored_column(shape, rows, name), single(rows.table.column(name))], kind)
+        )
         for name, kind in shape.columns
     }
     same = np.zeros(len(owners), np.bool_)
@@ -129,7 +131,7 @@ def replace_rows(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: 
     return pa.table([output[name] for name in schema.names], schema=schema)
 
 
-def _stored(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
+def stored_column(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
     """A column of the rows before the epoch, one per key."""
     if name in shape.keys:
         return rows.keys[shape.keys.index(name)]

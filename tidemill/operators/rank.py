@@ -26,9 +26,10 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.api import EpochContext
 from tidemill.operators.entries import Entries, entry_layout, load_entries, put_entries, surviving
+from tidemill.operators.keyed_rows import RowsByKey
 from tidemill.operators.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.row_difference import bag_difference, copy_number
-from tidemill.operators.top_one import TopOneStep, record_layout
+from tidemill.operators.top_one import TopOneStep, record_shape
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
@@ -67,10 +68,20 @@ class RankSpec:
     @cached_property
     def layout(self) -> Layout:
         if self.keeps_one:
-            return record_layout(self.columns, self.partition, self.state_ttl)
+            return self.records.layout
         types = dict(self.columns)
         keys = tuple(pa.field(p, types[p]) for p in self.partition)
         return entry_layout("rows", keys, tuple(pa.field(n, types[n]) for n in self.kept), self.state_ttl)
+
+    @cached_property
+    def records(self) -> RowsByKey:
+        """Where a partition's state is its one shown row."""
+        return record_shape(self)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether a rank's row is updated, not deleted and inserted."""
+        return bool(self.rank) or self.by_place
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -103,7 +114,9 @@ class RankSpec:
         if len(table) == 0:
             return self.output_schema().empty_table()
         state.now = epoch.time
-        step = TopOneStep(self, state, epoch) if self.keeps_one else _Step(self, state, epoch)
+        if self.keeps_one:
+            return TopOneStep(self, state).run(table)
+        step = _Step(self, state, epoch)
         turns = self._turns(table) if self.rounds else []
         if not turns:
             return step.run(table)
@@ -264,7 +277,7 @@ class _Step:
 
     def _difference(self, rows: Entries, keys: list[pa.Array], before: _Shown, after: _Shown) -> pa.Table:
         """Without a rank column rows come and go; with one each place is updated."""
-        in_place = bool(self.spec.rank) or self.spec.by_place
+        in_place = self.spec.in_place
         compare = _by_place if in_place else _by_row
         old, new, updated_old, updated_new = compare(before, after, self._contents(rows, before, after))
         gone = np.where(updated_old, RowKind.UPDATE_BEFORE, RowKind.DELETE)
