@@ -55,15 +55,25 @@ def same_results(before: list[pa.Array], after: list[pa.Array], rows: int) -> Ma
     same = np.ones(rows, np.bool_)
     everyone = np.arange(rows)
     for a, b in zip(before, after, strict=True):
-        same &= _same_numbers(a, b) if pa.types.is_floating(a.type) else equal_at(a, everyone, b, everyone)
+        same &= _equal_at(a, everyone, b, everyone)
     return same
 
 
-def _same_numbers(a: pa.Array, b: pa.Array) -> Mask:
+def same_at(columns: list[pa.Array], before: Ints, after: Ints) -> Mask:
+    """``same_results`` between rows of the same columns."""
+    same = np.ones(len(before), np.bool_)
+    for column in columns:
+        same &= _equal_at(column, before, column, after)
+    return same
+
+
+def _equal_at(a: pa.Array, i: Ints, b: pa.Array, j: Ints) -> Mask:
+    if not pa.types.is_floating(a.type):
+        return equal_at(a, i, b, j)
     assert dtype_of(a.type) is not None
     x, y = vector(a), vector(b)
-    same: Mask = x.values == y.values
+    same: Mask = x.values[i] == y.values[j]
     if x.valid is None and y.valid is None:
         return same
-    left, right = x.mask(), y.mask()
+    left, right = x.mask()[i], y.mask()[j]
     return np.where(left & right, same, left == right)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.emit import net_changes, same_results
+from tidemill.changelog.emit import net_changes, same_at
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.state.layout import Layout
@@ -97,38 +97,55 @@ def replace_rows(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: 
     """Makes each candidate its key's row in turn; the changes that this shows."""
     if len(chosen.places) == 0:
         return shape.output_schema().empty_table()
-    count = rows.groups.count
-    owners = np.searchsorted(rows.groups.starts, chosen.places, side="right") - 1
-    first = np.append(True, owners[1:] != owners[:-1])
-    numbers = rows.groups.order[chosen.places]
-    after = numbers + count
-    before = np.where(first, owners, np.roll(after, 1))
-    existed = np.where(first, rows.found.found[owners], np.roll(chosen.alive, 1))
+    steps = _steps(rows, chosen, shape.by_arrival)
     columns = {
         name: single(
-            pa.chunked_array([stored_column(shape, rows, name), single(rows.table.column(name))], kind)
+            pa.chunked_array([stored_column(shape, rows, name), *rows.table.column(name).chunks], kind)
         )
         for name, kind in shape.columns
     }
-    same = np.zeros(len(owners), np.bool_)
+    same = np.zeros(len(steps.after), np.bool_)
     if shape.skip_equal and not shape.ttl:
-        old = [column.take(pa.array(before)) for column in columns.values()]
-        new = [column.take(pa.array(after)) for column in columns.values()]
-        same = same_results(old, new, len(owners))
-    _write(shape, rows, chosen, owners, state)
-    changes = net_changes(existed, chosen.alive, same, shape.update_before)
-    shown = np.arange(len(changes.owners))
-    if shape.by_arrival:
-        shown = np.argsort(numbers[changes.owners], kind="stable")
-    steps = changes.owners[shown]
-    picks = pa.array(np.where(changes.after[shown], after[steps], before[steps]))
+        values = [column for name, column in columns.items() if name not in shape.keys]
+        same = same_at(values, steps.before, steps.after)
+    _write(shape, rows, chosen, state)
+    changes = net_changes(steps.existed, steps.alive, same, shape.update_before)
+    shown = changes.owners
+    picks = pa.array(np.where(changes.after, steps.after[shown], steps.before[shown]))
     output = {name: column.take(picks) for name, column in columns.items()}
-    output[KIND_COLUMN] = to_arrow(Vec(changes.kinds[shown]), pa.int8())
+    output[KIND_COLUMN] = to_arrow(Vec(changes.kinds), pa.int8())
     if shape.sequence:
         sequence = vector(rows.table.column(SEQUENCE_COLUMN)).values
-        output[SEQUENCE_COLUMN] = to_arrow(Vec(sequence[numbers[steps]]), pa.int64())
+        output[SEQUENCE_COLUMN] = to_arrow(Vec(sequence[steps.after[shown] - rows.groups.count]), pa.int64())
     schema = shape.output_schema()
     return pa.table([output[name] for name in schema.names], schema=schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Row ``after`` replaces row ``before`` (numbers: the stored rows, then the epoch's)."""
+
+    before: Ints
+    after: Ints
+    existed: Mask
+    alive: Mask
+
+
+def _steps(rows: KeyedTable, chosen: Candidates, by_arrival: bool) -> _Steps:
+    """One step per candidate: key by key, or in the order of arrival."""
+    groups = rows.groups
+    owners = np.searchsorted(groups.starts, chosen.places, side="right") - 1
+    first = np.append(True, owners[1:] != owners[:-1])
+    numbers = groups.order[chosen.places]
+    after = numbers + groups.count
+    before = np.where(first, owners, np.roll(after, 1))
+    existed = np.where(first, rows.found.found[owners], np.roll(chosen.alive, 1))
+    if not by_arrival:
+        return _Steps(before, after, existed, chosen.alive)
+    step_of = np.full(len(groups.order), -1)
+    step_of[numbers] = np.arange(len(numbers))
+    turn = step_of[step_of >= 0]
+    return _Steps(before[turn], after[turn], existed[turn], chosen.alive[turn])
 
 
 def stored_column(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
@@ -138,13 +155,19 @@ def stored_column(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
     return rows.found.array(name)
 
 
-def _write(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, owners: Ints, state: StateTable) -> None:
+def _stored_then_new(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
+    chunks = [stored_column(shape, rows, name), *rows.table.column(name).chunks]
+    return single(pa.chunked_array(chunks, dict(shape.columns)[name]))
+
+
+def _write(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: StateTable) -> None:
     """Each touched key's last row, or its tombstone; nothing for a key that came and went."""
-    last = np.append(owners[1:] != owners[:-1], True)
-    final, groups, alive = chosen.places[last], owners[last], chosen.alive[last]
-    wanted = alive | rows.found.found[groups]
+    chosen = chosen.last_of_each(rows.groups)
+    owners = np.searchsorted(rows.groups.starts, chosen.places, side="right") - 1
+    final, alive = chosen.places, chosen.alive
+    wanted = alive | rows.found.found[owners]
     if not wanted.all():
-        final, groups, alive = final[wanted], groups[wanted], alive[wanted]
+        final, owners, alive = final[wanted], owners[wanted], alive[wanted]
     picks = pa.array(rows.groups.order[final])
     columns = {name: single(rows.table.column(name)).take(picks) for name, _ in shape.columns}
-    state.put(rows.hashes[groups], columns, None if alive.all() else ~alive)
+    state.put(rows.hashes[owners], columns, None if alive.all() else ~alive)
