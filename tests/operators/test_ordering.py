@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.operators.ordering import OrderKey, codes, sort_rows, stable_order
+from tidemill.operators.ordering import OrderKey, codes, sort_rows
 
 LOW, HIGH = -(2**63), 2**63 - 1
 ASCENDING: list[tuple[pa.DataType, list[Any]]] = [
@@ -58,4 +58,3 @@ def test_packed_sorts_are_the_plain_ones(seed: int, width: int, sorted_arrival: 
     arrival = rng.integers(0, 99, 3000)
     arrival = np.sort(arrival) if sorted_arrival else arrival
     assert (sort_rows(owners, [code], arrival) == np.lexsort((arrival, code, owners))).all()
-    assert (stable_order(code) == np.argsort(code, kind="stable")).all()

@@ -1,9 +1,8 @@
 """Regular joins of two changelogs: inner, left, right, full, semi and anti, with a residual condition.
 
-State: one multiset per side, ordered by join key; a row taken back before it came counts minus one until
-it comes. Within an epoch each side is a set of weighted rows
-with a weight before and after; the output is the difference of the join of the two "after" sides and
-the join of the two "before" sides, computed on touched keys only:
+State: the rows of each side by join key (``join_state``). Within an epoch each side is a set of weighted
+rows with a weight before and after; the output is the difference of the join of the two "after" sides
+and the join of the two "before" sides, computed on touched keys only:
 
 - a key that only the left side touched needs the right side's rows of that key, but of the left only
   the changed rows (their contribution is linear), and the other way round;
@@ -24,16 +23,14 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import contiguous, hashes_of, weights_of
-from tidemill.changelog.columns import Hashes, Ints, Vec, single, to_arrow, validity, vector
-from tidemill.changelog.grouping import group_rows
-from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, validity, vector
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.api import EpochContext
-from tidemill.operators.join_sides import Side, matched_keys, pairs_of
+from tidemill.operators.join_pairs import Matches, Pairs, pairs_of
+from tidemill.operators.join_sides import Change, KeyNumbers, Kinds, Side, changed_rows, key_numbers
+from tidemill.operators.join_state import Multiset, Records, multiset_layout, records_layout
 from tidemill.operators.residual import Residual
 from tidemill.state.layout import Layout
-from tidemill.state.run import WEIGHT
 from tidemill.state.store import StateStore
 
 PRESERVES_LEFT = frozenset({"LEFT", "FULL"})
@@ -44,18 +41,23 @@ FILTERS_LEFT = frozenset({"SEMI", "ANTI"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinSide:
     """``columns``: every column that the port carries, (name, type); ``keys``: the join key's names,
-    parallel on both sides; ``output``: which columns go on, in order. Names differ between the sides."""
+    parallel on both sides; ``output``: which columns go on, in order. Names differ between the sides.
+    ``ttl`` in milliseconds, 0 for ever."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     keys: tuple[str, ...]
     output: tuple[str, ...]
     retracts: bool
+    ttl: int = 0
 
-    def layout(self, name: str) -> Layout:
+    @property
+    def key_fields(self) -> tuple[pa.Field, ...]:
         types = dict(self.columns)
-        keys = tuple(pa.field(k, types[k]) for k in self.keys)
-        values = tuple(pa.field(c, t) for c, t in self.columns if c not in self.keys)
-        return Layout(name=name, keys=keys, values=values, additive=True)
+        return tuple(pa.field(k, types[k]) for k in self.keys)
+
+    @property
+    def value_fields(self) -> tuple[pa.Field, ...]:
+        return tuple(pa.field(c, t) for c, t in self.columns if c not in self.keys)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +79,36 @@ class JoinSpec:
     @property
     def fingerprint(self) -> str:
         facts = (self.kind, self.left.columns, self.right.columns, self.left.keys, self.right.keys)
-        return hashlib.sha256(f"join {facts} {self.null_safe} {self.residual}".encode()).hexdigest()[:16]
+        text = f"join {facts} {self.null_safe} {self.residual}"
+        if self.expires:
+            text += f" expires {self.left.ttl > 0} {self.right.ttl > 0}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def sides(self) -> tuple[JoinSide, JoinSide]:
+        return self.left, self.right
+
+    @property
+    def expires(self) -> bool:
+        """Whether either side forgets: then both count exactly what is there."""
+        return self.left.ttl > 0 or self.right.ttl > 0
+
+    @property
+    def counted(self) -> tuple[bool, bool]:
+        """Per side, whether its rows are shown by whether anything matches them."""
+        left = self.kind in PRESERVES_LEFT or self.kind in FILTERS_LEFT
+        return left, self.kind in PRESERVES_RIGHT
 
     @cached_property
     def layouts(self) -> tuple[Layout, Layout]:
-        return self.left.layout("left"), self.right.layout("right")
+        return self._layout(0), self._layout(1)
+
+    def _layout(self, number: int) -> Layout:
+        side, name = self.sides[number], ("left", "right")[number]
+        if not self.expires:
+            return multiset_layout(name, side.key_fields, side.value_fields)
+        matches = self.counted[number]
+        return records_layout(name, side.key_fields, side.value_fields, matches=matches, ttl=side.ttl)
 
     def output_schema(self) -> pa.Schema:
         left, right = dict(self.left.columns), dict(self.right.columns)
@@ -96,17 +123,8 @@ class JoinSpec:
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The net change of the join."""
+        state.now = epoch.time
         return _Step(self, state, epoch).run(*inputs)
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """One side's epoch: distinct rows with their net weight, keys grouped over both sides."""
-
-    table: pa.Table
-    hashes: Hashes
-    weights: Ints
-    kinds: Ints
 
 
 @dataclass(slots=True)
@@ -118,139 +136,132 @@ class _Step:
     def run(self, left: pa.Table, right: pa.Table) -> pa.Table:
         spec = self.spec
         out: list[pa.Table] = []
-        changes = []
-        for number, (table, side) in enumerate(((left, spec.left), (right, spec.right))):
-            change = _consolidated(table, side)
-            matchable, lonely = self._split_null_keys(change, side)
+        changes: list[Change] = []
+        for number, table in enumerate((left, right)):
+            change = changed_rows(table, spec.sides[number].columns, spec.sides[number].keys)
+            matchable, lonely = self._split_null_keys(change, spec.sides[number])
             out += self._never_matched(lonely, number)
             changes.append(matchable)
-        delta = self._matched(*changes)
-        for change, side, layout in zip(changes, (spec.left, spec.right), spec.layouts, strict=True):
-            self._keep(change, side, layout)
-        return self._finished([*out, *delta])
+        if any(map(len, changes)):
+            out += self._matched((changes[0], changes[1]))
+        return self._finished(out)
 
     # -- rows whose key can match nothing ---------------------------------------------------------
 
-    def _split_null_keys(self, change: _Change, side: JoinSide) -> tuple[_Change, _Change]:
-        can = np.ones(len(change.weights), np.bool_)
+    def _split_null_keys(self, change: Change, side: JoinSide) -> tuple[Change, Change]:
+        can: Mask | None = None
         for key, safe in zip(side.keys, self.spec.null_safe, strict=True):
-            valid = None if safe else validity(single(change.table.column(key)))
+            valid = None if safe else validity(change.columns[key])
             if valid is not None:
-                can &= valid
-        return _picked(change, np.flatnonzero(can)), _picked(change, np.flatnonzero(~can))
+                can = valid if can is None else can & valid
+        if can is None:
+            return change, change.pick(np.zeros(0, np.int64))
+        return change.pick(np.flatnonzero(can)), change.pick(np.flatnonzero(~can))
 
-    def _never_matched(self, change: _Change, number: int) -> list[pa.Table]:
-        shown = self._shows_unmatched(number)
-        if not shown or len(change.weights) == 0:
+    def _never_matched(self, change: Change, number: int) -> list[pa.Table]:
+        if len(change) == 0 or not self._shows_unmatched(number):
             return []
-        rows = np.arange(len(change.weights))
-        return [self._rows(number, change.table, rows, change.weights, change.kinds)]
+        side = Side.netted(change)
+        rows = np.flatnonzero(side.after)
+        return [self._rows(number, side, rows, side.after[rows])]
 
     def _shows_unmatched(self, number: int) -> bool:
-        if number == 0:
-            return self.spec.kind in PRESERVES_LEFT or self.spec.kind == "ANTI"
-        return self.spec.kind in PRESERVES_RIGHT
+        return self.spec.counted[number] and self.spec.kind != "SEMI"
 
     # -- the difference on touched keys -----------------------------------------------------------
 
-    def _matched(self, left: _Change, right: _Change) -> list[pa.Table]:
+    def _matched(self, changes: tuple[Change, Change]) -> list[pa.Table]:
         spec = self.spec
-        counts_left = spec.kind in PRESERVES_LEFT or spec.kind in FILTERS_LEFT
-        counts_right = spec.kind in PRESERVES_RIGHT
-        keys = matched_keys(
-            (left.table, left.hashes, spec.left.keys), (right.table, right.hashes, spec.right.keys)
-        )
-        need_left = keys.touched[1] | (keys.touched[0] if counts_right else False)
-        need_right = keys.touched[0] | (keys.touched[1] if counts_left else False)
-        sides = (
-            self._side(left, keys.of[0], keys.gathering(need_left), 0),
-            self._side(right, keys.of[1], keys.gathering(need_right), 1),
-        )
-        every_pair = spec.residual is not None and (counts_left or counts_right)
-        pairs = pairs_of(sides[0], sides[1], every_pair, spec.residual)
-        out = [] if spec.kind in FILTERS_LEFT else self._joined(sides, pairs)
-        if counts_left:
-            out += self._by_match(sides, 0, pairs if every_pair else None, keys.count)
-        if counts_right:
-            out += self._by_match(sides, 1, pairs if every_pair else None, keys.count)
+        keys = key_numbers(changes, (spec.left.keys, spec.right.keys))
+        states = self._state(0), self._state(1)
+        sides = tuple(self._side(states, changes, keys, number) for number in (0, 1))
+        left, right = sides
+        every = spec.residual is not None and any(spec.counted)
+        needs_pairs = every or spec.kind not in FILTERS_LEFT
+        pairs = pairs_of(left, right, keys.count, every, spec.residual) if needs_pairs else None
+        out = [] if pairs is None or spec.kind in FILTERS_LEFT else [self._joined(left, right, pairs)]
+        for number, own in enumerate(sides):
+            matches = None
+            if spec.counted[number]:
+                other = sides[1 - number]
+                matches = (
+                    Matches.by_pair(own, other, pairs.of(number), pairs.of(1 - number))
+                    if every and pairs is not None
+                    else Matches.by_key(own, other, keys.count)
+                )
+                out.append(self._by_match(own, number, matches))
+            states[number].keep(own, keys, matches)
         return out
 
-    def _side(
-        self, change: _Change, owners: Ints, gathering: tuple[Ints, Hashes, list[pa.Array]], number: int
-    ) -> Side:
+    def _state(self, number: int) -> Multiset | Records:
         layout = self.spec.layouts[number]
-        numbers, hashes, keys = gathering
-        table = self.store.table(layout)
-        found, rows = table.gather(hashes, keys)
-        columns = {f.name: key.take(pa.array(found)) for f, key in zip(layout.keys, keys, strict=True)}
-        columns |= {name: single(rows.column(name)) for name in rows.schema.names if name != WEIGHT}
-        before = vector(rows.column(WEIGHT)).values
-        names = [c for c, _ in (self.spec.left, self.spec.right)[number].columns]
-        return Side.of(
-            names=names,
-            old=(numbers[found], [columns[n] for n in names], before),
-            new=(owners, [single(change.table.column(n)) for n in names], change.weights, change.kinds),
-        )
+        form = Records if self.spec.expires else Multiset
+        return form(layout, self.store.table(layout))
 
-    def _joined(self, sides: tuple[Side, Side], pairs: tuple[Ints, Ints]) -> list[pa.Table]:
-        left, right = sides
-        i, j = pairs
+    def _side(
+        self,
+        states: tuple[Multiset | Records, ...],
+        changes: tuple[Change, Change],
+        keys: KeyNumbers,
+        number: int,
+    ) -> Side:
+        """The other side's keys are needed; the own ones where this side decides what the other shows."""
+        wanted = keys.touched[1 - number]
+        if self.spec.counted[1 - number]:
+            wanted = wanted | keys.touched[number]
+        change, placed = changes[number], keys.placed[number]
+        held = states[number].held(keys, wanted, change, placed)
+        return Side.of(held, change, placed, [f.name for f in self.spec.sides[number].value_fields])
+
+    def _joined(self, left: Side, right: Side, pairs: Pairs) -> pa.Table:
+        i, j = pairs.left, pairs.right
         weight = left.after[i] * right.after[j] - left.before[i] * right.before[j]
-        keep = np.flatnonzero(weight)
-        i, j, weight = i[keep], j[keep], weight[keep]
+        order = _going_first(weight)
+        i, j, weight = i[order], j[order], weight[order]
         kinds = np.where(left.kinds[i] >= 0, left.kinds[i], right.kinds[j])
-        columns = [left.column(n).take(pa.array(i)) for n in self.spec.left.output]
-        columns += [right.column(n).take(pa.array(j)) for n in self.spec.right.output]
-        return [self._weighted(columns, weight, kinds)]
+        columns = [left.take(n, i) for n in self.spec.left.output]
+        columns += [right.take(n, j) for n in self.spec.right.output]
+        return self._weighted(columns, weight, kinds)
 
-    def _by_match(
-        self, sides: tuple[Side, Side], number: int, pairs: tuple[Ints, Ints] | None, keys: int
-    ) -> list[pa.Table]:
+    def _by_match(self, own: Side, number: int, matches: Matches) -> pa.Table:
         """Rows of an outer, semi or anti side: shown by whether anything matches them."""
-        own, other = sides[number], sides[1 - number]
-        before, after = (
-            own.matches_by_key(other, keys)
-            if pairs is None
-            else own.matches_by_pair(other, pairs[number], pairs[1 - number])
-        )
+        before, after = matches.before > 0, matches.after > 0
         if self.spec.kind != "SEMI":
             before, after = ~before, ~after
         weight = np.where(after, own.after, 0) - np.where(before, own.before, 0)
-        rows = np.flatnonzero(weight)
-        return [self._rows(number, own.table, rows, weight[rows], own.kinds[rows])]
+        rows = _going_first(weight)
+        return self._rows(number, own, rows, weight[rows])
 
     # -- output -----------------------------------------------------------------------------------
 
-    def _rows(self, number: int, table: pa.Table, rows: Ints, weight: Ints, kinds: Ints) -> pa.Table:
+    def _rows(self, number: int, own: Side, rows: Ints, weight: Ints) -> pa.Table:
         """Rows of one side, NULL for the other side's columns."""
-        picks = pa.array(rows)
-        sides = (self.spec.left, self.spec.right)
         columns: list[pa.Array] = []
-        for side, spec in enumerate(sides[: 1 if self.spec.kind in FILTERS_LEFT else 2]):
+        for side, spec in enumerate(self.spec.sides[: 1 if self.spec.kind in FILTERS_LEFT else 2]):
             types = dict(spec.columns)
             columns += [
-                single(table.column(n)).take(picks) if side == number else pa.nulls(len(rows), types[n])
-                for n in spec.output
+                own.take(n, rows) if side == number else pa.nulls(len(rows), types[n]) for n in spec.output
             ]
-        return self._weighted(columns, weight, kinds)
+        return self._weighted(columns, weight, own.kinds[rows])
 
-    def _weighted(self, columns: list[pa.Array], weight: Ints, kinds: Ints) -> pa.Table:
+    def _weighted(self, columns: list[pa.Array], weight: Ints, kinds: Kinds) -> pa.Table:
         """One row per unit of weight; what goes carries the kind of the row that made it go."""
         copies = np.abs(weight)
-        if (copies > 1).any():
+        if len(copies) and copies.max() > 1:
             picks = np.repeat(np.arange(len(weight)), copies)
             columns = [c.take(pa.array(picks)) for c in columns]
             weight, kinds = weight[picks], kinds[picks]
+        if not self.spec.insert_only:
+            columns = [*columns, to_arrow(Vec(self._shown(weight, kinds)), pa.int8())]
+        if self.spec.sequence:
+            columns = [*columns, pa.nulls(len(weight), pa.int64())]
+        return pa.Table.from_arrays(columns, schema=self.spec.output_schema())
+
+    def _shown(self, weight: Ints, kinds: Kinds) -> Kinds:
         gone = RowKind.UPDATE_BEFORE if self.spec.update_before else RowKind.DELETE
         negative = np.where(kinds == RowKind.UPDATE_BEFORE, gone, RowKind.DELETE)
         positive = np.where(kinds == RowKind.UPDATE_AFTER, RowKind.UPDATE_AFTER, RowKind.INSERT)
-        shown = np.where(weight < 0, negative, positive).astype(np.int8)
-        schema = self.spec.output_schema()
-        if not self.spec.insert_only:
-            columns = [*columns, to_arrow(Vec(shown), pa.int8())]
-        if self.spec.sequence:
-            columns = [*columns, pa.nulls(len(weight), pa.int64())]
-        return pa.Table.from_arrays(columns, schema=schema)
+        return np.where(weight < 0, negative, positive).astype(np.int8)
 
     def _finished(self, parts: list[pa.Table]) -> pa.Table:
         schema = self.spec.output_schema()
@@ -258,7 +269,9 @@ class _Step:
         if self.spec.insert_only or len(table) == 0:
             return self._sequenced(table)
         odd = vector(table.column(KIND_COLUMN)).values & 1
-        return self._sequenced(table.take(pa.array(np.argsort(1 - odd, kind="stable"))))
+        if (odd[1:] > odd[:-1]).any():
+            table = table.take(pa.array(np.argsort(1 - odd, kind="stable")))
+        return self._sequenced(table)
 
     def _sequenced(self, table: pa.Table) -> pa.Table:
         if not self.spec.sequence:
@@ -267,49 +280,9 @@ class _Step:
         place = table.schema.get_field_index(SEQUENCE_COLUMN)
         return table.set_column(place, SEQUENCE_COLUMN, pa.array(numbers))
 
-    # -- state ------------------------------------------------------------------------------------
 
-    def _keep(self, change: _Change, side: JoinSide, layout: Layout) -> None:
-        if len(change.weights) == 0:
-            return
-        columns = {f.name: single(change.table.column(f.name)) for f in layout.identity}
-        codes = layout.codes(change.hashes, [columns[f.name] for f in layout.values])
-        columns[WEIGHT] = to_arrow(Vec(change.weights), pa.int64())
-        self.store.table(layout).put(codes, columns)
-
-
-def _consolidated(table: pa.Table, side: JoinSide) -> _Change:
-    """Rows with the sum of their weights; rows that cancel out are gone."""
-    names = [c for c, _ in side.columns]
-    table = contiguous(table)
-    hashes = hashes_of(table, [single(table.column(k)) for k in side.keys])
-    weights = weights_of(table)
-    kinds = (
-        vector(table.column(KIND_COLUMN)).values.astype(np.int64)
-        if KIND_COLUMN in table.schema.names
-        else np.zeros(len(table), np.int64)
-    )
-    plain = table.select(names)
-    if weights is None:
-        # Copies of a row may stand side by side: nothing of this epoch takes one away.
-        return _Change(plain, hashes, np.ones(len(table), np.int64), kinds)
-    identity = [single(plain.column(n)) for n in names]
-    groups = group_rows(hash_columns(identity, len(table)), identity)
-    heads = groups.heads
-    if len(heads) == len(table):
-        return _Change(plain, hashes, weights, kinds)
-    sums = np.add.reduceat(weights[groups.order], groups.starts) if len(heads) else weights[:0]
-    net = np.sign(sums)
-    fits = np.where(net[groups.ids()] == weights[groups.order], groups.order, len(table))
-    first = np.minimum.reduceat(fits, groups.starts) if len(heads) else heads
-    live = np.flatnonzero(sums)
-    return _picked(_Change(plain, hashes, np.zeros(len(table), np.int64), kinds), first[live], sums[live])
-
-
-def _picked(change: _Change, rows: Ints, weights: Ints | None = None) -> _Change:
-    if weights is None and len(rows) == len(change.weights):
-        return change
-    table = contiguous(change.table.take(pa.array(rows)))
-    return _Change(
-        table, change.hashes[rows], change.weights[rows] if weights is None else weights, change.kinds[rows]
-    )
+def _going_first(weight: Ints) -> Ints:
+    """The rows that have a weight: what goes before what comes."""
+    going = np.flatnonzero(weight < 0)
+    coming = np.flatnonzero(weight > 0)
+    return coming if len(going) == 0 else np.concatenate([going, coming])

@@ -1,34 +1,89 @@
-"""The two sides of a join for one epoch: weighted rows by key, their pairs, and who is matched.
+"""The two sides of a join for one epoch: weighted rows by key.
 
-Keys of both sides' changes get one numbering (``KeyNumbers``); a ``Side`` is its rows sorted by key
-number with their weights before and after. Rows from state have a kind of -1: they did not move.
+Keys of both sides' changes get one numbering (``KeyNumbers``); a ``Side`` is the rows that state holds of
+these keys and the epoch's own, sorted by key number, with their weights before and after. No column is
+copied into that order: ``Side.rows`` says where each row stands, output columns are taken once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from tidemill.changelog.columns import Hashes, Ints, Mask, single
-from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.batch import hashes_of, weights_of
+from tidemill.changelog.columns import Hashes, Ints, Mask, single, vector
+from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
-from tidemill.operators.ordering import stable_order
-from tidemill.operators.residual import Residual
+from tidemill.changelog.rowkind import KIND_COLUMN
 
-Changed = tuple[pa.Table, Hashes, tuple[str, ...]]
-"""A side's changed rows, their key hashes, the names of the key columns."""
+Kinds = npt.NDArray[np.int8]
+Columns = dict[str, pa.Array]
 
 UNMOVED = -1
+"""The kind of a row that did not change."""
+CODE_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One side's rows of the epoch as they came. ``weights``: +1 or -1, None: nothing is taken back."""
+
+    columns: Columns
+    hashes: Hashes
+    weights: Ints | None
+    kinds: Kinds
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def pick(self, rows: Ints) -> Change:
+        """Some of the rows."""
+        if len(rows) == len(self):
+            return self
+        picks = pa.array(rows)
+        columns = {name: column.take(picks) for name, column in self.columns.items()}
+        weights = None if self.weights is None else self.weights[rows]
+        return Change(columns, self.hashes[rows], weights, self.kinds[rows])
+
+
+def changed_rows(
+    table: pa.Table, columns: tuple[tuple[str, pa.DataType], ...], keys: tuple[str, ...]
+) -> Change:
+    """``table`` as a join sees it: its ``columns``, key hashes, weights and kinds."""
+    arrays = {name: _typed(single(table.column(name)), kind) for name, kind in columns}
+    hashes = hashes_of(table, [arrays[k] for k in keys])
+    changes = KIND_COLUMN in table.schema.names
+    kinds = vector(table.column(KIND_COLUMN)).values if changes else np.zeros(len(table), np.int8)
+    return Change(arrays, hashes, weights_of(table), kinds)
+
+
+def _typed(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Spark's nested types differ from declared ones in nullability."""
+    return array if array.type == kind else array.cast(kind)
+
+
+def value_codes(values: list[pa.Array], rows: int) -> Hashes:
+    """The lower half of ``Layout.codes``; 0 where the key is the whole row."""
+    return hash_columns(values, rows) >> np.uint64(CODE_BITS) if values else np.zeros(rows, np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A side's changed rows in key order: their numbers and those of their keys."""
+
+    rows: Ints
+    owners: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class KeyNumbers:
-    """``of``: per side the key number of each changed row; ``touched``: per side, whether the side has
-    changes of the key; ``hashes``/``keys``: the keys themselves, hashes ascending."""
+    """The distinct keys of both sides' changes, hashes ascending. ``touched``: per side, whether it has
+    changes of the key."""
 
-    of: tuple[Ints, Ints]
+    placed: tuple[Placed, Placed]
     touched: tuple[Mask, Mask]
     hashes: Hashes
     keys: list[pa.Array]
@@ -37,119 +92,174 @@ class KeyNumbers:
     def count(self) -> int:
         return len(self.hashes)
 
-    def gathering(self, wanted: Mask) -> tuple[Ints, Hashes, list[pa.Array]]:
+    def some(self, wanted: Mask) -> tuple[Ints, Hashes, list[pa.Array]]:
         """Numbers, hashes and values of the ``wanted`` keys."""
         numbers = np.flatnonzero(wanted)
+        if len(numbers) == self.count:
+            return numbers, self.hashes, self.keys
         picks = pa.array(numbers)
         return numbers, self.hashes[numbers], [k.take(picks) for k in self.keys]
 
 
-def matched_keys(left: Changed, right: Changed) -> KeyNumbers:
-    """Numbers the distinct keys of both sides' changes."""
-    hashes = np.concatenate([left[1], right[1]])
+def key_numbers(changes: tuple[Change, Change], names: tuple[tuple[str, ...], tuple[str, ...]]) -> KeyNumbers:
+    """Numbers the distinct keys of both sides' changes; ``names``: the key columns of either side."""
+    left, right = changes
+    hashes = np.concatenate([left.hashes, right.hashes])
     columns = [
-        single(pa.chunked_array([single(left[0].column(a)), single(right[0].column(b))]))
-        for a, b in zip(left[2], right[2], strict=True)
+        single(pa.chunked_array([left.columns[a], right.columns[b]])) for a, b in zip(*names, strict=True)
     ]
     groups = group_rows(hashes, columns)
-    numbers = np.empty(len(hashes), np.int64)
-    numbers[groups.order] = groups.ids()
-    split = len(left[1])
-    of = (numbers[:split], numbers[split:])
-    touched = tuple(np.bincount(n, minlength=groups.count).astype(np.bool_) for n in of)
+    owners = groups.ids()
+    split = len(left)
+    if len(right) and split:
+        own = groups.order < split
+        places = (np.flatnonzero(own), np.flatnonzero(~own))
+        placed = tuple(
+            Placed(groups.order[at] - start, owners[at]) for at, start in zip(places, (0, split), strict=True)
+        )
+    else:
+        full, none = Placed(groups.order, owners), Placed(owners[:0], owners[:0])
+        placed = (full, none) if split else (none, full)
+    touched = tuple(np.bincount(p.owners, minlength=groups.count).astype(np.bool_) for p in placed)
     heads = groups.heads
     picks = pa.array(heads)
-    return KeyNumbers(of, (touched[0], touched[1]), hashes[heads], [c.take(picks) for c in columns])
+    keys = [c.take(picks) for c in columns]
+    return KeyNumbers((placed[0], placed[1]), (touched[0], touched[1]), hashes[heads], keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What state holds of the keys in question: rows with their key number and weight.
+
+    ``codes`` as in ``value_codes``. ``matches``: how many rows matched each so far, for a side that keeps
+    that. ``exact``: weights are counts of what is there, a row stands once, and what is not there cannot be
+    taken back (else the rest is owed).
+    """
+
+    owners: Ints
+    columns: Columns
+    weights: Ints
+    codes: Hashes | None = None
+    matches: Ints | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Rows sorted by ``owners`` (key numbers). A row that is in state and changed stands once."""
+    """Rows sorted by ``owners`` (key numbers); ``rows`` are their places in ``columns``.
 
-    table: pa.Table
+    A row that is in state and changed stands once, but where nothing is taken back copies may stand side
+    by side. ``codes`` and ``matches`` as in ``Held``; None where they were not needed.
+    """
+
+    columns: Columns
+    rows: Ints
     owners: Ints
     before: Ints
     after: Ints
-    kinds: Ints
+    kinds: Kinds
+    codes: Hashes | None = None
+    matches: Ints | None = None
 
     @classmethod
-    def of(
-        cls,
-        *,
-        names: list[str],
-        old: tuple[Ints, list[pa.Array], Ints],
-        new: tuple[Ints, list[pa.Array], Ints, Ints],
-    ) -> Side:
-        """``old``: owners, columns, weights of the state's rows; ``new``: the same and kinds of changes."""
-        owners = np.concatenate([old[0], new[0]])
-        before = np.concatenate([old[2], np.zeros(len(new[2]), np.int64)])
-        after = np.concatenate([old[2], new[2]])
-        kinds = np.concatenate([np.full(len(old[2]), UNMOVED, np.int64), new[3]])
-        columns = [single(pa.chunked_array([a, b.cast(a.type)])) for a, b in zip(old[1], new[1], strict=True)]
-        order = stable_order(owners)
-        if len(old[2]) and (new[2] < 0).any():
-            groups = group_rows(hash_columns(columns, len(owners)), columns)
-            before, after = (np.add.reduceat(w[groups.order], groups.starts) for w in (before, after))
-            kinds = np.maximum.reduceat(kinds[groups.order], groups.starts)
-            heads = groups.heads
-            owners = owners[heads]
-            by_owner = stable_order(owners)
-            before, after, kinds = before[by_owner], after[by_owner], kinds[by_owner]
-            owners, order = owners[by_owner], heads[by_owner]
-        else:
-            before, after, kinds, owners = before[order], after[order], kinds[order], owners[order]
-        picks = pa.array(order)
-        table = pa.table([c.take(picks) for c in columns], names=names) if names else pa.table({})
-        return cls(table, owners, before, after, kinds)
+    def of(cls, held: Held, change: Change, placed: Placed, values: list[str]) -> Side:
+        """``values``: the columns that are not of the key."""
+        columns = {
+            name: single(pa.chunked_array([held.columns[name], column])) if len(held.owners) else column
+            for name, column in change.columns.items()
+        }
+        if not held.exact and change.weights is None and (held.weights > 0).all():
+            return cls._bag(columns, held, change, placed)
+        return cls._set(columns, held, change, placed, values)
 
-    def column(self, name: str) -> pa.Array:
-        return single(self.table.column(name))
+    @classmethod
+    def netted(cls, change: Change) -> Side:
+        """The epoch's rows alone, as if all had one key."""
+        nobody = np.zeros(0, np.int64)
+        held = Held(nobody, {}, nobody)
+        size = len(change)
+        return cls.of(held, change, Placed(np.arange(size), np.zeros(size, np.int64)), list(change.columns))
 
-    def matches_by_key(self, other: Side, keys: int) -> tuple[Mask, Mask]:
-        """Whether any row of ``other`` has the row's key, before and after."""
-        before = np.bincount(other.owners, other.before, keys) > 0
-        after = np.bincount(other.owners, other.after, keys) > 0
-        return before[self.owners], after[self.owners]
+    @classmethod
+    def _bag(cls, columns: Columns, held: Held, change: Change, placed: Placed) -> Side:
+        size, new = len(held.owners), len(placed.rows)
+        before = np.concatenate([held.weights, np.zeros(new, np.int64)])
+        after = np.concatenate([held.weights, np.ones(new, np.int64)])
+        kinds = np.concatenate([np.full(size, UNMOVED, np.int8), change.kinds[placed.rows]])
+        owners = np.concatenate([held.owners, placed.owners])
+        rows = np.concatenate([np.arange(size), size + placed.rows])
+        if size and new:
+            order = np.argsort(owners, kind="stable")
+            rows, owners, before, after = rows[order], owners[order], before[order], after[order]
+            kinds = kinds[order]
+        return cls(columns, rows, owners, before, after, kinds)
 
-    def matches_by_pair(self, other: Side, own_rows: Ints, other_rows: Ints) -> tuple[Mask, Mask]:
-        """Whether any row of ``other`` that the pairs name is there, before and after."""
-        size = len(self.owners)
-        before = np.bincount(own_rows, other.before[other_rows], size) > 0
-        after = np.bincount(own_rows, other.after[other_rows], size) > 0
-        return before, after
+    @classmethod
+    def _set(cls, columns: Columns, held: Held, change: Change, placed: Placed, values: list[str]) -> Side:
+        size, new = len(held.owners), len(change)
+        owners = np.empty(size + new, np.int64)
+        owners[:size] = held.owners
+        owners[size + placed.rows] = placed.owners
+        own = value_codes([change.columns[name] for name in values], new)
+        codes = own if held.codes is None else np.concatenate([held.codes, own])
+        groups = group_rows(_words(owners, codes), [columns[name] for name in values])
+        weights = np.ones(new, np.int64) if change.weights is None else change.weights
+        weights = np.concatenate([np.zeros(size, np.int64), weights])[groups.order]
+        kinds = np.concatenate([np.full(size, UNMOVED, np.int8), change.kinds])[groups.order]
+        net = np.add.reduceat(weights, groups.starts)
+        before = _sums(held.weights, new, groups)
+        # What a row shows is the kind of those of its changes that prevailed.
+        prevailed = (weights == np.repeat(np.sign(net), groups.sizes)) | (kinds == UNMOVED)
+        heads = groups.heads
+        side = cls(
+            columns,
+            heads,
+            owners[heads],
+            before,
+            np.maximum(before + net, 0) if held.exact else before + net,
+            np.maximum.reduceat(np.where(prevailed, kinds, 0), groups.starts),
+            codes[heads],
+            None if held.matches is None else _sums(held.matches, new, groups),
+        )
+        return side if held.exact else side._that_count()
+
+    def _that_count(self) -> Side:
+        """Without rows that neither were nor are there; what came and went did not move."""
+        keep = (self.before != 0) | (self.after != 0)
+        kinds = np.where(self.before == self.after, np.int8(UNMOVED), self.kinds)
+        if keep.all():
+            return replace(self, kinds=kinds)
+        rows = np.flatnonzero(keep)
+        return Side(
+            self.columns,
+            self.rows[rows],
+            self.owners[rows],
+            self.before[rows],
+            self.after[rows],
+            kinds[rows],
+            None if self.codes is None else self.codes[rows],
+        )
+
+    @property
+    def moved(self) -> Mask:
+        moved: Mask = self.kinds != UNMOVED
+        return moved
+
+    def take(self, name: str, rows: Ints) -> pa.Array:
+        """A column at some of the rows."""
+        return self.columns[name].take(pa.array(self.rows[rows]))
 
 
-def pairs_of(left: Side, right: Side, every: bool, residual: Residual | None) -> tuple[Ints, Ints]:
-    """Row numbers of the pairs of equal key that pass the residual.
-
-    ``every`` False: only pairs in which a row moved, which is all that an inner difference needs.
-    """
-    if every:
-        parts = [_products(left, np.arange(len(left.owners)), right, np.arange(len(right.owners)))]
-    else:
-        moved, still = np.flatnonzero(left.kinds != UNMOVED), np.flatnonzero(left.kinds == UNMOVED)
-        parts = [
-            _products(left, moved, right, np.arange(len(right.owners))),
-            _products(left, still, right, np.flatnonzero(right.kinds != UNMOVED)),
-        ]
-    i = np.concatenate([p[0] for p in parts])
-    j = np.concatenate([p[1] for p in parts])
-    if residual is None or len(i) == 0:
-        return i, j
-    columns = {n: left.column(n).take(pa.array(i)) for n in left.table.schema.names}
-    columns |= {n: right.column(n).take(pa.array(j)) for n in right.table.schema.names}
-    keep = residual.matches(pa.table(columns))
-    return i[keep], j[keep]
+def _sums(held: Ints, new: int, groups: Groups) -> Ints:
+    """The sum per group of what the held rows have; new rows have nothing."""
+    total: Ints = np.add.reduceat(
+        np.concatenate([held, np.zeros(new, np.int64)])[groups.order], groups.starts
+    )
+    return total
 
 
-def _products(left: Side, left_rows: Ints, right: Side, right_rows: Ints) -> tuple[Ints, Ints]:
-    """All combinations of equal owner; both row lists ascend, so do their owners."""
-    others = right.owners[right_rows]
-    owners = left.owners[left_rows]
-    first = np.searchsorted(others, owners, side="left")
-    counts = np.searchsorted(others, owners, side="right") - first
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    i = np.repeat(left_rows, counts)
-    offsets = np.arange(total) - np.repeat(ends - counts - first, counts)
-    return i, right_rows[offsets]
+def _words(owners: Ints, codes: Hashes) -> Hashes:
+    """Key number, then code, in the upper bits of a word."""
+    bits = int(owners.max()).bit_length() if len(owners) else 0
+    words = (owners.view(np.uint64) << np.uint64(CODE_BITS)) | codes
+    return words << np.uint64(max(0, 64 - CODE_BITS - bits))

@@ -59,12 +59,6 @@ def sort_rows(owners: Ints, order: list[Ints], arrival: Ints) -> Ints:
     return np.lexsort((arrival, *reversed(order), owners)) if packed is None else packed
 
 
-def stable_order(values: Ints) -> Ints:
-    """Row numbers sorted by value, equal ones in order."""
-    packed = _packed_order([values])
-    return np.argsort(values, kind="stable") if packed is None else packed
-
-
 def _packed_order(parts: list[Ints]) -> Ints | None:
     """One sort of words that hold all parts and the row number, several times as fast as sorting by
     each part; None where 64 bits cannot hold them."""

@@ -57,19 +57,27 @@ class StateTable:
 
         Returns the number of the key per row (ascending) and the value, payload and weight columns.
         """
+        return self._consolidate(*self.pieces(key_hashes, keys))
+
+    def pieces(self, key_hashes: Hashes, keys: list[pa.Array]) -> tuple[Ints, pa.Table]:
+        """All rows of the given distinct keys as they are stored, newest layer first: versions of a
+        record, tombstones and parts of a weight stand side by side.
+
+        Returns the number of the key per row (ascending within a layer) and all columns of the layout.
+        """
         lo, hi = code_range(key_hashes)
         owners: list[Ints] = []
         tables: list[pa.Table] = []
         schema = self.layout.schema
-        for layer in self.all_layers:
+        for layer in self.all_layers if len(lo) else ():
             for reader in layer:
                 owner, rows = self._ranges(reader, lo, hi, keys)
                 if len(rows):
                     owners.append(owner)
                     tables.append(conform(reader.table.take(pa.array(rows)), schema))
         if not tables:
-            return np.zeros(0, np.int64), self._public(schema.empty_table())
-        return self._consolidate(np.concatenate(owners), pa.concat_tables(tables).combine_chunks())
+            return np.zeros(0, np.int64), schema.empty_table()
+        return np.concatenate(owners), pa.concat_tables(tables).combine_chunks()
 
     def put(self, hashes: Hashes, columns: dict[str, pa.Array], deleted: Mask | None = None) -> None:
         """Adds distinct records (or weighted rows); ``deleted`` marks tombstones."""

@@ -141,6 +141,7 @@ def _side(
         keys=tuple(key_names),
         output=tuple(columns),
         retracts=bool(side.traits.kinds & RETRACTIONS),
+        ttl=(node.left_ttl, node.right_ttl)[number],
     )
     source = _with_computed(below, offset, computed, context) if computed else below
     return spec, g.Port(

@@ -1,0 +1,94 @@
+"""What the two sides of a join make of each other: pairs of equal key, and how many rows match each.
+
+Cost: the pairs; without a residual condition matches are counted by key, without pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Mask
+from tidemill.operators.join_sides import Side
+from tidemill.operators.residual import Residual
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Places in both sides' rows that go together."""
+
+    left: Ints
+    right: Ints
+
+    def of(self, side: int) -> Ints:
+        return self.right if side else self.left
+
+
+def pairs_of(left: Side, right: Side, keys: int, every: bool, residual: Residual | None) -> Pairs:
+    """The pairs of equal key that pass the residual; ``keys``: how many there are.
+
+    ``every`` False: only pairs in which a row moved, which is all that an inner difference needs.
+    """
+    everyone = np.arange(len(right.owners))
+    if every or left.moved.all():
+        pairs = _products(left, np.arange(len(left.owners)), right, everyone, keys)
+    else:
+        moved = left.moved
+        parts = (
+            _products(left, np.flatnonzero(moved), right, everyone, keys),
+            _products(left, np.flatnonzero(~moved), right, np.flatnonzero(right.moved), keys),
+        )
+        pairs = Pairs(*(np.concatenate([p.of(side) for p in parts]) for side in (0, 1)))
+    if residual is None or len(pairs.left) == 0:
+        return pairs
+    columns = {n: left.take(n, pairs.left) for n in left.columns}
+    columns |= {n: right.take(n, pairs.right) for n in right.columns}
+    keep = residual.matches(pa.table(columns))
+    return Pairs(pairs.left[keep], pairs.right[keep])
+
+
+def _products(left: Side, left_rows: Ints, right: Side, right_rows: Ints, keys: int) -> Pairs:
+    """All combinations of equal owner; both row lists ascend, so do their owners."""
+    sizes = np.bincount(right.owners[right_rows], minlength=keys)
+    starts = np.cumsum(sizes) - sizes
+    owners = left.owners[left_rows]
+    counts = sizes[owners]
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    if total == len(left_rows) and (counts == 1).all():
+        return Pairs(left_rows, right_rows[starts[owners]])
+    offsets = np.arange(total) - np.repeat(ends - counts - starts[owners], counts)
+    return Pairs(np.repeat(left_rows, counts), right_rows[offsets])
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Per row of a side how many rows match it, before and after; ``renewed``: a match of it changed."""
+
+    before: Ints
+    after: Ints
+    renewed: Mask
+
+    @classmethod
+    def by_key(cls, own: Side, other: Side, keys: int) -> Matches:
+        return cls._of(own, other, lambda w: np.bincount(other.owners, w, keys)[own.owners])
+
+    @classmethod
+    def by_pair(cls, own: Side, other: Side, own_rows: Ints, other_rows: Ints) -> Matches:
+        size = len(own.owners)
+        return cls._of(own, other, lambda w: np.bincount(own_rows, w[other_rows], size))
+
+    @classmethod
+    def _of(cls, own: Side, other: Side, total: Callable[[Ints], npt.NDArray[Any]]) -> Matches:
+        before, after = (total(w).astype(np.int64) for w in (other.before, other.after))
+        renewed = total(other.moved.astype(np.int64)) > 0
+        if own.matches is not None:
+            # What expired on the other side still counts: nothing took its results back.
+            was = own.before > 0
+            before, after = own.matches, np.where(was, own.matches + after - before, after)
+        return cls(before, after, renewed)
