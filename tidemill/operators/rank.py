@@ -21,7 +21,7 @@ import pyarrow as pa
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of
 from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.emit import Kinds
-from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.api import EpochContext
@@ -116,25 +116,27 @@ class RankSpec:
         state.now = epoch.time
         if self.keeps_one:
             return TopOneStep(self, state).run(table)
-        step = _Step(self, state, epoch)
-        turns = self._turns(table) if self.rounds else []
-        if not turns:
-            return step.run(table)
-        output = pa.concat_tables([step.run(contiguous(turn)) for turn in turns])
+        table, step = by_arrival(table), _Step(self, state, epoch)
+        groups = self.grouped(table)
+        if int(groups.sizes.max()) > self.rounds:
+            return step.run(table, groups)
+        turns = [contiguous(turn) for turn in _turns(table, groups)]
+        output = pa.concat_tables([step.run(turn, self.grouped(turn)) for turn in turns])
         return _numbered(output, epoch) if self.sequence else output
 
-    def _turns(self, table: pa.Table) -> list[pa.Table]:
-        """The first row of each partition, then the second...; nothing where these are too many."""
-        table = contiguous(by_arrival(table))
+    def grouped(self, table: pa.Table) -> Groups:
+        """The rows by partition."""
         keys = [single(table.column(k)) for k in self.partition]
-        groups = group_rows(hashes_of(table, keys), keys)
-        if int(groups.sizes.max()) > self.rounds:
-            return []
-        turn = np.empty(len(table), np.int64)
-        turn[groups.order] = np.arange(len(table)) - np.repeat(groups.starts, groups.sizes)
-        order = np.argsort(turn, kind="stable")
-        ends = np.cumsum(np.bincount(turn))
-        return [table.take(pa.array(rows)) for rows in np.split(order, ends[:-1])]
+        return group_rows(hashes_of(table, keys), keys)
+
+
+def _turns(table: pa.Table, groups: Groups) -> list[pa.Table]:
+    """The first row of each partition, then the second..."""
+    turn = np.empty(len(table), np.int64)
+    turn[groups.order] = np.arange(len(table)) - np.repeat(groups.starts, groups.sizes)
+    order = np.argsort(turn, kind="stable")
+    ends = np.cumsum(np.bincount(turn))
+    return [table.take(pa.array(rows)) for rows in np.split(order, ends[:-1])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,8 @@ class _Step:
     epoch: EpochContext
     in_order: bool = False
 
-    def run(self, table: pa.Table) -> pa.Table:
-        new, hashes, keys = self._arrived(by_arrival(table))
+    def run(self, table: pa.Table, groups: Groups) -> pa.Table:
+        new, hashes, keys = self._arrived(table, groups)
         layout = self.spec.layout
         state = self.store.table(layout)
         stored = load_entries(layout, state, hashes, keys)
@@ -173,12 +175,10 @@ class _Step:
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _arrived(self, table: pa.Table) -> tuple[Entries, Hashes, list[pa.Array]]:
+    def _arrived(self, table: pa.Table, groups: Groups) -> tuple[Entries, Hashes, list[pa.Array]]:
         """The epoch's rows, partition by partition, and the partitions' hashes and keys."""
-        table = contiguous(table)
         keys = [single(table.column(k)) for k in self.spec.partition]
         hashes = hashes_of(table, keys)
-        groups = group_rows(hashes, keys)
         heads, order = groups.heads, groups.order
         weights, picks = weights_of(table), pa.array(order)
         entries = Entries(
@@ -350,9 +350,7 @@ def _by_row(before: _Shown, after: _Shown, content: Ints) -> tuple[Ints, Ints, M
 
 def _by_place(before: _Shown, after: _Shown, content: Ints) -> tuple[Ints, Ints, Mask, Mask]:
     """Compares what stands at each (owner, rank, place among equal ranks)."""
-    pairs = np.concatenate([_places(before), _places(after)])
-    _, place = np.unique(pairs, axis=0, return_inverse=True)
-    place = place.reshape(-1)
+    place = _places(before, after)
     split = len(before.rows)
     size = int(place.max()) + 1 if len(place) else 0
     held = np.full(size, -1, np.int64)
@@ -365,6 +363,13 @@ def _by_place(before: _Shown, after: _Shown, content: Ints) -> tuple[Ints, Ints,
     return old, new, taken[place[:split]][old] >= 0, held[place[split:]][new] >= 0
 
 
-def _places(shown: _Shown) -> Ints:
-    size = int(shown.ranks.max()) + 1 if len(shown.ranks) else 1
-    return np.column_stack([shown.owners, shown.ranks, copy_number(shown.owners * size + shown.ranks)])
+def _places(before: _Shown, after: _Shown) -> Ints:
+    """A number for each row of both: the same for the same (owner, rank, place among equal ranks)."""
+    ranks = np.concatenate([before.ranks, after.ranks])
+    size = int(ranks.max()) + 1 if len(ranks) else 1
+    slots = np.concatenate([before.owners, after.owners]) * size + ranks
+    copies = np.concatenate([copy_number(part) for part in np.split(slots, [len(before.rows)])])
+    _, numbers = np.unique(slots, return_inverse=True)
+    if copies.any():
+        _, numbers = np.unique(numbers * (int(copies.max()) + 1) + copies, return_inverse=True)
+    return numbers
