@@ -17,11 +17,13 @@ from pyspark.sql import functions as F
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
+from tidemill.physical.ranks import lowered, top_n
 from tidemill.plan import nodes as n
 from tidemill.runtime.compile.generators import expand_generator, unnest_generator
 from tidemill.runtime.spark.batch_aggregate import aggregate_frame, needs_order
 from tidemill.runtime.spark.batch_join import join_frames
 from tidemill.runtime.spark.batch_over import over_frame, sort_column
+from tidemill.runtime.spark.batch_ties import has_ties, keeps_last
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema
@@ -33,7 +35,8 @@ ScanFrame = Callable[[n.Scan, bool], DataFrame]
 class BatchPlan:
     """``scan(node, sequenced)`` reads a table now; ``frames`` are registered DataFrames.
 
-    ``sequenced`` frames carry ``$seq``; it is asked for only below an aggregate that needs order.
+    ``sequenced`` frames carry ``$seq``; it is asked for only below what needs order: some aggregates, and
+    ROW_NUMBER, whose ties go to the rows that came first.
     """
 
     spark: SparkSession
@@ -78,8 +81,16 @@ class BatchPlan:
 
     @frame.register
     def _(self, node: n.Filter, sequenced: bool = False) -> DataFrame:
+        lower = lowered(node)
+        if lower is not None and top_n(lower.input) is not None:
+            return self.frame(lower, sequenced)
+        found = top_n(node)
+        if found is None:
+            frame = self.frame(node.input, sequenced)
+        else:
+            frame = self._over(found.over, sequenced, keeps_last(found))
         condition = self.translator(node.input).sql(node.condition)
-        return _named(self.frame(node.input, sequenced).where(F.expr(condition)), node.fields, sequenced)
+        return _named(frame.where(F.expr(condition)), node.fields, sequenced)
 
     @frame.register
     def _(self, node: n.Watermark, sequenced: bool = False) -> DataFrame:
@@ -101,14 +112,13 @@ class BatchPlan:
 
     @frame.register
     def _(self, node: n.SetOp, sequenced: bool = False) -> DataFrame:
-        branches = [self.frame(b, sequenced).toDF(*_names(node.fields, sequenced)) for b in node.branches]
-        if node.kind is n.SetKind.UNION:
-            merged = reduce(DataFrame.unionAll, branches)
-            return merged if node.all else merged.distinct()
-        operation = _SET_OPERATIONS[(node.kind, node.all)]
-        plain = [b.select(*_quoted(node.fields)) for b in branches]
-        merged = reduce(operation, plain)
-        return _with_sequence(merged) if sequenced else merged
+        ordered = sequenced and node.kind is n.SetKind.UNION and node.all
+        names = _names(node.fields, ordered)
+        branches = [self.frame(b, ordered).toDF(*names) for b in node.branches]
+        merged = reduce(_SET_OPERATIONS[(node.kind, node.all)], branches)
+        if node.kind is n.SetKind.UNION and not node.all:
+            merged = merged.distinct()
+        return _with_sequence(merged) if sequenced and not ordered else merged
 
     @frame.register
     def _(self, node: n.Sort, sequenced: bool = False) -> DataFrame:
@@ -141,11 +151,17 @@ class BatchPlan:
 
     @frame.register
     def _(self, node: n.Over, sequenced: bool = False) -> DataFrame:
-        frame = over_frame(node, self.frame(node.input, sequenced))
+        return self._over(node, sequenced, False)
+
+    def _over(self, node: n.Over, sequenced: bool, last_first: bool) -> DataFrame:
+        ordered = sequenced or has_ties(node)
+        frame = over_frame(node, self.frame(node.input, ordered), last_first=last_first)
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
 
 _SET_OPERATIONS: dict[tuple[n.SetKind, bool], Callable[[DataFrame, DataFrame], DataFrame]] = {
+    (n.SetKind.UNION, True): DataFrame.unionAll,
+    (n.SetKind.UNION, False): DataFrame.unionAll,
     (n.SetKind.INTERSECT, True): DataFrame.intersectAll,
     (n.SetKind.INTERSECT, False): DataFrame.intersect,
     (n.SetKind.EXCEPT, True): DataFrame.exceptAll,

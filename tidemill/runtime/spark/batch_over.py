@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.over import OverSpec, with_results
 from tidemill.operators.over_window import check_supported
 from tidemill.plan import nodes as n
@@ -32,16 +33,23 @@ RANKING: dict[str, Callable[[], Column]] = {
 }
 
 
-def over_frame(node: n.Over, frame: DataFrame) -> DataFrame:
-    """``frame`` (the input's fields, perhaps hidden columns) with a column per call."""
+def over_frame(node: n.Over, frame: DataFrame, *, last_first: bool = False) -> DataFrame:
+    """``frame`` (the input's fields, perhaps hidden columns) with a column per call.
+
+    With ``$seq`` in it, rows that are equal in a ROW_NUMBER's order are numbered as they came, with
+    ``last_first`` the other way round.
+    """
     windows: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(node.calls):
         ranking = call.function in RANKING
         windows.setdefault((ranking, call.partition, call.order if ranking else ()), []).append(i)
     for members in windows.values():
         calls = tuple(node.calls[i] for i in members)
-        apply = _ranked if calls[0].function in RANKING else _aggregated
-        frame = apply(node, calls, tuple(node.fields[len(node.input.fields) + i] for i in members), frame)
+        fields = tuple(node.fields[len(node.input.fields) + i] for i in members)
+        if calls[0].function in RANKING:
+            frame = _ranked(node, calls, fields, frame, last_first)
+        else:
+            frame = _aggregated(node, calls, fields, frame)
     return frame
 
 
@@ -54,13 +62,19 @@ def sort_column(key: SortKey, fields: tuple[Field, ...]) -> Column:
 
 
 def _ranked(
-    node: n.Over, calls: tuple[OverCall, ...], fields: tuple[Field, ...], frame: DataFrame
+    node: n.Over,
+    calls: tuple[OverCall, ...],
+    fields: tuple[Field, ...],
+    frame: DataFrame,
+    last_first: bool,
 ) -> DataFrame:
     inputs = node.input.fields
-    window = Window.partitionBy(*(F.col(quote(inputs[i].name)) for i in calls[0].partition)).orderBy(
-        *(sort_column(k, inputs) for k in calls[0].order)
-    )
+    partition = [F.col(quote(inputs[i].name)) for i in calls[0].partition]
+    order = [sort_column(k, inputs) for k in calls[0].order]
+    ties = [F.col(quote(SEQUENCE_COLUMN))] if SEQUENCE_COLUMN in frame.columns else []
     for call, field in zip(calls, fields, strict=True):
+        decided = [c.desc() if last_first else c.asc() for c in ties] if call.function == "ROW_NUMBER" else []
+        window = Window.partitionBy(*partition).orderBy(*order, *decided)
         kind = spark_schema((field,)).removeprefix(quote(field.name)).strip()
         frame = frame.withColumn(field.name, RANKING[call.function]().over(window).cast(kind))
     return frame

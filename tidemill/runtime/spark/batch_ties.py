@@ -1,0 +1,60 @@
+"""Which of equal rows a batch ROW_NUMBER puts first: the one that streaming keeps.
+
+A stream's Top-N keeps the row that came first, but a Deduplicate(keep=[LastRow]) the one that came last.
+Batch plans have no time attributes, so the column is followed down to its table's watermark.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from tidemill.catalog.table import CatalogTable, ColumnKind
+from tidemill.physical.ranks import TopN, attribute_of
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import InputRef
+
+
+def has_ties(node: n.Over) -> bool:
+    """Whether the order in which rows came decides a result."""
+    return any(call.function == "ROW_NUMBER" for call in node.calls)
+
+
+def keeps_last(found: TopN) -> bool:
+    """Whether it is the last row by a time attribute: of equal times the one that came last."""
+    if not found.start == found.end == 1 or found.call.function != "ROW_NUMBER":
+        return False
+    if len(found.call.order) != 1 or found.call.order[0].ascending:
+        return False
+    index, source = found.call.order[0].index, found.over.input
+    return attribute_of(source.fields[index].type) != "" or _is_event_time(source, index)
+
+
+@singledispatch
+def _is_event_time(node: n.LogicalNode, index: int) -> bool:
+    return False
+
+
+@_is_event_time.register
+def _(node: n.Filter, index: int) -> bool:
+    return _is_event_time(node.input, index)
+
+
+@_is_event_time.register
+def _(node: n.Project, index: int) -> bool:
+    expression = node.expressions[index]
+    if isinstance(expression, InputRef):
+        return _is_event_time(node.input, expression.index)
+    # A view's columns may be merged into those of the table, so a computed one has lost its name.
+    return isinstance(node.input, n.Scan) and _watermark(node.input.table)[1]
+
+
+@_is_event_time.register
+def _(node: n.Scan, index: int) -> bool:
+    return node.columns[index] == _watermark(node.table)[0]
+
+
+def _watermark(table: CatalogTable) -> tuple[str, bool]:
+    """The column of event time and whether it is computed."""
+    name = table.watermark.column if table.watermark else ""
+    computed = any(c.name == name and c.kind is ColumnKind.COMPUTED for c in table.columns)
+    return name, computed
