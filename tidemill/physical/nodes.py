@@ -306,7 +306,8 @@ class Sink(Unary):
     """``consumed``: the kinds the sink takes; ``materialize``: SinkUpsertMaterializer is needed.
 
     ``retract``: it wants -U/+U pairs even of an upsert stream, so each change names the row it replaces.
-    ``input.traits.kinds`` are the kinds that really arrive. The sink itself produces no kinds.
+    ``input.traits.kinds`` are the kinds that really arrive. The sink itself produces no kinds. ``state_ttl``:
+    of the materializer.
     """
 
     table: CatalogTable
@@ -318,3 +319,4 @@ class Sink(Unary):
     overwrite: bool = False
     static_partition: tuple[tuple[str, str], ...] = ()
     target_columns: tuple[str, ...] = ()
+    state_ttl: int = 0

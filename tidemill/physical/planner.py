@@ -312,5 +312,6 @@ def _(node: n.Sink, context: PlannerContext) -> p.PhysicalNode:
             overwrite=node.overwrite,
             static_partition=node.static_partition,
             target_columns=node.target_columns,
+            state_ttl=state_ttl(context),
         )
     )

@@ -100,6 +100,7 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
         by_place=True,
         retracts=True,
         update_before=RowKind.UPDATE_BEFORE in sink.consumed,
+        state_ttl=sink.state_ttl,
     )
     return keyed(sink, spec, "sink-materialize", spec.partition, context, False)
 
