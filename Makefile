@@ -1,8 +1,10 @@
 # make help says what there is. Every target sets up what it needs (scripts/setup.sh) on its own.
 PYTHON := .venv/bin/python
 TEST ?= tests
+QUERIES ?= 500
+SEED ?= $(shell date +%y%m%d000)
 
-.PHONY: help setup demo test check bench docs picture
+.PHONY: help setup demo test nightly check bench docs picture
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 10
@@ -15,6 +17,9 @@ demo: setup  ## two minutes: a live changelog, its final table, a kill and a res
 
 test: setup  ## all tests (TEST=tests/session runs a part)
 	@$(PYTHON) -m pytest $(TEST)
+
+nightly: setup  ## 500 random queries, other ones every day (QUERIES=2000 SEED=7 make nightly)
+	@$(PYTHON) -m pytest -m random_queries --queries=$(QUERIES) --seed=$(SEED)
 
 check: setup  ## linters, types, layers, generated pages
 	@$(PYTHON) -m ruff check .

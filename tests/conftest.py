@@ -24,6 +24,12 @@ _CONF = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("random queries")
+    group.addoption("--seed", type=int, default=1, help="seed of the first random case")
+    group.addoption("--queries", type=int, default=50, help="how many random queries are run")
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Two local cores; workers run this interpreter."""

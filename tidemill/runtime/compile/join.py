@@ -129,9 +129,11 @@ def _side(
     computed: dict[str, Expr] = {}
     key_names = []
     for i, key in enumerate(keys):
-        if isinstance(key, InputRef):
-            key_names.append(f"{prefix}{key.index - offset}")
+        own = f"{prefix}{key.index - offset}" if isinstance(key, InputRef) else ""
+        if own and own not in key_names:
+            key_names.append(own)
         else:
+            # A column that equals two of the other side is carried twice: state names its columns once.
             computed[f"${prefix}k{i}"] = key
             key_names.append(f"${prefix}k{i}")
     computed |= parts

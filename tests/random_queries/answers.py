@@ -1,0 +1,119 @@
+"""Runs a query as a stream, in epochs and with stops, and as a batch over what its tables add up to."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.random_queries.case import Query, Run
+from tests.random_queries.tables import Table
+from tests.runtime.running import Change, Row, folded
+from tidemill.runtime.progress import EpochProgress
+from tidemill.session.environment import TableEnvironment
+from tidemill.session.result import TableResult
+
+WAIT_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """The tables' files in a folder: ``<table>.changes`` for streams, ``<table>.rows`` for batches."""
+
+    folder: Path
+    tables: Sequence[Table]
+
+    def write(self) -> Data:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for table in self.tables:
+            for end, lines in (("changes", table.changelog_lines()), ("rows", table.final_lines())):
+                (self.folder / f"{table.name}.{end}").write_text("".join(f"{line}\n" for line in lines))
+        return self
+
+    def environment(self, options: dict[str, str], *, changelog: bool) -> TableEnvironment:
+        environment = TableEnvironment.create(options)
+        end = "changes" if changelog else "rows"
+        for table in self.tables:
+            path = self.folder / f"{table.name}.{end}"
+            environment.execute_sql(table.ddl(path, changelog=changelog))
+        return environment
+
+
+@dataclass(slots=True, kw_only=True)
+class Stretch:
+    """One running job; it is told to stop after ``run.epochs`` epochs."""
+
+    run: Run
+    _seen: int = 0
+    _result: TableResult | None = None
+    _started: threading.Event = field(default_factory=threading.Event)
+
+    def start(self, query: str, environment: TableEnvironment) -> None:
+        environment.context.on_progress = self._on_progress
+        try:
+            self._result = environment.execute_sql(query)
+        finally:
+            self._started.set()
+
+    def changes(self) -> list[Change]:
+        assert self._result is not None
+        with self._result.collect() as rows:
+            return [(row.kind.short, tuple(map(plain, row))) for row in rows]
+
+    def _on_progress(self, _: EpochProgress) -> None:
+        self._started.wait(WAIT_SECONDS)
+        self._seen += 1
+        if self._seen == self.run.epochs and self._result is not None and self._result.job is not None:
+            self._result.job.stop()
+
+
+@dataclass(slots=True, kw_only=True)
+class Stream:
+    """The streaming side of a query: ``start`` begins its first stretch, ``answer`` waits for the last."""
+
+    data: Data
+    query: Query
+    checkpoint: Path
+    _running: Stretch | None = None
+
+    def start(self) -> Stream:
+        self._running = self._stretch(self.query.runs[0])
+        return self
+
+    def changes(self) -> list[Change]:
+        assert self._running is not None
+        changes = self._running.changes()
+        for run in self.query.runs[1:]:
+            changes += self._stretch(run).changes()
+        return changes
+
+    def answer(self) -> Counter[Row]:
+        """What the changelog adds up to; AssertionError where it takes away what is not there."""
+        return folded(self.changes())
+
+    def _stretch(self, run: Run) -> Stretch:
+        options = {
+            **self.query.options,
+            "tidemill.epoch.max-rows": str(run.rows),
+            "execution.checkpointing.dir": str(self.checkpoint),
+        }
+        stretch = Stretch(run=run)
+        stretch.start(self.query.text, self.data.environment(options, changelog=True))
+        return stretch
+
+
+def batch_answer(data: Data, query: str) -> Counter[Row]:
+    """The rows of a batch run."""
+    environment = data.environment(
+        {"execution.runtime-mode": "batch", "parallelism.default": "1"}, changelog=False
+    )
+    with environment.execute_sql(query).collect() as rows:
+        return Counter(tuple(map(plain, row)) for row in rows)
+
+
+def plain(value: Any) -> Any:
+    """Values that can be counted, one text for numbers that are equal."""
+    return tuple(map(plain, value)) if isinstance(value, list | tuple) else value

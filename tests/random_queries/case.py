@@ -1,0 +1,105 @@
+"""One random case: tables, queries over them, and how the stream of each query is cut.
+
+A case is all that its seed says: the same seed gives the same case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from tests.random_queries import aggregates, joins, ranks
+from tests.random_queries.relation import Maker, Relation
+from tests.random_queries.tables import Table, random_table
+
+QUERIES_PER_CASE = 5
+
+OPERATORS = {
+    "filtered": (2, joins.filtered),
+    "join": (6, joins.join),
+    "chain": (2, joins.chain),
+    "exists": (2, joins.exists),
+    "membership": (3, joins.membership),
+    "scalar": (2, joins.scalar),
+    "unnest": (1, joins.unnest),
+    "grouped": (6, aggregates.grouped),
+    "distinct": (1, aggregates.distinct),
+    "set_operation": (3, aggregates.set_operation),
+    "top_n": (5, ranks.top_n),
+    "deduplicated": (1, ranks.deduplicated),
+    "over": (2, ranks.over),
+    "limited": (1, ranks.limited),
+}
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "table.exec.mini-batch.enabled": ("true", "true", "false"),
+    "table.optimizer.agg-phase-strategy": ("AUTO", "AUTO", "ONE_PHASE", "TWO_PHASE"),
+    "table.optimizer.distinct-agg.split.enabled": ("false", "false", "true"),
+    "parallelism.default": ("1", "1", "2"),
+}
+REPEATS = "table.exec.source.cdc-events-duplicate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A stretch of epochs of at most ``rows`` rows of each table; the job stops after ``epochs`` of them
+    and the next stretch resumes it. 0 is to the end."""
+
+    rows: int
+    epochs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """``limit``: LIMIT without an order, of which only the number of rows is determined, -1 is none."""
+
+    relation: Relation
+    options: dict[str, str]
+    runs: tuple[Run, ...]
+    limit: int = -1
+
+    @property
+    def text(self) -> str:
+        return self.relation.query + (f" LIMIT {self.limit}" if self.limit >= 0 else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    seed: int
+    tables: tuple[Table, ...]
+    queries: tuple[Query, ...]
+
+
+def random_case(seed: int) -> Case:
+    chance = Random(seed)
+    repeats = chance.random() < 0.2
+    tables = tuple(random_table(chance, f"src{n}", repeats=repeats) for n in range(chance.randint(2, 3)))
+    queries = []
+    for _ in range(QUERIES_PER_CASE):
+        maker = Maker(chance=chance, tables=tables, operators=OPERATORS)
+        relation = maker.relation(0)
+        while not relation.inputs:
+            relation = maker.relation(chance.choice((1, 2, 2, 3)))
+        queries.append(_query(chance, relation, repeats))
+    return Case(seed=seed, tables=tables, queries=tuple(queries))
+
+
+def _query(chance: Random, relation: Relation, repeats: bool) -> Query:
+    options = {key: chance.choice(values) for key, values in CHOICES.items()}
+    limit = -1
+    if chance.random() < 0.05 and " LIMIT " not in relation.query:
+        limit = chance.randint(1, 8)
+    return Query(
+        relation=relation,
+        options={**options, REPEATS: str(repeats).lower()},
+        runs=_runs(chance),
+        limit=limit,
+    )
+
+
+def _runs(chance: Random) -> tuple[Run, ...]:
+    """One stretch, or two with a stop between them."""
+    last = Run(rows=chance.choice((6, 8, 10, 13, 100)), epochs=0)
+    if chance.random() < 0.7:
+        return (last,)
+    return (Run(rows=chance.choice((3, 5, 8)), epochs=chance.choice((1, 1, 2))), last)

@@ -1,0 +1,149 @@
+"""Compares both answers of a query; a failure is made smaller and told so that it can be pasted and run."""
+
+from __future__ import annotations
+
+import itertools
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.random_queries.answers import Data, Stream, batch_answer
+from tests.random_queries.case import REPEATS, Case, Query, Run
+from tests.random_queries.tables import Table
+from tidemill.errors import NotSupportedError
+
+ATTEMPTS = 60
+"""How many runs a failure may cost to be made smaller."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    tables: tuple[Table, ...]
+    query: Query
+    reason: str
+
+    @property
+    def kind(self) -> str:
+        """A smaller failure must be of the same kind."""
+        return self.reason.split("\n", 1)[0].split("(")[0].split(":")[0]
+
+
+class Checker:
+    """Checks queries in folders below ``root``."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._numbers = itertools.count()
+
+    def case(self, case: Case) -> list[Failure]:
+        """The queries of the case that fail; their streams run side by side."""
+        data = self._data(case.tables)
+        begun = [(q, self._begin(data, q)) for q in case.queries]
+        failures = []
+        for query, stream in begun:
+            reason = stream if isinstance(stream, str) else self._difference(data, query, stream)
+            if reason:
+                failures.append(Failure(tables=case.tables, query=query, reason=reason))
+        return failures
+
+    def query(self, tables: tuple[Table, ...], query: Query) -> Failure | None:
+        data = self._data(tables)
+        stream = self._begin(data, query)
+        reason = stream if isinstance(stream, str) else self._difference(data, query, stream)
+        return Failure(tables=tables, query=query, reason=reason) if reason else None
+
+    def smaller(self, failure: Failure) -> Failure:
+        """The failure with as little of the query, the cuts and the data as still fails alike."""
+        budget = ATTEMPTS
+        found = True
+        while found and budget > 0:
+            found = False
+            for tables, query in _smaller(failure):
+                budget -= 1
+                other = self.query(tables, query)
+                if other is not None and other.kind == failure.kind:
+                    failure, found = other, True
+                    break
+                if budget <= 0:
+                    break
+        return failure
+
+    def _data(self, tables: tuple[Table, ...]) -> Data:
+        return Data(folder=self._folder(), tables=tables).write()
+
+    def _folder(self) -> Path:
+        return self._root / str(next(self._numbers))
+
+    def _begin(self, data: Data, query: Query) -> Stream | str:
+        try:
+            return Stream(data=data, query=query, checkpoint=self._folder()).start()
+        except Exception as e:
+            return _told(e)
+
+    def _difference(self, data: Data, query: Query, stream: Stream) -> str:
+        """Why the answers differ; '' where they do not."""
+        try:
+            streamed = stream.answer()
+            expected = batch_answer(data, query.relation.query)
+        except (Exception, AssertionError) as e:
+            return _told(e)
+        if query.limit >= 0:
+            right = streamed <= expected and streamed.total() == min(query.limit, expected.total())
+        else:
+            right = streamed == expected
+        if right:
+            return ""
+        more = [f"  {'+' * n} {row}" for row, n in (streamed - expected).items()]
+        less = [f"  {'-' * n} {row}" for row, n in (expected - streamed).items()]
+        return "\n".join(["answers differ (+ only streamed, - only in batch)", *more[:10], *less[:10]])
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, NotSupportedError):
+        return f"{type(error).__name__}: {error}"
+    text = "".join(traceback.format_exception(error))
+    return f"{type(error).__name__}: {str(error)[:3000]}\n{text[-4000:]}"
+
+
+def _smaller(failure: Failure) -> Iterator[tuple[tuple[Table, ...], Query]]:
+    """Less of it, the biggest steps first."""
+    tables, query = failure.tables, failure.query
+    for inner in query.relation.walk():
+        if inner is not query.relation and inner.inputs:
+            yield tables, replace(query, relation=inner, limit=-1)
+    if len(query.runs) > 1:
+        yield tables, replace(query, runs=query.runs[1:])
+    if query.runs[-1].rows < 100:
+        yield tables, replace(query, runs=(Run(rows=100, epochs=0),))
+    if len(query.options) > 1:
+        yield tables, replace(query, options={REPEATS: query.options[REPEATS]})
+    for place, table in enumerate(tables):
+        for chains in _portions(table.chains):
+            yield (*tables[:place], table.without(chains), *tables[place + 1 :]), query
+
+
+def _portions(chains: list[int]) -> Iterator[set[int]]:
+    """All, halves, quarters, single ones."""
+    size = len(chains)
+    while size:
+        yield from (set(chains[n : n + size]) for n in range(0, len(chains), size))
+        size //= 2
+
+
+def report(case: Case, failure: Failure) -> str:
+    """A script to paste, and what is wrong with its answer."""
+    lines = [f"seed {case.seed}: {failure.reason}", "", "mkdir -p /tmp/failure"]
+    used = [t for t in failure.tables if f" {t.name} AS " in f" {failure.query.text} "] or failure.tables
+    for table in used:
+        for end, content in (("changes", table.changelog_lines()), ("rows", table.final_lines())):
+            lines += [f"cat > /tmp/failure/{table.name}.{end} <<'END'", *content, "END"]
+    settings = {**failure.query.options, "tidemill.epoch.max-rows": str(failure.query.runs[-1].rows)}
+    lines += [f"SET '{key}' = '{value}';" for key, value in settings.items()]
+    lines += [f"-- stopped and resumed: {failure.query.runs}"] if len(failure.query.runs) > 1 else []
+    for changelog, end in ((True, "changes"), (False, "rows")):
+        comment = "" if changelog else "-- batch: "
+        lines += [
+            f"{comment}{t.ddl(Path(f'/tmp/failure/{t.name}.{end}'), changelog=changelog)};" for t in used
+        ]
+    return "\n".join([*lines, failure.query.text + ";"])

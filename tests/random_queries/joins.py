@@ -1,0 +1,157 @@
+"""Random joins, subqueries in conditions and in SELECT lists, and UNNEST."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.random_queries.expressions import COMPARISONS, Operand, condition, value
+from tests.random_queries.relation import (
+    ARRAYS,
+    ELEMENTS,
+    Column,
+    Maker,
+    Relation,
+    items,
+    same_type,
+)
+from tests.random_queries.tables import Type
+
+JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+
+
+def join(maker: Maker, depth: int) -> Relation:
+    """Two relations by equal columns and perhaps more; the second is often the first again."""
+    left = maker.relation(depth)
+    right = left if maker.flip(0.2) else maker.relation(depth - 1)
+    a, b = maker.name("t"), maker.name("t")
+    pairs = same_type(left.columns, right.columns)
+    both = [*items(a, left.columns), *items(b, right.columns)]
+    kind, where = maker.chance.choice(JOINS), ""
+    if pairs:
+        chosen = maker.chance.sample(pairs, min(len(pairs), maker.chance.choice((1, 1, 2))))
+        on = " AND ".join(f"{a}.{x.name} = {b}.{y.name}" for x, y in chosen)
+        if maker.flip(0.35):
+            on += f" AND {condition(maker, both)}"
+    else:
+        kind, on = maker.chance.choice(("JOIN", "LEFT JOIN")), condition(maker, both)
+    if maker.flip(0.25):
+        where = f" WHERE {condition(maker, both)}"
+    shown = maker.chance.sample(both, min(len(both), maker.chance.randint(1, 6)))
+    return maker.select(
+        shown, f"FROM {left.source} AS {a} {kind} {right.source} AS {b} ON {on}{where}", (left, right)
+    )
+
+
+def chain(maker: Maker, depth: int) -> Relation:
+    """Three or four relations, joined one after the other, often by one key."""
+    parts = [maker.relation(0) for _ in range(maker.chance.choice((3, 3, 4)))]
+    aliases = [maker.name("t") for _ in parts]
+    text, both = f"FROM {parts[0].source} AS {aliases[0]}", items(aliases[0], parts[0].columns)
+    for part, alias in zip(parts[1:], aliases[1:], strict=True):
+        pairs = [(o, c) for o in both for c in part.ordered if o[1].ordered and o[1].type is c.type]
+        if not pairs:
+            continue
+        (before, _), column = maker.chance.choice(pairs)
+        text += f" {maker.chance.choice(JOINS)} {part.source} AS {alias} ON {before} = {alias}.{column.name}"
+        both = [*both, *items(alias, part.columns)]
+    shown = maker.chance.sample(both, min(len(both), maker.chance.randint(1, 6)))
+    return maker.select(shown, text, parts)
+
+
+def _correlated(maker: Maker, outer: Sequence[Operand], alias: str, inner: Relation) -> str:
+    """WHERE of a subquery: equal columns, and perhaps something that is not an equality."""
+    pairs = [(o, c) for o in outer for c in inner.ordered if o[1].ordered and o[1].type is c.type]
+    if not pairs:
+        return f" WHERE {condition(maker, items(alias, inner.columns))}"
+    chosen = maker.chance.sample(pairs, min(len(pairs), maker.chance.choice((1, 1, 2))))
+    text = " AND ".join(f"{alias}.{c.name} = {o[0]}" for o, c in chosen)
+    if maker.flip(0.3):
+        text += f" AND {condition(maker, [*outer, *items(alias, inner.columns)])}"
+    return f" WHERE {text}"
+
+
+def exists(maker: Maker, depth: int) -> Relation:
+    """Rows with, or without, a partner."""
+    left, right = maker.relation(depth), maker.relation(depth - 1)
+    a, b = maker.name("t"), maker.name("t")
+    word = maker.chance.choice(("EXISTS", "NOT EXISTS"))
+    where = _correlated(maker, items(a, left.columns), b, right)
+    more = f" AND {condition(maker, items(a, left.columns))}" if maker.flip(0.2) else ""
+    return maker.select(
+        items(a, left.columns),
+        f"FROM {left.source} AS {a} WHERE {word} (SELECT 1 FROM {right.source} AS {b}{where}){more}",
+        (left, right),
+    )
+
+
+def membership(maker: Maker, depth: int) -> Relation:
+    """IN and NOT IN, with all that NULL does to them; sometimes the subquery depends on the row."""
+    left, right = maker.relation(depth), maker.relation(depth - 1)
+    pairs = same_type(left.columns, right.columns)
+    if not pairs:
+        return exists(maker, depth)
+    a, b = maker.name("t"), maker.name("t")
+    chosen = maker.chance.sample(pairs, min(len(pairs), maker.chance.choice((1, 1, 1, 2))))
+    tested, given = (
+        ", ".join(texts)
+        for texts in zip(*((f"{a}.{x.name}", f"{b}.{y.name}") for x, y in chosen), strict=True)
+    )
+    where = _correlated(maker, items(a, left.columns), b, right) if maker.flip(0.3) else ""
+    word = maker.chance.choice(("IN", "NOT IN"))
+    tested = f"({tested})" if len(chosen) > 1 else tested
+    return maker.select(
+        items(a, left.columns),
+        f"FROM {left.source} AS {a} WHERE {tested} {word} (SELECT {given} FROM {right.source} AS {b}{where})",
+        (left, right),
+    )
+
+
+def scalar(maker: Maker, depth: int) -> Relation:
+    """A correlated scalar subquery, shown or compared with."""
+    left, right = maker.relation(depth), maker.relation(depth - 1)
+    a, b = maker.name("t"), maker.name("t")
+    outer = items(a, left.columns)
+    pairs = same_type(left.columns, right.columns)
+    if not pairs:
+        return exists(maker, depth)
+    measured = maker.chance.choice(right.ordered)
+    function = maker.chance.choice(("MIN", "MAX", "COUNT"))
+    result = Column(name="", type=Type.BIGINT) if function == "COUNT" else measured
+    if function != "COUNT" and measured.type is Type.BOOLEAN:
+        function, result = "COUNT", Column(name="", type=Type.BIGINT)
+    where = _correlated(maker, outer, b, right)
+    text = f"(SELECT {function}({b}.{measured.name}) FROM {right.source} AS {b}{where})"
+    alike = [o for o in outer if o[1].type is result.type]
+    if alike and maker.flip(0.4):
+        compared = f"{maker.chance.choice(alike)[0]} {maker.chance.choice(COMPARISONS)} {text}"
+        return maker.select(outer, f"FROM {left.source} AS {a} WHERE {compared}", (left, right))
+    return maker.select([*outer[:4], (text, result)], f"FROM {left.source} AS {a}", (left, right))
+
+
+def unnest(maker: Maker, depth: int) -> Relation:
+    """The elements of an array column, beside their rows."""
+    inner = maker.relation(depth)
+    arrays = inner.of_type(*ARRAYS)
+    if not arrays:
+        return join(maker, depth)
+    array = maker.chance.choice(arrays)
+    a, u, e = maker.name("t"), maker.name("u"), maker.name("e")
+    form = maker.chance.choice(
+        ("CROSS JOIN UNNEST({}) AS {} ({})", "LEFT JOIN UNNEST({}) AS {} ({}) ON TRUE")
+    )
+    shown = [
+        *items(a, maker.some(inner.columns, 1, 4)),
+        (f"{u}.{e}", Column(name="", type=ELEMENTS[array.type])),
+    ]
+    rest = form.format(f"{a}.{array.name}", u, e)
+    return maker.select(shown, f"FROM {inner.source} AS {a} {rest}", (inner,))
+
+
+def filtered(maker: Maker, depth: int) -> Relation:
+    """A projection, perhaps with a condition."""
+    inner = maker.relation(depth)
+    a = maker.name("t")
+    operands = items(a, inner.columns)
+    shown = [value(maker, operands) for _ in range(maker.chance.randint(1, 5))]
+    where = f" WHERE {condition(maker, operands)}" if maker.flip(0.6) else ""
+    return maker.select(shown, f"FROM {inner.source} AS {a}{where}", (inner,))

@@ -1,0 +1,138 @@
+"""Random relations: SQL text whose rows are determined by its input, and nothing else.
+
+Every operator takes relations and gives one. What would leave an answer open (ties cut by ROW_NUMBER, sums
+of inexact doubles, a global aggregate of nothing, of which a stream shows no row) is not generated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.random_queries.tables import VALUES, Table, Type
+
+NUMBERS = (Type.INT, Type.BIGINT, Type.DOUBLE, Type.DECIMAL)
+ARRAYS = (Type.INTS, Type.STRINGS)
+ELEMENTS = {Type.INTS: Type.INT, Type.STRINGS: Type.STRING}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """``exact``: whether sums of it are the same in any order."""
+
+    name: str
+    type: Type
+    exact: bool = True
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it can be compared, grouped and sorted."""
+        return self.type not in ARRAYS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """``source``: what stands in FROM before the alias; ``inputs``: the relations inside it; ``arrival``:
+    the table, where the rows are those of an append-only table as it came."""
+
+    source: str
+    columns: tuple[Column, ...]
+    inputs: tuple[Relation, ...] = ()
+    arrival: Table | None = None
+
+    @property
+    def query(self) -> str:
+        """The relation as a whole query."""
+        text = self.source
+        return text[1:-1] if text.startswith("(") else f"SELECT * FROM {text}"
+
+    @property
+    def ordered(self) -> tuple[Column, ...]:
+        return tuple(c for c in self.columns if c.ordered)
+
+    def of_type(self, *types: Type) -> tuple[Column, ...]:
+        return tuple(c for c in self.columns if c.type in types)
+
+    def walk(self) -> Iterator[Relation]:
+        """The relations inside, the smallest first, then this one."""
+        for inner in self.inputs:
+            yield from inner.walk()
+        yield self
+
+
+Operators = Mapping[str, tuple[int, Callable[["Maker", int], Relation]]]
+"""By name: how often, and what makes one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Maker:
+    """Draws relations; ``names`` numbers aliases and columns so that every name is new."""
+
+    chance: Random
+    tables: Sequence[Table]
+    names: int = 0
+    operators: Operators = field(default_factory=dict)
+
+    def name(self, letter: str) -> str:
+        self.names += 1
+        return f"{letter}{self.names}"
+
+    def relation(self, depth: int) -> Relation:
+        """A relation of at most ``depth`` operators on top of each other."""
+        if depth <= 0 or self.chance.random() < 0.1:
+            return self.base()
+        chosen = self.chance.choices(list(self.operators.values()), [n for n, _ in self.operators.values()])
+        return chosen[0][1](self, depth - 1)
+
+    def base(self) -> Relation:
+        """A table as it is."""
+        table = self.chance.choice(self.tables)
+        columns = tuple(Column(name=c.name, type=c.type) for c in table.columns)
+        return Relation(source=table.name, columns=columns, arrival=table if table.rowtime else None)
+
+    def select(
+        self,
+        items: Sequence[tuple[str, Column]],
+        rest: str,
+        inputs: Sequence[Relation],
+        distinct: bool = False,
+    ) -> Relation:
+        """SELECT items rest; every item is its text and the column it becomes, under a new name."""
+        named = [(text, Column(name=self.name("c"), type=c.type, exact=c.exact)) for text, c in items]
+        listed = ", ".join(f"{text} AS {column.name}" for text, column in named)
+        word = "SELECT DISTINCT" if distinct else "SELECT"
+        return Relation(
+            source=f"({word} {listed} {rest})", columns=tuple(c for _, c in named), inputs=tuple(inputs)
+        )
+
+    def some(self, columns: Sequence[Column], least: int = 0, most: int = 99) -> list[Column]:
+        """A few of the columns, in any order."""
+        count = self.chance.randint(min(least, len(columns)), min(most, len(columns)))
+        return self.chance.sample(list(columns), count)
+
+    def flip(self, probability: float = 0.5) -> bool:
+        return self.chance.random() < probability
+
+
+def literal(chance: Random, kind: Type) -> str:
+    """A literal of a column's type."""
+    value = chance.choice(VALUES[kind])
+    texts: dict[Type, Callable[[], str]] = {
+        Type.STRING: lambda: f"'{value}'",
+        Type.BOOLEAN: lambda: str(value).upper(),
+        Type.TIMESTAMP: lambda: f"TIMESTAMP '{value}'",
+        Type.DOUBLE: lambda: f"CAST({value} AS DOUBLE)",
+        Type.BIGINT: lambda: f"CAST({value} AS BIGINT)",
+    }
+    return texts.get(kind, lambda: str(value))()
+
+
+def items(alias: str, columns: Sequence[Column]) -> list[tuple[str, Column]]:
+    """Columns as they are."""
+    return [(f"{alias}.{c.name}", c) for c in columns]
+
+
+def same_type(left: Sequence[Column], right: Sequence[Column]) -> list[tuple[Column, Column]]:
+    """Pairs that can be compared for equality."""
+    return [(a, b) for a in left for b in right if a.ordered and a.type is b.type]
