@@ -20,6 +20,8 @@ def sink(
     job: str = "job",
     overwrite: bool = False,
     streaming: bool = True,
+    ordinal: int = 0,
+    ordered: bool = False,
 ) -> Sink:
     return connector(declared.options).sink(
         SinkRequest(
@@ -32,6 +34,8 @@ def sink(
             static_partition={},
             time_zone="UTC",
             streaming=streaming,
+            ordinal=ordinal,
+            ordered=ordered,
         )
     )
 

@@ -248,9 +248,28 @@ def test_postgres_arrays(spark: SparkSession, postgres: Server, tmp_path: Path) 
 def test_tables_that_do_not_fit_are_named(lite: str, tmp_path: Path) -> None:
     with pytest.raises(ConnectorError, match="Table 'target' does not exist"):
         made(declare(lite), tmp_path)
-    sqlite3.connect(lite.removeprefix("jdbc:sqlite:")).execute("CREATE TABLE target (k INT)")
-    with pytest.raises(ConnectorError, match="Table 'target' has no column 'v'"):
+    sqlite3.connect(lite.removeprefix("jdbc:sqlite:")).execute("CREATE TABLE target (k INT, w INT)")
+    with pytest.raises(ConnectorError, match="has no column 'v'") as caught:
         made(declare(lite), tmp_path)
+    assert caught.value.hint == "Expected: k INT, v STRING.\nFound: k INTEGER, w INTEGER."
+
+
+def test_an_upsert_needs_a_constraint_to_name(url: str, tmp_path: Path) -> None:
+    run(url, "CREATE TABLE target (k INT, v VARCHAR(20), PRIMARY KEY (v, k))")
+    with pytest.raises(ConnectorError, match=r"no primary key or unique constraint on \(k\)") as caught:
+        made(declare(url), tmp_path)
+    assert caught.value.hint == "Found: (v, k)."
+    made(declare(url, append=True), tmp_path)
+    run(url, "CREATE UNIQUE INDEX by_k ON target (k)")
+    made(declare(url), tmp_path)
+
+
+def test_columns_of_the_wrong_type_are_named(postgres: Server, tmp_path: Path) -> None:
+    postgres.clear()
+    run(postgres.url, "CREATE TABLE target (k INT PRIMARY KEY, v DATE)")
+    with pytest.raises(ConnectorError, match="column 'v' of type DATE, which cannot hold STRING") as caught:
+        made(declare(postgres.url), tmp_path)
+    assert caught.value.hint == "Expected: k INT, v STRING.\nFound: k INTEGER, v DATE."
 
 
 @pytest.mark.parametrize(

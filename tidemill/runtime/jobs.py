@@ -148,7 +148,13 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
             f"sink-{number}": SinkOutput(
                 node=node,
                 sink=make_sink(
-                    sink, node.kinds, identity.job_id, request.zone, streaming=True, ordinal=number
+                    sink,
+                    node.kinds,
+                    identity.job_id,
+                    request.zone,
+                    streaming=True,
+                    ordinal=number,
+                    ordered=not any(isinstance(n, g.Keyed) for n in node.walk()),
                 ),
             )
             for number, (sink, node) in enumerate(zip(sinks, nodes, strict=True))
@@ -169,8 +175,9 @@ def make_sink(
     *,
     streaming: bool,
     ordinal: int = 0,
+    ordered: bool = False,
 ) -> Sink:
-    """The sink of a table, its options checked."""
+    """The sink of a table, its options checked; ``ordered`` as in SinkRequest."""
     options = dict(sink.options)
     connector = registry.validate(sink.table, options, role="sink")
     return connector.sink(
@@ -185,6 +192,7 @@ def make_sink(
             time_zone=zone,
             streaming=streaming,
             ordinal=ordinal,
+            ordered=ordered,
         )
     )
 

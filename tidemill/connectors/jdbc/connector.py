@@ -15,8 +15,8 @@ from tidemill.connectors.api import ConnectorOption, SinkRequest, SourceRequest
 from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.jdbc.sink import JdbcSink
 from tidemill.connectors.jdbc.source import JdbcReader, JdbcSource, slices
+from tidemill.connectors.jdbc.target import TargetTable
 from tidemill.connectors.jdbc.urls import Database
-from tidemill.connectors.jdbc.writers import TargetTable
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.types import logical as t
@@ -125,7 +125,8 @@ class JdbcConnector:
                 keys=request.table.primary_key,
             ),
             staging=Storage(f"{root}/{request.job_id}/{request.ordinal}"),
-            job=request.job_id,
+            name=f"{request.job_id}/{request.ordinal}",
+            ordered=request.ordered,
             patience=options["connection.max-retry-timeout"].seconds,
         )
         sink.check()

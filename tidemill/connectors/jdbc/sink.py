@@ -12,41 +12,39 @@ publishes the same files when it is started again.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import psycopg
-from sqlalchemy import Connection, inspect
-from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError, SQLAlchemyError
-
 from tidemill.connectors.filesystem.storage import Storage
-from tidemill.connectors.jdbc import writers as w
+from tidemill.connectors.jdbc import epochs, fitting
+from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
+from tidemill.connectors.jdbc.publishing import Part, Publication, TaskFiles
 from tidemill.connectors.jdbc.staging import DELETE_FILE, UPSERT_FILE, JdbcStager
+from tidemill.connectors.jdbc.target import TargetTable
 from tidemill.connectors.jdbc.urls import Database
-from tidemill.errors import ConnectorError
+from tidemill.connectors.jdbc.writers import WRITERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_PAUSE = 0.5
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcSink:
-    """``staging``: the job's own directory for this sink; ``patience`` in seconds."""
+    """``name``: the sink's own, stable over restarts; ``staging``: a directory of its own; ``patience``
+    in seconds; ``ordered`` as in SinkRequest."""
 
     database: Database
-    target: w.TargetTable
+    target: TargetTable
     staging: Storage
-    job: str
+    name: str
     patience: float
+    ordered: bool = False
 
     @property
     def group(self) -> Hashable:
         """Sinks of one job on one database commit together."""
-        return ("jdbc", self.database.url, self.database.user)
+        return ("jdbc", self.database.place)
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         stager = JdbcStager(
@@ -54,7 +52,7 @@ class JdbcSink:
             directory=str(epoch),
             fields=self.target.fields,
             keys=self.target.keys,
-            rows=self._writer.rows(self.target),
+            rows=WRITERS[self.database.dialect].rows(self.target),
         )
         return frame.mapInArrow(stager, "token STRING")
 
@@ -62,10 +60,10 @@ class JdbcSink:
         self.publish_group(epoch, [(self, tokens)])
 
     def publish_group(self, epoch: int, parts: Sequence[tuple[JdbcSink, list[str]]]) -> None:
-        """ConnectorError when the database refuses the rows or cannot be reached."""
-        files = [(sink, _files(tokens)) for sink, tokens in parts]
-        if any(found for _, found in files):
-            self._in_transaction(epoch, files)
+        """As ``Publication.run``."""
+        shares = [sink._part(tokens) for sink, tokens in parts]
+        if any(task.upserts or task.deletes for share in shares for task in share.tasks):
+            Publication(database=self.database, epoch=epoch, parts=shares, patience=self.patience).run()
         for sink, _ in parts:
             sink.staging.remove_directory(str(epoch))
 
@@ -78,72 +76,24 @@ class JdbcSink:
         self.staging.remove_directory("")
 
     def check(self) -> None:
-        """ConnectorError when the table is not there or lacks a column."""
-        schema, _, name = self.target.name.rpartition(".")
+        """ConnectorError when the table is not there or cannot take the rows."""
         try:
-            found = {c["name"] for c in inspect(self.database.engine).get_columns(name, schema or None)}
-        except NoSuchTableError:
-            raise ConnectorError(
-                f"Table '{self.target.name}' does not exist in {self.database.shown}."
-            ) from None
-        except SQLAlchemyError as e:
-            raise self._failed(e) from None
-        lacking = [c for c in self.target.columns if c not in found]
-        if not found:
-            raise ConnectorError(f"Table '{self.target.name}' does not exist in {self.database.shown}.")
-        if lacking:
-            raise ConnectorError(
-                f"Table '{self.target.name}' has no column '{lacking[0]}'.", expected=tuple(sorted(found))
-            )
+            fitting.check(self.database, self.target)
+            epochs.create(self.database.engine)
+        except DATABASE_ERRORS as e:
+            raise failure(e, self.database, self.target.name) from None
 
-    @property
-    def _writer(self) -> w.TableWriter:
-        return w.WRITERS[self.database.dialect]
-
-    def _in_transaction(self, epoch: int, files: list[tuple[JdbcSink, dict[str, list[str]]]]) -> None:
-        deadline = time.monotonic() + self.patience
-        while True:
-            try:
-                with self.database.engine.begin() as open:
-                    self._apply(open, epoch, files)
-                return
-            except OperationalError as e:
-                if time.monotonic() >= deadline:
-                    raise self._failed(e) from None
-                time.sleep(_PAUSE)
-            except (SQLAlchemyError, psycopg.Error) as e:
-                raise self._failed(e) from None
-            except OSError as e:
-                raise ConnectorError(
-                    f"Rows of epoch {epoch} for '{self.target.name}' are staged no more: {e}",
-                    hint="Set 'sink.staging-path' to a directory that outlives the machine's restarts.",
-                ) from None
-
-    def _apply(
-        self, open: Connection, epoch: int, files: list[tuple[JdbcSink, dict[str, list[str]]]]
-    ) -> None:
-        for statement in w.epoch_statements():
-            open.exec_driver_sql(statement)
-        if w.published(open, self.job) >= epoch:
-            return
-        for sink, found in files:
-            where = [f"{epoch}/{name}" for name in found.get(DELETE_FILE, [])]
-            if where:
-                self._writer.delete(open, sink.target, sink.staging, where)
-            where = [f"{epoch}/{name}" for name in found.get(UPSERT_FILE, [])]
-            if where:
-                self._writer.upsert(open, sink.target, sink.staging, where)
-        w.record(open, self.job, epoch)
-
-    def _failed(self, error: Exception) -> ConnectorError:
-        cause = error.orig if isinstance(error, DBAPIError) else error
-        reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
-        return ConnectorError(f"Database {self.database.shown}, table '{self.target.name}': {reason}")
+    def _part(self, tokens: list[str]) -> Part:
+        return Part(
+            name=self.name,
+            target=self.target,
+            staging=self.staging,
+            tasks=[_task_files(token) for token in tokens],
+            ordered=self.ordered,
+        )
 
 
-def _files(tokens: list[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for token in tokens:
-        for name, what, _ in json.loads(token)["files"]:
-            found.setdefault(what, []).append(name)
-    return found
+def _task_files(token: str) -> TaskFiles:
+    files = json.loads(token)["files"]
+    named = {what: [name for name, kind, _ in files if kind == what] for what in (UPSERT_FILE, DELETE_FILE)}
+    return TaskFiles(upserts=named[UPSERT_FILE], deletes=named[DELETE_FILE])

@@ -19,8 +19,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import Offset, ReadLimit
 from tidemill.connectors.formats.text_scalars import CSV_RULES, fit_decimal, parse
+from tidemill.connectors.jdbc.target import listed, quote
 from tidemill.connectors.jdbc.urls import Database
-from tidemill.connectors.jdbc.writers import listed, quote
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
 from tidemill.types import logical as t

@@ -42,6 +42,13 @@ class Database:
         """The URL for messages: without its query, which may hold a password."""
         return self.url.partition("?")[0]
 
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Equal for URLs that name the same database and user in different words."""
+        url = self._sqlalchemy_url()
+        port = url.port or (5432 if self.dialect == "postgresql" else None)
+        return (self.dialect, url.username, url.host, port, url.database)
+
     @cached_property
     def engine(self) -> Engine:
         """Connections are opened when needed and closed after use; nothing is shared between threads."""

@@ -1,0 +1,70 @@
+"""Rows in the CSV format of PostgreSQL's COPY, made column by column by Arrow's own writer.
+
+Texts are always quoted and NULL never is, which is how COPY tells '' from NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+
+from tidemill.connectors.formats.text_rendering import by_distinct
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+
+COPY_OPTIONS = "FORMAT csv"
+_WRITE = csv.WriteOptions(include_header=False, quoting_style="needed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyRows:
+    """``fields``: what a staged table's columns, some of these, hold."""
+
+    fields: tuple[Field, ...]
+
+    def encode(self, table: pa.Table) -> pa.Buffer:
+        kinds = {f.name: f.type for f in self.fields}
+        columns = [
+            _writable(kinds[name], column.combine_chunks())
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        ]
+        sink = pa.BufferOutputStream()
+        csv.write_csv(pa.Table.from_arrays(columns, names=table.column_names), sink, _WRITE)
+        return sink.getvalue()
+
+
+@singledispatch
+def _writable(kind: t.LogicalType, values: pa.Array) -> pa.Array:
+    """``values`` as an array whose CSV text the server reads as ``kind``."""
+    return values
+
+
+@_writable.register
+def _(kind: t.TimeType, values: pa.Array) -> pa.Array:
+    return values.cast(pa.time32("ms"))
+
+
+@_writable.register(t.BinaryType)
+@_writable.register(t.VarBinaryType)
+def _(kind: t.LogicalType, values: pa.Array) -> pa.Array:
+    return by_distinct(values, lambda v: "\\x" + v.hex())
+
+
+@_writable.register
+def _(kind: t.ArrayType, values: pa.Array) -> pa.Array:
+    """PostgreSQL's array literal; every element but NULL is quoted, which suits all types."""
+    elements = _writable(kind.element, values.flatten()).cast(pa.string())
+    for plain, escape in (("\\", "\\\\"), ('"', '\\"')):
+        elements = pc.replace_substring(elements, plain, escape)
+    if not isinstance(kind.element, t.ArrayType):
+        elements = pc.binary_join_element_wise('"', elements, '"', "")
+    quoted = pc.fill_null(elements, "NULL")
+    lengths = pc.fill_null(pc.list_value_length(values), 0)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, quoted), ",")
+    literal = pc.binary_join_element_wise("{", joined, "}", "")
+    return pc.if_else(values.is_valid(), literal, pa.scalar(None, pa.string()))

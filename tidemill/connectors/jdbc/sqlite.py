@@ -1,0 +1,79 @@
+"""Writes staged rows into SQLite: prepared statements over many rows."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+from sqlalchemy import Connection
+
+from tidemill.connectors.filesystem.storage import Storage
+from tidemill.connectors.jdbc.target import TargetTable, listed, quote
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+
+_MANY = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetRows:
+    """Staged rows with the carriers' types."""
+
+    def encode(self, table: pa.Table) -> bytes:
+        stream = io.BytesIO()
+        parquet.write_table(table, stream)
+        return stream.getvalue()
+
+
+class SqliteWriter:
+    def rows(self, target: TargetTable) -> ParquetRows:
+        return ParquetRows()
+
+    def upsert(self, open: Connection, target: TargetTable, storage: Storage, file: str) -> None:
+        marks = ", ".join("?" for _ in target.columns)
+        sql = f"INSERT INTO {target.quoted} ({listed(target.columns)}) VALUES ({marks}){target.on_conflict()}"
+        _execute(open, sql, target.fields, storage, file)
+
+    def delete(self, open: Connection, target: TargetTable, storage: Storage, files: list[str]) -> None:
+        same = " AND ".join(f"{quote(k)} = ?" for k in target.keys)
+        keys = tuple(f for k in target.keys for f in target.fields if f.name == k)
+        for file in files:
+            _execute(open, f"DELETE FROM {target.quoted} WHERE {same}", keys, storage, file)
+
+
+def _execute(open: Connection, sql: str, fields: tuple[Field, ...], storage: Storage, name: str) -> None:
+    with storage.open(name) as file:
+        table = parquet.read_table(file)
+    for batch in table.to_batches(max_chunksize=_MANY):
+        columns = [map(_binder(f.type), batch.column(f.name).to_pylist()) for f in fields]
+        open.exec_driver_sql(sql, list(zip(*columns, strict=True)))
+
+
+def _binder(kind: t.LogicalType) -> Callable[[Any], Any]:
+    show = _BINDERS.get(type(kind))
+    return (lambda v: None if v is None else show(v)) if show else (lambda v: v)
+
+
+def _moment(value: datetime) -> str:
+    return value.strftime("%Y-%m-%d %H:%M:%S") + (f".{value.microsecond:06d}" if value.microsecond else "")
+
+
+def _time(millis: int) -> str:
+    seconds = millis // 1000
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return text + (f".{millis % 1000:03d}" if millis % 1000 else "")
+
+
+_BINDERS: dict[type[t.LogicalType], Callable[[Any], Any]] = {
+    t.DecimalType: lambda v: format(Decimal(v), "f"),
+    t.DateType: date.isoformat,
+    t.TimeType: _time,
+    t.TimestampType: _moment,
+    t.LocalZonedTimestampType: lambda v: _moment(v.astimezone(UTC)),
+}
