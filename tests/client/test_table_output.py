@@ -35,6 +35,25 @@ def test_the_first_failure_ends_the_run(
     )
 
 
+def test_every_session_begins_with_the_init_scripts(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "table.sql").write_text(
+        "CREATE TABLE t (a INT) WITH ('connector' = 'datagen', 'number-of-rows' = '${ROWS}');"
+    )
+    (tmp_path / "view.sql").write_text("CREATE VIEW v AS SELECT COUNT(*) AS n FROM t;")
+    (tmp_path / "a.sql").write_text("SET 'sql-client.execution.result-mode' = 'TABLE';\nSELECT n FROM v;")
+    (tmp_path / "b.sql").write_text("DROP VIEW v;")
+    names = [str(tmp_path / n) for n in ("table.sql", "view.sql", "a.sql", "b.sql")]
+    arguments = ["run", "-i", names[0], "-i", names[1], names[2], names[3], names[2]]
+    assert main.main([*arguments, "-V", "ROWS=7"]) == 0
+    assert capsys.readouterr().out.count("7 |") == 2
+    assert main.main(arguments) == 1
+    assert "Could not parse value '${ROWS}'" in capsys.readouterr().err
+    assert main.main(["run", "-i", names[1], names[2]]) == 1
+    assert f"{names[1]}: Object 't' not found" in capsys.readouterr().err
+
+
 def test_long_texts_are_not_framed(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -137,11 +137,11 @@ def test_unbounded_in_batch_is_refused() -> None:
         made(NUMBERS, {})
 
 
-def nexmark(**options: str) -> GeneratedSource:
+def nexmark(streaming: bool = False, /, **options: str) -> GeneratedSource:
     given = {"connector": "nexmark"} | {k.replace("_", "."): v for k, v in options.items()}
     declared = table(_COLUMNS, given)
     NEXMARK.validate(declared, declared.options)
-    read = source(declared, sequence=True)
+    read = source(declared, sequence=True, streaming=streaming)
     assert isinstance(read, GeneratedSource)
     return read
 
@@ -168,6 +168,19 @@ def test_nexmark_is_deterministic_in_seed_and_cut(spark: SparkSession) -> None:
     cut = rows_in_epochs(spark, nexmark(events_num="300"), ReadLimit(rows=77))
     assert [r for epoch in cut for r in epoch] == whole
     assert rows(spark, nexmark(events_num="300", seed="1")) != whole
+
+
+def test_nexmark_stops_early_and_waits_if_told_to() -> None:
+    stopped = nexmark(events_num="300", **{"stop-at": "20"})
+    assert stopped.next_offset(None, ReadLimit())["row"] == 20
+    assert stopped.is_bounded
+    assert stopped.is_finished({"row": 20})
+    waiting = nexmark(events_num="20", **{"keep-alive": "true"})
+    assert not waiting.is_bounded
+    assert not waiting.is_finished({"row": 20})
+    assert waiting.is_empty({"row": 20, "time": 0}, waiting.next_offset({"row": 20, "time": 0}, ReadLimit()))
+    assert nexmark(True, events_num="20", **{"max-emit-speed": "false"}).rate == 10_000
+    assert nexmark(True, events_num="20", **{"stop-at": "-1", "max-emit-speed": "true"}).rate is None
 
 
 def test_nexmark_refuses_what_it_cannot_do() -> None:

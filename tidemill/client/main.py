@@ -41,6 +41,14 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "files", nargs="+", metavar="FILE", help="SQL scripts; each gets a session of its own"
     )
     parser.add_argument(
+        "-i",
+        "--init",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="run this script first in each session; may be given several times",
+    )
+    parser.add_argument(
         "--format",
         choices=("table", "json"),
         default="table",
@@ -84,6 +92,7 @@ def _run(parsed: argparse.Namespace) -> int:
     return run.run_files(
         run.RunRequest(
             files=tuple(parsed.files),
+            init=tuple(parsed.init),
             json=parsed.format == "json",
             options=dict(parsed.options),
             variables=dict(parsed.variables),

@@ -10,12 +10,16 @@ from tidemill.client import json_output, table_output
 from tidemill.client.progress import ProgressLine
 from tidemill.client.script import read_script
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
+from tidemill.errors import TidemillError
 from tidemill.session.environment import TableEnvironment
+from tidemill.sql.parser import parse_statement
+from tidemill.sql.splitter import split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     files: tuple[str, ...]
+    init: tuple[str, ...] = ()
     json: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -32,13 +36,24 @@ def run_files(request: RunRequest) -> int:
 
 
 def new_environment(request: RunRequest) -> TableEnvironment:
-    """A session with the command line's options; its values come as text."""
+    """A session with the command line's options that has run the scripts of ``-i``; values come as text."""
     options = dict(request.options)
     if request.checkpoint_directory:
         options[CHECKPOINT_DIRECTORY.key] = request.checkpoint_directory
     environment = TableEnvironment.create(options)
     environment.context.rendered = True
+    for file in request.init:
+        _prepare(environment, file, request.variables)
     return environment
+
+
+def _prepare(environment: TableEnvironment, file: str, variables: Mapping[str, str]) -> None:
+    try:
+        for piece in split(read_script(file, variables)):
+            environment.execute(parse_statement(piece.text, piece.position)).wait()
+    except TidemillError as e:
+        e.message = f"{file}: {e.message}"
+        raise
 
 
 def _run_json(file: str, request: RunRequest) -> bool:

@@ -47,19 +47,21 @@ def _now() -> float:
 
 @dataclass(kw_only=True)
 class GeneratedSource:
-    """``count``: rows in all, None without end. ``rate``: rows a second, None without limit."""
+    """``count``: rows in all, None without end. ``rate``: rows a second, None without limit. ``ends``: false
+    where the source waits after its last row."""
 
     generator: RowGenerator
     count: int | None
     rate: float | None
     sequence: bool
     parallelism: int
+    ends: bool = True
     clock: Callable[[], float] = _now
     _begun: tuple[float, int] | None = field(default=None, repr=False)
 
     @property
     def is_bounded(self) -> bool:
-        return self.count is not None
+        return self.ends and self.count is not None
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         """At most a million rows, or what the limit or the rate allow if that is less."""
@@ -81,7 +83,7 @@ class GeneratedSource:
         return _row(start) >= _row(end)
 
     def is_finished(self, offset: Offset | None) -> bool:
-        return self.count is not None and _row(offset) >= self.count
+        return self.is_bounded and _row(offset) >= (self.count or 0)
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
         schema = [spark_schema(self.generator.fields)] if self.generator.fields else []

@@ -21,6 +21,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "memory": parse_memory,
     "map": str,
 }
+_UNSET = "A variable of a script gets its value on the command line: -V NAME=value."
 _KIND_NAMES = {"int": "an integer", "float": "a number"}
 
 
@@ -31,7 +32,10 @@ def parse_option(option: ConnectorOption, text: str, prefix: str = "") -> Any:
         value = _PARSERS[option.kind](text)
     except ValueError as e:
         reason = f"'{text}' is not {_KIND_NAMES[option.kind]}" if option.kind in _KIND_NAMES else str(e)
-        raise ValidationError(f"Could not parse value '{text}' for key '{key}': {reason}.") from None
+        hint = _UNSET if "${" in text else ""
+        raise ValidationError(
+            f"Could not parse value '{text}' for key '{key}': {reason}.", hint=hint
+        ) from None
     if option.choices and text.lower() not in {c.lower() for c in option.choices}:
         raise ValidationError(
             f"Unsupported value '{text}' for key '{key}'. Supported values are [{', '.join(option.choices)}]."

@@ -23,6 +23,12 @@ from tidemill.types.logical import Field, LogicalType
 _OPTIONS = (
     ConnectorOption(key="events.num", kind="int", default="0", doc="Events in all; 0 has no end."),
     ConnectorOption(
+        key="stop-at", kind="int", default="-1", doc="Events that are given of them; all if it is negative."
+    ),
+    ConnectorOption(
+        key="keep-alive", kind="bool", default="false", doc="Wait after the last event instead of ending."
+    ),
+    ConnectorOption(
         key="first-event.rate", kind="int", default="10000", doc="Events per second of event time."
     ),
     ConnectorOption(
@@ -31,14 +37,19 @@ _OPTIONS = (
     ConnectorOption(
         key="rate.limited", kind="bool", default="false", doc="Give events no faster than their rate."
     ),
+    ConnectorOption(
+        key="max-emit-speed", kind="bool", default="true", doc="false is the same as rate.limited = true."
+    ),
     ConnectorOption(key="rate.shape", default="SQUARE", choices=("SQUARE", "SINE"), doc="Accepted, unused."),
-    ConnectorOption(key="rate.period", kind="int", default="600", doc="Accepted, unused."),
+    ConnectorOption(key="rate.period", kind="duration", default="600 s", doc="Accepted, unused."),
     ConnectorOption(key="person.proportion", kind="int", default="1", doc="Persons in a round."),
     ConnectorOption(key="auction.proportion", kind="int", default="3", doc="Auctions in a round."),
     ConnectorOption(key="bid.proportion", kind="int", default="46", doc="Bids in a round."),
-    ConnectorOption(key="person.avg-size", kind="int", default="200", doc="Average bytes of a person."),
-    ConnectorOption(key="auction.avg-size", kind="int", default="500", doc="Average bytes of an auction."),
-    ConnectorOption(key="bid.avg-size", kind="int", default="100", doc="Average bytes of a bid."),
+    ConnectorOption(key="person.avg-size", kind="memory", default="200 b", doc="Average bytes of a person."),
+    ConnectorOption(
+        key="auction.avg-size", kind="memory", default="500 b", doc="Average bytes of an auction."
+    ),
+    ConnectorOption(key="bid.avg-size", kind="memory", default="100 b", doc="Average bytes of a bid."),
     ConnectorOption(
         key="bid.hot-ratio.auctions", kind="int", default="2", doc="One in so many bids is on a cold auction."
     ),
@@ -147,10 +158,11 @@ class NexmarkConnector:
 
     def source(self, request: SourceRequest) -> GeneratedSource:
         options = OptionValues(_OPTIONS, request.options)
-        limited = request.streaming and options["rate.limited"]
+        limited = request.streaming and (options["rate.limited"] or not options["max-emit-speed"])
         return GeneratedSource(
             generator=NexmarkGenerator(fields=request.fields, model=_model(options), seed=options["seed"]),
-            count=options["events.num"] or None,
+            count=_count(options),
+            ends=not options["keep-alive"],
             rate=float(options["next-event.rate"]) if limited else None,
             sequence=request.sequence,
             parallelism=request.parallelism,
@@ -158,6 +170,12 @@ class NexmarkConnector:
 
     def sink(self, request: SinkRequest) -> Sink:
         raise NotSupportedError("Connector 'nexmark' cannot be used as a sink.")
+
+
+def _count(options: OptionValues) -> int | None:
+    limits = [options["events.num"]] if options["events.num"] else []
+    limits += [options["stop-at"]] if options["stop-at"] >= 0 else []
+    return min(limits, default=None)
 
 
 def _check_type(name: str, kind: LogicalType) -> None:
@@ -180,9 +198,9 @@ def _model(options: OptionValues) -> Model:
         hot_auctions=options["bid.hot-ratio.auctions"],
         hot_bidders=options["bid.hot-ratio.bidders"],
         hot_sellers=options["auction.hot-ratio.sellers"],
-        person_size=options["person.avg-size"],
-        auction_size=options["auction.avg-size"],
-        bid_size=options["bid.avg-size"],
+        person_size=options["person.avg-size"].bytes,
+        auction_size=options["auction.avg-size"].bytes,
+        bid_size=options["bid.avg-size"].bytes,
     )
 
 
