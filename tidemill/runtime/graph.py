@@ -105,7 +105,8 @@ class Port:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyed(ExecNode):
     """A stateful operator behind an exchange. ``schema`` is its output as Spark DDL; ``single``: one
-    partition (no keys); ``local``: the spec can combine rows before the exchange."""
+    partition (no keys); ``local``: the spec can combine rows before the exchange. ``partitioned``: per
+    partition key the output columns that have its value in every row, none of them where that is unknown."""
 
     operator: str
     spec: OperatorSpec
@@ -113,6 +114,7 @@ class Keyed(ExecNode):
     schema: str
     single: bool = False
     local: bool = False
+    partitioned: tuple[frozenset[str], ...] = ()
 
     @property
     def inputs(self) -> tuple[ExecNode, ...]:

@@ -46,6 +46,7 @@ def _aggregate(
         schema=keyed_schema(node.fields, kinds, sequenced),
         single=not core.keys,
         local=spec.combinable and not context.per_record,
+        partitioned=tuple(frozenset({f.name}) for f in node.fields[: len(core.keys)]),
     )
 
 

@@ -21,6 +21,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.residual import ResidualSplit
 from tidemill.runtime.compile.schemas import keyed_schema
 from tidemill.runtime.compile.stream import compile_node, names
+from tidemill.runtime.placement import partitioned_by
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import BOOLEAN, LogicalType
 from tidemill.types.physical import arrow_type, quote
@@ -47,12 +48,13 @@ class _Condition:
 
 @compile_node.register
 def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    condition = _condition(node)
+    inputs = (compile_node(node.left, context, False), compile_node(node.right, context, False))
+    condition = _aligned(_condition(node), inputs)
     split = ResidualSplit(left_width=len(node.left.fields))
     residual = None if condition.residual is None else split.split(condition.residual)
     sides = (
-        _side(node, 0, condition.left, split.parts[0], context),
-        _side(node, 1, condition.right, split.parts[1], context),
+        _side(node, 0, inputs[0], condition.left, split.parts[0], context),
+        _side(node, 1, inputs[1], condition.right, split.parts[1], context),
     )
     spec = JoinSpec(
         kind=_KINDS[node.kind],
@@ -73,7 +75,51 @@ def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
         ports=(sides[0][1], sides[1][1]),
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced),
         single=not condition.left,
+        partitioned=_partitioned(node, condition),
     )
+
+
+_CARRIERS = {
+    JoinKind.INNER: (True, True),
+    JoinKind.LEFT: (True, False),
+    JoinKind.RIGHT: (False, True),
+    JoinKind.FULL: (False, False),
+    JoinKind.SEMI: (True, False),
+    JoinKind.ANTI: (True, False),
+}
+"""Per side, whether its key columns have the key's value in every row; a padded side has NULL."""
+
+
+def _partitioned(node: p.Join, condition: _Condition) -> tuple[frozenset[str], ...]:
+    """Per key the output columns that are it; a computed key goes no further."""
+    left, right = _CARRIERS[node.kind]
+    return tuple(
+        frozenset(
+            node.fields[key.index].name
+            for key, carries in ((a, left), (b, right))
+            if carries and isinstance(key, InputRef)
+        )
+        for a, b in zip(condition.left, condition.right, strict=True)
+    )
+
+
+def _aligned(condition: _Condition, inputs: tuple[g.ExecNode, g.ExecNode]) -> _Condition:
+    """The keys in the order by which one of the inputs is partitioned already, if there is such."""
+    offsets = (0, len(inputs[0].columns))
+    for below, keys, offset in zip(inputs, (condition.left, condition.right), offsets, strict=True):
+        columns = [below.columns[k.index - offset] if isinstance(k, InputRef) else "" for k in keys]
+        order = [
+            next((i for i, c in enumerate(columns) if c in names), -1)
+            for names in partitioned_by(below) or ()
+        ]
+        if sorted(order) == list(range(len(columns))):
+            return _Condition(
+                left=tuple(condition.left[i] for i in order),
+                right=tuple(condition.right[i] for i in order),
+                null_safe=tuple(condition.null_safe[i] for i in order),
+                residual=condition.residual,
+            )
+    return condition
 
 
 def _condition(node: p.Join) -> _Condition:
@@ -118,12 +164,16 @@ def _as(expr: Expr, common: LogicalType) -> Expr:
 
 
 def _side(
-    node: p.Join, number: int, keys: tuple[Expr, ...], parts: dict[str, Expr], context: CompileContext
+    node: p.Join,
+    number: int,
+    below: g.ExecNode,
+    keys: tuple[Expr, ...],
+    parts: dict[str, Expr],
+    context: CompileContext,
 ) -> tuple[JoinSide, g.Port]:
     """The side's spec and port: its fields as ``l0..``/``r0..``, then computed keys and residual parts."""
     side = (node.left, node.right)[number]
     prefix, offset = ("l", 0) if number == 0 else ("r", len(node.left.fields))
-    below = compile_node(side, context, False)
     columns = [f"{prefix}{i}" for i in range(len(side.fields))]
     types = [arrow_type(f.type) for f in side.fields]
     computed: dict[str, Expr] = {}

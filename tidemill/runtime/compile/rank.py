@@ -127,6 +127,7 @@ def keyed(
         ports=(g.Port(input=below, references=below.columns, columns=carried, keys=keys),),
         schema=keyed_schema(fields, kinds, sequenced),
         single=not keys,
+        partitioned=tuple(frozenset({fields[carried.index(k)].name}) for k in keys),
     )
 
 

@@ -47,20 +47,33 @@ class Combiner(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeWriter:
-    """``columns``: (position in the batches, name for the kernel); ``keys``: kernel names, none is one
-    partition for all rows; ``local``: the combiner of the operator above, None for no local phase."""
+class PortRows:
+    """What an operator's input is made of: ``columns``: (position, name for the kernel); ``keys``: kernel
+    names, none is one partition for all rows."""
 
-    port: int
     columns: tuple[tuple[int, str], ...]
     keys: tuple[str, ...]
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        """The kernel's columns, and ``$hash``."""
+        table = rows.select([c for c, _ in self.columns]).rename_columns([k for _, k in self.columns])
+        hashes = hash_columns([table.column(k) for k in self.keys], rows.num_rows)
+        return table.append_column(HASH_COLUMN, pa.array(hashes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeWriter:
+    """``local``: the combiner of the operator above, None for no local phase."""
+
+    port: int
+    rows: PortRows
     partitions: int
     local: Combiner | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         combining = self.local is not None
         for chunk in _chunks(batches):
-            table = self._hashed(chunk)
+            table = self.rows.of(chunk)
             if combining and self.local is not None:
                 partial = self.local.combine(table)
                 combining = len(partial) <= LOCAL_GAIN * len(table)
@@ -68,11 +81,6 @@ class ExchangeWriter:
                     yield from self._blocks(partial, True)
                     continue
             yield from self._blocks(table, False)
-
-    def _hashed(self, chunk: pa.Table) -> pa.Table:
-        table = chunk.select([c for c, _ in self.columns]).rename_columns([k for _, k in self.columns])
-        hashes = hash_columns([table.column(k) for k in self.keys], chunk.num_rows)
-        return table.append_column(HASH_COLUMN, pa.array(hashes))
 
     def _blocks(self, table: pa.Table, partial: bool) -> Iterator[pa.RecordBatch]:
         for partition, rows in _split(table, self.partitions):

@@ -1,7 +1,8 @@
 """One epoch's lazy Spark frames from the exec graph.
 
 Each exec node becomes a frame once per epoch; a node that several parents share is the same frame.
-Keyed operators are a columnar exchange by key group (see ``exchange``) and a ``mapInArrow`` kernel.
+Keyed operators are a columnar exchange by key group (see ``exchange``) and a ``mapInArrow`` kernel; those
+that need no exchange between them (see ``placement``) are one stage and one task.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from tidemill.connectors.api import ArrowSource, Offset, Source
 from tidemill.errors import InternalError
 from tidemill.operators.group_aggregate import GroupAggregateSpec
 from tidemill.runtime import graph as g
-from tidemill.runtime.spark.exchange import BLOCK_SCHEMA, PARTITION_COLUMN, Combiner, ExchangeWriter
-from tidemill.runtime.spark.kernel import KernelTask, Report
+from tidemill.runtime.placement import origin, stays
+from tidemill.runtime.spark.exchange import BLOCK_SCHEMA, PARTITION_COLUMN, ExchangeWriter, PortRows
+from tidemill.runtime.spark.kernel import Exchanged, Fed, InPlace, KernelTask, Report
 from tidemill.types.physical import quote
 
 
@@ -85,40 +87,44 @@ class EpochFrames:
 
     def _keyed(self, node: g.Keyed, then: ExchangeWriter | None, schema: str) -> DataFrame:
         """The operator's output, or with ``then`` the blocks of the next operator's exchange."""
-        partitions = self._partitions(node)
+        leaves: list[_Leaf] = []
+        task = self._task(node, then, leaves)
+        if len(leaves) == 1 and stays(leaves[0].node, leaves[0].port):
+            below, writer = self._written(leaves[0], 0, combine=False)
+            return _plainly_named(self.frame(below)).mapInArrow(InPlace(writer=writer, task=task), schema)
         exchanged = reduce(
-            DataFrame.unionAll, (self._sent(node, number) for number in range(len(node.ports)))
+            DataFrame.unionAll, (self._sent(leaf, number) for number, leaf in enumerate(leaves))
         )
-        task = KernelTask(
+        target = F.col(quote(PARTITION_COLUMN))
+        return exchanged.repartitionById(self._partitions(node), target).mapInArrow(task, schema)
+
+    def _task(self, node: g.Keyed, then: ExchangeWriter | None, leaves: list[_Leaf]) -> KernelTask:
+        """The operator's task with those that can run within it; ``leaves`` gains what must be sent."""
+        return KernelTask(
             operator=node.operator,
             spec=node.spec,
             state_root=self.state_root,
             base=self.manifests.get(node.operator, {}),
             epoch=self.epoch,
             time=self.time,
-            schemas=tuple(port.schema for port in node.ports),
+            inputs=tuple(self._input(node, port, leaves) for port in node.ports),
             then=then,
             report=self.report,
         )
-        target = F.col(quote(PARTITION_COLUMN))
-        return exchanged.repartitionById(partitions, target).mapInArrow(task, schema)
+
+    def _input(self, node: g.Keyed, port: g.Port, leaves: list[_Leaf]) -> Exchanged | Fed:
+        below, shape = _port_rows(port)
+        if isinstance(below, g.Keyed) and self._parents(below) == 1 and stays(node, port):
+            return Fed(task=self._task(below, None, leaves), shape=shape, schema=port.schema)
+        leaves.append(_Leaf(node, port))
+        return Exchanged(number=len(leaves) - 1, schema=port.schema)
 
     def _partitions(self, node: g.Keyed) -> int:
         return 1 if node.single else self.parallelism
 
-    def _sent(self, node: g.Keyed, number: int) -> DataFrame:
-        """Port ``number``'s rows as exchange blocks, written where they are made if that is possible."""
-        port = node.ports[number]
-        below, columns = _origin(port.input, port.references)
-        places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
-        wanted = (*zip(columns, port.columns, strict=True), *((h, h) for h in port.input.hidden))
-        writer = ExchangeWriter(
-            port=number,
-            columns=tuple((places[name], kernel_name) for name, kernel_name in wanted),
-            keys=port.keys,
-            partitions=self._partitions(node),
-            local=_combiner(node),
-        )
+    def _sent(self, leaf: _Leaf, number: int) -> DataFrame:
+        """A port's rows as exchange blocks, written where they are made if that is possible."""
+        below, writer = self._written(leaf, number, combine=leaf.node.local)
         if isinstance(below, g.Keyed) and self._parents(below) == 1:
             return self._keyed(below, writer, BLOCK_SCHEMA)
         if isinstance(below, g.Read):
@@ -128,12 +134,34 @@ class EpochFrames:
                 return source.read_through(self.spark, start, end, writer, BLOCK_SCHEMA)
         return _plainly_named(self.frame(below)).mapInArrow(writer, BLOCK_SCHEMA)
 
+    def _written(self, leaf: _Leaf, number: int, *, combine: bool) -> tuple[g.ExecNode, ExchangeWriter]:
+        """What makes a port's rows, and the writer of their blocks."""
+        below, shape = _port_rows(leaf.port)
+        spec = leaf.node.spec
+        local = spec if combine and isinstance(spec, GroupAggregateSpec) else None
+        partitions = self._partitions(leaf.node)
+        return below, ExchangeWriter(port=number, rows=shape, partitions=partitions, local=local)
+
     def _parents(self, node: g.Keyed) -> int:
         return self.parents.get(id(node), 1)
 
 
-def _combiner(node: g.Keyed) -> Combiner | None:
-    return node.spec if node.local and isinstance(node.spec, GroupAggregateSpec) else None
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """An input that comes from outside the task."""
+
+    node: g.Keyed
+    port: g.Port
+
+
+def _port_rows(port: g.Port) -> tuple[g.ExecNode, PortRows]:
+    """The node that makes a port's rows, and how they look to the kernel."""
+    below, columns = origin(port.input, port.references)
+    places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
+    wanted = (*zip(columns, port.columns, strict=True), *((h, h) for h in port.input.hidden))
+    return below, PortRows(
+        columns=tuple((places[name], kernel_name) for name, kernel_name in wanted), keys=port.keys
+    )
 
 
 def _plainly_named(frame: DataFrame) -> DataFrame:
@@ -141,17 +169,6 @@ def _plainly_named(frame: DataFrame) -> DataFrame:
     if not frame.columns:
         return frame.selectExpr("0 AS c0")
     return frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
-
-
-def _origin(node: g.ExecNode, columns: tuple[str, ...]) -> tuple[g.ExecNode, tuple[str, ...]]:
-    """Follows ``columns`` down through projections that only refer; where a computation is, it stops."""
-    while isinstance(node, g.Select) and node.condition is None:
-        references = dict(zip(node.columns, node.references, strict=True))
-        if any(references[c] is None for c in columns):
-            break
-        columns = tuple(references[c] or "" for c in columns)
-        node = node.input
-    return node, columns
 
 
 def _named(expressions: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
