@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from bench import nexmark
 from bench.data import ChangeFeed, Dataset, KeyedRows
 
 _KEYED = "k BIGINT, v BIGINT, w DOUBLE"
@@ -30,11 +32,29 @@ class Table:
         )
 
 
+class Case(Protocol):
+    """``rows``: of all inputs; ``floor``: the least speed-up over the best Flink;
+    ``structured_streaming``: the input, where Spark can express the query (the one aggregation over k)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def floor(self) -> float: ...
+    @property
+    def structured_streaming(self) -> Dataset | None: ...
+
+    def script(self, folder: Path, repeat: int) -> list[str]:
+        """Declarations, then the INSERT once over small files (classes, JIT) and ``repeat`` times."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """``sink`` declares snk, ``query`` fills it; ``rows``: of all inputs; ``floor``: the least
-    speed-up over the best Flink; ``structured_streaming``: Spark can express it (the one
-    aggregation over k)."""
+class TableCase:
+    """``sink``: the columns of the sink; ``query`` fills it."""
 
     name: str
     title: str
@@ -43,10 +63,9 @@ class Case:
     sink: str
     query: str
     floor: float
-    structured_streaming: bool = False
+    structured_streaming: Dataset | None = None
 
     def script(self, folder: Path, repeat: int) -> list[str]:
-        """Declarations, then the INSERT once over small files (classes, JIT) and ``repeat`` times."""
         small = {t.name: f"small_{t.name}" for t in self.tables}
         large = {t.name: t.name for t in self.tables}
         insert = f"INSERT INTO snk {self.query}"
@@ -57,6 +76,27 @@ class Case:
             insert.format(**small),
             *[insert.format(**large)] * repeat,
         ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NexmarkCase:
+    """A query of Nexmark over ``rows`` events in files."""
+
+    name: str
+    title: str
+    rows: int
+    floor: float
+    structured_streaming: Dataset | None = None
+
+    def script(self, folder: Path, repeat: int) -> list[str]:
+        *small, warm_up = _statements(nexmark.script(self.name, nexmark.export(10_000, folder)))
+        *large, insert = _statements(nexmark.script(self.name, nexmark.export(self.rows, folder)))
+        apart = ["CREATE DATABASE warm_up", "USE warm_up"]
+        return [*apart, *small, warm_up, "USE default_database", *large, *[insert] * repeat]
+
+
+def _statements(script: str) -> list[str]:
+    return [text for part in script.split(";\n") if (text := part.strip().removesuffix(";"))]
 
 
 def _keyed(name: str, file: str, rows: int, keys: int, *, seed: int = 1, columns: str = _KEYED) -> Table:
@@ -80,15 +120,15 @@ def _changes(name: str, changes: int, keys: int, domains: tuple[int, int]) -> Ta
 
 def cases(rows: int) -> tuple[Case, ...]:
     """All cases; ``rows`` (20 M in the published table) is the input of an aggregation, half of it
-    that of a Top-N or of each side of a join, a quarter the changes of a CDC join."""
-    return (*_aggregations(rows), *_joins(rows), *_rankings(rows // 2))
+    that of a Top-N, of Nexmark or of each side of a join, a quarter the changes of a CDC join."""
+    return (*_aggregations(rows), *_joins(rows), *_rankings(rows // 2), *_nexmark(rows // 2))
 
 
-def _aggregations(rows: int) -> tuple[Case, ...]:
+def _aggregations(rows: int) -> tuple[TableCase, ...]:
     keys = max(1, rows // 20)
-    many = _keyed("src", "many", rows, keys)
+    many, few = _keyed("src", "many", rows, keys), _keyed("src", "few", rows, 10)
     return (
-        Case(
+        TableCase(
             name="many-keys",
             title=f"GROUP BY {keys:,} keys, COUNT, SUM, MAX",
             rows=rows,
@@ -96,19 +136,19 @@ def _aggregations(rows: int) -> tuple[Case, ...]:
             sink="k BIGINT, c BIGINT, s BIGINT, m DOUBLE",
             query="SELECT k, COUNT(*), SUM(v), MAX(w) FROM {src} GROUP BY k",
             floor=2.2,
-            structured_streaming=True,
+            structured_streaming=many.data,
         ),
-        Case(
+        TableCase(
             name="few-keys",
             title="GROUP BY 10 keys, COUNT, SUM, MAX",
             rows=rows,
-            tables=(_keyed("src", "few", rows, 10),),
+            tables=(few,),
             sink="k BIGINT, c BIGINT, s BIGINT, m DOUBLE",
             query="SELECT k, COUNT(*), SUM(v), MAX(w) FROM {src} GROUP BY k",
             floor=2.5,
-            structured_streaming=True,
+            structured_streaming=few.data,
         ),
-        Case(
+        TableCase(
             name="count-distinct",
             title=f"two-level COUNT DISTINCT over {keys:,} values",
             rows=rows,
@@ -123,12 +163,12 @@ def _aggregations(rows: int) -> tuple[Case, ...]:
     )
 
 
-def _joins(rows: int) -> tuple[Case, ...]:
+def _joins(rows: int) -> tuple[TableCase, ...]:
     side, keys = rows // 2, max(1, rows // 200)
     changes = rows // 4
     facts, dimensions = changes * 8 // 10, changes // 10
     return (
-        Case(
+        TableCase(
             name="aggregate-join",
             title=f"aggregate JOIN aggregate, {keys:,} keys",
             rows=2 * side,
@@ -140,7 +180,7 @@ def _joins(rows: int) -> tuple[Case, ...]:
             ),
             floor=2.0,
         ),
-        Case(
+        TableCase(
             name="cdc-join",
             title="CDC three-way join",
             rows=facts + 2 * dimensions,
@@ -149,7 +189,7 @@ def _joins(rows: int) -> tuple[Case, ...]:
                 _changes("customers", dimensions, max(1, facts // 16), (1_000, 1_000)),
                 _changes("products", dimensions, max(1, facts // 16), (1_000, 1_000)),
             ),
-            sink="id BIGINT, ca BIGINT, cb BIGINT, pa BIGINT, pb BIGINT, PRIMARY KEY (id) NOT ENFORCED",
+            sink="id BIGINT, ca BIGINT, cb BIGINT, pa BIGINT, pb BIGINT",
             query=(
                 "SELECT o.id, c.a, c.b, p.a, p.b FROM {orders} o JOIN {customers} c ON o.a = c.id "
                 "JOIN {products} p ON o.b = p.id"
@@ -159,14 +199,14 @@ def _joins(rows: int) -> tuple[Case, ...]:
     )
 
 
-def _rankings(rows: int) -> tuple[Case, ...]:
+def _rankings(rows: int) -> tuple[TableCase, ...]:
     groups, keys = max(1, rows // 1_000), max(1, rows // 10)
     ranked = (
         "SELECT {columns} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY {order}) AS rn "
         "FROM {{src}}) WHERE rn <= {n}"
     )
     return (
-        Case(
+        TableCase(
             name="top-10",
             title=f"Top-10 in each of {groups:,} groups",
             rows=rows,
@@ -175,7 +215,7 @@ def _rankings(rows: int) -> tuple[Case, ...]:
             query=ranked.format(columns="k, v, w, rn", order="v DESC", n=10),
             floor=2.0,
         ),
-        Case(
+        TableCase(
             name="keep-last",
             title=f"deduplication, last row of {keys:,} keys",
             rows=rows,
@@ -184,4 +224,17 @@ def _rankings(rows: int) -> tuple[Case, ...]:
             query=ranked.format(columns="k, v, w", order="pt DESC", n=1),
             floor=2.0,
         ),
+    )
+
+
+def _nexmark(events: int) -> tuple[NexmarkCase, ...]:
+    titles = {
+        "q4": "average price for a category",
+        "q9": "winning bids",
+        "q18": "last bids",
+        "q20": "bids with their auctions",
+    }
+    return tuple(
+        NexmarkCase(name=name, title=f"Nexmark {name}, {title}", rows=events, floor=1.5)
+        for name, title in titles.items()
     )

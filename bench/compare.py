@@ -64,8 +64,8 @@ def main() -> None:
         statements = case.script(args.data, args.repeat)
         ours, peak = run_tidemill(case, statements, args.repeat)
         flink = {} if args.no_flink else {s: run_flink(statements, s, args.repeat) for s in SETUPS}
-        path = case.tables[0].data.make(args.data)
-        spark = run_structured_streaming(path, args.repeat) if case.structured_streaming else None
+        plain = case.structured_streaming
+        spark = None if plain is None else run_structured_streaming(plain.make(args.data), args.repeat)
         print(row(case, ours, peak, flink, spark), flush=True)
         for setup, seconds in flink.items():
             print(f"    Flink {setup.label}: {seconds:.1f} s", file=sys.stderr)
