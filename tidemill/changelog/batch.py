@@ -31,16 +31,12 @@ def hashes_of(table: pa.Table, keys: list[pa.Array]) -> Hashes:
 
 
 def by_arrival(table: pa.Table) -> pa.Table:
-    """Rows in ``$seq`` order; at equal ``$seq`` what is taken away goes before what comes."""
+    """Rows in ``$seq`` order. At equal ``$seq`` they stay as they stand: a task gives the changes of one row
+    one after the other, and each branch of a union takes back only what it gave before."""
     sequence = vector(table.column(SEQUENCE_COLUMN)).values
-    if KIND_COLUMN in table.schema.names:
-        kinds = vector(table.column(KIND_COLUMN)).values
-        order = np.lexsort((1 - (kinds & 1), sequence))
-    else:
-        if (sequence[1:] >= sequence[:-1]).all():
-            return table
-        order = np.argsort(sequence, kind="stable")
-    return table.take(pa.array(order))
+    if (sequence[1:] >= sequence[:-1]).all():
+        return table
+    return table.take(pa.array(np.argsort(sequence, kind="stable")))
 
 
 def with_types(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:

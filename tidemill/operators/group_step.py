@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, vector
 from tidemill.changelog.emit import Changes, net_changes, same_results
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
-from tidemill.errors import InternalError
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.operators.aggregates.api import Cells
 from tidemill.operators.aggregates.count import CountAccumulator
 from tidemill.operators.aggregates.records import (
@@ -114,18 +113,8 @@ def _show(
         columns[call.name] = changes.pick(a, b)
     if spec.sequence:
         last = rows.reduce(np.maximum, vector(rows.array(SEQUENCE_COLUMN)).values)
-        columns[SEQUENCE_COLUMN] = sequence_of(spec, last[changes.owners], changes)
+        columns[SEQUENCE_COLUMN] = to_arrow(Vec(last[changes.owners]), pa.int64())
     return as_output(spec, changes, columns), rows.groups.heads[changes.owners]
-
-
-def sequence_of(spec: GroupAggregateSpec, sequence: Ints, changes: Changes) -> pa.Array:
-    """The output's ``$seq``; per record the -U and the +U of one input row get numbers of their own, so
-    that the next operator sees them one after the other."""
-    if spec.per_record:
-        if len(sequence) and int(sequence.max()) >= 1 << 62:
-            raise InternalError("sequence numbers have grown too large")
-        sequence = 2 * sequence + (changes.kinds != RowKind.UPDATE_BEFORE)
-    return to_arrow(Vec(sequence), pa.int64())
 
 
 def as_output(spec: GroupAggregateSpec, changes: Changes, columns: dict[str, pa.Array]) -> pa.Table:

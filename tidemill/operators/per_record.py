@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Ints, Mask, single, vector
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.emit import net_changes, same_results
 from tidemill.changelog.grouping import Groups
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
@@ -28,7 +28,7 @@ from tidemill.operators.aggregates.records import (
     take_cell,
     write_records,
 )
-from tidemill.operators.group_step import advance_groups, as_output, sequence_of
+from tidemill.operators.group_step import advance_groups, as_output
 from tidemill.operators.grouped import GroupedRows, segmented_accumulate
 from tidemill.state.lookup import Found
 from tidemill.state.store import StateStore
@@ -165,5 +165,5 @@ def _show(
         columns[call.name] = changes.pick(a, b)
     if spec.sequence:
         sequence = vector(rows.array(SEQUENCE_COLUMN)).values
-        columns[SEQUENCE_COLUMN] = sequence_of(spec, sequence[changes.owners], changes)
+        columns[SEQUENCE_COLUMN] = to_arrow(Vec(sequence[changes.owners]), pa.int64())
     return as_output(spec, changes, columns)
