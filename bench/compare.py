@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cases import Case, cases
+from bench.flink_checkpoints import largest_checkpoint
 from bench.memory import peak_tree_rss
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,37 +54,60 @@ def main() -> None:
     parser.add_argument("--no-flink", action="store_true")
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "tidemill-bench")
     args = parser.parse_args()
-    print(
-        "| case | rows | Tidemill s | peak GiB | best Flink s | configuration | speed-up | floor "
-        "| Structured Streaming s |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| " + " | ".join(HEADINGS) + " |")
+    print("|" + "---|" * len(HEADINGS))
     for case in cases(args.rows):
         if args.case and case.name not in args.case:
             continue
         statements = case.script(args.data, args.repeat)
-        ours, peak = run_tidemill(case, statements, args.repeat)
-        flink = {} if args.no_flink else {s: run_flink(statements, s, args.repeat) for s in SETUPS}
+        ours = run_tidemill(case, statements, args.repeat)
+        flink = {} if args.no_flink else run_setups(statements, args.repeat)
         plain = case.structured_streaming
         spark = None if plain is None else run_structured_streaming(plain.make(args.data), args.repeat)
-        print(row(case, ours, peak, flink, spark), flush=True)
-        for setup, seconds in flink.items():
-            print(f"    Flink {setup.label}: {seconds:.1f} s", file=sys.stderr)
+        print(row(case, ours, flink, spark), flush=True)
+        for setup, run in flink.items():
+            print(f"    Flink {setup.label}: {run.seconds:.1f} s", file=sys.stderr)
 
 
-def row(
-    case: Case,
-    ours: float,
-    peak: int,
-    flink: dict[FlinkSetup, float],
-    spark: float | None,
-) -> str:
-    cells = [case.title, f"{case.rows:,}", f"{ours:.1f}", f"{peak / 2**30:.2f}"]
+HEADINGS = (
+    "case",
+    "rows",
+    "Tidemill s",
+    "peak GiB",
+    "state MiB",
+    "best Flink s",
+    "configuration",
+    "its checkpoint MiB",
+    "speed-up",
+    "floor",
+    "Structured Streaming s",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The best seconds of one INSERT; bytes of its state at the end, and of all processes at the peak."""
+
+    seconds: float
+    state: int
+    memory: int = 0
+
+
+def row(case: Case, ours: Run, flink: dict[FlinkSetup, Run], spark: float | None) -> str:
+    cells = [
+        case.title,
+        f"{case.rows:,}",
+        f"{ours.seconds:.1f}",
+        f"{ours.memory / 2**30:.2f}",
+        f"{ours.state / 2**20:.0f}",
+    ]
     if flink:
-        best = min(flink, key=lambda s: flink[s])
-        cells += [f"{flink[best]:.1f}", best.label, f"{flink[best] / ours:.2f}"]
+        best = min(flink, key=lambda s: flink[s].seconds)
+        run = flink[best]
+        cells += [f"{run.seconds:.1f}", best.label, f"{run.state / 2**20:.0f}"]
+        cells.append(f"{run.seconds / ours.seconds:.2f}")
     else:
-        cells += ["", "", ""]
+        cells += [""] * 4
     cells += [str(case.floor), "" if spark is None else f"{spark:.1f}"]
     return "| " + " | ".join(cells) + " |"
 
@@ -95,19 +119,30 @@ def run_structured_streaming(path: Path, repeat: int) -> float:
     return float(min(json.loads(done.stdout.strip().splitlines()[-1])))
 
 
-def run_tidemill(case: Case, statements: list[str], repeat: int) -> tuple[float, int]:
-    """Best seconds of one INSERT, and the peak memory of all its processes together in bytes."""
+def run_tidemill(case: Case, statements: list[str], repeat: int) -> Run:
     command = [sys.executable, "-m", "bench.submit"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     with peak_tree_rss(process.pid) as peak:
         output, _ = process.communicate(json.dumps(statements))
     if process.returncode:
         raise SystemExit(f"{case.name}: tidemill failed")
-    return float(min(json.loads(output.strip().splitlines()[-1])[-repeat:])), peak.bytes
+    answer = json.loads(output.strip().splitlines()[-1])
+    return Run(seconds=min(answer["seconds"][-repeat:]), state=answer["state"], memory=peak.bytes)
 
 
-def run_flink(statements: list[str], setup: FlinkSetup, repeat: int) -> float:
-    """Best seconds of one INSERT on Flink."""
+def run_setups(statements: list[str], repeat: int) -> dict[FlinkSetup, Run]:
+    """The setups in which Flink got to the end; the others are named on standard error."""
+    runs = {}
+    for setup in SETUPS:
+        try:
+            runs[setup] = run_flink(statements, setup, repeat)
+        except subprocess.CalledProcessError as e:
+            print(f"    Flink {setup.label} failed: {e.stdout[-1000:]}", file=sys.stderr)
+    return runs
+
+
+def run_flink(statements: list[str], setup: FlinkSetup, repeat: int) -> Run:
+    """On Flink; its state is the largest checkpoint, full snapshots taken every five seconds."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "q.sql"
         script.write_text((MINI_BATCH if setup.mini_batch else "") + ";\n".join(statements) + ";\n")
@@ -119,14 +154,16 @@ def run_flink(statements: list[str], setup: FlinkSetup, repeat: int) -> float:
             "taskmanager.memory.managed.size": "1g",
         }
         flags = [x for k, v in conf.items() for x in ("-D", f"{k}={v}")]
-        done = subprocess.run(
-            [ORACLE, "run", "--perf", "--timeout", "600", *flags, str(script)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        with largest_checkpoint(Path(folder) / "checkpoints") as largest:
+            done = subprocess.run(
+                [ORACLE, "run", "--perf", "--timeout", "900", *flags, str(script)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
     inserts = [s for s in json.loads(done.stdout)["statements"] if s["kind"] == "insert"]
-    return min(float(s["elapsed_ms"]) for s in inserts[-repeat:]) / 1000
+    seconds = min(float(s["elapsed_ms"]) for s in inserts[-repeat:]) / 1000
+    return Run(seconds=seconds, state=largest.bytes)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -99,7 +100,7 @@ def _image(key: np.ndarray, a: np.ndarray, b: np.ndarray) -> pa.Array:
     return pc.binary_join_element_wise('{"id":', fields[0], ',"a":', fields[1], ',"b":', fields[2], "}", "")
 
 
-def _write(path: Path, lines) -> Path:
+def _write(path: Path, lines: Callable[[BinaryIO], None]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     with open(partial, "wb") as sink:

@@ -1,4 +1,5 @@
-"""Speed of the join, Top-N, deduplication and OVER kernels alone: rows per second, state included.
+"""Speed of the join, Top-N, deduplication and OVER kernels alone: rows per second of processor
+time, state included.
 
 Run: ``python -m bench.kernel_joins [rows per epoch] [epochs] [case...]``. Synthetic tables, one
 partition, state in a temporary directory; with ``profile`` the last epoch's costliest functions.
@@ -161,16 +162,16 @@ def measure(make: Make, rows: int, epochs: int, profiled: bool) -> None:
     manifest = None
     for epoch, tables in enumerate(inputs):
         profiler = cProfile.Profile() if profiled and epoch == epochs - 1 else None
-        start = time.perf_counter()
+        start = time.process_time()
         if profiler:
             profiler.enable()
         store = StateStore.open(root, "bench", 0, manifest, epoch)
         output = spec.step(tables, store, EpochContext(epoch=epoch, time=0, partition=0))
-        stepped = time.perf_counter()
+        stepped = time.process_time()
         manifest = store.flush()
         if profiler:
             profiler.disable()
-        took, size = time.perf_counter() - start, sum(t.num_rows for t in tables)
+        took, size = time.process_time() - start, sum(t.num_rows for t in tables)
         print(
             f"  epoch {epoch}: {size:>9,} rows in, {output.num_rows:>9,} out, {took:6.3f} s "
             f"(step {stepped - start:.3f}), {size / took:>11,.0f} rows/s"

@@ -1,22 +1,41 @@
-"""Runs the statements that standard input holds as a JSON list; prints the seconds of each as JSON."""
+"""Runs the statements that standard input holds as a JSON list; prints as JSON the seconds of each, and
+the bytes of state that the last one left."""
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
+from pathlib import Path
 
+from tidemill.runtime.checkpoint import CheckpointDirectory
 from tidemill.session.environment import TableEnvironment
+from tidemill.state.manifest import read_manifest
+from tidemill.state.storage import Storage
 
 
 def main() -> None:
-    environment = TableEnvironment.create()
-    seconds = []
-    for statement in json.load(sys.stdin):
-        begun = time.perf_counter()
-        environment.execute_sql(statement).wait()
-        seconds.append(round(time.perf_counter() - begun, 3))
-    print(json.dumps(seconds))
+    with tempfile.TemporaryDirectory() as folder:
+        environment = TableEnvironment.create({"execution.checkpointing.dir": folder})
+        seconds = []
+        for statement in json.load(sys.stdin):
+            begun = time.perf_counter()
+            environment.execute_sql(statement).wait()
+            seconds.append(round(time.perf_counter() - begun, 3))
+        print(json.dumps({"seconds": seconds, "state": state_bytes(Path(folder))}))
+
+
+def state_bytes(folder: Path) -> int:
+    """Bytes of the files that the last commit of the folder's newest job names."""
+    jobs = [path.parent for path in folder.glob("**/job.json")]
+    checkpoint = CheckpointDirectory(max(jobs, key=lambda job: job.stat().st_mtime))
+    commit = checkpoint.last_commit()
+    if commit is None:
+        return 0
+    storage = Storage.open(str(checkpoint.state_root))
+    names = [name for parts in commit.manifests.values() for name in parts.values()]
+    return sum(read_manifest(storage, name).size for name in names)
 
 
 if __name__ == "__main__":
