@@ -38,8 +38,10 @@ def expired(times: Ints, layout: Layout, now: int) -> Mask:
 
 
 def _merge_weights(table: pa.Table, groups: Groups) -> pa.Table:
-    weights = vector(table.column(WEIGHT)).values[groups.order]
-    sums = np.add.reduceat(weights, groups.starts)
+    weights = vector(table.column(WEIGHT)).values
+    if groups.count == len(table) and weights.all():
+        return table.take(pa.array(groups.order))
+    sums = np.add.reduceat(weights[groups.order], groups.starts)
     keep = np.flatnonzero(sums)
     merged = table.take(pa.array(groups.heads[keep]))
     at = merged.schema.get_field_index(WEIGHT)

@@ -57,7 +57,16 @@ class StateTable:
 
         Returns the number of the key per row (ascending) and the value, payload and weight columns.
         """
-        return self._consolidate(*self.pieces(key_hashes, keys))
+        owners, tables = self._pieces(key_hashes, keys)
+        if len(tables) == 1:
+            # One run has one row of an identity, and they are in order.
+            (owner,), (table,) = owners, tables
+            rows = np.arange(len(owner))
+            keep = self._live_rows(table, rows)
+            if not keep.all():
+                owner, table = owner[keep], table.take(pa.array(rows[keep]))
+            return owner, self._public(table)
+        return self._consolidate(*self._together(owners, tables))
 
     def pieces(self, key_hashes: Hashes, keys: list[pa.Array]) -> tuple[Ints, pa.Table]:
         """All rows of the given distinct keys as they are stored, newest layer first: versions of a
@@ -65,6 +74,10 @@ class StateTable:
 
         Returns the number of the key per row (ascending within a layer) and all columns of the layout.
         """
+        return self._together(*self._pieces(key_hashes, keys))
+
+    def _pieces(self, key_hashes: Hashes, keys: list[pa.Array]) -> tuple[list[Ints], list[pa.Table]]:
+        """Per run that has rows of the keys the numbers of these keys, and the rows."""
         lo, hi = code_range(key_hashes)
         owners: list[Ints] = []
         tables: list[pa.Table] = []
@@ -75,12 +88,16 @@ class StateTable:
                 if len(rows):
                     owners.append(owner)
                     tables.append(conform(reader.table.take(pa.array(rows)), schema))
+        return owners, tables
+
+    def _together(self, owners: list[Ints], tables: list[pa.Table]) -> tuple[Ints, pa.Table]:
         if not tables:
-            return np.zeros(0, np.int64), schema.empty_table()
+            return np.zeros(0, np.int64), self.layout.schema.empty_table()
         return np.concatenate(owners), pa.concat_tables(tables).combine_chunks()
 
     def put(self, hashes: Hashes, columns: dict[str, pa.Array], deleted: Mask | None = None) -> None:
-        """Adds distinct records (or weighted rows); ``deleted`` marks tombstones."""
+        """Adds distinct records; ``deleted`` marks tombstones. Rows of a multiset may repeat in a table
+        that is read by ``pieces`` only."""
         rows = len(hashes)
         if rows == 0:
             return
@@ -155,6 +172,9 @@ class StateTable:
         return owners[heads], self._public(table.take(pa.array(heads)))
 
     def _live_rows(self, table: pa.Table, rows: Ints) -> Mask:
+        if self.layout.additive:
+            there: Mask = vector(table.column(WEIGHT)).values[rows] != 0
+            return there
         deleted = vector(table.column(DELETED)).take(rows)
         keep = ~(deleted.values & deleted.mask())
         if self.layout.ttl:
