@@ -36,5 +36,10 @@ def query(name: str) -> str:
     return _folder().joinpath("queries", f"{name}.sql").read_text(encoding="utf-8")
 
 
+def select(name: str) -> str:
+    """What the query inserts, alone and without the semicolon."""
+    return query(name).split(f"INSERT INTO {name}\n")[1].strip().rstrip(";")
+
+
 def _folder() -> Traversable:
     return files("tidemill.connectors.nexmark")

@@ -45,12 +45,18 @@ def _(node: n.Project, index: int) -> bool:
     if isinstance(expression, InputRef):
         return _is_event_time(node.input, expression.index)
     # A view's columns may be merged into those of the table, so a computed one has lost its name.
-    return isinstance(node.input, n.Scan) and _watermark(node.input.table)[1]
+    return _computes_event_time(node.input)
 
 
 @_is_event_time.register
 def _(node: n.Scan, index: int) -> bool:
     return node.columns[index] == _watermark(node.table)[0]
+
+
+def _computes_event_time(node: n.LogicalNode) -> bool:
+    while isinstance(node, n.Filter):
+        node = node.input
+    return isinstance(node, n.Scan) and _watermark(node.table)[1]
 
 
 def _watermark(table: CatalogTable) -> tuple[str, bool]:
