@@ -18,7 +18,7 @@ from tidemill.plan.nodes import JoinKind
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.residual import ResidualSplit
+from tidemill.runtime.compile.residual import ResidualSplit, side_column
 from tidemill.runtime.compile.schemas import keyed_schema
 from tidemill.runtime.compile.stream import compile_node, names
 from tidemill.runtime.placement import partitioned_by
@@ -53,8 +53,8 @@ def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
     split = ResidualSplit(left_width=len(node.left.fields))
     residual = None if condition.residual is None else split.split(condition.residual)
     sides = (
-        _side(node, 0, inputs[0], condition.left, split.parts[0], context),
-        _side(node, 1, inputs[1], condition.right, split.parts[1], context),
+        _side(node, 0, inputs[0], condition.left, split, context),
+        _side(node, 1, inputs[1], condition.right, split, context),
     )
     spec = JoinSpec(
         kind=_KINDS[node.kind],
@@ -168,37 +168,45 @@ def _side(
     number: int,
     below: g.ExecNode,
     keys: tuple[Expr, ...],
-    parts: dict[str, Expr],
+    split: ResidualSplit,
     context: CompileContext,
 ) -> tuple[JoinSide, g.Port]:
-    """The side's spec and port: its fields as ``l0..``/``r0..``, then computed keys and residual parts."""
+    """The side's spec and port: its fields as ``l0..``/``r0..``, then computed keys and residual parts.
+
+    A side that only decides carries no field but keys and what the residual condition looks at.
+    """
     side = (node.left, node.right)[number]
-    prefix, offset = ("l", 0) if number == 0 else ("r", len(node.left.fields))
-    columns = [f"{prefix}{i}" for i in range(len(side.fields))]
-    types = [arrow_type(f.type) for f in side.fields]
+    offset = 0 if number == 0 else len(node.left.fields)
+    decides = number == 1 and node.kind in (JoinKind.SEMI, JoinKind.ANTI)
+    places = list(range(len(side.fields)))
+    if decides:
+        places = sorted(split.fields[1] | {k.index - offset for k in keys if isinstance(k, InputRef)})
+    columns = [side_column(number, i) for i in places]
+    types = [arrow_type(side.fields[i].type) for i in places]
     computed: dict[str, Expr] = {}
     key_names = []
     for i, key in enumerate(keys):
-        own = f"{prefix}{key.index - offset}" if isinstance(key, InputRef) else ""
+        own = side_column(number, key.index - offset) if isinstance(key, InputRef) else ""
         if own and own not in key_names:
             key_names.append(own)
         else:
             # A column that equals two of the other side is carried twice: state names its columns once.
-            computed[f"${prefix}k{i}"] = key
-            key_names.append(f"${prefix}k{i}")
-    computed |= parts
+            name = f"${side_column(number, i)}k"
+            computed[name] = key
+            key_names.append(name)
+    computed |= split.parts[number]
     carried = (*columns, *computed)
     spec = JoinSide(
         columns=tuple(zip(carried, [*types, *(arrow_type(e.type) for e in computed.values())], strict=True)),
         keys=tuple(key_names),
-        output=tuple(columns),
+        output=() if decides else tuple(columns),
         retracts=bool(side.traits.kinds & RETRACTIONS),
         ttl=(node.left_ttl, node.right_ttl)[number],
     )
     source = _with_computed(below, offset, computed, context) if computed else below
     return spec, g.Port(
         input=source,
-        references=source.columns,
+        references=(*(below.columns[i] for i in places), *computed),
         columns=carried,
         keys=tuple(key_names),
         schema=_port_schema(spec, side.traits.kinds),

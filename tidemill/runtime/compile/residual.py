@@ -22,10 +22,11 @@ _WIDTHS = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
 @dataclass(slots=True, kw_only=True)
 class ResidualSplit:
     """``left_width``: number of left fields. ``parts``: per side the expressions (over left fields +
-    right fields) its port must carry, by the column name they get."""
+    right fields) its port must carry, by the column name they get; ``fields``: the fields as they are."""
 
     left_width: int
     parts: tuple[dict[str, Expr], dict[str, Expr]] = field(default_factory=lambda: ({}, {}))
+    fields: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
 
     def split(self, condition: Expr) -> Residual:
         return Residual(self._term(condition))
@@ -49,12 +50,20 @@ class ResidualSplit:
 
     def _carried(self, expr: Expr, side: int) -> Term:
         parts = self.parts[side]
+        if isinstance(expr, InputRef):
+            self.fields[side].add(expr.index - side * self.left_width)
+            return ColumnTerm(side_column(side, expr.index - side * self.left_width))
         for name, known in parts.items():
             if known == expr:
                 return ColumnTerm(name)
         name = f"$r{side}.{len(parts)}"
         parts[name] = expr
         return ColumnTerm(name)
+
+
+def side_column(side: int, place: int) -> str:
+    """The kernel's name of a field of one side."""
+    return f"{'lr'[side]}{place}"
 
 
 def _computes(expr: Call) -> bool:
