@@ -165,3 +165,25 @@ def test_rows_taken_back_before_they_came_are_owed(
             for change, row in epochs.step(*(table_of(s, changes[s], True, False, "one") for s in (0, 1))):
                 shown[row] += -1 if change & 1 else 1
     assert {row: n for row, n in shown.items() if n} == dict(twin.result())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_several_runs_meet_an_epoch_of_the_other_side_alone(kind: str) -> None:
+    """The right side's runs hold the same keys; an epoch without right rows reads them one after another."""
+    spec, twin = spec_of(kind, "one", False), NaiveJoin(kind, KEYS["one"], None, 3)
+    rows = [(key, 0.0, n) for n in range(5) for key in ("a", "b", "a longer key")]
+    later = [[(key, 1.5, n) for key in ("b", "a")] for n in range(2)]
+    epochs_of = [([], rows), *(([], part) for part in later), ([("a", 0.0, 1), ("b", 0.0, 2)], [])]
+    shown: dict[Any, int] = {}
+    with TemporaryDirectory() as root:
+        epochs = Epochs(root, spec)
+        for cut in epochs_of:
+            for side in (0, 1):
+                for row in cut[side]:
+                    twin.take(side, row, 1)
+            tables = [
+                table_of(side, [(0, row) for row in cut[side]], bool(side == 0), False, "one")
+                for side in (0, 1)
+            ]
+            fold(shown, epochs.step(*tables))
+            assert Counter(shown) == twin.result()

@@ -188,7 +188,8 @@ class Side:
         kinds = np.concatenate([np.full(size, UNMOVED, np.int8), change.kinds[placed.rows]])
         owners = np.concatenate([held.owners, placed.owners])
         rows = np.concatenate([np.arange(size), size + placed.rows])
-        if size and new:
+        if not (owners[1:] >= owners[:-1]).all():
+            # Held rows come run by run: they need sorting also where the epoch has none of its own.
             order = np.argsort(owners, kind="stable")
             rows, owners, before, after = rows[order], owners[order], before[order], after[order]
             kinds = kinds[order]
