@@ -160,6 +160,14 @@ def test_gzip(spark: SparkSession, tmp_path: Path) -> None:
     assert "damaged gzip" in failure(spark, files(tmp_path))
 
 
+def test_gzip_named_by_the_path_itself(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"1,x\n2,y\n"))
+    assert rows(spark, source(files(path))) == [(1, "x"), (2, "y")]
+    path.write_bytes(path.read_bytes()[:-9])
+    assert "damaged gzip" in failure(spark, files(path))
+
+
 def test_partition_columns_come_from_the_path(spark: SparkSession, tmp_path: Path) -> None:
     for directory, text in (("dt=2020-01-02/k=a%3Ab", "1\n"), ("dt=__DEFAULT_PARTITION__/k=", "2\n")):
         (tmp_path / directory).mkdir(parents=True)

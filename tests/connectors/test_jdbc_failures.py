@@ -66,7 +66,8 @@ def test_a_commit_without_an_answer(
     patience = {} if returns else {"connection.max-retry-timeout": "0 s"}
     target = made(declare(database, append=True, options=patience), tmp_path)
     tokens = stage(target, spark.createDataFrame([(1, "a")], "k INT, v STRING"), 1)
-    commit, lost = Connection.commit, []
+    commit = Connection.commit
+    lost: list[Connection] = []
 
     def commit_without_answer(self: Connection) -> None:
         if not lost:

@@ -5,7 +5,8 @@ Every failure is a ValidationError that names the key, the value and what would 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from tidemill.config.option import parse_boolean, parse_duration, parse_memory
@@ -67,8 +68,20 @@ class OptionValues:
         if missing:
             raise ValidationError(
                 "One or more required options are missing.\n\nMissing required options are:\n\n"
-                + "\n".join(sorted(self._prefix + k for k in missing))
+                + "\n".join(sorted(self._prefix + k for k in missing)),
+                hint=spelling_hint(self._undeclared(), {self._prefix + k for k in missing}),
             )
         for key, option in self._declared.items():
             if option.kind != "map" and self._prefix + key in self._values:
                 parse_option(option, self._values[self._prefix + key], self._prefix)
+
+    def _undeclared(self) -> list[str]:
+        declared = {self._prefix + key for key in self._declared}
+        return sorted(set(self._values) - declared)
+
+
+def spelling_hint(given: Iterable[str], right: Iterable[str]) -> str:
+    """A question for each of the keys ``given`` that looks like one of ``right``."""
+    wanted = sorted(right)
+    pairs = [(key, near) for key in given for near in get_close_matches(key, wanted, n=1, cutoff=0.6)]
+    return " ".join(f"Did you mean '{near}' by '{key}'?" for key, near in pairs)

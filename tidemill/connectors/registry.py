@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.connectors.api import Connector, ConnectorOption
-from tidemill.connectors.option_values import OptionValues
+from tidemill.connectors.option_values import OptionValues, spelling_hint
 from tidemill.errors import NotSupportedError, ValidationError
 
 GROUP = "tidemill.connectors"
@@ -69,10 +69,14 @@ def validate(table: CatalogTable, options: Mapping[str, str], *, role: str) -> C
     found = connector(options)
     if not (found.is_source if role == "source" else found.is_sink):
         raise NotSupportedError(f"Connector '{found.identifier}' cannot be used as a {role}.")
-    if not found.allows_unknown_options:
-        check_unknown(found.identifier, found.options, options)
-    OptionValues(found.options, options).check()
-    found.validate(table, options)
+    try:
+        if not found.allows_unknown_options:
+            check_unknown(found.identifier, found.options, options)
+        OptionValues(found.options, options).check()
+        found.validate(table, options)
+    except ValidationError as e:
+        e.hint = " ".join(filter(None, (e.hint, f"The options are those of table '{table.path}'.")))
+        raise
     return found
 
 
@@ -91,5 +95,6 @@ def check_unknown(
             f"Unsupported options found for '{identifier}'.\n\nUnsupported options:\n\n"
             + "\n".join(unknown)
             + "\n\nSupported options:\n\n"
-            + "\n".join(sorted(known | {k + "*" for k in open_keys}))
+            + "\n".join(sorted(known | {k + "*" for k in open_keys})),
+            hint=spelling_hint(unknown, known),
         )

@@ -14,6 +14,7 @@ from tidemill.errors import ValidationError
 from tidemill.functions.render import render_sql
 from tidemill.plan import nodes as n
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.sink import refuse_conflict
 from tidemill.runtime.compile.stream import source_request
 from tidemill.runtime.jobs import JobRequest, make_sink, make_source, parallelism
 from tidemill.runtime.spark.batch import BatchPlan
@@ -62,6 +63,7 @@ def run_query(root: n.LogicalNode, request: JobRequest) -> pa.Table:
 
 def run_insert(sink: n.Sink, request: JobRequest) -> int:
     """Runs a batch INSERT: everything is staged, then published at once; returns the number of tasks."""
+    refuse_conflict(sink.conflict)
     made = make_sink(sink, INSERT_ONLY, uuid.uuid4().hex, request.zone, streaming=False)
     try:
         staged = made.stage(batch_frame(sink.input, request), 1).collect()

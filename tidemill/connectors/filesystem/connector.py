@@ -9,6 +9,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.api import ConnectorOption, SinkRequest, SourceRequest
 from tidemill.connectors.filesystem.cutting import Cutter
 from tidemill.connectors.filesystem.options import OPTIONS
+from tidemill.connectors.filesystem.partition_commit import partition_markers
 from tidemill.connectors.filesystem.reading import FileReader
 from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.sink import FileSink
@@ -18,7 +19,7 @@ from tidemill.connectors.formats.api import DecodeRequest, EncodeRequest, Format
 from tidemill.connectors.formats.registry import find_format
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.registry import check_unknown
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import ConnectorError, ValidationError
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -76,7 +77,13 @@ class FilesystemConnector:
             raise ValidationError("Streaming mode not support overwrite.")
         found = self._format(request.options)
         found.validate(request.table, format_options(found, request.options), role="sink")
-        return _sink(found, request, OptionValues(self.options, request.options))
+        options = OptionValues(self.options, request.options)
+        if Storage(options["path"]).stat("") is not None:
+            raise ConnectorError(
+                f"The path '{options['path']}' of table '{request.table.path}' is a file.",
+                hint="A sink writes files of its own into the directory that 'path' names.",
+            )
+        return _sink(found, request, options)
 
     def _format(self, options: Mapping[str, str]) -> Format:
         if "format" not in options:
@@ -99,8 +106,10 @@ def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSin
             fields=stored, changelog=changelog, options=request.options, time_zone=request.time_zone
         )
     )
+    storage = Storage(options["path"])
+    job = f"{request.job_id}-{request.ordinal}" if request.ordinal else request.job_id
     return FileSink(
-        storage=Storage(options["path"]),
+        storage=storage,
         encoder=encoder,
         fields=fields,
         partitions=partitions,
@@ -109,9 +118,9 @@ def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSin
         roll=options["sink.rolling-policy.file-size"].bytes,
         parallelism=options["sink.parallelism"],
         by_partition=options["sink.shuffle-by-partition.enable"],
-        job=f"{request.job_id}-{request.ordinal}" if request.ordinal else request.job_id,
+        job=job,
         overwrite=request.overwrite,
-        success_file=_success_file(options),
+        markers=partition_markers(storage, options, tuple(f.name for f in partitions), f"part-{job}-"),
     )
 
 
@@ -119,16 +128,6 @@ def _sink_fields(request: SinkRequest) -> tuple[Field, ...]:
     """The table's columns that the frame's columns go to, by place."""
     physical = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
     return physical if len(physical) == len(request.fields) else request.fields
-
-
-def _success_file(options: OptionValues) -> str:
-    policies = [
-        p.strip() for p in (options["sink.partition-commit.policy.kind"] or "").split(",") if p.strip()
-    ]
-    for policy in policies:
-        if policy != "success-file":
-            raise NotSupportedError(f"Partition commit policy '{policy}' is not supported.")
-    return options["sink.partition-commit.success-file.name"] if policies else ""
 
 
 def _cutter(found: Format, framing: Framing, own: OptionValues) -> Cutter:

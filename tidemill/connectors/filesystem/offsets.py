@@ -1,7 +1,7 @@
 """A position in a growing list of files, as plain JSON.
 
-``{"files": [[path, size, length], ...], "position": p, "base": b}``: the files taken so far in the
-order of taking; all are read whole but the last, which is read up to ``position``. ``length`` and
+``{"files": [[path, size, length, compressed], ...], "position": p, "base": b}``: the files taken so far
+in the order of taking; all are read whole but the last, which is read up to ``position``. ``length`` and
 ``position`` count bytes (rows in columnar files), ``base`` is the sum of the weights of the files
 before the last, so that base + position + row number grows over the life of a job.
 """
@@ -22,10 +22,7 @@ class TakenFile:
     path: str
     size: int
     length: int
-
-    @property
-    def compressed(self) -> bool:
-        return self.path.endswith(".gz")
+    compressed: bool = False
 
     @property
     def weight(self) -> int:
@@ -54,7 +51,7 @@ class FilePosition:
 
     def to_json(self) -> Offset:
         return {
-            "files": [[f.path, f.size, f.length] for f in self.files],
+            "files": [[f.path, f.size, f.length, f.compressed] for f in self.files],
             "position": self.position,
             "base": self.base,
         }

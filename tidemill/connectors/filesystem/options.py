@@ -50,18 +50,28 @@ OPTIONS = (
         key="sink.partition-commit.trigger",
         default="process-time",
         choices=("process-time", "partition-time"),
-        doc="Accepted; a partition is committed with each epoch that writes to it.",
+        doc="A partition is complete after the delay, or when one has come that is later by more than it.",
     ),
     ConnectorOption(
-        key="sink.partition-commit.delay", kind="duration", default="0 s", doc="Accepted, unused."
+        key="sink.partition-commit.delay", kind="duration", default="0 s", doc="0: with every epoch."
     ),
     ConnectorOption(key="sink.partition-commit.watermark-time-zone", default="UTC", doc="Accepted, unused."),
-    ConnectorOption(key="sink.partition-commit.policy.kind", doc="success-file writes a marker file."),
+    ConnectorOption(
+        key="sink.partition-commit.policy.kind", doc="success-file: a marker in complete partitions."
+    ),
     ConnectorOption(
         key="sink.partition-commit.success-file.name", default="_SUCCESS", doc="Name of the marker file."
     ),
     ConnectorOption(key="auto-compaction", kind="bool", default="false", doc="Accepted, unused."),
     ConnectorOption(key="compaction.file-size", kind="memory", doc="Accepted, unused."),
     ConnectorOption(key="compaction.parallelism", kind="int", doc="Accepted, unused."),
-    ConnectorOption(key="partition.time-extractor.", kind="map", doc="Accepted, unused."),
+    ConnectorOption(key="partition.time-extractor.kind", default="default", doc="Only 'default'."),
+    ConnectorOption(
+        key="partition.time-extractor.timestamp-pattern",
+        doc="A partition's time, with $column for values of it; by default the first partition column.",
+    ),
+    ConnectorOption(
+        key="partition.time-extractor.timestamp-formatter",
+        doc="Not supported: times are 'yyyy-MM-dd HH:mm:ss' or 'yyyy-MM-dd'.",
+    ),
 )

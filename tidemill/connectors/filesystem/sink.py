@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tidemill.connectors.filesystem.partition_commit import PartitionMarkers
 from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.filesystem.writing import StagedWriter
 from tidemill.connectors.formats.api import Encoder
@@ -32,8 +33,6 @@ _STAGING = ".staging"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSink:
-    """``success_file``: name of the marker in committed partitions, '' for none."""
-
     storage: Storage
     encoder: Encoder
     fields: tuple[Field, ...]
@@ -45,7 +44,7 @@ class FileSink:
     by_partition: bool
     job: str
     overwrite: bool
-    success_file: str
+    markers: PartitionMarkers
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         writer = StagedWriter(
@@ -68,7 +67,7 @@ class FileSink:
             if self.overwrite:
                 self._remove_old(names)
             self._move(epoch, names)
-            self._mark(names)
+            self.markers.written({n.rpartition("/")[0] for n in names})
             self.storage.remove_directory(self._staged(epoch))
         except (OSError, pa.ArrowException) as e:
             raise ConnectorError(f"Cannot publish to {self.storage.location}: {e}") from None
@@ -80,6 +79,7 @@ class FileSink:
                 self.storage.remove_directory(f"{job}/{name}")
 
     def finish(self) -> None:
+        self.markers.finish()
         self.storage.remove_directory(f"{_STAGING}/{self.job}")
         if not self.storage.directories(_STAGING):
             self.storage.remove_directory(_STAGING)
@@ -114,8 +114,3 @@ class FileSink:
             ours = name.startswith(f"part-{self.job}-")
             if not ours and (not self.partitions or directory in touched):
                 self.storage.remove(file.path)
-
-    def _mark(self, names: list[str]) -> None:
-        if self.success_file and self.partitions:
-            for directory in sorted({n.rpartition("/")[0] for n in names}):
-                self.storage.create(f"{directory}/{self.success_file}").close()

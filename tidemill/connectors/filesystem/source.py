@@ -111,7 +111,8 @@ class FileSource:
 
     def _taken(self, entry: FileEntry) -> TakenFile:
         if self.row_groups is None:
-            return TakenFile(entry.path, entry.size, entry.size)
+            compressed = self.storage.absolute(entry.path).endswith(".gz")
+            return TakenFile(entry.path, entry.size, entry.size, compressed)
         return TakenFile(entry.path, entry.size, self.row_groups.rows(self.storage, entry.path))
 
     def _advance(

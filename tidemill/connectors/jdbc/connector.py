@@ -94,7 +94,7 @@ class JdbcConnector:
     def sink_kinds(
         self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
     ) -> frozenset[RowKind]:
-        return UPSERT & wanted if table.primary_key else INSERT_ONLY
+        return UPSERT if table.primary_key else INSERT_ONLY
 
     def source(self, request: SourceRequest) -> JdbcSource:
         options = OptionValues(_OPTIONS, request.options)

@@ -127,10 +127,11 @@ class RetractableExtremeAccumulator:
         return HeldValues(np.zeros(0, np.int64), counts[order], offsets), picked
 
     def _recomputed(self, after: pa.Array, shaken: Ints, rows: GroupedRows, table: StateTable) -> pa.Array:
-        """``after`` with the groups ``shaken`` read again from the table."""
+        """``after`` with the groups ``shaken`` read again from the table; what is owed there is no value."""
         keys = [key.take(pa.array(shaken)) for key in rows.keys]
         owners, found = table.gather(rows.hashes[shaken], keys)
-        values = single(found.column(VALUE))
+        there = np.flatnonzero(self.values.counts(found) > 0)
+        owners, values = owners[there], single(found.column(VALUE)).take(pa.array(there))
         place = np.arange(len(after))
         place[shaken] = len(after) + len(shaken)
         kind = self.extreme.kind
