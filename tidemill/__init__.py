@@ -1,0 +1,5 @@
+"""Flink SQL on the Spark you already have. Here are the names with which user functions are declared."""
+
+from tidemill.user_functions.declared import AggregateFunction, udaf, udf, udtf
+
+__all__ = ["AggregateFunction", "udaf", "udf", "udtf"]

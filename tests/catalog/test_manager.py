@@ -126,11 +126,12 @@ def test_functions_resolve_system_then_temporary_then_permanent(manager: Catalog
             name="F", path=where, implementation=name, language="PYTHON", temporary=temporary
         )
         manager.functions.create(made[name], ignore_if_exists=False)
-    assert manager.functions.find(("f",)) is made["s"]
-    assert manager.functions.find(("default_database", "f")) is made["t"]
+    assert manager.functions.system("f") is made["s"]
+    assert manager.functions.find(path) is made["t"]
     manager.functions.drop(("F",), temporary=True, system=True, ignore_if_missing=False)
     manager.functions.drop(("F",), temporary=True, system=False, ignore_if_missing=False)
-    assert manager.functions.find(("f",)) is made["p"]
+    assert manager.functions.system("f") is None
+    assert manager.functions.find(path) is made["p"]
     with pytest.raises(ValidationError, match=r"Function default_database.f already exists in Catalog"):
         manager.functions.create(
             CatalogFunction(

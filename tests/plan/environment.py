@@ -13,6 +13,7 @@ from tidemill.plan.binder.binder import Binder
 from tidemill.sql import statements
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.types import parse_type
+from tidemill.user_functions.declared import UserFunction
 
 CATALOG, DATABASE = "default_catalog", "default_database"
 
@@ -21,6 +22,7 @@ CATALOG, DATABASE = "default_catalog", "default_database"
 class FakeEnvironment:
     objects: dict[ObjectPath, CatalogObject] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    functions: dict[str, UserFunction] = field(default_factory=dict)
     current_catalog: str = CATALOG
     current_database: str = DATABASE
     time_zone: str = "UTC"
@@ -36,6 +38,9 @@ class FakeEnvironment:
 
     def aggregate_function(self, name: str) -> AggregateFunction | None:
         return registry.aggregate(name)
+
+    def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
+        return self.functions.get(parts[-1].lower())
 
     def function_names(self) -> tuple[str, ...]:
         return registry.names()

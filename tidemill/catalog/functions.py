@@ -26,14 +26,16 @@ class FunctionCatalog:
         self._system: dict[str, CatalogFunction] = {}
         self._temporary: dict[ObjectPath, CatalogFunction] = {}
 
-    def find(self, parts: tuple[str, ...]) -> CatalogFunction | None:
-        """Any user function that ``parts`` names."""
-        if len(parts) == 1 and parts[0].lower() in self._system:
-            return self._system[parts[0].lower()]
-        path = self._key(parts)
-        catalog = self._catalogs.catalogs.get(path.catalog)
-        database = catalog.databases.get(path.database) if catalog else None
-        return self._temporary.get(path) or (database.functions.get(path.name) if database else None)
+    def system(self, name: str) -> CatalogFunction | None:
+        """The temporary system function ``name``; it comes before built-ins."""
+        return self._system.get(name.lower())
+
+    def find(self, path: ObjectPath) -> CatalogFunction | None:
+        """The catalog function at ``path``, the temporary one first; a built-in comes before it."""
+        low = _lower(path)
+        catalog = self._catalogs.catalogs.get(low.catalog)
+        database = catalog.databases.get(low.database) if catalog else None
+        return self._temporary.get(low) or (database.functions.get(low.name) if database else None)
 
     def create(self, function: CatalogFunction, *, ignore_if_exists: bool) -> None:
         if function.path is None:

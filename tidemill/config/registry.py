@@ -16,6 +16,7 @@ from tidemill.config import (
     mini_batch_options,
     optimizer_options,
     pipeline_options,
+    python_options,
     sink_options,
     table_options,
 )
@@ -58,6 +59,7 @@ AREAS = (
     Area(title="Sources, sinks and state", options=sink_options.OPTIONS),
     Area(title="Tables and time", options=table_options.OPTIONS),
     Area(title="Jobs", options=pipeline_options.OPTIONS),
+    Area(title="User functions", options=python_options.OPTIONS),
     Area(title="Client", options=client_options.OPTIONS),
 )
 BY_KEY: dict[str, Option[Any]] = {o.key: o for area in AREAS for o in area.options}

@@ -99,7 +99,7 @@ class GroupAggregateSpec:
     @property
     def needs_sequence(self) -> bool:
         """Whether the input must carry ``$seq``."""
-        ordered = any(call.function in ORDERED for call in self.calls)
+        ordered = any(call.user or call.function in ORDERED for call in self.calls)
         return self.per_record or self.sequence or ordered
 
     @property

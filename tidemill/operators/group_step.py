@@ -19,6 +19,7 @@ from tidemill.operators.aggregates.count import CountAccumulator
 from tidemill.operators.aggregates.records import (
     ROWS,
     AnyAccumulator,
+    is_folding,
     is_simple,
     is_stateful,
     stored_cells,
@@ -65,6 +66,8 @@ def _advance(
 ) -> tuple[Cells, Cells]:
     if is_stateful(accumulator):
         return accumulator.advance(old, rows, store.table(accumulator.layout))
+    if is_folding(accumulator):
+        return old, accumulator.step(old, rows)
     assert is_simple(accumulator)
     delta = accumulator.fold(rows) if spec.partial_input else accumulator.delta(rows)
     return old, accumulator.merge(old, delta)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.changelog.columns import Mask, single, vector
+from tidemill.user_functions.calls import BoundScalar
 
 
 class Term(Protocol):
@@ -61,6 +62,21 @@ class CastTerm:
 
     def of(self, pairs: pa.Table) -> Any:
         return pc.cast(self.operand.of(pairs), self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class UserTerm:
+    """A user's function over columns of both sides."""
+
+    function: BoundScalar
+    operands: tuple[Term, ...]
+
+    def of(self, pairs: pa.Table) -> Any:
+        return self.function(tuple(_per_pair(o.of(pairs), len(pairs)) for o in self.operands), len(pairs))
+
+
+def _per_pair(value: Any, rows: int) -> pa.Array:
+    return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else single(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.physical import nodes as p
 from tidemill.physical.digest import Form, Printer, call_text, literal_text, order_text, record_text
 from tidemill.physical.tree import visible
-from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey
+from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey, UserCall
 from tidemill.types.logical import BOOLEAN
 
 Attributes = list[tuple[str, str]]
@@ -28,6 +28,21 @@ def _(node: p.SortLimit) -> str:
 @node_name.register
 def _(node: p.Sort) -> str:
     return "TemporalSort" if node.by_time else "Sort"
+
+
+@node_name.register
+def _(node: p.Calc) -> str:
+    return "PythonCalc" if any(isinstance(x, UserCall) for x in node.projections) else "Calc"
+
+
+@node_name.register
+def _(node: p.Correlate) -> str:
+    return "Correlate" if node.user is None else "PythonCorrelate"
+
+
+@node_name.register
+def _(node: p.GroupAggregate) -> str:
+    return "PythonGroupAggregate" if any(c.user for c in node.calls) else "GroupAggregate"
 
 
 def execution_name(node: p.PhysicalNode) -> str:

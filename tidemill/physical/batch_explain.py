@@ -18,7 +18,7 @@ from tidemill.physical.joins import split_condition
 from tidemill.physical.ranks import lowered, top_n
 from tidemill.physical.syntax_tree import syntax_tree
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import Expr, InputRef, OverCall, SortKey
+from tidemill.plan.expressions import Expr, InputRef, OverCall, SortKey, UserCall
 from tidemill.types.logical import Field
 
 
@@ -84,7 +84,8 @@ def _calc(
     printer = Printer.over(child.fields)
     shown = [printer.named(x, f.name) for x, f in zip(expressions, fields, strict=True)]
     where = (("where", f"[{printer.text(condition)}]"),) if condition is not None else ()
-    calc = b.above(child, "Calc", (("select", b.bracketed(shown)), *where), fields)
+    name = "PythonCalc" if any(isinstance(x, UserCall) for x in expressions) else "Calc"
+    calc = b.above(child, name, (("select", b.bracketed(shown)), *where), fields)
     places = {x.index: i for i, x in enumerate(expressions) if isinstance(x, InputRef)}
     kept = all(k in places for k in child.partitioned)
     partitioned = tuple(places[k] for k in child.partitioned) if kept else ()
@@ -222,7 +223,7 @@ def _(node: n.Unnest, config: Configuration) -> BatchNode:
 def _(node: n.TableFunction, config: Configuration) -> BatchNode:
     child = batch_plan(node.input, config)
     printer = Printer.over(child.fields)
-    call = f"{node.function}({', '.join(printer.text(a) for a in node.args)})"
+    call = f"{node.function.name}({', '.join(printer.text(a) for a in node.args)})"
     return _correlate(child, node.fields, call, outer=node.outer)
 
 

@@ -107,6 +107,10 @@ class Printer:
         return f"{name}({', '.join(args)})"
 
     @text.register
+    def _(self, expr: e.UserCall) -> str:
+        return f"{expr.function.name}({', '.join(map(self.text, expr.args))})"
+
+    @text.register
     def _(self, expr: e.ScalarSubquery) -> str:
         return "$SCALAR_QUERY({...})"
 

@@ -15,6 +15,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
 from tidemill.plan.nodes import JoinKind
 from tidemill.types.logical import Field
+from tidemill.user_functions.calls import BoundTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,12 +258,16 @@ class OverAggregate(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlate(Unary):
-    """UNNEST (``function`` UNNEST) or a table function per row; outer keeps rows without result."""
+    """UNNEST (``function`` UNNEST) or a table function per row; outer keeps rows without result.
+
+    ``user`` is a user's function; ``function`` is then its name.
+    """
 
     function: str
     args: tuple[Expr, ...]
     outer: bool
     ordinality: bool = False
+    user: BoundTable | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

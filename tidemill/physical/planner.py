@@ -267,9 +267,10 @@ def _(node: n.TableFunction, context: PlannerContext) -> p.PhysicalNode:
             fields=node.fields,
             traits=PENDING,
             input=child,
-            function=node.function,
+            function=node.function.name,
             args=node.args,
             outer=node.outer,
+            user=node.function,
         )
     )
 

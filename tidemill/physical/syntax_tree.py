@@ -150,7 +150,7 @@ def _(node: n.Unnest) -> str:
 @line.register
 def _(node: n.TableFunction) -> str:
     kind = "left" if node.outer else "inner"
-    call = f"{node.function}({', '.join(_POSITIONS.text(a) for a in node.args)})"
+    call = f"{node.function.name}({', '.join(_POSITIONS.text(a) for a in node.args)})"
     return f"LogicalCorrelate(joinType=[{kind}], invocation=[{call}])"
 
 

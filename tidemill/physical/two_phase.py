@@ -37,7 +37,7 @@ def split_phases(root: p.PhysicalNode, config: Configuration) -> p.PhysicalNode:
 
 
 def _can_split(node: p.GroupAggregate) -> bool:
-    return not any(c.function in _NOT_MERGEABLE for c in node.calls)
+    return not any(c.user or c.function in _NOT_MERGEABLE for c in node.calls)
 
 
 def _two_phases(node: p.GroupAggregate) -> p.GlobalGroupAggregate:

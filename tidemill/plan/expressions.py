@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.types.logical import LogicalType
+from tidemill.user_functions.aggregates import BoundAggregate
+from tidemill.user_functions.calls import BoundScalar
 
 if TYPE_CHECKING:
     from tidemill.plan.nodes import LogicalNode
@@ -63,6 +65,19 @@ class Call(Expr):
     function: str
     args: tuple[Expr, ...]
     options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserCall(Expr):
+    """A user's scalar function. Once a plan is optimised it stands alone as a column of a Project, over
+    arguments without user functions (see ``rules.isolate_user_calls``), or in a join's condition."""
+
+    function: BoundScalar
+    args: tuple[Expr, ...]
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -130,6 +145,8 @@ class AggregateCall:
     distinct: bool = False
     filter: int | None = None
     options: tuple[tuple[str, str], ...] = ()
+    user: BoundAggregate | None = None
+    """A user's function; ``function`` is then its name, which no built-in has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from enum import Enum
 from tidemill.catalog.table import CatalogTable
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
 from tidemill.types.logical import Field
+from tidemill.user_functions.calls import BoundTable
 
 
 class JoinKind(Enum):
@@ -151,9 +152,9 @@ class Unnest(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFunction(Unary):
-    """LATERAL TABLE(f(args)): fields are the input's, then the function's columns."""
+    """LATERAL TABLE(f(args)): fields are the input's, then the columns of a user's function."""
 
-    function: str
+    function: BoundTable
     args: tuple[Expr, ...]
     outer: bool = False
 

@@ -16,6 +16,7 @@ from tidemill.plan.nodes import LogicalNode
 from tidemill.plan.rewrite import map_inputs, node_expressions
 from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.empty_limits import empty_limits
+from tidemill.plan.rules.isolate_user_calls import isolate_user_calls
 from tidemill.plan.rules.merge_filters import merge_filters
 from tidemill.plan.rules.merge_projects import merge_projects
 from tidemill.plan.rules.prune_columns import prune_columns
@@ -60,6 +61,8 @@ PHASES: tuple[Phase, ...] = (
     Phase("prune", (prune_columns,), root=True),
     # Pruning leaves projections that only pass on; scans have their final columns.
     Phase("settle", (merge_projects, push_into_scans)),
+    # Last: merging would put the calls back into expressions.
+    Phase("isolate", (isolate_user_calls,)),
 )
 
 

@@ -21,8 +21,9 @@ def with_children(expr: e.Expr, children: tuple[e.Expr, ...]) -> e.Expr:
     return expr
 
 
-@with_children.register
-def _(expr: e.Call, children: tuple[e.Expr, ...]) -> e.Expr:
+@with_children.register(e.Call)
+@with_children.register(e.UserCall)
+def _(expr: e.Call | e.UserCall, children: tuple[e.Expr, ...]) -> e.Expr:
     return replace(expr, args=children)
 
 

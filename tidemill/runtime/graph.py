@@ -1,4 +1,4 @@
-"""The exec graph: what an epoch runs, with every expression already Spark SQL text.
+"""The exec graph: what an epoch runs, every expression already Spark SQL text or a call over such texts.
 
 Built once per job from the physical plan; ``runtime.spark.frames`` turns it into lazy frames, epoch
 by epoch. Nodes carry their frame's columns by name; ``kinds`` other than insert-only means a
@@ -14,6 +14,19 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.api import OperatorSpec
+from tidemill.user_functions.calls import BoundScalar, BoundTable
+
+
+@dataclass(frozen=True, slots=True)
+class UserColumn:
+    """A call of a user function; ``args`` are Spark SQL texts. Of a table function: a list of rows."""
+
+    function: BoundScalar | BoundTable
+    args: tuple[str, ...]
+
+
+Expression = str | UserColumn
+"""Spark SQL text, or a call that Spark SQL cannot say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +64,10 @@ class Read(ExecNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select(ExecNode):
-    """Filter, then one SQL text per column; hidden columns pass."""
+    """Filter, then one expression per column; hidden columns pass."""
 
     input: ExecNode
-    expressions: tuple[str, ...]
+    expressions: tuple[Expression, ...]
     references: tuple[str | None, ...]
     """Per column the input column it is as it stands, None where something is computed."""
     condition: str | None = None

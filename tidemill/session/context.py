@@ -13,10 +13,13 @@ from tidemill.catalog.manager import CatalogManager
 from tidemill.catalog.table import CatalogObject, ObjectPath
 from tidemill.config import table_options
 from tidemill.config.option import Configuration
+from tidemill.config.python_options import PYTHON_FILES
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.runtime.progress import EpochProgress
+from tidemill.session import user_modules
 from tidemill.session.time_zone import zone_of
+from tidemill.user_functions.declared import UserFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 class SessionContext:
     """Mutable, one per session; not shared between threads.
 
+    ``module_folders``: where modules of user functions are looked for, besides Python's own path.
     ``jobs_in``: how many jobs have used a checkpoint directory.
     ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
     hears of every epoch, ``fault`` of every step of a commit.
@@ -35,6 +39,7 @@ class SessionContext:
         self.defaults = configuration or Configuration()
         self.configuration = self.defaults
         self.frames: dict[str, DataFrame] = {}
+        self.module_folders: tuple[str, ...] = ()
         self.rendered = False
         self.jobs_in: dict[str, int] = {}
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None
@@ -73,5 +78,19 @@ class SessionContext:
     def aggregate_function(self, name: str) -> AggregateFunction | None:
         return registry.aggregate(name)
 
+    def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
+        functions = self.catalogs.functions
+        found = functions.system(parts[0]) if len(parts) == 1 else None
+        if found is None and not (len(parts) == 1 and _is_built_in(parts[0])):
+            found = functions.find(path)
+        if found is None:
+            return None
+        return user_modules.load(found, self.module_folders, self.configuration.read(PYTHON_FILES))
+
     def function_names(self) -> tuple[str, ...]:
-        return tuple(registry.names())
+        own = self.catalogs.functions.names(self.current_catalog, self.current_database)
+        return (*registry.names(), *(name.upper() for name in own))
+
+
+def _is_built_in(name: str) -> bool:
+    return registry.scalar(name) is not None or registry.aggregate(name) is not None

@@ -18,6 +18,7 @@ from tidemill.changelog.columns import Vec
 from tidemill.operators.grouped import GroupedRows, WeightKey
 from tidemill.state.layout import Layout
 from tidemill.state.table import StateTable
+from tidemill.user_functions.aggregates import BoundAggregate
 
 Cell = Any
 """A column of accumulator values, one per group: ``Vec`` if the type is fixed-width, else ``pa.Array``."""
@@ -28,7 +29,8 @@ State = Mapping[str, Cells]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateSpec:
     """One call: ``function`` is Flink's upper-case name, ``args`` and ``filter`` are input columns,
-    ``name`` the output column of type ``result``; ``options`` as in ``plan.AggregateCall``."""
+    ``name`` the output column of type ``result``; ``options`` as in ``plan.AggregateCall``. ``user`` is a
+    user's function."""
 
     function: str
     args: tuple[str, ...]
@@ -38,6 +40,7 @@ class AggregateSpec:
     distinct: bool = False
     filter: str | None = None
     options: tuple[tuple[str, str], ...] = ()
+    user: BoundAggregate | None = None
 
     @property
     def weight_key(self) -> WeightKey:
@@ -81,6 +84,20 @@ class Accumulator(Protocol):
         ...
 
 
+class FoldingAccumulator(Protocol):
+    """An accumulator that goes on from its stored value only: rows are not combined without it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]: ...
+
+    def step(self, old: Cells, rows: GroupedRows) -> Cells:
+        """One value per group after the epoch's rows. ``old`` is NULL where there is no state."""
+        ...
+
+
 class TableAccumulator(Protocol):
     """An accumulator with a state table of its own; ``fields`` are what the record keeps beside it."""
 
@@ -111,7 +128,7 @@ class Aggregate:
     """``result`` gives the call's output column, one value per group."""
 
     spec: AggregateSpec
-    accumulators: tuple[Accumulator | TableAccumulator, ...]
+    accumulators: tuple[Accumulator | FoldingAccumulator | TableAccumulator, ...]
     result: Callable[[State], pa.Array]
 
 

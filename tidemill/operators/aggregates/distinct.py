@@ -121,7 +121,7 @@ def distinct_views(calls: Sequence[AggregateSpec], source: Source) -> tuple[Dist
         if call.distinct and call.function not in ("MIN", "MAX"):
             filters.setdefault(call.args, {})[call.filter] = None
             by_args.setdefault(call.args, call)
-            if call.function in _KEEPS_NULL:
+            if call.user is not None or call.function in _KEEPS_NULL:
                 nulls.add(call.args)
     return tuple(_view(by_args[args], tuple(names), source, args in nulls) for args, names in filters.items())
 

@@ -13,6 +13,7 @@ from tidemill.operators.aggregates.api import (
     Accumulator,
     Cell,
     Cells,
+    FoldingAccumulator,
     RunningAccumulator,
     TableAccumulator,
 )
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
 ROWS = CountAccumulator("COUNT(*)", (), (None, ()))
 """How many rows a key has, where rows may go."""
 
-AnyAccumulator = Accumulator | TableAccumulator
+AnyAccumulator = Accumulator | FoldingAccumulator | TableAccumulator
 
 
 def is_simple(accumulator: AnyAccumulator) -> TypeGuard[Accumulator]:
-    """Whether the record alone holds its state."""
-    return not hasattr(accumulator, "advance")
+    """Whether the record alone holds its state, and rows can be combined without it."""
+    return not is_stateful(accumulator) and not is_folding(accumulator)
+
+
+def is_folding(accumulator: AnyAccumulator) -> TypeGuard[FoldingAccumulator]:
+    return hasattr(accumulator, "step")
 
 
 def is_stateful(accumulator: AnyAccumulator) -> TypeGuard[TableAccumulator]:

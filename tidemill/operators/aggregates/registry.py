@@ -14,6 +14,7 @@ from tidemill.operators.aggregates.min_max import maximum, minimum
 from tidemill.operators.aggregates.percentile import percentile
 from tidemill.operators.aggregates.single_value import single_value
 from tidemill.operators.aggregates.sum import average, sum0, sum_
+from tidemill.operators.aggregates.user import user_aggregate
 from tidemill.operators.aggregates.variance import stddev_pop, stddev_samp, var_pop, var_samp
 
 ORDERED = frozenset({"FIRST_VALUE", "LAST_VALUE", "LISTAGG", "ARRAY_AGG", "JSON_ARRAYAGG", "JSON_OBJECTAGG"})
@@ -49,6 +50,8 @@ BUILDERS: Mapping[str, Builder] = {
 
 def build(spec: AggregateSpec, source: Source) -> Aggregate:
     """The kernel of a call; NotSupportedError names a function without one."""
+    if spec.user is not None:
+        return user_aggregate(spec, spec.user, source)
     builder = BUILDERS.get(spec.function)
     if builder is None:
         raise NotSupportedError(

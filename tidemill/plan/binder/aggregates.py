@@ -112,6 +112,7 @@ def _calls(
                 distinct=call.distinct,
                 filter=place.filter,
                 options=call.options,
+                user=call.user,
             )
         )
     return tuple(calls)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tidemill.catalog.table import CatalogObject, ObjectPath
 from tidemill.functions.api import AggregateFunction, ScalarFunction
+from tidemill.user_functions.declared import UserFunction
 
 
 class Environment(Protocol):
@@ -41,3 +42,8 @@ class Environment(Protocol):
     def aggregate_function(self, name: str) -> AggregateFunction | None: ...
 
     def function_names(self) -> tuple[str, ...]: ...
+
+    def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
+        """The user function of a name as written, ``path`` in full; None where a built-in comes first or
+        there is none. Raises ValidationError where its module cannot be loaded."""
+        ...

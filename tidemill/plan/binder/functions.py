@@ -8,12 +8,13 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.functions.api import AggregateFunction
-from tidemill.plan.binder import calls
+from tidemill.plan.binder import calls, user_functions
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
 from tidemill.plan.binder.pending import AggregateExpr, GroupingExpr
 from tidemill.plan.expressions import Expr, Literal
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
+from tidemill.user_functions.declared import UserAggregateFunction, UserFunction
 
 GROUPING_NAMES = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 WINDOW_ONLY = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST")
@@ -34,6 +35,9 @@ def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
         return _grouping(binder, name, node)
     if name in WINDOW_ONLY:
         raise ValidationError("OVER clause is necessary for window functions", position=position)
+    declared = user_functions.find(binder.context, node)
+    if declared is not None:
+        return _user_call(binder, declared, node)
     function = binder.context.environment.aggregate_function(name)
     if function is not None:
         return aggregate(binder, function, node)
@@ -44,10 +48,40 @@ def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
             hint="Group by window_start and window_end of TABLE(TUMBLE(...)) and the like instead",
         )
     known = binder.context.environment.scalar_function(name) is not None
-    if known and any(isinstance(a, exp.Distinct) for a in node.expressions):
-        raise ValidationError(f"DISTINCT/ALL not allowed with {name} function", position=position)
+    if known:
+        _check_not_distinct(node)
     args, options = scalar_arguments(binder, _plain(node.expressions))
     return calls.call(binder.context.environment, name, args, position, options)
+
+
+def _user_call(binder: ExpressionBinder, declared: UserFunction, node: exp.Expr) -> Expr:
+    if isinstance(declared, UserAggregateFunction):
+        return _user_aggregate(binder, declared, node)
+    _check_not_distinct(node)
+    args = binder.bind_all(node.expressions)
+    return user_functions.scalar(binder.context, declared, node, args)
+
+
+def _user_aggregate(binder: ExpressionBinder, declared: UserAggregateFunction, node: exp.Expr) -> Expr:
+    _check_allowed(binder, position_of(node))
+    filter_node = binder.filter
+    given = binder.narrowed(ARGUMENT).bind_all(_plain(node.expressions))
+    condition = None if filter_node is None else binder.narrowed(FILTER).condition(filter_node)
+    bound, args = user_functions.aggregate(binder.context, declared, node, given)
+    return AggregateExpr(
+        type=bound.result,
+        function=bound.name,
+        args=args,
+        distinct=any(isinstance(a, exp.Distinct) for a in node.expressions),
+        filter=condition,
+        user=bound,
+    )
+
+
+def _check_not_distinct(node: exp.Expr) -> None:
+    if any(isinstance(a, exp.Distinct) for a in node.expressions):
+        name = str(node.this).upper()
+        raise ValidationError(f"DISTINCT/ALL not allowed with {name} function", position=position_of(node))
 
 
 def _plain(nodes: list[exp.Expr]) -> list[exp.Expr]:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import calls
+from tidemill.plan.binder import calls, user_functions
 from tidemill.plan.binder.columns import Columns, column_name
 from tidemill.plan.binder.context import is_streaming
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
@@ -22,6 +22,7 @@ from tidemill.plan.expressions import Expr, FrameBound, InputRef, Literal, OverC
 from tidemill.plan.rewrite import map_down
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
+from tidemill.user_functions.declared import UserAggregateFunction
 
 BIGINT = t.BigIntType(nullable=False)
 DOUBLE = t.DoubleType(nullable=False)
@@ -126,6 +127,11 @@ def _function(binder: ExpressionBinder, node: exp.Expr) -> Function:
         return name, binder.bind_all(node.expressions), RANKING[name], False, ()
     if name in SHIFTS:
         return _shift(binder, name, node)
+    if isinstance(user_functions.find(binder.context, node), UserAggregateFunction):
+        raise NotSupportedError(
+            f"The user-defined aggregate function {node.this} with OVER is not supported",
+            position=position_of(node),
+        )
     function = binder.context.environment.aggregate_function(name)
     if function is None:
         raise ValidationError(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from tidemill.errors import Position
 from tidemill.plan.expressions import Expr, FrameBound
 from tidemill.plan.rewrite import with_children
+from tidemill.user_functions.aggregates import BoundAggregate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,7 @@ class AggregateExpr(Expr):
     distinct: bool = False
     filter: Expr | None = None
     options: tuple[tuple[str, str], ...] = ()
+    user: BoundAggregate | None = None
 
     @property
     def children(self) -> tuple[Expr, ...]:

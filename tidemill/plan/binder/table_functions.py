@@ -1,4 +1,4 @@
-"""Functions in FROM: UNNEST of a column of the row so far, and the window table functions.
+"""Functions in FROM: UNNEST of a column of the row so far, user table functions, window table functions.
 
 UNNEST appends the element's columns to the row: a ROW's fields, KEY and VALUE of a MAP, else one column;
 with ORDINALITY a last INT column counts from 1.
@@ -10,32 +10,31 @@ from functools import singledispatch
 
 from sqlglot import exp
 
-from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.signatures import calcite_text
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import literals, window_functions
-from tidemill.plan.binder.calls import unknown_function
+from tidemill.plan.binder import literals, user_functions, window_functions
 from tidemill.plan.binder.context import Context, QueryBinder
 from tidemill.plan.binder.expressions import Clause
 from tidemill.plan.binder.joins import ON, kind_of, padded
 from tidemill.plan.binder.naming import column_aliases
 from tidemill.plan.binder.scope import Relation, Scope, unique_name
 from tidemill.plan.binder.tables import Source
-from tidemill.plan.expressions import Expr, Literal
+from tidemill.plan.expressions import Expr
 from tidemill.plan.predicates import TRUE
 from tidemill.sql.expressions import FunctionTable
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
+from tidemill.user_functions.calls import BoundTable
 
 UNNEST = Clause(name="UNNEST")
+TABLE_FUNCTION = Clause(name="TABLE FUNCTION")
 ORDINALITY = t.Field("ORDINALITY", t.IntType(nullable=False))
 
 
 def join_unnest(binder: QueryBinder, left: Source, join: exp.Expr, context: Context) -> Source:
     """``left, UNNEST(c)``, ``left CROSS|LEFT|INNER JOIN UNNEST(c) AS t(x) [ON condition]``."""
-    kind = kind_of(join)
-    if kind not in (n.JoinKind.INNER, n.JoinKind.LEFT):
-        raise NotSupportedError(f"{kind.value} with UNNEST is not supported", position=position_of(join))
+    kind = _lateral_kind(join, "UNNEST")
     node = join.this
     collection = _collection(binder, left.scope, node, context)
     outer = kind is n.JoinKind.LEFT
@@ -45,6 +44,13 @@ def join_unnest(binder: QueryBinder, left: Source, join: exp.Expr, context: Cont
     right = Scope(relations=(_relation(node, fields, ordinality),))
     scope = left.scope.beside(padded(right, outer))
     return _with_condition(binder, Source(plan=plan, scope=scope), join, context, outer=outer)
+
+
+def _lateral_kind(join: exp.Expr, feature: str) -> n.JoinKind:
+    kind = kind_of(join)
+    if kind not in (n.JoinKind.INNER, n.JoinKind.LEFT):
+        raise NotSupportedError(f"{kind.value} with {feature} is not supported", position=position_of(join))
+    return kind
 
 
 def _with_condition(
@@ -58,7 +64,8 @@ def _with_condition(
         return source
     if outer:
         raise NotSupportedError(
-            "LEFT JOIN UNNEST with a condition other than TRUE is not supported", position=position_of(on)
+            "LEFT JOIN UNNEST or LATERAL TABLE with a condition other than TRUE is not supported",
+            position=position_of(on),
         )
     plan = n.Filter(fields=source.plan.fields, input=source.plan, condition=condition)
     return Source(plan=plan, scope=source.scope)
@@ -66,14 +73,17 @@ def _with_condition(
 
 def bind_unnest(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """UNNEST as the first item of FROM: over one row without columns that anybody sees."""
-    zero = literals.integer(0)
-    empty = n.Values(fields=(t.Field("ZERO", zero.type),), rows=((zero,),))
     collection = _collection(binder, Scope(), node, context)
     fields = _element_fields(collection.type, node)
     ordinality = bool(node.args.get("offset"))
-    plan = _unnest(empty, collection, fields, outer=False, ordinality=ordinality)
+    plan = _unnest(_one_row(), collection, fields, outer=False, ordinality=ordinality)
     relation = _relation(node, fields, ordinality, offset=1)
     return Source(plan=plan, scope=Scope(relations=(Relation(alias="", fields=(), offset=0), relation)))
+
+
+def _one_row() -> n.LogicalNode:
+    zero = literals.integer(0)
+    return n.Values(fields=(t.Field("ZERO", zero.type),), rows=((zero,),))
 
 
 def _collection(binder: QueryBinder, scope: Scope, node: exp.Expr, context: Context) -> Expr:
@@ -85,19 +95,25 @@ def _collection(binder: QueryBinder, scope: Scope, node: exp.Expr, context: Cont
 def _unnest(
     source: n.LogicalNode, collection: Expr, fields: tuple[t.Field, ...], *, outer: bool, ordinality: bool
 ) -> n.LogicalNode:
-    used = {f.name for f in source.fields}
-    added = []
-    for f in (*fields, *((ORDINALITY,) if ordinality else ())):
-        name = unique_name(f.name, used)
-        used.add(name)
-        added.append(t.Field(name, f.type.with_nullable(f.type.nullable or outer)))
+    added = (*fields, *((ORDINALITY,) if ordinality else ()))
     return n.Unnest(
-        fields=(*source.fields, *added),
+        fields=_appended(source, added, outer=outer),
         input=source,
         collection=collection,
         outer=outer,
         ordinality=ordinality,
     )
+
+
+def _appended(source: n.LogicalNode, fields: tuple[t.Field, ...], *, outer: bool) -> tuple[t.Field, ...]:
+    """The source's fields, then ``fields`` under names of their own; nullable where there may be none."""
+    used = {f.name for f in source.fields}
+    added = []
+    for f in fields:
+        name = unique_name(f.name, used)
+        used.add(name)
+        added.append(t.Field(name, f.type.with_nullable(f.type.nullable or outer)))
+    return (*source.fields, *added)
 
 
 def _relation(node: exp.Expr, fields: tuple[t.Field, ...], ordinality: bool, offset: int = 0) -> Relation:
@@ -150,22 +166,46 @@ def _(kind: t.MapType) -> tuple[t.Field, ...]:
 
 
 def bind_function(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
-    """TABLE(f(...)) that reads nothing of its neighbours: the window table functions."""
+    """TABLE(f(...)) that reads nothing of its neighbours: a window table function, or a user's function
+    of constants."""
     assert isinstance(node, FunctionTable)
-    call = node.this
-    if str(call.this).upper() in window_functions.KINDS:
+    if _is_window(node):
         return window_functions.bind(binder, node, context)
-    raise _unknown(context, call, position_of(node))
+    bound, args = _user_function(binder, Scope(), node, context)
+    relation = _relation(node, bound.columns.fields, False, offset=1)
+    plan = _correlated(_one_row(), bound, args, outer=False)
+    return Source(plan=plan, scope=Scope(relations=(Relation(alias="", fields=(), offset=0), relation)))
 
 
 def join_function(binder: QueryBinder, left: Source, join: exp.Expr, context: Context) -> Source | None:
-    """LATERAL TABLE(f(columns of the left)); None for a function that needs no left row."""
-    call = join.this.this
-    if str(call.this).upper() in window_functions.KINDS:
+    """LATERAL TABLE(f(columns of the left)); None for a function that sees no left row."""
+    node = join.this
+    if _is_window(node) or not node.args.get("lateral"):
         return None
-    raise _unknown(context, call, position_of(join))
+    kind = _lateral_kind(join, "LATERAL TABLE")
+    bound, args = _user_function(binder, left.scope, node, context)
+    outer = kind is n.JoinKind.LEFT
+    plan = _correlated(left.plan, bound, args, outer=outer)
+    right = Scope(relations=(_relation(node, bound.columns.fields, False),))
+    source = Source(plan=plan, scope=left.scope.beside(padded(right, outer)))
+    return _with_condition(binder, source, join, context, outer=outer)
 
 
-def _unknown(context: Context, call: exp.Expr, position: Position | None) -> ValidationError:
-    args: tuple[Expr, ...] = tuple(Literal(type=t.CharType(length=1), value="") for _ in call.expressions)
-    return unknown_function(context.environment, str(call.this), args, position)
+def _is_window(node: exp.Expr) -> bool:
+    return str(node.this.this).upper() in window_functions.KINDS
+
+
+def _user_function(
+    binder: QueryBinder, scope: Scope, node: exp.Expr, context: Context
+) -> tuple[BoundTable, tuple[Expr, ...]]:
+    call = node.this
+    declared = user_functions.find(context, call)
+    args = binder.expressions(context, scope, TABLE_FUNCTION).bind_all(call.expressions)
+    return user_functions.table(context, declared, call, args)
+
+
+def _correlated(
+    source: n.LogicalNode, bound: BoundTable, args: tuple[Expr, ...], *, outer: bool
+) -> n.LogicalNode:
+    fields = _appended(source, bound.columns.fields, outer=outer)
+    return n.TableFunction(fields=fields, input=source, function=bound, args=args, outer=outer)

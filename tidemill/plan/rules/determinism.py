@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from tidemill.functions import registry
-from tidemill.plan.expressions import Call, Expr
+from tidemill.plan.expressions import Call, Expr, UserCall
 from tidemill.plan.rewrite import subplan
 
 
 def is_deterministic(expr: Expr) -> bool:
     """Whether every call in it gives the same result for the same arguments."""
-    return all(_is_stable(x.function) for x in expr.walk() if isinstance(x, Call))
+    return all(_is_stable_call(x) for x in expr.walk())
+
+
+def has_user_call(expr: Expr) -> bool:
+    return any(isinstance(x, UserCall) for x in expr.walk())
+
+
+def _is_stable_call(expr: Expr) -> bool:
+    if isinstance(expr, UserCall):
+        return expr.function.deterministic
+    return not isinstance(expr, Call) or _is_stable(expr.function)
 
 
 def _is_stable(name: str) -> bool:

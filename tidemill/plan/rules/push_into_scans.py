@@ -5,18 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import OuterRef
+from tidemill.plan.expressions import Expr, OuterRef, UserCall
 from tidemill.plan.predicates import conjuncts
-from tidemill.plan.rules.determinism import has_subquery, is_deterministic
+from tidemill.plan.rewrite import subplan
+from tidemill.plan.rules.determinism import is_deterministic
 
 
 def push_into_scans(node: n.LogicalNode) -> n.LogicalNode | None:
     if not isinstance(node, n.Filter) or not isinstance(node.input, n.Scan):
         return None
     offered = tuple(
-        p
-        for p in conjuncts(node.condition)
-        if is_deterministic(p) and not has_subquery(p) and not any(isinstance(x, OuterRef) for x in p.walk())
+        p for p in conjuncts(node.condition) if is_deterministic(p) and not any(_is_ours(x) for x in p.walk())
     )
     scan = node.input
     return replace(node, input=replace(scan, filters=offered)) if offered != scan.filters else None
+
+
+def _is_ours(expr: Expr) -> bool:
+    """What no source can judge."""
+    return isinstance(expr, OuterRef | UserCall) or subplan(expr) is not None

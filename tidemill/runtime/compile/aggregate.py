@@ -88,6 +88,7 @@ def call_spec(call: AggregateCall, inputs: tuple[Field, ...], name: str) -> Aggr
         distinct=call.distinct,
         filter=None if call.filter is None else inputs[call.filter].name,
         options=call.options,
+        user=call.user,
     )
 
 

@@ -8,6 +8,9 @@ from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import ArrayType, Field, MapType, MultisetType, RowType
 from tidemill.types.physical import quote
 
+ROWS_COLUMN = "$rows"
+"""What a user's table function gives for a row, before it becomes rows."""
+
 
 def expand_generator(
     projections: tuple[tuple[Expr, ...], ...], fields: tuple[Field, ...], translator: Translator
@@ -56,6 +59,12 @@ def unnest_generator(
         )
     aliases = ", ".join(quote(f.name) for f in generated)
     return f"{'inline_outer' if outer else 'inline'}({body}) AS ({aliases})"
+
+
+def rows_generator(rows: str, generated: tuple[Field, ...], outer: bool) -> str:
+    """A list of rows (structs) as ``inline(...)`` with the columns named as ``generated``."""
+    aliases = ", ".join(quote(f.name) for f in generated)
+    return f"{'inline_outer' if outer else 'inline'}({rows}) AS ({aliases})"
 
 
 def _elements(collection: Expr, text: str) -> str:

@@ -10,8 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tidemill.errors import NotSupportedError
-from tidemill.operators.residual import OPERATIONS, CastTerm, ColumnTerm, ComputedTerm, Residual, Term
-from tidemill.plan.expressions import Call, Cast, Expr, InputRef
+from tidemill.operators.residual import (
+    OPERATIONS,
+    CastTerm,
+    ColumnTerm,
+    ComputedTerm,
+    Residual,
+    Term,
+    UserTerm,
+)
+from tidemill.plan.expressions import Call, Cast, Expr, InputRef, UserCall
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
@@ -42,6 +50,8 @@ class ResidualSplit:
             return ComputedTerm("AND", (ComputedTerm(">=", (value, low)), ComputedTerm("<=", (value, high))))
         if isinstance(expr, Cast) and _widens(expr.operand.type, expr.type):
             return CastTerm(self._term(expr.operand), arrow_type(expr.type))
+        if isinstance(expr, UserCall):
+            return UserTerm(expr.function, tuple(self._term(a) for a in expr.args))
         name = expr.function if isinstance(expr, Call) else type(expr).__name__
         raise NotSupportedError(
             f"A join condition that applies {name} to columns of both sides at once is not supported "

@@ -18,14 +18,22 @@ from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
 from tidemill.physical.set_operations import REPLICATE_ROWS
-from tidemill.plan.expressions import InputRef
+from tidemill.plan.expressions import Expr, InputRef
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.generators import expand_generator, replicate_generator, unnest_generator
+from tidemill.runtime.compile.generators import (
+    ROWS_COLUMN,
+    expand_generator,
+    replicate_generator,
+    rows_generator,
+    unnest_generator,
+)
 from tidemill.runtime.spark.expressions import Translator
+from tidemill.runtime.spark.user_columns import expression
 from tidemill.runtime.values_source import FrameSource, ValuesSource
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema
+from tidemill.user_functions.calls import BoundTable
 
 
 def names(fields: tuple[Field, ...]) -> tuple[str, ...]:
@@ -110,7 +118,7 @@ def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
         kinds=below.kinds,
         sequenced=sequenced,
         input=below,
-        expressions=tuple(translator.sql(e) for e in node.projections),
+        expressions=tuple(expression(e, translator) for e in node.projections),
         references=tuple(
             below.columns[e.index] if isinstance(e, InputRef) else None for e in node.projections
         ),
@@ -191,7 +199,10 @@ def _(node: p.Correlate, context: CompileContext, sequenced: bool) -> g.ExecNode
     below = compile_node(node.input, context, sequenced)
     translator = Translator(columns=below.columns, zone=context.zone)
     generated = node.fields[len(node.input.fields) :]
-    if node.function == "UNNEST":
+    if node.user is not None:
+        below = _with_rows(below, node.user, node.args, translator)
+        generator = rows_generator(quote(ROWS_COLUMN), generated, node.outer)
+    elif node.function == "UNNEST":
         generator = unnest_generator(node.args[0], generated, node.outer, node.ordinality, translator)
     elif node.function == REPLICATE_ROWS:
         generator = replicate_generator(node.args, generated, translator)
@@ -202,6 +213,23 @@ def _(node: p.Correlate, context: CompileContext, sequenced: bool) -> g.ExecNode
         kinds=below.kinds,
         sequenced=sequenced,
         input=below,
-        expressions=tuple(map(quote, below.columns)),
+        expressions=tuple(map(quote, names(node.input.fields))),
         generator=generator,
+    )
+
+
+def _with_rows(
+    below: g.ExecNode, function: BoundTable, args: tuple[Expr, ...], translator: Translator
+) -> g.ExecNode:
+    """``below`` and the list of rows that a user's table function gives for each of its rows."""
+    return g.Select(
+        columns=(*below.columns, ROWS_COLUMN),
+        kinds=below.kinds,
+        sequenced=below.sequenced,
+        input=below,
+        expressions=(
+            *map(quote, below.columns),
+            g.UserColumn(function, tuple(map(translator.sql, args))),
+        ),
+        references=(*below.columns, None),
     )

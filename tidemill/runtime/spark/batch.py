@@ -19,12 +19,19 @@ from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical.ranks import lowered, top_n
 from tidemill.plan import nodes as n
-from tidemill.runtime.compile.generators import expand_generator, unnest_generator
+from tidemill.runtime.compile.generators import (
+    ROWS_COLUMN,
+    expand_generator,
+    rows_generator,
+    unnest_generator,
+)
+from tidemill.runtime.graph import UserColumn
 from tidemill.runtime.spark.batch_aggregate import aggregate_frame, needs_order
 from tidemill.runtime.spark.batch_join import join_frames
 from tidemill.runtime.spark.batch_over import over_frame, sort_column
 from tidemill.runtime.spark.batch_ties import has_ties, keeps_last
 from tidemill.runtime.spark.expressions import Translator
+from tidemill.runtime.spark.user_columns import expression, selected
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema
 
@@ -75,9 +82,11 @@ class BatchPlan:
 
     @frame.register
     def _(self, node: n.Project, sequenced: bool = False) -> DataFrame:
-        sql = self.translator(node.input).sql
-        columns = [f"{sql(e)} AS {quote(f.name)}" for e, f in zip(node.expressions, node.fields, strict=True)]
-        return self.frame(node.input, sequenced).selectExpr(*columns, *_sequence(sequenced))
+        translator = self.translator(node.input)
+        expressions = [expression(e, translator) for e in node.expressions]
+        names = [f.name for f in node.fields]
+        hidden = [SEQUENCE_COLUMN] * sequenced
+        return selected(self.frame(node.input, sequenced), expressions, names, hidden)
 
     @frame.register
     def _(self, node: n.Filter, sequenced: bool = False) -> DataFrame:
@@ -142,6 +151,17 @@ class BatchPlan:
         )
         kept = _quoted(node.input.fields)
         frame = self.frame(node.input, sequenced).selectExpr(*kept, *_sequence(sequenced), generator)
+        return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+
+    @frame.register
+    def _(self, node: n.TableFunction, sequenced: bool = False) -> DataFrame:
+        args = tuple(map(self.translator(node.input).sql, node.args))
+        generated = node.fields[len(node.input.fields) :]
+        generator = rows_generator(quote(ROWS_COLUMN), generated, node.outer)
+        kept = (*_quoted(node.input.fields), *_sequence(sequenced))
+        frame = self.frame(node.input, sequenced)
+        frame = selected(frame, [UserColumn(node.function, args)], [ROWS_COLUMN], frame.columns)
+        frame = frame.selectExpr(*kept, generator)
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
     @frame.register

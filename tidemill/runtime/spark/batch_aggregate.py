@@ -11,6 +11,7 @@ from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, SparkAggregateCall
 from tidemill.plan.expressions import AggregateCall
 from tidemill.plan.nodes import Aggregate
+from tidemill.runtime.spark.batch_kernel import kernel_frame
 from tidemill.types.physical import quote
 
 
@@ -23,11 +24,13 @@ def function_of(call: AggregateCall) -> AggregateFunction:
 
 def needs_order(node: Aggregate) -> bool:
     """Whether any call depends on arrival order."""
-    return any(function_of(c).ordered for c in node.calls)
+    return any(c.user or function_of(c).ordered for c in node.calls)
 
 
 def aggregate_frame(node: Aggregate, below: DataFrame, zone: str) -> DataFrame:
     """``below`` (with ``$seq`` where needs_order) grouped; the columns are the node's fields."""
+    if any(c.user for c in node.calls):
+        return kernel_frame(node, below)
     names = [f.name for f in node.input.fields]
     keys = [F.col(quote(names[k])).alias(f.name) for k, f in zip(node.keys, node.fields, strict=False)]
     if not node.calls:

@@ -22,6 +22,7 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.placement import origin, stays
 from tidemill.runtime.spark.exchange import BLOCK_SCHEMA, PARTITION_COLUMN, ExchangeWriter, PortRows
 from tidemill.runtime.spark.kernel import Exchanged, Fed, InPlace, KernelTask, Report
+from tidemill.runtime.spark.user_columns import selected
 from tidemill.types.physical import quote
 
 
@@ -63,7 +64,7 @@ class EpochFrames:
         frame = self.frame(node.input)
         if node.condition is not None:
             frame = frame.where(F.expr(node.condition))
-        return frame.selectExpr(*_named(node.expressions, node.columns), *map(quote, node.hidden))
+        return selected(frame, node.expressions, node.columns, node.hidden)
 
     @_make.register
     def _(self, node: g.Generate) -> DataFrame:

@@ -1,0 +1,226 @@
+"""User functions stand alone: each call is a column of a Project, over arguments without user functions.
+
+Python functions run outside of Spark's expressions, so a call inside an expression becomes a column of a
+Project below (``f(x) + 1`` over ``f(x)``), a call in a call one of a Project below that. A Filter's other
+conjuncts stay below, so that the function sees only the rows that pass them. In a join a call that reads one
+side goes to that side; of an inner join, a conjunct that calls over both sides becomes a Filter above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import Expr, InputRef, UserCall
+from tidemill.plan.predicates import conjunction, conjuncts
+from tidemill.plan.rewrite import (
+    input_indexes,
+    map_down,
+    move_inputs,
+    node_expressions,
+    shift_inputs,
+    with_expressions,
+    with_inputs,
+)
+from tidemill.plan.rules.determinism import has_user_call, is_deterministic
+from tidemill.plan.rules.push_filters import filtered
+from tidemill.types.logical import Field
+
+Exprs = tuple[Expr, ...]
+
+
+def isolate_user_calls(node: n.LogicalNode) -> n.LogicalNode | None:
+    expressions = node_expressions(node)
+    if not any(map(has_user_call, expressions)):
+        return None
+    rule = _RULES.get(type(node), _below)
+    return rule(node)
+
+
+def _project(node: n.LogicalNode) -> n.LogicalNode | None:
+    """A call that is a whole column stays where it is."""
+    assert isinstance(node, n.Project)
+    inner = tuple(x for e in node.expressions for x in (e.args if isinstance(e, UserCall) else (e,)))
+    if not any(map(has_user_call, inner)):
+        return None
+    source, known = _filtered_calls(node.input)
+    readers = tuple(map_down(e, known.get) for e in node.expressions)
+    source, expressions = computed(source, readers)
+    return replace(node, input=source, expressions=expressions)
+
+
+def _filtered_calls(source: n.LogicalNode) -> tuple[n.LogicalNode, dict[Expr, Expr]]:
+    """A Filter over calls with all its columns, and the calls' columns: what was filtered by is not
+    computed again. Any other source as it is."""
+    below = source.input if isinstance(source, n.Project) else None
+    if not isinstance(below, n.Filter) or not isinstance(below.input, n.Project):
+        return source, {}
+    assert isinstance(source, n.Project)
+    if source.expressions != _columns(below)[: len(source.fields)]:
+        return source, {}
+    calls: dict[Expr, Expr] = {
+        x: InputRef(type=x.type, index=i)
+        for i, x in enumerate(below.input.expressions)
+        if isinstance(x, UserCall) and is_deterministic(x)
+    }
+    passed = below.input.expressions[: len(source.fields)] == source.expressions
+    return (below, calls) if calls and passed else (source, {})
+
+
+def _columns(node: n.LogicalNode) -> Exprs:
+    return tuple(InputRef(type=f.type, index=i) for i, f in enumerate(node.fields))
+
+
+def _filter(node: n.LogicalNode) -> n.LogicalNode | None:
+    assert isinstance(node, n.Filter)
+    parts = conjuncts(node.condition)
+    plain = tuple(p for p in parts if not has_user_call(p))
+    calling = tuple(p for p in parts if has_user_call(p))
+    source, moved = computed(filtered(node.input, plain), calling)
+    return _restored(filtered(source, moved), node.fields)
+
+
+def _below(node: n.LogicalNode) -> n.LogicalNode | None:
+    """Any other node with one input: its calls are columns of the input."""
+    (below,) = node.inputs
+    width = len(below.fields)
+    source, moved = computed(below, node_expressions(node))
+    if isinstance(node, n.Expand):
+        return with_expressions(with_inputs(node, (source,)), moved)
+    fields = (*source.fields, *node.fields[width:])
+    changed = replace(with_expressions(with_inputs(node, (source,)), moved), fields=fields)
+    extra = len(source.fields) - width
+    return _picked(changed, lambda i: i if i < width else i + extra, node.fields)
+
+
+def _join(node: n.LogicalNode) -> n.LogicalNode | None:
+    assert isinstance(node, n.Join)
+    width = len(node.left.fields)
+    parts = conjuncts(node.condition)
+    across = tuple(p for p in parts if _calls_across(p, width))
+    if node.kind is n.JoinKind.INNER and across:
+        rest = conjunction(p for p in parts if p not in across)
+        return filtered(replace(node, condition=rest), across)
+    left, left_calls = _side(node.left, node.condition, 0)
+    right, right_calls = _side(node.right, node.condition, width)
+    if left is node.left and right is node.right:
+        return None
+    shift = len(left.fields) - width
+    places = {**left_calls, **{c: i + len(left.fields) for c, i in right_calls.items()}}
+
+    def moved(index: int) -> int:
+        return index if index < width else index + shift
+
+    def place(found: Expr) -> Expr | None:
+        if found in places:
+            return InputRef(type=found.type, index=places[found])
+        return move_inputs(found, moved) if isinstance(found, InputRef) else None
+
+    fields = _join_fields(node, left, right)
+    joined = replace(node, left=left, right=right, condition=map_down(node.condition, place), fields=fields)
+    return _picked(joined, moved, node.fields)
+
+
+def _calls_across(part: Expr, width: int) -> bool:
+    return any(isinstance(x, UserCall) and _reads_both(x, width) for x in part.walk())
+
+
+def _reads_both(expr: Expr, width: int) -> bool:
+    return len({i >= width for i in input_indexes(expr)}) == 2
+
+
+def _side(side: n.LogicalNode, condition: Expr, offset: int) -> tuple[n.LogicalNode, dict[Expr, int]]:
+    """The side with the calls that read it alone (the largest ones) as columns; where each is."""
+    end = offset + len(side.fields)
+    found: dict[Expr, None] = {}
+
+    def collect(expr: Expr) -> Expr | None:
+        reads = input_indexes(expr)
+        own = all(offset <= i < end for i in reads) and (bool(reads) or offset == 0)
+        if isinstance(expr, UserCall) and own:
+            found.setdefault(expr)
+            return expr
+        return None
+
+    map_down(condition, collect)
+    if not found:
+        return side, {}
+    source, moved = computed(side, tuple(shift_inputs(c, -offset) for c in found))
+    return source, {c: m.index for c, m in zip(found, moved, strict=True) if isinstance(m, InputRef)}
+
+
+def _join_fields(node: n.Join, left: n.LogicalNode, right: n.LogicalNode) -> tuple[Field, ...]:
+    """The join's fields with the sides' new columns, nullable as any may be padded."""
+    width = len(node.left.fields)
+    extra = [replace(f, type=f.type.with_nullable(True)) for f in left.fields[width:]]
+    fields = [*node.fields[:width], *extra]
+    if len(node.fields) > width:
+        added = right.fields[len(node.right.fields) :]
+        fields += [*node.fields[width:], *(replace(f, type=f.type.with_nullable(True)) for f in added)]
+    return _apart(fields)
+
+
+def computed(source: n.LogicalNode, expressions: Exprs) -> tuple[n.LogicalNode, Exprs]:
+    """``source`` with all user calls of ``expressions`` as columns behind its own, and the expressions over
+    them. Calls of calls take several Projects."""
+    while any(map(has_user_call, expressions)):
+        calls = _innermost(expressions)
+        source, places = _with_columns(source, calls)
+
+        def place(found: Expr, known: dict[Expr, InputRef] = places) -> Expr | None:
+            return known.get(found)
+
+        expressions = tuple(map_down(e, place) for e in expressions)
+    return source, expressions
+
+
+def _innermost(expressions: Exprs) -> list[UserCall]:
+    """The calls without calls in their arguments, each once; a non-deterministic one every time it occurs
+    would differ, but equal expressions of one query are one value in Flink, too."""
+    found: dict[UserCall, None] = {}
+    for expression in expressions:
+        for x in expression.walk():
+            if isinstance(x, UserCall) and not any(map(has_user_call, x.args)):
+                found.setdefault(x)
+    return list(found)
+
+
+def _with_columns(
+    source: n.LogicalNode, calls: Sequence[UserCall]
+) -> tuple[n.LogicalNode, dict[Expr, InputRef]]:
+    width = len(source.fields)
+    added = [Field(f"f{i}", c.type) for i, c in enumerate(calls)]
+    fields = _apart([*source.fields, *added])
+    project = n.Project(fields=fields, input=source, expressions=(*_columns(source), *calls))
+    return project, {c: InputRef(type=c.type, index=width + i) for i, c in enumerate(calls)}
+
+
+def _apart(fields: Sequence[Field]) -> tuple[Field, ...]:
+    """Every field under a name of its own."""
+    used: set[str] = set()
+    found = []
+    for f in fields:
+        name, number = f.name, 0
+        while name in used:
+            name, number = f"{f.name}{number}", number + 1
+        used.add(name)
+        found.append(Field(name, f.type))
+    return tuple(found)
+
+
+def _restored(node: n.LogicalNode, fields: tuple[Field, ...]) -> n.LogicalNode:
+    return _picked(node, lambda i: i, fields)
+
+
+def _picked(node: n.LogicalNode, place: Callable[[int], int], fields: tuple[Field, ...]) -> n.LogicalNode:
+    """``fields`` of a node that has more."""
+    columns = tuple(InputRef(type=f.type, index=place(i)) for i, f in enumerate(fields))
+    return n.Project(fields=fields, input=node, expressions=columns)
+
+
+_RULES: dict[type[n.LogicalNode], Callable[[n.LogicalNode], n.LogicalNode | None]] = {
+    n.Project: _project,
+    n.Filter: _filter,
+    n.Join: _join,
+}

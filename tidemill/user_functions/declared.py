@@ -1,0 +1,221 @@
+"""What a module of user functions declares: the decorators ``udf``, ``udtf``, ``udaf``, in PyFlink's habits.
+
+``func_type='general'`` (the default, as in PyFlink) gives the function Python values, one row at a time;
+``'arrow'`` gives it ``pyarrow`` arrays, one value per row of a batch. Types are Flink's type texts or
+``pyarrow`` types. A declared function is still callable as the Python function it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import pyarrow as pa
+
+from tidemill.user_functions.annotations import parameter_texts, result_text, type_text
+
+TypeSpec: TypeAlias = "str | pa.DataType"
+FUNC_TYPES = ("general", "arrow")
+
+
+class DeclarationError(Exception):
+    """A declaration that no function can be made of; raised where the module is imported."""
+
+
+class AggregateFunction:
+    """The base of aggregate functions; give an instance or the class to ``udaf``.
+
+    Per row (``general``): ``accumulate(accumulator, *args)`` and ``retract(accumulator, *args)`` change
+    the accumulator, or return a new one. A ROW accumulator is a list of its fields. ``retract`` is needed
+    where input rows are taken back.
+
+    Over arrays (``arrow``): ``accumulate(groups, *columns)`` and ``retract(groups, *columns)`` give one
+    accumulator per group, as an array; ``groups`` holds each row's group number, 0, 0, 1, 2, 2, ...;
+    ``merge(left, right)`` and ``get_value(accumulators)`` work on arrays of accumulators.
+    """
+
+    def create_accumulator(self) -> Any:
+        """The accumulator of no rows."""
+        raise NotImplementedError
+
+    def accumulate(self, *args: Any) -> Any:
+        raise NotImplementedError
+
+    def get_value(self, accumulator: Any) -> Any:
+        """The result."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UserFunction:
+    """``body`` is what is called (of an aggregate: an object with its methods); ``input_types`` None:
+    arguments come in the types they have."""
+
+    KIND: ClassVar[str] = ""
+
+    name: str
+    body: Any = field(repr=False)
+    input_types: tuple[str, ...] | None
+    vectorized: bool
+    deterministic: bool = True
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.body(*args, **named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UserScalarFunction(UserFunction):
+    KIND: ClassVar[str] = "scalar"
+
+    result_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UserTableFunction(UserFunction):
+    KIND: ClassVar[str] = "table"
+
+    result_types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UserAggregateFunction(UserFunction):
+    KIND: ClassVar[str] = "aggregate"
+
+    result_type: str
+    accumulator_type: str
+
+
+def udf(
+    f: Any = None,
+    input_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    result_type: TypeSpec | None = None,
+    deterministic: bool = True,
+    func_type: str = "general",
+) -> Any:
+    """Declares a scalar function: ``@udf(result_type='BIGINT')`` or ``udf(f, result_type=...)``.
+
+    ``f`` is a function or an object with ``eval``. Types that are not given come from the function's
+    annotations (``int`` is BIGINT, ``str`` STRING, ...). With ``func_type='arrow'`` it takes one array
+    per argument and gives one array of the same length.
+    """
+
+    def declare(given: Any) -> UserScalarFunction:
+        body = _body(given)
+        result = result_text(body) if result_type is None else type_text(result_type)
+        if result is None:
+            raise DeclarationError(f"udf {_name(given)}: result_type is missing")
+        return UserScalarFunction(
+            name=_name(given),
+            body=body,
+            input_types=_inputs(body, input_types, func_type),
+            vectorized=_vectorized(given, func_type),
+            deterministic=deterministic,
+            result_type=result,
+        )
+
+    return declare if f is None else declare(f)
+
+
+def udtf(
+    f: Any = None,
+    input_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    result_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    deterministic: bool = True,
+    func_type: str = "general",
+) -> Any:
+    """Declares a table function: ``@udtf(result_types=['STRING', 'INT'])``.
+
+    Per row it yields (or returns an iterable of) tuples, or plain values where there is one column; None is
+    no rows. With ``func_type='arrow'`` it takes arrays and gives one list array, an entry per input row:
+    of values where there is one column, else of structs, by position.
+    """
+
+    def declare(given: Any) -> UserTableFunction:
+        if result_types is None:
+            raise DeclarationError(f"udtf {_name(given)}: result_types is missing")
+        body = _body(given)
+        return UserTableFunction(
+            name=_name(given),
+            body=body,
+            input_types=_inputs(body, input_types, func_type),
+            vectorized=_vectorized(given, func_type),
+            deterministic=deterministic,
+            result_types=_texts(result_types),
+        )
+
+    return declare if f is None else declare(f)
+
+
+def udaf(
+    f: Any = None,
+    input_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    result_type: TypeSpec | None = None,
+    accumulator_type: TypeSpec | None = None,
+    deterministic: bool = True,
+    func_type: str = "general",
+) -> Any:
+    """Declares an aggregate function: ``@udaf(result_type=..., accumulator_type=...)`` over a class that
+    derives from ``AggregateFunction``. The accumulator's type is how it is kept in state."""
+
+    def declare(given: Any) -> UserAggregateFunction:
+        body = given() if isinstance(given, type) else given
+        if not isinstance(body, AggregateFunction):
+            raise DeclarationError(f"udaf {_name(given)}: it must derive from AggregateFunction")
+        if result_type is None or accumulator_type is None:
+            missing = "result_type" if result_type is None else "accumulator_type"
+            raise DeclarationError(f"udaf {_name(given)}: {missing} is missing")
+        vectorized = _vectorized(given, func_type)
+        if vectorized and not hasattr(body, "merge"):
+            raise DeclarationError(f"udaf {_name(given)}: func_type='arrow' needs the method merge")
+        return UserAggregateFunction(
+            name=_name(given),
+            body=body,
+            input_types=None if input_types is None else _texts(input_types),
+            vectorized=vectorized,
+            deterministic=deterministic,
+            result_type=type_text(result_type),
+            accumulator_type=type_text(accumulator_type),
+        )
+
+    return declare if f is None else declare(f)
+
+
+def plain_function(given: Callable[..., Any]) -> UserScalarFunction | None:
+    """An undecorated function as a scalar function, by its annotations; None where they do not say the
+    result's type."""
+    if not inspect.isfunction(given) or result_text(given) is None:
+        return None
+    declared: UserScalarFunction = udf(given)
+    return declared
+
+
+def _body(given: Any) -> Any:
+    made = given() if isinstance(given, type) else given
+    body = getattr(made, "eval", made)
+    if not callable(body):
+        raise DeclarationError(f"{_name(given)} is not callable")
+    return body
+
+
+def _name(given: Any) -> str:
+    return str(getattr(given, "__qualname__", type(given).__qualname__))
+
+
+def _texts(given: TypeSpec | Sequence[TypeSpec]) -> tuple[str, ...]:
+    return tuple(map(type_text, [given] if isinstance(given, str | pa.DataType) else given))
+
+
+def _inputs(body: Any, given: TypeSpec | Sequence[TypeSpec] | None, func_type: str) -> tuple[str, ...] | None:
+    if given is not None:
+        return _texts(given)
+    return parameter_texts(body) if func_type == "general" else None
+
+
+def _vectorized(given: Any, func_type: str) -> bool:
+    if func_type not in FUNC_TYPES:
+        raise DeclarationError(
+            f"{_name(given)}: func_type '{func_type}' is not one of {', '.join(FUNC_TYPES)}"
+        )
+    return func_type == "arrow"
