@@ -46,6 +46,10 @@ CASES: dict[str, tuple[int, str]] = {
         "(PARTITION BY k ORDER BY v DESC, j) AS p FROM a) WHERE p <= 2) x JOIN b ON x.k = b.k",
     ),
     "semi": (1, f"SELECT x.k, x.n FROM {COUNTS} x WHERE x.k IN (SELECT k FROM b WHERE k IS NOT NULL)"),
+    "NOT IN": (1, "SELECT v FROM a WHERE k NOT IN (SELECT v FROM b)"),
+    "NOT IN by another key": (1, "SELECT v FROM a WHERE k NOT IN (SELECT k FROM b WHERE b.j = a.j)"),
+    "NOT IN of pairs": (1, "SELECT v FROM a WHERE (k, j) NOT IN (SELECT k, v FROM b)"),
+    "EXISTS of anything": (1, "SELECT v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE v > 8)"),
     "one partition": (
         1,
         "SELECT COUNT(*) AS c FROM (SELECT k, v FROM a ORDER BY v DESC, k, j LIMIT 5)",

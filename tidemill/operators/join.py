@@ -29,6 +29,7 @@ from tidemill.operators.api import EpochContext
 from tidemill.operators.join_pairs import Matches, Pairs, pairs_of
 from tidemill.operators.join_sides import Change, KeyNumbers, Kinds, Side, changed_rows, key_numbers
 from tidemill.operators.join_state import Multiset, Records, multiset_layout, records_layout
+from tidemill.operators.null_aware import RightRows, with_all
 from tidemill.operators.residual import Residual
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
@@ -64,6 +65,8 @@ class JoinSide:
 class JoinSpec:
     """``kind``: INNER, LEFT, RIGHT, FULL, SEMI or ANTI. ``null_safe``: per key, whether NULL equals NULL.
 
+    ``null_aware``: an ANTI that is NOT IN over its one (null-safe) key: see ``null_aware``. All rows must be
+    in one partition, and nothing may expire.
     ``update_before``: -U may be shown (else what goes is -D). ``insert_only``: no ``$kind`` column.
     """
 
@@ -71,6 +74,7 @@ class JoinSpec:
     left: JoinSide
     right: JoinSide
     null_safe: tuple[bool, ...]
+    null_aware: bool = False
     residual: Residual | None = None
     update_before: bool = True
     insert_only: bool = False
@@ -79,7 +83,7 @@ class JoinSpec:
     @property
     def fingerprint(self) -> str:
         facts = (self.kind, self.left.columns, self.right.columns, self.left.keys, self.right.keys)
-        text = f"join {facts} {self.null_safe} {self.residual}"
+        text = f"join {facts} {self.null_safe} {self.residual}" + " null-aware" * self.null_aware
         if self.expires:
             text += f" expires {self.left.ttl > 0} {self.right.ttl > 0}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -172,9 +176,13 @@ class _Step:
 
     def _matched(self, changes: tuple[Change, Change]) -> list[pa.Table]:
         spec = self.spec
-        keys = key_numbers(changes, (spec.left.keys, spec.right.keys))
         states = self._state(0), self._state(1)
-        sides = tuple(self._side(states, changes, keys, number) for number in (0, 1))
+        rights = RightRows.of(self.store, changes[1], spec.right.keys[0]) if spec.null_aware else None
+        everyone = rights is not None and rights.concern_all
+        if everyone:
+            changes = with_all(changes[0], states[0].table), changes[1]
+        keys = key_numbers(changes, (spec.left.keys, spec.right.keys))
+        sides = tuple(self._side(states, changes, keys, number, everyone) for number in (0, 1))
         left, right = sides
         every = spec.residual is not None and any(spec.counted)
         needs_pairs = every or spec.kind not in FILTERS_LEFT
@@ -189,6 +197,8 @@ class _Step:
                     if every and pairs is not None
                     else Matches.by_key(own, other, keys.count)
                 )
+                if rights is not None:
+                    matches = rights.added_to(matches, own, spec.left.keys[0])
                 out.append(self._by_match(own, number, matches))
             states[number].keep(own, keys, matches)
         return out
@@ -204,10 +214,11 @@ class _Step:
         changes: tuple[Change, Change],
         keys: KeyNumbers,
         number: int,
+        everyone: bool,
     ) -> Side:
         """The other side's keys are needed; the own ones where this side decides what the other shows."""
         wanted = keys.touched[1 - number]
-        if self.spec.counted[1 - number]:
+        if self.spec.counted[1 - number] or everyone:
             wanted = wanted | keys.touched[number]
         change, placed = changes[number], keys.placed[number]
         held = states[number].held(keys, wanted, change, placed)

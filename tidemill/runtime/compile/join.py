@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import pyarrow as pa
@@ -38,12 +38,16 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Condition:
-    """Key expressions per side (over left fields + right fields) and what is left of the condition."""
+    """Key expressions per side (over left fields + right fields) and what is left of the condition.
+
+    ``null_aware``: the one key is NOT IN's.
+    """
 
     left: tuple[Expr, ...]
     right: tuple[Expr, ...]
     null_safe: tuple[bool, ...]
     residual: Expr | None
+    null_aware: bool = False
 
 
 @compile_node.register
@@ -61,6 +65,7 @@ def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
         left=sides[0][0],
         right=sides[1][0],
         null_safe=condition.null_safe,
+        null_aware=condition.null_aware,
         residual=residual,
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         insert_only=node.traits.kinds == INSERT_ONLY,
@@ -74,8 +79,8 @@ def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
         spec=spec,
         ports=(sides[0][1], sides[1][1]),
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced),
-        single=not condition.left,
-        partitioned=_partitioned(node, condition),
+        single=condition.null_aware or not condition.left,
+        partitioned=() if condition.null_aware else _partitioned(node, condition),
     )
 
 
@@ -113,34 +118,41 @@ def _aligned(condition: _Condition, inputs: tuple[g.ExecNode, g.ExecNode]) -> _C
             for names in partitioned_by(below) or ()
         ]
         if sorted(order) == list(range(len(columns))):
-            return _Condition(
+            return replace(
+                condition,
                 left=tuple(condition.left[i] for i in order),
                 right=tuple(condition.right[i] for i in order),
                 null_safe=tuple(condition.null_safe[i] for i in order),
-                residual=condition.residual,
             )
     return condition
 
 
 def _condition(node: p.Join) -> _Condition:
-    """A null-aware key (NOT IN) cannot partition: it becomes part of the residual."""
+    """NOT IN's keys do not partition, as NULL goes with every value: where there is but one it is looked up,
+    else they become part of the residual, over pairs of equal other keys."""
     fields = (*node.left.fields, *node.right.fields)
     width = len(node.left.fields)
     left = [InputRef(index=i, type=fields[i].type) for i in node.left_keys]
     right = [InputRef(index=width + i, type=fields[width + i].type) for i in node.right_keys]
-    residual = [] if node.residual is None else [node.residual]
-    if node.null_aware:
-        for number, (a, b) in enumerate(zip(left, right, strict=True)):
-            same = _call("=", *_unified(a, b))
-            aware = number < node.null_aware
-            residual.append(_call("OR", _call("IS NULL", a), _call("IS NULL", b), same) if aware else same)
-        left, right = [], []
     pairs = [_unified(a, b) for a, b in zip(left, right, strict=True)]
+    residual = [] if node.residual is None else [node.residual]
+    null_safe = node.null_safe
+    looked_up = len(pairs) == 1 and not residual and not (node.left_ttl or node.right_ttl)
+    null_aware = bool(node.null_aware) and looked_up
+    if null_aware:
+        null_safe = (True,)
+    elif node.null_aware:
+        aware, pairs = pairs[: node.null_aware], pairs[node.null_aware :]
+        null_safe = null_safe[node.null_aware :]
+        residual += [
+            _call("OR", _call("IS NULL", a), _call("IS NULL", b), _call("=", a, b)) for a, b in aware
+        ]
     return _Condition(
         left=tuple(a for a, _ in pairs),
         right=tuple(b for _, b in pairs),
-        null_safe=() if node.null_aware else node.null_safe,
+        null_safe=null_safe,
         residual=reduce(lambda a, b: _call("AND", a, b), residual) if residual else None,
+        null_aware=null_aware,
     )
 
 

@@ -1,0 +1,100 @@
+"""NOT IN: what a row must know of all rows of the other side, beyond those of its key.
+
+``x NOT IN (...)`` is not true where some row is NULL, or where x is NULL and there is any row. So the number
+of rows and of NULLs is kept beside the join's own state. A row's answer changes with its key's rows, as in
+every anti join; only when the first row or the first NULL comes, or the last one goes, all are looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, validity, vector
+from tidemill.changelog.hashing import hash_columns
+from tidemill.operators.join_pairs import Matches
+from tidemill.operators.join_sides import UNMOVED, Change, Side
+from tidemill.state.layout import Layout
+from tidemill.state.merge import merge_tables
+from tidemill.state.run import WEIGHT
+from tidemill.state.store import StateStore
+from tidemill.state.table import StateTable
+
+MISSING = "missing"
+LAYOUT = Layout(name="right rows", keys=(), values=(pa.field(MISSING, pa.bool_()),), additive=True)
+_HASH = hash_columns([], 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RightRows:
+    """How many rows have a value (first) and how many are NULL (second), before and after."""
+
+    before: Ints
+    after: Ints
+
+    @classmethod
+    def of(cls, store: StateStore, change: Change, key: str) -> RightRows:
+        """Counts the epoch's rows in."""
+        table = store.table(LAYOUT)
+        _, rows = table.pieces(_HASH, [])
+        before = _count(vector(rows.column(MISSING)).values, vector(rows.column(WEIGHT)).values)
+        weights = np.ones(len(change), np.int64) if change.weights is None else change.weights
+        net = _count(_missing(change.columns[key]), weights)
+        moved = np.flatnonzero(net)
+        values = to_arrow(Vec(moved.astype(np.bool_)), pa.bool_())
+        columns = {MISSING: values, WEIGHT: to_arrow(Vec(net[moved]), pa.int64())}
+        table.put(LAYOUT.codes(np.repeat(_HASH, len(moved)), [values]), columns)
+        return cls(before, before + net)
+
+    @property
+    def concern_all(self) -> bool:
+        """Whether rows may change their answer whose key did not change."""
+        return any(bool(self._any(i)[0]) != bool(self._any(i)[1]) for i in (0, 1))
+
+    def _any(self, missing: int) -> tuple[bool, bool]:
+        """Whether there is any NULL (``missing`` 1) or any row at all (0), before and after."""
+        before, after = ((c[1] if missing else c.sum()) > 0 for c in (self.before, self.after))
+        return bool(before), bool(after)
+
+    def added_to(self, matches: Matches, own: Side, key: str) -> Matches:
+        """``matches`` and those that NULLs make."""
+        missing = _missing(own.take(key, np.arange(len(own.owners))))
+        before, after = (
+            np.where(missing, rows, nulls) for rows, nulls in zip(self._any(0), self._any(1), strict=True)
+        )
+        return Matches(matches.before + before, matches.after + after, matches.renewed)
+
+
+def with_all(change: Change, table: StateTable) -> Change:
+    """``change`` and all rows of the state, as rows that do not move."""
+    layout = table.layout
+    held = (
+        merge_tables(layout, [r.table for layer in table.all_layers for r in layer], last=True, now=table.now)
+        if table.all_layers
+        else layout.schema.empty_table()
+    )
+    size = len(held)
+    columns = {
+        name: single(pa.chunked_array([column, single(held.column(name))]))
+        for name, column in change.columns.items()
+    }
+    hashes = hash_columns([single(held.column(f.name)) for f in layout.keys], size)
+    weights = np.ones(len(change), np.int64) if change.weights is None else change.weights
+    return Change(
+        columns,
+        np.concatenate([change.hashes, hashes]),
+        np.concatenate([weights, np.zeros(size, np.int64)]),
+        np.concatenate([change.kinds, np.full(size, UNMOVED, np.int8)]),
+    )
+
+
+def _missing(key: pa.Array) -> Mask:
+    valid = validity(key)
+    return np.zeros(len(key), np.bool_) if valid is None else ~valid
+
+
+def _count(missing: Mask, weights: Ints) -> Ints:
+    nulls = int(weights[missing].sum())
+    return np.array([int(weights.sum()) - nulls, nulls], np.int64)
