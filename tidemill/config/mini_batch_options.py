@@ -22,4 +22,10 @@ MINI_BATCH_SIZE = Option(
     default=-1,
     doc="The largest number of input rows of an epoch; must be positive where set.",
 )
-OPTIONS = (MINI_BATCH_ENABLED, MINI_BATCH_ALLOW_LATENCY, MINI_BATCH_SIZE)
+DEDUPLICATE_COMPACT = Option(
+    key="table.exec.deduplicate.mini-batch.compact-changes-enabled",
+    kind=bool,
+    default=False,
+    doc="Whether a deduplication by event time shows only the last of a key's changes in an epoch.",
+)
+OPTIONS = (MINI_BATCH_ENABLED, MINI_BATCH_ALLOW_LATENCY, MINI_BATCH_SIZE, DEDUPLICATE_COMPACT)

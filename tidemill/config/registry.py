@@ -39,14 +39,7 @@ class Area:
 AREAS = (
     Area(title="Execution", options=execution_options.OPTIONS),
     Area(title="Epochs", options=epoch_options.OPTIONS),
-    Area(
-        title="Mini-batch",
-        options=(
-            mini_batch_options.MINI_BATCH_ENABLED,
-            mini_batch_options.MINI_BATCH_ALLOW_LATENCY,
-            mini_batch_options.MINI_BATCH_SIZE,
-        ),
-    ),
+    Area(title="Mini-batch", options=mini_batch_options.OPTIONS),
     Area(
         title="Planner",
         options=(

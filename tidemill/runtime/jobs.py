@@ -21,7 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.changelog.rowkind import RowKind
 from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
 from tidemill.config.execution_options import PARALLELISM
-from tidemill.config.mini_batch_options import MINI_BATCH_ALLOW_LATENCY, MINI_BATCH_ENABLED, MINI_BATCH_SIZE
+from tidemill.config.mini_batch_options import (
+    DEDUPLICATE_COMPACT,
+    MINI_BATCH_ALLOW_LATENCY,
+    MINI_BATCH_ENABLED,
+    MINI_BATCH_SIZE,
+)
 from tidemill.config.option import Configuration
 from tidemill.connectors import registry
 from tidemill.connectors.api import ReadLimit, Sink, SinkRequest, Source, SourceRequest
@@ -214,6 +219,7 @@ def _context(request: JobRequest) -> CompileContext:
         parallelism=parallelism(request),
         per_record=not request.config.read(MINI_BATCH_ENABLED),
         per_event=request.config.get(MINI_BATCH_ENABLED.key, "false").lower() != "true",
+        compact=request.config.read(DEDUPLICATE_COMPACT),
     )
 
 

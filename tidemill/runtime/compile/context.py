@@ -21,8 +21,8 @@ class CompileContext:
     """Mutable while one plan is compiled, then read-only.
 
     ``per_record``: mini-batch is off, kernels show Flink's intermediate rows. ``per_event``:
-    mini-batch was not asked for, so ChangelogNormalize shows every event, as Flink does. ``frames``:
-    registered DataFrames by key.
+    mini-batch was not asked for, so ChangelogNormalize shows every event, as Flink does. ``compact``: a
+    deduplication by event time shows one change per key and epoch. ``frames``: registered DataFrames by key.
     """
 
     make_source: MakeSource
@@ -31,6 +31,7 @@ class CompileContext:
     parallelism: int
     per_record: bool
     per_event: bool = False
+    compact: bool = False
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     source_names: dict[str, str] = field(default_factory=dict)

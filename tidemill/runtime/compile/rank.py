@@ -144,6 +144,8 @@ def _rounds(node: p.Rank | p.SortLimit, context: CompileContext) -> int:
     if context.per_record:
         return sys.maxsize
     by_event_time = isinstance(node, p.Rank) and node.is_deduplicate and node.time == "ROWTIME"
+    if by_event_time and context.compact:
+        return 0
     return CHEAP_ROUNDS if context.per_event or by_event_time else 0
 
 
