@@ -10,6 +10,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digest import Form, Printer, call_text, literal_text, order_text, record_text
 from tidemill.physical.tree import visible
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey, UserCall
+from tidemill.plan.nodes import JoinKind
 from tidemill.types.logical import BOOLEAN
 
 Attributes = list[tuple[str, str]]
@@ -281,18 +282,44 @@ def _(node: p.Correlate, form: Form) -> Attributes:
 
 @attributes.register
 def _(node: p.Join, form: Form) -> Attributes:
-    both = (*node.left.fields, *node.right.fields)
-    printer = Printer.over(node.fields if len(node.fields) == len(both) else both, form)
-    condition = join_condition(node)
-    where = "true" if condition is None else printer.text(condition)
     found: Attributes = [
         ("joinType", f"[{node.kind.value}]"),
-        ("where", f"[{where}]"),
+        ("where", f"[{_where(node, form)}]"),
         ("select", f"[{names(node)}]"),
         ("leftInputSpec", f"[{node.left_spec}]"),
         ("rightInputSpec", f"[{node.right_spec}]"),
     ]
     return [*found, ("miniBatch", "[true]")] if node.mini_batch else found
+
+
+@attributes.register
+def _(node: p.IntervalJoin, form: Form) -> Attributes:
+    bounds = node.bounds
+    times = (
+        f"isRowTime={str(bounds.rowtime).lower()}, leftLowerBound={bounds.lower}, "
+        f"leftUpperBound={bounds.upper}, leftTimeIndex={bounds.left}, rightTimeIndex={bounds.right}"
+    )
+    return [
+        ("joinType", f"[{_INTERVAL_KINDS[node.kind]}]"),
+        ("windowBounds", f"[{times}]"),
+        ("where", f"[{_where(node, form)}]"),
+        ("select", f"[{names(node)}]"),
+    ]
+
+
+_INTERVAL_KINDS = {
+    JoinKind.INNER: "InnerJoin",
+    JoinKind.LEFT: "LeftOuterJoin",
+    JoinKind.RIGHT: "RightOuterJoin",
+    JoinKind.FULL: "FullOuterJoin",
+}
+
+
+def _where(node: p.Join, form: Form) -> str:
+    both = (*node.left.fields, *node.right.fields)
+    printer = Printer.over(node.fields if len(node.fields) == len(both) else both, form)
+    condition = join_condition(node)
+    return "true" if condition is None else printer.text(condition)
 
 
 def join_condition(node: p.Join) -> Expr | None:

@@ -95,6 +95,11 @@ def _(node: p.Join) -> Kinds:
 
 
 @modifications.register
+def _(node: p.IntervalJoin) -> Kinds:
+    return INSERT_ONLY
+
+
+@modifications.register
 def _(node: p.Sink) -> Kinds:
     return frozenset()
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 
 from tidemill.config.sink_options import STATE_TTL
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import columns, conjunction, conjuncts, shifted
 from tidemill.physical.finish import PENDING, exchange, finish, references, select
+from tidemill.physical.interval_joins import time_bounds
 from tidemill.physical.keys import in_key_group
+from tidemill.physical.ranks import attribute_of
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.rewrite import map_expr
@@ -60,13 +63,14 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def split_condition(condition: Expr, width: int) -> tuple[list[EquiKey], list[Expr]]:
-    """Equi keys and the rest; ``width`` is the number of left fields."""
+def split_condition(condition: Expr, width: int, *, timed: bool = False) -> tuple[list[EquiKey], list[Expr]]:
+    """Equi keys and the rest; ``width`` is the number of left fields. ``timed``: of an interval join, where
+    equal times are a bound and no key."""
     keys: list[EquiKey] = []
     rest: list[Expr] = []
     for part in conjuncts(condition):
         key = _equi_key(part, width)
-        if key is None:
+        if key is None or (timed and attribute_of(key.left.type)):
             rest.append(part)
         else:
             keys.append(key)
@@ -100,10 +104,11 @@ def plan_join(
     right: p.PhysicalNode,
     *,
     mini_batch: bool,
-    overwrites: bool,
+    explained: bool,
     state_ttl: int,
 ) -> p.PhysicalNode:
-    keys, rest = split_condition(node.condition, len(left.fields))
+    bounds = time_bounds(node.kind, conjuncts(node.condition), left, right) if explained else None
+    keys, rest = split_condition(node.condition, len(left.fields), timed=bounds is not None)
     sides = (_Side(left), _Side(right))
     left_keys = tuple(sides[0].place(k.left) for k in keys)
     right_keys = tuple(sides[1].place(k.right) for k in keys)
@@ -112,28 +117,32 @@ def plan_join(
     by = ((), ()) if aware else (left_keys, right_keys)
     inputs = (exchange(wide[0], by[0]), exchange(wide[1], by[1]))
     hints = dict(node.hints)
-    join = finish(
-        p.Join(
-            fields=_fields(node, *wide),
-            traits=PENDING,
-            left=inputs[0],
-            right=inputs[1],
-            kind=node.kind,
-            left_keys=left_keys,
-            right_keys=right_keys,
-            null_safe=tuple(k.null_safe for k in keys),
-            residual=_residual(rest, left, wide[0]),
-            left_spec=input_spec(inputs[0], by[0]),
-            right_spec=input_spec(inputs[1], by[1]),
-            mini_batch=mini_batch,
-            null_aware=aware,
-            left_ttl=_ttl(hints.get("LEFT"), state_ttl),
-            right_ttl=_ttl(hints.get("RIGHT"), state_ttl),
-            ttl_hints=node.hints,
-            overwrites=overwrites,
-        )
+    join = p.Join(
+        fields=_fields(node, *wide),
+        traits=PENDING,
+        left=inputs[0],
+        right=inputs[1],
+        kind=node.kind,
+        left_keys=left_keys,
+        right_keys=right_keys,
+        null_safe=tuple(k.null_safe for k in keys),
+        residual=_residual(rest, left, wide[0]),
+        left_spec=input_spec(inputs[0], by[0]),
+        right_spec=input_spec(inputs[1], by[1]),
+        mini_batch=mini_batch,
+        null_aware=aware,
+        left_ttl=_ttl(hints.get("LEFT"), state_ttl),
+        right_ttl=_ttl(hints.get("RIGHT"), state_ttl),
+        ttl_hints=node.hints,
+        overwrites=explained,
     )
-    return select(join, _wanted(node, left, right, wide[0]), node.fields)
+    planned = finish(join if bounds is None else _bounded(join, bounds))
+    return select(planned, _wanted(node, left, right, wide[0]), node.fields)
+
+
+def _bounded(join: p.Join, bounds: p.TimeBounds) -> p.IntervalJoin:
+    parts = {f.name: getattr(join, f.name) for f in dataclasses.fields(join)}
+    return p.IntervalJoin(**parts, bounds=bounds)
 
 
 def _null_aware_keys(node: n.Join, keys: list[EquiKey]) -> int:

@@ -121,6 +121,11 @@ def _(node: p.Rank) -> bool:
 
 
 @needs_watermark.register
+def _(node: p.IntervalJoin) -> bool:
+    return node.bounds.rowtime
+
+
+@needs_watermark.register
 def _(node: p.OverAggregate) -> bool:
     return node.time == "ROWTIME"
 
@@ -143,3 +148,8 @@ def _(node: p.PhysicalNode) -> bool:
 @_folds.register
 def _(node: p.Join) -> bool:
     return node.kind not in (JoinKind.SEMI, JoinKind.ANTI)
+
+
+@_folds.register
+def _(node: p.IntervalJoin) -> bool:
+    return False

@@ -307,6 +307,24 @@ class Join(PhysicalNode):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimeBounds:
+    """``left[left] - right[right]`` lies between ``lower`` and ``upper`` milliseconds, both inclusive."""
+
+    rowtime: bool
+    lower: int
+    upper: int
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalJoin(Join):
+    """How Flink shows a join whose sides' times are a bounded distance apart; never run."""
+
+    bounds: TimeBounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink(Unary):
     """``consumed``: the kinds the sink takes; ``materialize``: SinkUpsertMaterializer is needed.
 

@@ -281,7 +281,7 @@ def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
     left, right = convert(node.left, context), convert(node.right, context)
     mini_batch = context.mini_batch is not None
     return plan_join(
-        node, left, right, mini_batch=mini_batch, overwrites=context.explained, state_ttl=state_ttl(context)
+        node, left, right, mini_batch=mini_batch, explained=context.explained, state_ttl=state_ttl(context)
     )
 
 
