@@ -1,0 +1,191 @@
+"""One epoch of a join: both sides of the touched keys, their pairs before and after, what that shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, validity, vector
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.operators.api import EpochContext
+from tidemill.operators.join_pairs import Matches, Pairs, pairs_of
+from tidemill.operators.join_sides import Change, KeyNumbers, Kinds, Side, changed_rows, key_numbers
+from tidemill.operators.join_state import Multiset, Records
+from tidemill.operators.null_aware import RightRows, with_all
+from tidemill.state.store import StateStore
+
+if TYPE_CHECKING:
+    from tidemill.operators.join import JoinSide, JoinSpec
+
+
+@dataclass(slots=True)
+class JoinStep:
+    """The difference that one epoch makes."""
+
+    spec: JoinSpec
+    store: StateStore
+    epoch: EpochContext
+
+    def run(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        spec = self.spec
+        out: list[pa.Table] = []
+        changes: list[Change] = []
+        for number, table in enumerate((left, right)):
+            change = changed_rows(table, spec.sides[number].columns, spec.sides[number].keys)
+            matchable, lonely = self._split_null_keys(change, spec.sides[number])
+            out += self._never_matched(lonely, number)
+            changes.append(matchable)
+        if any(map(len, changes)):
+            out += self._matched((changes[0], changes[1]))
+        return self._finished(out)
+
+    # -- rows whose key can match nothing ---------------------------------------------------------
+
+    def _split_null_keys(self, change: Change, side: JoinSide) -> tuple[Change, Change]:
+        can: Mask | None = None
+        for key, safe in zip(side.keys, self.spec.null_safe, strict=True):
+            valid = None if safe else validity(change.columns[key])
+            if valid is not None:
+                can = valid if can is None else can & valid
+        if can is None:
+            return change, change.pick(np.zeros(0, np.int64))
+        return change.pick(np.flatnonzero(can)), change.pick(np.flatnonzero(~can))
+
+    def _never_matched(self, change: Change, number: int) -> list[pa.Table]:
+        if len(change) == 0 or not self._shows_unmatched(number):
+            return []
+        side = Side.netted(change)
+        rows = np.flatnonzero(side.after)
+        return [self._rows(number, side, rows, side.after[rows])]
+
+    def _shows_unmatched(self, number: int) -> bool:
+        return self.spec.counted[number] and self.spec.kind != "SEMI"
+
+    # -- the difference on touched keys -----------------------------------------------------------
+
+    def _matched(self, changes: tuple[Change, Change]) -> list[pa.Table]:
+        spec = self.spec
+        states = self._state(0), self._state(1)
+        rights = RightRows.of(self.store, changes[1], spec.right.keys[0]) if spec.null_aware else None
+        everyone = rights is not None and rights.concern_all
+        if everyone:
+            changes = with_all(changes[0], states[0].table), changes[1]
+        keys = key_numbers(changes, (spec.left.keys, spec.right.keys))
+        sides = tuple(self._side(states, changes, keys, number, everyone) for number in (0, 1))
+        left, right = sides
+        every = spec.residual is not None and any(spec.counted)
+        needs_pairs = every or not spec.filters
+        pairs = pairs_of(left, right, keys.count, every, spec.residual) if needs_pairs else None
+        out = [] if pairs is None or spec.filters else [self._joined(left, right, pairs)]
+        for number, own in enumerate(sides):
+            matches = None
+            if spec.counted[number]:
+                other = sides[1 - number]
+                matches = (
+                    Matches.by_pair(own, other, pairs.of(number), pairs.of(1 - number))
+                    if every and pairs is not None
+                    else Matches.by_key(own, other, keys.count)
+                )
+                if rights is not None:
+                    matches = rights.added_to(matches, own, spec.left.keys[0])
+                out.append(self._by_match(own, number, matches))
+            states[number].keep(own, keys, matches)
+        return out
+
+    def _state(self, number: int) -> Multiset | Records:
+        layout = self.spec.layouts[number]
+        form = Records if self.spec.expires else Multiset
+        return form(layout, self.store.table(layout))
+
+    def _side(
+        self,
+        states: tuple[Multiset | Records, ...],
+        changes: tuple[Change, Change],
+        keys: KeyNumbers,
+        number: int,
+        everyone: bool,
+    ) -> Side:
+        """The other side's keys are needed; the own ones where this side decides what the other shows."""
+        wanted = keys.touched[1 - number]
+        if self.spec.counted[1 - number] or everyone:
+            wanted = wanted | keys.touched[number]
+        change, placed = changes[number], keys.placed[number]
+        held = states[number].held(keys, wanted, change, placed)
+        return Side.of(held, change, placed, [f.name for f in self.spec.sides[number].value_fields])
+
+    def _joined(self, left: Side, right: Side, pairs: Pairs) -> pa.Table:
+        i, j = pairs.left, pairs.right
+        weight = left.after[i] * right.after[j] - left.before[i] * right.before[j]
+        order = _going_first(weight)
+        i, j, weight = i[order], j[order], weight[order]
+        kinds = np.where(left.kinds[i] >= 0, left.kinds[i], right.kinds[j])
+        columns = [left.take(n, i) for n in self.spec.left.output]
+        columns += [right.take(n, j) for n in self.spec.right.output]
+        return self._weighted(columns, weight, kinds)
+
+    def _by_match(self, own: Side, number: int, matches: Matches) -> pa.Table:
+        """Rows of an outer, semi or anti side: shown by whether anything matches them."""
+        before, after = matches.before > 0, matches.after > 0
+        if self.spec.kind != "SEMI":
+            before, after = ~before, ~after
+        weight = np.where(after, own.after, 0) - np.where(before, own.before, 0)
+        rows = _going_first(weight)
+        return self._rows(number, own, rows, weight[rows])
+
+    # -- output -----------------------------------------------------------------------------------
+
+    def _rows(self, number: int, own: Side, rows: Ints, weight: Ints) -> pa.Table:
+        """Rows of one side, NULL for the other side's columns."""
+        columns: list[pa.Array] = []
+        for side, spec in enumerate(self.spec.sides[: 1 if self.spec.filters else 2]):
+            types = dict(spec.columns)
+            columns += [
+                own.take(n, rows) if side == number else pa.nulls(len(rows), types[n]) for n in spec.output
+            ]
+        return self._weighted(columns, weight, own.kinds[rows])
+
+    def _weighted(self, columns: list[pa.Array], weight: Ints, kinds: Kinds) -> pa.Table:
+        """One row per unit of weight; what goes carries the kind of the row that made it go."""
+        copies = np.abs(weight)
+        if len(copies) and copies.max() > 1:
+            picks = np.repeat(np.arange(len(weight)), copies)
+            columns = [c.take(pa.array(picks)) for c in columns]
+            weight, kinds = weight[picks], kinds[picks]
+        if not self.spec.insert_only:
+            columns = [*columns, to_arrow(Vec(self._shown(weight, kinds)), pa.int8())]
+        if self.spec.sequence:
+            columns = [*columns, pa.nulls(len(weight), pa.int64())]
+        return pa.Table.from_arrays(columns, schema=self.spec.output_schema())
+
+    def _shown(self, weight: Ints, kinds: Kinds) -> Kinds:
+        gone = RowKind.UPDATE_BEFORE if self.spec.update_before else RowKind.DELETE
+        negative = np.where(kinds == RowKind.UPDATE_BEFORE, gone, RowKind.DELETE)
+        positive = np.where(kinds == RowKind.UPDATE_AFTER, RowKind.UPDATE_AFTER, RowKind.INSERT)
+        return np.where(weight < 0, negative, positive).astype(np.int8)
+
+    def _finished(self, parts: list[pa.Table]) -> pa.Table:
+        schema = self.spec.output_schema()
+        table = pa.concat_tables(parts) if parts else schema.empty_table()
+        if self.spec.insert_only or len(table) == 0:
+            return self._sequenced(table)
+        odd = vector(table.column(KIND_COLUMN)).values & 1
+        if (odd[1:] > odd[:-1]).any():
+            table = table.take(pa.array(np.argsort(1 - odd, kind="stable")))
+        return self._sequenced(table)
+
+    def _sequenced(self, table: pa.Table) -> pa.Table:
+        if not self.spec.sequence:
+            return table
+        numbers = (self.epoch.epoch << 32) + np.arange(len(table), dtype=np.int64)
+        place = table.schema.get_field_index(SEQUENCE_COLUMN)
+        return table.set_column(place, SEQUENCE_COLUMN, pa.array(numbers))
+
+
+def _going_first(weight: Ints) -> Ints:
+    """The rows that have a weight: what goes before what comes."""
+    going = np.flatnonzero(weight < 0)
+    coming = np.flatnonzero(weight > 0)
+    return coming if len(going) == 0 else np.concatenate([going, coming])
