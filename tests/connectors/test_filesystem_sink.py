@@ -194,3 +194,10 @@ def test_nested_types_survive_writing_and_reading(spark: SparkSession, tmp_path:
     declared = table(columns, {"connector": "filesystem", "path": str(tmp_path), "format": kind})
     write(sink(declared), frame)
     assert rows(spark, source(declared)) == [tuple(r) for r in frame.collect()]
+
+
+def test_a_path_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("1,x\n")
+    with pytest.raises(ConnectorError, match=r"x\.csv' of table 'c\.d\.t' is a file") as caught:
+        sink(files(tmp_path / "x.csv"))
+    assert "directory" in caught.value.hint

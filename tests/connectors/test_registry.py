@@ -62,6 +62,21 @@ def test_messages(options: dict[str, str], role: str, message: str) -> None:
         checked(options, role=role)
 
 
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ({"connector": "filesystem", "pth": "x", "format": "csv"}, "Did you mean 'path' by 'pth'?"),
+        ({"connector": "jdbc", "ulr": "x", "table-name": "t"}, "Did you mean 'url' by 'ulr'?"),
+        (FILES | {"source.monitor.interval": "1 s"}, "Did you mean 'source.monitor-interval' by"),
+    ],
+)
+def test_misspelt_keys_are_asked_about(options: dict[str, str], hint: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        checked(options)
+    assert hint in caught.value.hint
+    assert "table 'c.d.t'" in caught.value.hint
+
+
 def test_options_of_the_format_may_be_unknown() -> None:
     checked(FILES | {"json.nope": "true"})
 

@@ -23,6 +23,7 @@ from tests.runtime.databases import (
     updated,
 )
 from tests.runtime.running import Session
+from tidemill.errors import NotSupportedError
 
 INSERT = "INSERT INTO t1 SELECT s1.*, s2.attr FROM s1 JOIN s2 ON s1.level = s2.id"
 S1 = "id INT, level INT, PRIMARY KEY (id) NOT ENFORCED"
@@ -142,3 +143,20 @@ def rows_in_state(root: Path, operator: str) -> int:
 def _rows(manifest: dict[str, Any]) -> int:
     layers = [layer for table in manifest["tables"].values() for layer in table]
     return sum(run["rows"] for layer in layers for run in layer)
+
+
+@pytest.mark.parametrize("action", ["NOTHING", "ERROR"])
+def test_other_ways_to_meet_under_a_key_are_refused(spark: SparkSession, tmp_path: Path, action: str) -> None:
+    url = f"jdbc:sqlite:{tmp_path}/x.db"
+    query(url, "CREATE TABLE t (k INT PRIMARY KEY)")
+    drop_file(tmp_path / "in", "a.json", [created(k=1)])
+    session = Session({})
+    timed = "k INT, ts AS TO_TIMESTAMP_LTZ(k, 3), WATERMARK FOR ts AS ts"
+    session.execute(
+        debezium_table("src", timed, tmp_path / "in"),
+        jdbc_table("t", "k INT, PRIMARY KEY (k) NOT ENFORCED", url),
+    )
+    with pytest.raises(NotSupportedError, match=f"ON CONFLICT DO {action}"):
+        session.execute(f"INSERT INTO t SELECT k FROM src ON CONFLICT DO {action}")
+    session.execute("INSERT INTO t SELECT k FROM src ON CONFLICT DO DEDUPLICATE")
+    assert query(url, "SELECT * FROM t") == [(1,)]
