@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 
 from tidemill.client import json_output, table_output
 from tidemill.client.progress import ProgressLine
-from tidemill.client.script import read_script
+from tidemill.client.script import read_script, script_folders
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
 from tidemill.errors import TidemillError
 from tidemill.session.environment import TableEnvironment
-from tidemill.sql.parser import parse_statement
-from tidemill.sql.splitter import split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,29 +33,31 @@ def run_files(request: RunRequest) -> int:
     return 0
 
 
-def new_environment(request: RunRequest) -> TableEnvironment:
-    """A session with the command line's options that has run the scripts of ``-i``; values come as text."""
+def new_environment(file: str, request: RunRequest) -> TableEnvironment:
+    """A session for one script, with the command line's options, that has run the scripts of ``-i``; values
+    come as text. Modules of user functions may lie beside any of them."""
     options = dict(request.options)
     if request.checkpoint_directory:
         options[CHECKPOINT_DIRECTORY.key] = request.checkpoint_directory
     environment = TableEnvironment.create(options)
     environment.context.rendered = True
-    for file in request.init:
-        _prepare(environment, file, request.variables)
+    environment.context.module_folders = script_folders(file, *request.init)
+    for prepared in request.init:
+        _prepare(environment, prepared, request.variables)
     return environment
 
 
 def _prepare(environment: TableEnvironment, file: str, variables: Mapping[str, str]) -> None:
     try:
-        for piece in split(read_script(file, variables)):
-            environment.execute(parse_statement(piece.text, piece.position)).wait()
+        for result in environment.execute_script(read_script(file, variables)):
+            result.wait()
     except TidemillError as e:
         e.message = f"{file}: {e.message}"
         raise
 
 
 def _run_json(file: str, request: RunRequest) -> bool:
-    document = json_output.run_script(file, request.variables, lambda: new_environment(request))
+    document = json_output.run_script(file, request.variables, lambda: new_environment(file, request))
     sys.stdout.write(document + "\n")
     sys.stdout.flush()
     return True
@@ -65,7 +65,7 @@ def _run_json(file: str, request: RunRequest) -> bool:
 
 def _run_table(file: str, request: RunRequest) -> bool:
     script = read_script(file, request.variables)
-    environment = new_environment(request)
+    environment = new_environment(file, request)
     with ProgressLine(sys.stderr) as progress:
         environment.context.on_progress = progress.show
         return table_output.run_script(environment, script, sys.stdout, sys.stderr, progress.clear)
