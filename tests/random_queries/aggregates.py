@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tests.random_queries.expressions import Operand, condition, value
 from tests.random_queries.relation import NUMBERS, Column, Maker, Relation, items
@@ -44,16 +45,19 @@ def grouped(maker: Maker, depth: int) -> Relation:
     operands = items(a, inner.columns)
     keys = items(a, maker.some(inner.ordered, 0 if maker.flip(0.15) else 1, 2))
     calls = [aggregate(maker, operands) for _ in range(maker.chance.randint(0 if keys else 1, 4))]
-    rest = f"FROM {inner.source} AS {a}"
+    rest, grouping = f"FROM {inner.source} AS {a}", ""
     if maker.flip(0.25):
         rest += f" WHERE {condition(maker, operands)}"
     if keys:
-        rest += f" GROUP BY {_grouping(maker, [text for text, _ in keys])}"
+        grouping = _grouping(maker, [text for text, _ in keys])
+        rest += f" GROUP BY {grouping}"
     if not keys:
         rest += " HAVING COUNT(*) > 0"
     elif maker.flip(0.25):
         rest += f" HAVING {condition(maker, [aggregate(maker, operands), *keys])}"
-    return maker.select([*keys, *calls], rest, (inner,))
+    relation = maker.select([*keys, *calls], rest, (inner,))
+    unique = bool(keys) and "(" not in grouping
+    return replace(relation, key=relation.columns[: len(keys)] if unique else ())
 
 
 def _grouping(maker: Maker, keys: list[str]) -> str:

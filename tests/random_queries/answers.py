@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.random_queries.case import Query, Run
+from tests.random_queries.case import SINK, Query, Run
 from tests.random_queries.tables import Table
 from tests.runtime.running import Change, Row, folded
 from tidemill.runtime.progress import EpochProgress
@@ -59,7 +61,11 @@ class Stretch:
             self._started.set()
 
     def changes(self) -> list[Change]:
+        """The changelog; nothing where it goes into a table."""
         assert self._result is not None
+        if not self._result.changelog:
+            self._result.wait(WAIT_SECONDS)
+            return []
         with self._result.collect() as rows:
             return [(row.kind.short, tuple(map(plain, row))) for row in rows]
 
@@ -80,6 +86,8 @@ class Stream:
     _running: Stretch | None = None
 
     def start(self) -> Stream:
+        if self.query.sink:
+            self._make_table()
         self._running = self._stretch(self.query.runs[0])
         return self
 
@@ -92,16 +100,41 @@ class Stream:
 
     def answer(self) -> Counter[Row]:
         """What the changelog adds up to; AssertionError where it takes away what is not there."""
-        return folded(self.changes())
+        changes = self.changes()
+        if not self.query.sink:
+            return folded(changes)
+        with closing(sqlite3.connect(self._database)) as database:
+            return Counter(database.execute(f"SELECT * FROM {SINK}").fetchall())
+
+    @property
+    def _database(self) -> Path:
+        return self.checkpoint / "sink.db"
+
+    def _make_table(self) -> None:
+        self.checkpoint.mkdir(parents=True)
+        names = ", ".join(c.name for c in self.query.stored)
+        key = ", ".join(c.name for c in self.query.relation.key)
+        with closing(sqlite3.connect(self._database)) as database:
+            database.execute(f"CREATE TABLE {SINK} ({names}, PRIMARY KEY ({key}))")
+
+    def _sink_ddl(self) -> str:
+        key = self.query.relation.key
+        columns = [f"{c.name} {c.type.value}{' NOT NULL' * (c in key)}" for c in self.query.stored]
+        columns.append(f"PRIMARY KEY ({', '.join(c.name for c in key)}) NOT ENFORCED")
+        options = f"'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{self._database}', 'table-name' = '{SINK}'"
+        return f"CREATE TABLE {SINK} ({', '.join(columns)}) WITH ({options})"
 
     def _stretch(self, run: Run) -> Stretch:
         options = {
             **self.query.options,
             "tidemill.epoch.max-rows": str(run.rows),
-            "execution.checkpointing.dir": str(self.checkpoint),
+            "execution.checkpointing.dir": str(self.checkpoint / "epochs"),
         }
         stretch = Stretch(run=run)
-        stretch.start(self.query.text, self.data.environment(options, changelog=True))
+        environment = self.data.environment(options, changelog=True)
+        if self.query.sink:
+            environment.execute_sql(self._sink_ddl())
+        stretch.start(self.query.text, environment)
         return stretch
 
 

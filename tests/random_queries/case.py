@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.random_queries import aggregates, joins, ranks
-from tests.random_queries.relation import Maker, Relation
-from tests.random_queries.tables import Table, random_table
+from tests.random_queries.relation import Column, Maker, Relation
+from tests.random_queries.tables import Table, Type, random_table
 
 QUERIES_PER_CASE = 5
 
 OPERATORS = {
     "filtered": (2, joins.filtered),
     "join": (6, joins.join),
+    "using": (1, joins.using),
+    "lateral": (1, joins.lateral),
     "chain": (2, joins.chain),
     "exists": (2, joins.exists),
     "membership": (3, joins.membership),
@@ -37,6 +39,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "table.optimizer.distinct-agg.split.enabled": ("false", "false", "true"),
     "parallelism.default": ("1", "1", "2"),
 }
+STORED = (Type.INT, Type.BIGINT, Type.STRING, Type.DOUBLE)
+"""Types that a SQLite table gives back as they are."""
+SINK = "sink"
 REPEATS = "table.exec.source.cdc-events-duplicate"
 
 
@@ -51,16 +56,36 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """``limit``: LIMIT without an order, of which only the number of rows is determined, -1 is none."""
+    """``limit``: LIMIT without an order, of which only the number of rows is determined, -1 is none.
+    ``sink``: the stream goes into a table by the relation's key, so that no -U is needed."""
 
     relation: Relation
     options: dict[str, str]
     runs: tuple[Run, ...]
     limit: int = -1
+    sink: bool = False
+
+    @property
+    def stored(self) -> tuple[Column, ...]:
+        """The columns that go into the sink."""
+        kept = [c for c in self.relation.columns if c.type in STORED and c not in self.relation.key]
+        return (*self.relation.key, *kept)
+
+    @property
+    def query(self) -> str:
+        """What the batch answers."""
+        if not self.sink:
+            return self.relation.query
+        present = " AND ".join(f"{c.name} IS NOT NULL" for c in self.relation.key)
+        names = ", ".join(c.name for c in self.stored)
+        return f"SELECT {names} FROM {self.relation.source} AS s WHERE {present}"
 
     @property
     def text(self) -> str:
-        return self.relation.query + (f" LIMIT {self.limit}" if self.limit >= 0 else "")
+        """What streams."""
+        if self.sink:
+            return f"INSERT INTO {SINK} {self.query}"
+        return self.query + (f" LIMIT {self.limit}" if self.limit >= 0 else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +112,15 @@ def random_case(seed: int) -> Case:
 def _query(chance: Random, relation: Relation, repeats: bool) -> Query:
     options = {key: chance.choice(values) for key, values in CHOICES.items()}
     limit = -1
-    if chance.random() < 0.05 and " LIMIT " not in relation.query:
+    sink = all(c.type in STORED for c in relation.key) and bool(relation.key) and chance.random() < 0.8
+    if chance.random() < 0.05 and " LIMIT " not in relation.query and not sink:
         limit = chance.randint(1, 8)
     return Query(
         relation=relation,
         options={**options, REPEATS: str(repeats).lower()},
         runs=_runs(chance),
         limit=limit,
+        sink=sink,
     )
 
 

@@ -55,17 +55,20 @@ class Checker:
 
     def smaller(self, failure: Failure) -> Failure:
         """The failure with as little of the query, the cuts and the data as still fails alike."""
-        budget = ATTEMPTS
+        tried: set[str] = set()
         found = True
-        while found and budget > 0:
+        while found:
             found = False
             for tables, query in _smaller(failure):
-                budget -= 1
+                attempt = repr((tables, query))
+                if attempt in tried:
+                    continue
+                if len(tried) == ATTEMPTS:
+                    return failure
+                tried.add(attempt)
                 other = self.query(tables, query)
                 if other is not None and other.kind == failure.kind:
                     failure, found = other, True
-                    break
-                if budget <= 0:
                     break
         return failure
 
@@ -85,7 +88,7 @@ class Checker:
         """Why the answers differ; '' where they do not."""
         try:
             streamed = stream.answer()
-            expected = batch_answer(data, query.relation.query)
+            expected = batch_answer(data, query.query)
         except (Exception, AssertionError) as e:
             return _told(e)
         if query.limit >= 0:
@@ -109,18 +112,26 @@ def _told(error: BaseException) -> str:
 def _smaller(failure: Failure) -> Iterator[tuple[tuple[Table, ...], Query]]:
     """Less of it, the biggest steps first."""
     tables, query = failure.tables, failure.query
+    if len(_read(failure)) < len(tables):
+        yield _read(failure), query
     for inner in query.relation.walk():
         if inner is not query.relation and inner.inputs:
-            yield tables, replace(query, relation=inner, limit=-1)
+            yield tables, replace(query, relation=inner, limit=-1, sink=query.sink and bool(inner.key))
     if len(query.runs) > 1:
         yield tables, replace(query, runs=query.runs[1:])
     if query.runs[-1].rows < 100:
         yield tables, replace(query, runs=(Run(rows=100, epochs=0),))
-    if len(query.options) > 1:
-        yield tables, replace(query, options={REPEATS: query.options[REPEATS]})
+    for key in query.options if len(query.options) > 1 else ():
+        if key != REPEATS:
+            yield tables, replace(query, options={k: v for k, v in query.options.items() if k != key})
     for place, table in enumerate(tables):
         for chains in _portions(table.chains):
             yield (*tables[:place], table.without(chains), *tables[place + 1 :]), query
+
+
+def _read(failure: Failure) -> tuple[Table, ...]:
+    """The tables that the query reads."""
+    return tuple(t for t in failure.tables if f"{t.name} " in failure.query.text)
 
 
 def _portions(chains: list[int]) -> Iterator[set[int]]:
@@ -134,7 +145,7 @@ def _portions(chains: list[int]) -> Iterator[set[int]]:
 def report(case: Case, failure: Failure) -> str:
     """A script to paste, and what is wrong with its answer."""
     lines = [f"seed {case.seed}: {failure.reason}", "", "mkdir -p /tmp/failure"]
-    used = [t for t in failure.tables if f" {t.name} AS " in f" {failure.query.text} "] or failure.tables
+    used = _read(failure)
     for table in used:
         for end, content in (("changes", table.changelog_lines()), ("rows", table.final_lines())):
             lines += [f"cat > /tmp/failure/{table.name}.{end} <<'END'", *content, "END"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tests.random_queries.expressions import COMPARISONS, Operand, condition, value
 from tests.random_queries.relation import (
@@ -16,6 +17,9 @@ from tests.random_queries.relation import (
 )
 from tests.random_queries.tables import Type
 
+MEMBERSHIPS = ("IN", "NOT IN")
+TRUTHS = ("TRUE", "NOT TRUE", "UNKNOWN", "FALSE")
+WHOLE = (Type.INT, Type.BIGINT)
 JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 
 
@@ -29,7 +33,7 @@ def join(maker: Maker, depth: int) -> Relation:
     kind, where = maker.chance.choice(JOINS), ""
     if pairs:
         chosen = maker.chance.sample(pairs, min(len(pairs), maker.chance.choice((1, 1, 2))))
-        on = " AND ".join(f"{a}.{x.name} = {b}.{y.name}" for x, y in chosen)
+        on = " AND ".join(_equal(maker, f"{a}.{x.name}", f"{b}.{y.name}", x) for x, y in chosen)
         if maker.flip(0.35):
             on += f" AND {condition(maker, both)}"
     else:
@@ -39,6 +43,29 @@ def join(maker: Maker, depth: int) -> Relation:
     shown = maker.chance.sample(both, min(len(both), maker.chance.randint(1, 6)))
     return maker.select(
         shown, f"FROM {left.source} AS {a} {kind} {right.source} AS {b} ON {on}{where}", (left, right)
+    )
+
+
+def _equal(maker: Maker, left: str, right: str, column: Column) -> str:
+    """Mostly plain equality; sometimes one that NULLs pass, or one of computed values."""
+    if maker.flip(0.15):
+        return f"{left} IS NOT DISTINCT FROM {right}"
+    if column.type in WHOLE and maker.flip(0.1):
+        return f"{left} + 1 = {right}"
+    return f"{left} = {right}"
+
+
+def using(maker: Maker, depth: int) -> Relation:
+    """Two tables by the column that all of them have."""
+    left, right = maker.base(), maker.base()
+    a, b, shared = maker.name("t"), maker.name("t"), Column(name="i", type=Type.INT)
+    others = [
+        (f"{alias}.{c.name}", c) for alias, r in ((a, left), (b, right)) for c in r.columns if c.name != "i"
+    ]
+    shown = [("i", shared), *maker.chance.sample(others, min(len(others), 3))]
+    kind = maker.chance.choice(JOINS)
+    return maker.select(
+        shown, f"FROM {left.source} AS {a} {kind} {right.source} AS {b} USING (i)", (left, right)
     )
 
 
@@ -77,11 +104,14 @@ def exists(maker: Maker, depth: int) -> Relation:
     word = maker.chance.choice(("EXISTS", "NOT EXISTS"))
     where = _correlated(maker, items(a, left.columns), b, right)
     more = f" AND {condition(maker, items(a, left.columns))}" if maker.flip(0.2) else ""
-    return maker.select(
-        items(a, left.columns),
-        f"FROM {left.source} AS {a} WHERE {word} (SELECT 1 FROM {right.source} AS {b}{where}){more}",
-        (left, right),
-    )
+    rest = f"FROM {left.source} AS {a} WHERE {word} (SELECT 1 FROM {right.source} AS {b}{where}){more}"
+    return _keyed(maker.select(items(a, left.columns), rest, (left, right)), left)
+
+
+def _keyed(relation: Relation, left: Relation) -> Relation:
+    """Rows of ``left``, each at most once, with its columns first: its key is still one."""
+    places = [left.columns.index(c) for c in left.key]
+    return replace(relation, key=tuple(relation.columns[p] for p in places))
 
 
 def membership(maker: Maker, depth: int) -> Relation:
@@ -97,13 +127,31 @@ def membership(maker: Maker, depth: int) -> Relation:
         for texts in zip(*((f"{a}.{x.name}", f"{b}.{y.name}") for x, y in chosen), strict=True)
     )
     where = _correlated(maker, items(a, left.columns), b, right) if maker.flip(0.3) else ""
-    word = maker.chance.choice(("IN", "NOT IN"))
     tested = f"({tested})" if len(chosen) > 1 else tested
-    return maker.select(
-        items(a, left.columns),
-        f"FROM {left.source} AS {a} WHERE {tested} {word} (SELECT {given} FROM {right.source} AS {b}{where})",
-        (left, right),
-    )
+    asked = f"{tested} {maker.chance.choice(MEMBERSHIPS)} (SELECT {given} FROM {right.source} AS {b}{where})"
+    if len(chosen) == 1 and maker.flip(0.2):
+        asked = f"({asked}) IS {maker.chance.choice(TRUTHS)}"
+    elif len(chosen) == 1 and maker.flip(0.15):
+        asked += f" OR {condition(maker, items(a, left.columns))}"
+    rest = f"FROM {left.source} AS {a} WHERE {asked}"
+    return _keyed(maker.select(items(a, left.columns), rest, (left, right)), left)
+
+
+def lateral(maker: Maker, depth: int) -> Relation:
+    """For each row the first few partners."""
+    left, right = maker.relation(depth), maker.relation(depth - 1)
+    pairs = same_type(left.columns, right.columns)
+    if not pairs:
+        return exists(maker, depth)
+    a, b, v = maker.name("t"), maker.name("t"), maker.name("v")
+    (x, y) = maker.chance.choice(pairs)
+    columns = right.ordered
+    listed = ", ".join(f"{b}.{c.name}" for c in columns)
+    rest = f"FROM {right.source} AS {b} WHERE {b}.{y.name} = {a}.{x.name} ORDER BY {listed}"
+    inner = f"LATERAL (SELECT {listed} {rest} LIMIT {maker.chance.randint(1, 3)}) AS {v}"
+    join, on = maker.chance.choice(((", ", ""), (" CROSS JOIN ", ""), (" LEFT JOIN ", " ON TRUE")))
+    shown = [*items(a, maker.some(left.columns, 1, 3)), *items(v, maker.some(columns, 1, 2))]
+    return maker.select(shown, f"FROM {left.source} AS {a}{join}{inner}{on}", (left, right))
 
 
 def scalar(maker: Maker, depth: int) -> Relation:
@@ -124,8 +172,9 @@ def scalar(maker: Maker, depth: int) -> Relation:
     alike = [o for o in outer if o[1].type is result.type]
     if alike and maker.flip(0.4):
         compared = f"{maker.chance.choice(alike)[0]} {maker.chance.choice(COMPARISONS)} {text}"
-        return maker.select(outer, f"FROM {left.source} AS {a} WHERE {compared}", (left, right))
-    return maker.select([*outer[:4], (text, result)], f"FROM {left.source} AS {a}", (left, right))
+        rest = f"FROM {left.source} AS {a} WHERE {compared}"
+        return _keyed(maker.select(outer, rest, (left, right)), left)
+    return _keyed(maker.select([*outer, (text, result)], f"FROM {left.source} AS {a}", (left, right)), left)
 
 
 def unnest(maker: Maker, depth: int) -> Relation:

@@ -34,11 +34,13 @@ class Column:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
     """``source``: what stands in FROM before the alias; ``inputs``: the relations inside it; ``arrival``:
-    the table, where the rows are those of an append-only table as it came."""
+    the table, where the rows are those of an append-only table as it came; ``key``: columns of which no
+    two rows have the same values, if any are known."""
 
     source: str
     columns: tuple[Column, ...]
     inputs: tuple[Relation, ...] = ()
+    key: tuple[Column, ...] = ()
     arrival: Table | None = None
 
     @property
@@ -89,7 +91,8 @@ class Maker:
         """A table as it is."""
         table = self.chance.choice(self.tables)
         columns = tuple(Column(name=c.name, type=c.type) for c in table.columns)
-        return Relation(source=table.name, columns=columns, arrival=table if table.rowtime else None)
+        arrival = table if table.rowtime else None
+        return Relation(source=table.name, columns=columns, arrival=arrival, key=columns[: table.key])
 
     def select(
         self,

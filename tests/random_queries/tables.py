@@ -147,7 +147,7 @@ def _plain(value: Any) -> Any:
 
 def random_table(chance: Random, name: str, *, repeats: bool) -> Table:
     """A table of 2 to 6 columns and at most two dozen events."""
-    changes = chance.choice(list(Changes))
+    changes = chance.choice((Changes.APPEND, Changes.KEYED) if repeats else tuple(Changes))
     key = chance.choice((1, 1, 2)) if changes is Changes.KEYED else 0
     columns = tuple(_columns(chance, key))
     rowtime = ""
@@ -155,9 +155,14 @@ def random_table(chance: Random, name: str, *, repeats: bool) -> Table:
         columns = (*columns, TableColumn(name="rt", type=Type.TIMESTAMP, nullable=False))
         rowtime = "rt"
     events = tuple(_events(chance, columns, changes, key))
-    repeated = repeats and changes is Changes.KEYED
     return Table(
-        name=name, columns=columns, changes=changes, key=key, events=events, repeats=repeated, rowtime=rowtime
+        name=name,
+        columns=columns,
+        changes=changes,
+        key=key,
+        events=events,
+        repeats=repeats and changes is Changes.KEYED,
+        rowtime=rowtime,
     )
 
 
