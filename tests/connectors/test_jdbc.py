@@ -22,6 +22,7 @@ from tidemill.connectors.jdbc.connector import CONNECTOR
 from tidemill.connectors.jdbc.sink import JdbcSink
 from tidemill.connectors.jdbc.source import slices
 from tidemill.connectors.registry import validate
+from tidemill.connectors.worker_errors import find_error
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.types import logical as t
 
@@ -293,6 +294,16 @@ def test_messages_keep_the_password(tmp_path: Path) -> None:
     with pytest.raises(ConnectorError, match=r"127\.0\.0\.1") as caught:
         made(declare(url), tmp_path)
     assert "secret" not in str(caught.value)
+
+
+def test_a_source_names_its_database(spark: SparkSession) -> None:
+    url = "jdbc:postgresql://127.0.0.1:1/none?user=u&password=secret"
+    with pytest.raises(Exception, match="tidemill") as caught:
+        source(declare(url)).read_all(spark).collect()
+    error = find_error(str(caught.value))
+    assert error is not None
+    assert error.message.startswith("Database jdbc:postgresql://127.0.0.1:1/none, table 'target': connection")
+    assert "secret" not in error.message
 
 
 def test_kinds(lite: str) -> None:

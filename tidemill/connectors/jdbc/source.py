@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import Offset, ReadLimit
 from tidemill.connectors.formats.text_scalars import CSV_RULES, fit_decimal, parse
+from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.target import listed, quote
 from tidemill.connectors.jdbc.urls import Database
 from tidemill.connectors.worker_errors import WorkerError
@@ -75,10 +75,8 @@ class JdbcReader:
                 for rows in streamed.execute(text(sql.replace(":", "\\:"))).partitions():
                     yield self._batch(rows, (task << 40) + count)
                     count += len(rows)
-        except SQLAlchemyError as e:
-            cause = e.orig if isinstance(e, DBAPIError) else e
-            reason = str(cause).strip().splitlines()[0]
-            raise WorkerError(ConnectorError(f"Cannot read table '{self.table}': {reason}")) from None
+        except DATABASE_ERRORS as e:
+            raise WorkerError(failure(e, self.database, self.table)) from None
         except (ValueError, ArithmeticError, pa.ArrowException) as e:
             raise WorkerError(ConnectorError(f"Table '{self.table}': a value does not fit: {e}")) from None
 
