@@ -22,3 +22,8 @@ def read_script(file: str, variables: Mapping[str, str]) -> str:
     for name, value in {"DIR": str(path.resolve().parent), **variables}.items():
         text = text.replace("${" + name + "}", value)
     return text
+
+
+def script_folders(*files: str) -> tuple[str, ...]:
+    """The folders of scripts, each once."""
+    return tuple(dict.fromkeys(str(Path(file).resolve().parent) for file in files))

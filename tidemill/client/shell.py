@@ -23,7 +23,7 @@ from tidemill.client import table_output
 from tidemill.client.completion import SqlCompleter
 from tidemill.client.error_text import error_text
 from tidemill.client.progress import ProgressLine
-from tidemill.client.script import read_script
+from tidemill.client.script import read_script, script_folders
 from tidemill.client.show_result import show_query
 from tidemill.config import client_options
 from tidemill.errors import SqlSyntaxError, TidemillError
@@ -47,6 +47,7 @@ def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: st
     """Reads statements until QUIT or the end of input; 1 where the script given first failed."""
     environment = TableEnvironment.create(options)
     environment.context.rendered = True
+    environment.context.module_folders = script_folders(init) if init is not None else ()
     shell = Shell(environment, sys.stdout)
     if init is not None and not shell.run_script(read_script(init, variables)):
         return 1
