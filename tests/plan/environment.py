@@ -13,7 +13,7 @@ from tidemill.plan.binder.binder import Binder
 from tidemill.sql import statements
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.types import parse_type
-from tidemill.user_functions.declared import UserFunction
+from tidemill.user_functions.kinds import UserFunction
 
 CATALOG, DATABASE = "default_catalog", "default_database"
 

@@ -9,6 +9,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.manager import CatalogManager
 from tidemill.catalog.table import CatalogObject, ObjectPath
 from tidemill.config import table_options
@@ -19,7 +20,7 @@ from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.runtime.progress import EpochProgress
 from tidemill.session import user_modules
 from tidemill.session.time_zone import zone_of
-from tidemill.user_functions.declared import UserFunction
+from tidemill.user_functions.kinds import UserFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,6 +41,7 @@ class SessionContext:
         self.configuration = self.defaults
         self.frames: dict[str, DataFrame] = {}
         self.module_folders: tuple[str, ...] = ()
+        self._user_functions: dict[tuple[str, str], UserFunction] = {}
         self.rendered = False
         self.jobs_in: dict[str, int] = {}
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None
@@ -85,7 +87,17 @@ class SessionContext:
             found = functions.find(path)
         if found is None:
             return None
-        return user_modules.load(found, self.module_folders, self.configuration.read(PYTHON_FILES))
+        return self._loaded(found)
+
+    def _loaded(self, function: CatalogFunction) -> UserFunction:
+        """Its module is looked at once for each value of ``python.files``."""
+        files = self.configuration.read(PYTHON_FILES)
+        key = (function.implementation, files)
+        known = self._user_functions.get(key)
+        if known is None:
+            known = user_modules.load(function, self.module_folders, files)
+            self._user_functions[key] = known
+        return known
 
     def function_names(self) -> tuple[str, ...]:
         own = self.catalogs.functions.names(self.current_catalog, self.current_database)

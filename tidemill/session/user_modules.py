@@ -1,9 +1,9 @@
 """Loads the user functions that CREATE FUNCTION names as ``module.attribute``, and gets them to workers.
 
 A module is looked for in ``python.files``, the script's folder, the current folder and on Python's own
-path, in this order. Functions travel to workers by value, with what they use of the modules beside them;
-only what is installed (site-packages, the standard library) is imported there. ``python.files`` are
-also given to Spark, for modules that a function imports while it runs.
+path, in this order. Functions travel to workers by value, with what they use of their module and of the
+modules beside it that were imported by then; only what is installed (site-packages, the standard library)
+is imported there.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pyspark import cloudpickle
 
 from tidemill.catalog.function import CatalogFunction
 from tidemill.errors import ValidationError
-from tidemill.user_functions.declared import DeclarationError, UserFunction, plain_function
+from tidemill.user_functions.declared import plain_function
+from tidemill.user_functions.kinds import DeclarationError, UserFunction
 
-_ARCHIVES = (".zip", ".whl", ".egg")
 _LIBRARIES = tuple(
     os.path.join(os.path.realpath(sysconfig.get_path(name)), "")
     for name in ("stdlib", "platstdlib", "purelib", "platlib")
@@ -56,7 +56,18 @@ def load(function: CatalogFunction, folders: Sequence[str], files: str) -> UserF
             f"{failed} '{function.implementation}' is not a user function.",
             hint="Declare it with @udf, @udtf or @udaf of tidemill, or annotate the types of a function.",
         )
+    _check_travels(declared, failed)
     return declared
+
+
+def _check_travels(declared: UserFunction, failed: str) -> None:
+    try:
+        _CLOUDPICKLE.dumps(declared.body)
+    except Exception as e:
+        raise ValidationError(
+            f"{failed} It cannot be sent to Spark's Python workers: {e}.",
+            hint="Make what cannot be sent (locks, connections, open files) when the function first runs.",
+        ) from e
 
 
 def search_path(files: str) -> list[str]:

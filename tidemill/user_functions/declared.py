@@ -9,84 +9,39 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import pyarrow as pa
 
 from tidemill.user_functions.annotations import parameter_texts, result_text, type_text
+from tidemill.user_functions.kinds import (
+    AggregateFunction,
+    DeclarationError,
+    UserAggregateFunction,
+    UserScalarFunction,
+    UserTableFunction,
+)
 
 TypeSpec: TypeAlias = "str | pa.DataType"
 FUNC_TYPES = ("general", "arrow")
 
 
-class DeclarationError(Exception):
-    """A declaration that no function can be made of; raised where the module is imported."""
-
-
-class AggregateFunction:
-    """The base of aggregate functions; give an instance or the class to ``udaf``.
-
-    Per row (``general``): ``accumulate(accumulator, *args)`` and ``retract(accumulator, *args)`` change
-    the accumulator, or return a new one. A ROW accumulator is a list of its fields. ``retract`` is needed
-    where input rows are taken back.
-
-    Over arrays (``arrow``): ``accumulate(groups, *columns)`` and ``retract(groups, *columns)`` give one
-    accumulator per group, as an array; ``groups`` holds each row's group number, 0, 0, 1, 2, 2, ...;
-    ``merge(left, right)`` and ``get_value(accumulators)`` work on arrays of accumulators.
-    """
-
-    def create_accumulator(self) -> Any:
-        """The accumulator of no rows."""
-        raise NotImplementedError
-
-    def accumulate(self, *args: Any) -> Any:
-        raise NotImplementedError
-
-    def get_value(self, accumulator: Any) -> Any:
-        """The result."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UserFunction:
-    """``body`` is what is called (of an aggregate: an object with its methods); ``input_types`` None:
-    arguments come in the types they have."""
-
-    KIND: ClassVar[str] = ""
-
-    name: str
-    body: Any = field(repr=False)
-    input_types: tuple[str, ...] | None
-    vectorized: bool
-    deterministic: bool = True
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        return self.body(*args, **named)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UserScalarFunction(UserFunction):
-    KIND: ClassVar[str] = "scalar"
-
-    result_type: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UserTableFunction(UserFunction):
-    KIND: ClassVar[str] = "table"
-
-    result_types: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UserAggregateFunction(UserFunction):
-    KIND: ClassVar[str] = "aggregate"
-
-    result_type: str
-    accumulator_type: str
-
-
+@overload
+def udf(
+    f: None = None,
+    input_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    result_type: TypeSpec | None = None,
+    deterministic: bool = True,
+    func_type: str = "general",
+) -> Callable[[Any], UserScalarFunction]: ...
+@overload
+def udf(
+    f: Any,
+    input_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    result_type: TypeSpec | None = None,
+    deterministic: bool = True,
+    func_type: str = "general",
+) -> UserScalarFunction: ...
 def udf(
     f: Any = None,
     input_types: TypeSpec | Sequence[TypeSpec] | None = None,
@@ -118,6 +73,22 @@ def udf(
     return declare if f is None else declare(f)
 
 
+@overload
+def udtf(
+    f: None = None,
+    input_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    result_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    deterministic: bool = True,
+    func_type: str = "general",
+) -> Callable[[Any], UserTableFunction]: ...
+@overload
+def udtf(
+    f: Any,
+    input_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    result_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    deterministic: bool = True,
+    func_type: str = "general",
+) -> UserTableFunction: ...
 def udtf(
     f: Any = None,
     input_types: TypeSpec | Sequence[TypeSpec] | None = None,
@@ -148,6 +119,24 @@ def udtf(
     return declare if f is None else declare(f)
 
 
+@overload
+def udaf(
+    f: None = None,
+    input_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    result_type: TypeSpec | None = None,
+    accumulator_type: TypeSpec | None = None,
+    deterministic: bool = True,
+    func_type: str = "general",
+) -> Callable[[Any], UserAggregateFunction]: ...
+@overload
+def udaf(
+    f: Any,
+    input_types: TypeSpec | Sequence[TypeSpec] | None = None,
+    result_type: TypeSpec | None = None,
+    accumulator_type: TypeSpec | None = None,
+    deterministic: bool = True,
+    func_type: str = "general",
+) -> UserAggregateFunction: ...
 def udaf(
     f: Any = None,
     input_types: TypeSpec | Sequence[TypeSpec] | None = None,
@@ -187,8 +176,7 @@ def plain_function(given: Callable[..., Any]) -> UserScalarFunction | None:
     result's type."""
     if not inspect.isfunction(given) or result_text(given) is None:
         return None
-    declared: UserScalarFunction = udf(given)
-    return declared
+    return udf(given)
 
 
 def _body(given: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tidemill.catalog.table import CatalogObject, ObjectPath
 from tidemill.functions.api import AggregateFunction, ScalarFunction
-from tidemill.user_functions.declared import UserFunction
+from tidemill.user_functions.kinds import UserFunction
 
 
 class Environment(Protocol):

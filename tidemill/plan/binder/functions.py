@@ -14,7 +14,7 @@ from tidemill.plan.binder.pending import AggregateExpr, GroupingExpr
 from tidemill.plan.expressions import Expr, Literal
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
-from tidemill.user_functions.declared import UserAggregateFunction, UserFunction
+from tidemill.user_functions.kinds import UserAggregateFunction, UserFunction
 
 GROUPING_NAMES = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 WINDOW_ONLY = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST")

@@ -22,7 +22,7 @@ from tidemill.plan.expressions import Expr, FrameBound, InputRef, Literal, OverC
 from tidemill.plan.rewrite import map_down
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
-from tidemill.user_functions.declared import UserAggregateFunction
+from tidemill.user_functions.kinds import UserAggregateFunction
 
 BIGINT = t.BigIntType(nullable=False)
 DOUBLE = t.DoubleType(nullable=False)

@@ -21,7 +21,7 @@ from tidemill.sql.types import parse_type
 from tidemill.types import logical as t
 from tidemill.user_functions.aggregates import BoundAggregate
 from tidemill.user_functions.calls import BoundScalar, BoundTable
-from tidemill.user_functions.declared import (
+from tidemill.user_functions.kinds import (
     UserAggregateFunction,
     UserFunction,
     UserScalarFunction,

@@ -23,7 +23,7 @@ from tidemill.plan.expressions import (
     ScalarSubquery,
 )
 from tidemill.plan.predicates import conjunction, conjuncts
-from tidemill.plan.rewrite import map_expr, map_inputs, subplan
+from tidemill.plan.rewrite import map_expr, map_inputs, outer_refs, subplan
 from tidemill.plan.rules.construct import (
     NOT_NULL_BIGINT,
     bigint,
@@ -203,6 +203,7 @@ def join_single(plan: n.LogicalNode, single: n.LogicalNode) -> tuple[n.LogicalNo
     """
     core, expressions = peeled(single)
     assert isinstance(core, n.Aggregate)
+    _refuse_user_calls(core)
     found = correlate(plan, core)
     wide = join(plan, found.plan, n.JoinKind.LEFT, found.condition)
     width = len(plan.fields)
@@ -217,6 +218,15 @@ def join_single(plan: n.LogicalNode, single: n.LogicalNode) -> tuple[n.LogicalNo
         return expr
 
     return wide, [map_expr(x, one) for x in expressions]
+
+
+def _refuse_user_calls(core: n.Aggregate) -> None:
+    """What a user's aggregate gives for no rows is known only where it runs."""
+    user = next((c.user for c in core.calls if c.user is not None), None)
+    if user is not None and any(outer_refs(core)):
+        raise NotSupportedError(
+            f"The user-defined aggregate function {user.name} in a correlated subquery is not supported"
+        )
 
 
 def _present(value: InputRef, call: AggregateCall) -> Expr:
