@@ -28,7 +28,7 @@ def join(maker: Maker, depth: int) -> Relation:
     left = maker.relation(depth)
     right = left if maker.flip(0.2) else maker.relation(depth - 1)
     a, b = maker.name("t"), maker.name("t")
-    pairs = same_type(left.columns, right.columns)
+    pairs = (maker.flip() and same_type(left.key, right.key)) or same_type(left.columns, right.columns)
     both = [*items(a, left.columns), *items(b, right.columns)]
     kind, where = maker.chance.choice(JOINS), ""
     if pairs:
@@ -71,14 +71,19 @@ def using(maker: Maker, depth: int) -> Relation:
 
 def chain(maker: Maker, depth: int) -> Relation:
     """Three or four relations, joined one after the other, often by one key."""
-    parts = [maker.relation(0) for _ in range(maker.chance.choice((3, 3, 4)))]
+    parts = [
+        maker.relation(min(depth, maker.chance.choice((0, 0, 1))))
+        for _ in range(maker.chance.choice((3, 3, 4)))
+    ]
     aliases = [maker.name("t") for _ in parts]
-    text, both = f"FROM {parts[0].source} AS {aliases[0]}", items(aliases[0], parts[0].columns)
+    text, both, key = f"FROM {parts[0].source} AS {aliases[0]}", items(aliases[0], parts[0].columns), ""
     for part, alias in zip(parts[1:], aliases[1:], strict=True):
         pairs = [(o, c) for o in both for c in part.ordered if o[1].ordered and o[1].type is c.type]
         if not pairs:
             continue
-        (before, _), column = maker.chance.choice(pairs)
+        by_one = [p for p in pairs if p[0][0] == key]
+        (before, _), column = maker.chance.choice(by_one if by_one and maker.flip(0.7) else pairs)
+        key = key or before
         text += f" {maker.chance.choice(JOINS)} {part.source} AS {alias} ON {before} = {alias}.{column.name}"
         both = [*both, *items(alias, part.columns)]
     shown = maker.chance.sample(both, min(len(both), maker.chance.randint(1, 6)))
@@ -129,9 +134,9 @@ def membership(maker: Maker, depth: int) -> Relation:
     where = _correlated(maker, items(a, left.columns), b, right) if maker.flip(0.3) else ""
     tested = f"({tested})" if len(chosen) > 1 else tested
     asked = f"{tested} {maker.chance.choice(MEMBERSHIPS)} (SELECT {given} FROM {right.source} AS {b}{where})"
-    if len(chosen) == 1 and maker.flip(0.2):
+    if maker.flip(0.2):
         asked = f"({asked}) IS {maker.chance.choice(TRUTHS)}"
-    elif len(chosen) == 1 and maker.flip(0.15):
+    elif maker.flip(0.15):
         asked += f" OR {condition(maker, items(a, left.columns))}"
     rest = f"FROM {left.source} AS {a} WHERE {asked}"
     return _keyed(maker.select(items(a, left.columns), rest, (left, right)), left)

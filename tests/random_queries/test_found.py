@@ -16,10 +16,22 @@ FOUND: dict[str, tuple[str, list[Row]]] = {
         "ON a.x = b.u AND a.x = b.v",
         [(1, 7), (2, None)],
     ),
+    "two branches' rows of one place, counted and then ranked row by row": (
+        "SELECT x FROM (SELECT * FROM (VALUES (1), (1)) AS a (x) INTERSECT ALL "
+        "SELECT * FROM (VALUES (1), (1)) AS b (y)) ORDER BY x LIMIT 5",
+        [(1,), (1,)],
+    ),
+    "a pair that may be in the query, under OR": (
+        "SELECT x, z FROM (VALUES (1, 1), (1, CAST(NULL AS INT)), (2, 2)) AS a (x, z) "
+        "WHERE ((x, z) IN (SELECT * FROM (VALUES (1, 1), (3, 3)) AS b (u, v))) IS NOT TRUE OR x = 7",
+        [(1, None), (2, 2)],
+    ),
 }
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_the_stream_folds_to(spark: SparkSession, name: str) -> None:
     query, expected = FOUND[name]
-    assert folded(Session({"parallelism.default": "1"}).changes(query)) == Counter(expected)
+    for mini_batch in ("true", "false"):
+        session = Session({"parallelism.default": "1", "table.exec.mini-batch.enabled": mini_batch})
+        assert folded(session.changes(query)) == Counter(expected)

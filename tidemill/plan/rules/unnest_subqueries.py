@@ -247,7 +247,7 @@ def _mark(plan: n.LogicalNode, expr: InSubquery) -> tuple[n.LogicalNode, Expr]:
 
 def _nullable_mark(plan: n.LogicalNode, expr: InSubquery, inner: n.LogicalNode) -> tuple[n.LogicalNode, Expr]:
     if len(expr.operands) > 1:
-        raise NotSupportedError("(a, b) IN (query) with NULLs is only supported as a condition of WHERE")
+        return _nullable_row_mark(plan, expr, inner)
     stats = _aggregated(inner, ("COUNT", (), NOT_NULL_BIGINT), ("COUNT", (0,), NOT_NULL_BIGINT))
     wide, (rows, members) = join_single(plan, stats)
     wide, matched = _matched(wide, expr.operands, inner)
@@ -263,6 +263,26 @@ def _nullable_mark(plan: n.LogicalNode, expr: InSubquery, inner: n.LogicalNode) 
         boolean(False),
     )
     return wide, value
+
+
+def _nullable_row_mark(
+    plan: n.LogicalNode, expr: InSubquery, inner: n.LogicalNode
+) -> tuple[n.LogicalNode, Expr]:
+    """(a, b) IN (query): NULL where no member is equal and one is not known to differ."""
+    wide, matched = _matched(plan, expr.operands, inner)
+    operands = [map_expr(x, _seen_from_inside) for x in expr.operands]
+    unknown = [_maybe_equal(a, b) for a, b in zip(operands, columns(inner), strict=True)]
+    counted = _aggregated(filtered(inner, unknown), ("COUNT", (), NOT_NULL_BIGINT))
+    wide, (candidates,) = join_single(wide, counted)
+    unsure = predicate(">", candidates, bigint(0))
+    value = choose(t.BooleanType(), matched, boolean(True), unsure, boolean(None), boolean(False))
+    return wide, value
+
+
+def _seen_from_inside(expr: Expr) -> Expr:
+    if isinstance(expr, InputRef):
+        return OuterRef(type=expr.type, level=1, index=expr.index)
+    return replace(expr, level=expr.level + 1) if isinstance(expr, OuterRef) else expr
 
 
 def _matched(
