@@ -141,6 +141,17 @@ class Sink(Protocol):
 
 
 @runtime_checkable
+class ArrowSink(Protocol):
+    """Optional face of a sink whose ``stage`` is a map over Arrow batches, so that it can run where the
+    rows are made."""
+
+    def stager(self, epoch: int) -> BatchMap:
+        """Picklable: a task's batches (the request's fields by place, ``$kind`` by name) in, one row with
+        the STRING column ``token`` out; with the promises of ``stage``."""
+        ...
+
+
+@runtime_checkable
 class GroupedSink(Protocol):
     """Optional face of a sink that can commit together with others of its job: those whose ``group``
     is equal are published by one call, so that a reader never sees different epochs in them."""

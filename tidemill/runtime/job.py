@@ -28,7 +28,7 @@ from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemill.connectors.api import GroupedSink, Offset, ReadLimit, Sink, Source
+from tidemill.connectors.api import ArrowSink, GroupedSink, Offset, ReadLimit, Sink, Source
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan
 from tidemill.runtime.progress import EpochProgress
@@ -189,11 +189,10 @@ class StreamingJob:
         collected: pa.Table | None = None
         staged: DataFrame | None = None
         for key, output in self.outputs.items():
-            frame = frames.frame(output.node)
             if isinstance(output, CollectOutput):
-                collected = frame.toArrow()
+                collected = frames.frame(output.node).toArrow()
                 continue
-            tokens = output.sink.stage(frame, plan.epoch).select(
+            tokens = _staged(frames, output, plan.epoch).select(
                 F.lit(key).alias(SINK_COLUMN), F.col(quote(TOKEN_COLUMN))
             )
             staged = tokens if staged is None else staged.unionAll(tokens)
@@ -257,3 +256,10 @@ class StreamingJob:
     def _finished(self) -> bool:
         offsets: dict[str, Offset] = self._commit.offsets
         return all(s.is_bounded and s.is_finished(offsets.get(k)) for k, s in self.sources.items())
+
+
+def _staged(frames: EpochFrames, output: SinkOutput, epoch: int) -> DataFrame:
+    sink: object = output.sink
+    if isinstance(sink, ArrowSink):
+        return frames.mapped(output.node, sink.stager(epoch), f"{TOKEN_COLUMN} STRING")
+    return output.sink.stage(frames.frame(output.node), epoch)

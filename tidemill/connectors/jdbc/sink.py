@@ -47,14 +47,16 @@ class JdbcSink:
         return ("jdbc", self.database.place)
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
-        stager = JdbcStager(
+        return frame.mapInArrow(self.stager(epoch), "token STRING")
+
+    def stager(self, epoch: int) -> JdbcStager:
+        return JdbcStager(
             storage=self.staging,
             directory=str(epoch),
             fields=self.target.fields,
             keys=self.target.keys,
             rows=WRITERS[self.database.dialect].rows(self.target),
         )
-        return frame.mapInArrow(stager, "token STRING")
 
     def publish(self, epoch: int, tokens: list[str]) -> None:
         self.publish_group(epoch, [(self, tokens)])

@@ -82,7 +82,7 @@ class JdbcStager:
             else np.zeros(table.num_rows, dtype=np.int8)
         )
         goes = (kinds & 1) == 1
-        return plain.take(pa.array(last[~goes[last]])), plain.take(pa.array(last[goes[last]]))
+        return _picked(plain, last[~goes[last]]), _picked(plain, last[goes[last]])
 
     def _write(self, name: str, attempt: int, part: pa.Table) -> str:
         final = f"{self.directory}/{name}"
@@ -91,6 +91,11 @@ class JdbcStager:
             stream.write(self.rows.encode(part))
         self.storage.move(f"{final}.{attempt}.tmp", final)
         return name
+
+
+def _picked(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
+    """Some of the rows, which are ascending."""
+    return table if len(rows) == table.num_rows else table.take(pa.array(rows))
 
 
 def _last_of_each(keys: pa.Table) -> npt.NDArray[np.int64]:

@@ -7,15 +7,17 @@ that need no exchange between them (see ``placement``) are one stage and one tas
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce, singledispatchmethod
 
+import pyarrow as pa
 from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.api import ArrowSource, Offset, Source
+from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
 from tidemill.errors import InternalError
 from tidemill.operators.group_aggregate import GroupAggregateSpec
 from tidemill.runtime import graph as g
@@ -48,6 +50,19 @@ class EpochFrames:
         if made is None:
             made = self._made[id(node)] = self._make(node)
         return made
+
+    def mapped(self, node: g.ExecNode, through: BatchMap, schema: str) -> DataFrame:
+        """``through`` over the batches of ``frame(node)``, in the workers that read them where nothing is
+        computed in between."""
+        below, columns = origin(node, node.columns)
+        source: object = self.sources[below.source] if isinstance(below, g.Read) else None
+        if not isinstance(below, g.Read) or not isinstance(source, ArrowSource) or id(node) in self._made:
+            return self.frame(node).mapInArrow(through, schema)
+        places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
+        chosen = tuple(places[name] for name in (*columns, *node.hidden))
+        start, end = self.ranges[below.source]
+        renamed = _Renamed(places=chosen, names=(*node.columns, *node.hidden), then=through)
+        return source.read_through(self.spark, start, end, renamed, schema)
 
     @singledispatchmethod
     def _make(self, node: g.ExecNode) -> DataFrame:
@@ -145,6 +160,21 @@ class EpochFrames:
 
     def _parents(self, node: g.Keyed) -> int:
         return self.parents.get(id(node), 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Renamed:
+    """Chooses columns by place and names them for ``then``."""
+
+    places: tuple[int, ...]
+    names: tuple[str, ...]
+    then: BatchMap
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.then(
+            pa.RecordBatch.from_arrays([batch.column(p) for p in self.places], names=list(self.names))
+            for batch in batches
+        )
 
 
 @dataclass(frozen=True, slots=True)
