@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic import dataframe as classic
 
-from tests.runtime.running import Session, folded
+from tests.runtime.running import Crash, Session, crash_at, folded
 
 ROWS = 24
 COUNTS = "(SELECT k, COUNT(*) AS n FROM a GROUP BY k)"
@@ -108,3 +110,37 @@ def test_one_exchange_and_the_batch_answer(case: str, tables: list[str], exchang
     batch = Session({"execution.runtime-mode": "batch"})
     batch.execute(*tables)
     assert answer == Counter(row for _, row in batch.changes(query))
+
+
+@pytest.mark.parametrize("step", ["ran", "committed"])
+def test_a_crash_between_epochs_of_a_shared_exchange(tables: list[str], tmp_path: Path, step: str) -> None:
+    """Each operator of the task finds its own state again."""
+    query = "SELECT a.k, SUM(b.v * c.v) AS s FROM a JOIN b ON a.k = b.k JOIN c ON a.k = c.k GROUP BY a.k"
+    options = {
+        "tidemill.epoch.max-rows": str(ROWS // 3),
+        "execution.checkpointing.dir": str(tmp_path / "checkpoint"),
+    }
+    out = tmp_path / "out"
+    sink = (
+        "CREATE TABLE snk (k INT, s INT) "
+        f"WITH ('connector'='filesystem', 'path'='{out}', 'format'='debezium-json')"
+    )
+    with pytest.raises(Crash):
+        Session(options, crash_at(step, 2)).execute(*tables, sink, f"INSERT INTO snk {query}")
+    Session(options).execute(*tables, sink, f"INSERT INTO snk {query}")
+    batch = Session({"execution.runtime-mode": "batch"})
+    batch.execute(*tables)
+    assert +_written(out) == Counter(row for _, row in batch.changes(query))
+
+
+def _written(folder: Path) -> Counter[tuple[int, int]]:
+    """What the visible files of a debezium-json table add up to."""
+    rows = Counter[tuple[int, int]]()
+    for file in folder.rglob("*"):
+        if file.is_file() and not any(part[0] in "._" for part in file.relative_to(folder).parts):
+            for line in file.read_text().splitlines():
+                message = json.loads(line)
+                for image, weight in ((message["before"], -1), (message["after"], 1)):
+                    if image is not None:
+                        rows[image["k"], image["s"]] += weight
+    return rows
