@@ -18,7 +18,7 @@ from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.empty_limits import empty_limits
 from tidemill.plan.rules.isolate_user_calls import isolate_user_calls
 from tidemill.plan.rules.merge_filters import merge_filters
-from tidemill.plan.rules.merge_projects import merge_projects
+from tidemill.plan.rules.merge_projects import merge_picks, merge_projects
 from tidemill.plan.rules.prune_columns import prune_columns
 from tidemill.plan.rules.push_filters import push_filters
 from tidemill.plan.rules.push_into_scans import push_into_scans
@@ -62,7 +62,7 @@ PHASES: tuple[Phase, ...] = (
     # Pruning leaves projections that only pass on; scans have their final columns.
     Phase("settle", (merge_projects, push_into_scans)),
     # Last: merging would put the calls back into expressions.
-    Phase("isolate", (isolate_user_calls,)),
+    Phase("isolate", (isolate_user_calls, merge_picks)),
 )
 
 

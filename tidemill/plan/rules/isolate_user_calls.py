@@ -165,35 +165,38 @@ def computed(source: n.LogicalNode, expressions: Exprs) -> tuple[n.LogicalNode, 
     """``source`` with all user calls of ``expressions`` as columns behind its own, and the expressions over
     them. Calls of calls take several Projects."""
     while any(map(has_user_call, expressions)):
-        calls = _innermost(expressions)
-        source, places = _with_columns(source, calls)
+        source, places = _with_columns(source, _innermost(expressions))
 
-        def place(found: Expr, known: dict[Expr, InputRef] = places) -> Expr | None:
-            return known.get(found)
+        def place(found: Expr, known: dict[object, InputRef] = places) -> Expr | None:
+            return known.get(_identity(found))
 
         expressions = tuple(map_down(e, place) for e in expressions)
     return source, expressions
 
 
 def _innermost(expressions: Exprs) -> list[UserCall]:
-    """The calls without calls in their arguments, each once; a non-deterministic one every time it occurs
-    would differ, but equal expressions of one query are one value in Flink, too."""
-    found: dict[UserCall, None] = {}
+    """The calls without calls in their arguments, each once."""
+    found: dict[object, UserCall] = {}
     for expression in expressions:
         for x in expression.walk():
             if isinstance(x, UserCall) and not any(map(has_user_call, x.args)):
-                found.setdefault(x)
-    return list(found)
+                found.setdefault(_identity(x), x)
+    return list(found.values())
+
+
+def _identity(expr: Expr) -> object:
+    """Equal calls are one, unless the function gives something else each time."""
+    return id(expr) if isinstance(expr, UserCall) and not is_deterministic(expr) else expr
 
 
 def _with_columns(
     source: n.LogicalNode, calls: Sequence[UserCall]
-) -> tuple[n.LogicalNode, dict[Expr, InputRef]]:
+) -> tuple[n.LogicalNode, dict[object, InputRef]]:
     width = len(source.fields)
     added = [Field(f"f{i}", c.type) for i, c in enumerate(calls)]
     fields = _apart([*source.fields, *added])
     project = n.Project(fields=fields, input=source, expressions=(*_columns(source), *calls))
-    return project, {c: InputRef(type=c.type, index=width + i) for i, c in enumerate(calls)}
+    return project, {_identity(c): InputRef(type=c.type, index=width + i) for i, c in enumerate(calls)}
 
 
 def _apart(fields: Sequence[Field]) -> tuple[Field, ...]:

@@ -27,6 +27,14 @@ def merge_projects(node: LogicalNode) -> LogicalNode | None:
     return replace(node, input=below.input, expressions=merged)
 
 
+def merge_picks(node: LogicalNode) -> LogicalNode | None:
+    """As ``merge_projects``, but only over a Project that computes nothing."""
+    below = node.input if isinstance(node, Project) else None
+    if not isinstance(below, Project) or not all(isinstance(x, InputRef) for x in below.expressions):
+        return None
+    return merge_projects(node)
+
+
 def is_identity(node: Project) -> bool:
     """Same columns, same names, same order."""
     columns = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(node.input.fields))
