@@ -117,13 +117,6 @@ class Stream:
         with closing(sqlite3.connect(self._database)) as database:
             database.execute(f"CREATE TABLE {SINK} ({names}, PRIMARY KEY ({key}))")
 
-    def _sink_ddl(self) -> str:
-        key = self.query.relation.key
-        columns = [f"{c.name} {c.type.value}{' NOT NULL' * (c in key)}" for c in self.query.stored]
-        columns.append(f"PRIMARY KEY ({', '.join(c.name for c in key)}) NOT ENFORCED")
-        options = f"'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{self._database}', 'table-name' = '{SINK}'"
-        return f"CREATE TABLE {SINK} ({', '.join(columns)}) WITH ({options})"
-
     def _stretch(self, run: Run) -> Stretch:
         options = {
             **self.query.options,
@@ -133,9 +126,20 @@ class Stream:
         stretch = Stretch(run=run)
         environment = self.data.environment(options, changelog=True)
         if self.query.sink:
-            environment.execute_sql(self._sink_ddl())
+            url = f"jdbc:sqlite:{self._database}"
+            options = {"connector": "jdbc", "url": url, "table-name": SINK}
+            environment.execute_sql(sink_ddl(self.query, options))
         stretch.start(self.query.text, environment)
         return stretch
+
+
+def sink_ddl(query: Query, options: dict[str, str]) -> str:
+    """CREATE TABLE of the table that takes the query's rows by their key."""
+    key = query.relation.key
+    columns = [f"{c.name} {c.type.value}{' NOT NULL' * (c in key)}" for c in query.stored]
+    columns.append(f"PRIMARY KEY ({', '.join(c.name for c in key)}) NOT ENFORCED")
+    given = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
+    return f"CREATE TABLE {SINK} ({', '.join(columns)}) WITH ({given})"
 
 
 def batch_answer(data: Data, query: str) -> Counter[Row]:

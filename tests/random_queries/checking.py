@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.random_queries.answers import Data, Stream, batch_answer
+from tests.random_queries.answers import Data, Stream, batch_answer, sink_ddl
 from tests.random_queries.case import REPEATS, Case, Query, Run
 from tests.random_queries.tables import Table
 from tidemill.errors import NotSupportedError
@@ -157,4 +157,6 @@ def report(case: Case, failure: Failure) -> str:
         lines += [
             f"{comment}{t.ddl(Path(f'/tmp/failure/{t.name}.{end}'), changelog=changelog)};" for t in used
         ]
+    if failure.query.sink:
+        lines.append(sink_ddl(failure.query, {"connector": "print"}) + ";")
     return "\n".join([*lines, failure.query.text + ";"])

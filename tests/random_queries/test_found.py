@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Row, Session, folded
+from tidemill.errors import NotSupportedError
 
 FOUND: dict[str, tuple[str, list[Row]]] = {
     "a column that equals two of the other side": (
@@ -35,3 +36,16 @@ def test_the_stream_folds_to(spark: SparkSession, name: str) -> None:
     for mini_batch in ("true", "false"):
         session = Session({"parallelism.default": "1", "table.exec.mini-batch.enabled": mini_batch})
         assert folded(session.changes(query)) == Counter(expected)
+
+
+@pytest.mark.parametrize("direction", ["ASC", "DESC"])
+@pytest.mark.parametrize("condition", [" WHERE r = 1", ""])
+def test_the_time_of_arrival_does_not_order_rows_that_are_taken_back(
+    spark: SparkSession, direction: str, condition: str
+) -> None:
+    query = (
+        f"SELECT * FROM (SELECT n, ROW_NUMBER() OVER (ORDER BY PROCTIME() {direction}) AS r FROM "
+        f"(SELECT x, COUNT(*) AS n FROM (VALUES (1), (1)) AS a (x) GROUP BY x)){condition}"
+    )
+    with pytest.raises(NotSupportedError, match="processing time"):
+        Session({"parallelism.default": "1"}).changes(query)

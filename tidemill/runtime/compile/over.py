@@ -16,7 +16,7 @@ from tidemill.physical import nodes as p
 from tidemill.plan.expressions import FrameBound, OverCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.rank import columns_of, keyed
+from tidemill.runtime.compile.rank import columns_of, keyed, refuse_arrival_order
 from tidemill.runtime.compile.stream import compile_node
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
@@ -28,6 +28,8 @@ MILLISECONDS_A_DAY = 86_400_000
 def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.ExecNode:
     bottom, windows = _chain(node)
     inputs = bottom.input.fields
+    for call in node.calls:
+        refuse_arrival_order(bottom.input, call.order)
     functions = tuple(
         over_function(call, inputs, field.name, arrival=window.time == "PROCTIME")
         for window, fields in windows

@@ -7,11 +7,13 @@ import sys
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.errors import NotSupportedError
 from tidemill.operators.api import OperatorSpec
 from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
 from tidemill.operators.ordering import OrderKey
 from tidemill.operators.rank import RankSpec
 from tidemill.physical import nodes as p
+from tidemill.physical.ranks import attribute_of
 from tidemill.plan.expressions import SortKey
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS
@@ -26,6 +28,7 @@ CHEAP_ROUNDS = 64
 
 @compile_node.register
 def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    refuse_arrival_order(node.input, node.order)
     inputs = node.input.fields
     descending_time = bool(node.time) and not node.order[0].ascending
     order = () if node.time == "PROCTIME" else _order(node.order, inputs)
@@ -52,6 +55,7 @@ def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
 
 @compile_node.register
 def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    refuse_arrival_order(node.input, node.order)
     inputs = node.input.fields
     spec = RankSpec(
         function="ROW_NUMBER",
@@ -147,6 +151,16 @@ def _rounds(node: p.Rank | p.SortLimit, context: CompileContext) -> int:
     if by_event_time and context.compact:
         return 0
     return CHEAP_ROUNDS if context.per_event or by_event_time else 0
+
+
+def refuse_arrival_order(node: p.PhysicalNode, order: tuple[SortKey, ...]) -> None:
+    """PROCTIME() of a row that is taken back is not the time at which it came: it would not be found."""
+    by_arrival = any(attribute_of(node.fields[k.index].type) == "PROCTIME" for k in order)
+    if by_arrival and node.traits.kinds & RETRACTIONS:
+        raise NotSupportedError(
+            "ORDER BY processing time over rows that can be taken back is not supported",
+            hint="Order by a column of the rows, or by a time attribute of an append-only table.",
+        )
 
 
 def columns_of(fields: tuple[Field, ...]) -> tuple[tuple[str, pa.DataType], ...]:
