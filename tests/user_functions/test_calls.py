@@ -109,6 +109,7 @@ WRONG: list[tuple[BoundScalar, str]] = [
     (scalar(lambda x: 2**40, "INT", "BIGINT"), r"f gave 1099511627776 of type int; expected INT"),
     (scalar(lambda x: None, "INT NOT NULL", "BIGINT"), r"f gave NULL; expected INT NOT NULL"),
     (scalar(lambda x: (1,), "ROW<a INT, b INT>", "BIGINT"), r"f gave \(1,\) of type tuple; expected ROW"),
+    (scalar(lambda x: {"A": 1}, "ROW<a INT>", "BIGINT"), r"f gave \{'A': 1\} of type dict; expected ROW"),
     (scalar(lambda x: x[:1], "BIGINT", "BIGINT", vectorized=True), "gave 1; expected 2 values, one per row"),
     (
         scalar(lambda x: x.cast(pa.string()), "BIGINT", "BIGINT", vectorized=True),

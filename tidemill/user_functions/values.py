@@ -137,7 +137,7 @@ def to_python(array: pa.Array, kind: t.LogicalType) -> list[Any]:
 
 def from_python(values: Sequence[Any], kind: t.LogicalType) -> pa.Array:
     """Python values as a carrier array. Decimals are rounded half up to the type's scale; a ROW may be
-    a dict, tuple or list. Raises pa.ArrowInvalid, pa.ArrowTypeError, OverflowError or TypeError for a value
+    a tuple, a list or a dict, whose missing fields are NULL. Raises pa.ArrowInvalid, pa.ArrowTypeError, OverflowError or TypeError for a value
     that is none of the type."""
     adapt = _adapter(kind)
     adapted = values if adapt is None else [None if v is None else adapt(v) for v in values]
@@ -179,9 +179,12 @@ def _(kind: t.MapType | t.MultisetType) -> Adapter:
 @_adapter.register
 def _(kind: t.RowType) -> Adapter:
     names = [f.name for f in kind.fields]
+    known = set(names)
     inner = [_adapter(f.type) or _same for f in kind.fields]
 
     def by_name(value: Any) -> dict[str, Any]:
+        if isinstance(value, dict) and not value.keys() <= known:
+            raise TypeError(f"{value!r} has other fields than {', '.join(names)}")
         parts = [value.get(n) for n in names] if isinstance(value, dict) else list(value)
         if len(parts) != len(names):
             raise TypeError(f"{value!r} has {len(parts)} fields instead of {len(names)}")
