@@ -23,7 +23,7 @@ from tests.runtime.databases import (
     updated,
 )
 from tests.runtime.running import Session
-from tidemill.errors import NotSupportedError
+from tidemill.errors import ExecutionError
 
 INSERT = "INSERT INTO t1 SELECT s1.*, s2.attr FROM s1 JOIN s2 ON s1.level = s2.id"
 S1 = "id INT, level INT, PRIMARY KEY (id) NOT ENFORCED"
@@ -145,18 +145,48 @@ def _rows(manifest: dict[str, Any]) -> int:
     return sum(run["rows"] for layer in layers for run in layer)
 
 
-@pytest.mark.parametrize("action", ["NOTHING", "ERROR"])
-def test_other_ways_to_meet_under_a_key_are_refused(spark: SparkSession, tmp_path: Path, action: str) -> None:
+MEETING = [
+    created(id=10, k=1, v="a"),
+    created(id=11, k=1, v="b"),
+    created(id=12, k=2, v="x"),
+    updated({"id": 12, "k": 2, "v": "x"}, v="y"),
+    deleted(id=10, k=1, v="a"),
+    created(id=13, k=1, v="c"),
+]
+
+
+def meeting(tmp_path: Path, action: str, messages: list[str]) -> list[tuple[Any, ...]]:
+    """The sink after each message was an epoch of its own."""
     url = f"jdbc:sqlite:{tmp_path}/x.db"
-    query(url, "CREATE TABLE t (k INT PRIMARY KEY)")
-    drop_file(tmp_path / "in", "a.json", [created(k=1)])
-    session = Session({})
-    timed = "k INT, ts AS TO_TIMESTAMP_LTZ(k, 3), WATERMARK FOR ts AS ts"
+    query(url, "CREATE TABLE t (k INT PRIMARY KEY, v TEXT)")
+    session = Session({"tidemill.epoch.max-rows": "1"})
+    drop_file(tmp_path / "in", "a.json", messages)
+    timed = "id INT, k INT, v STRING, ts AS TO_TIMESTAMP_LTZ(k, 3), WATERMARK FOR ts AS ts"
     session.execute(
         debezium_table("src", timed, tmp_path / "in"),
-        jdbc_table("t", "k INT, PRIMARY KEY (k) NOT ENFORCED", url),
+        jdbc_table("t", "k INT, v STRING, PRIMARY KEY (k) NOT ENFORCED", url),
+        f"INSERT INTO t SELECT k, v FROM src ON CONFLICT DO {action}",
     )
-    with pytest.raises(NotSupportedError, match=f"ON CONFLICT DO {action}"):
-        session.execute(f"INSERT INTO t SELECT k FROM src ON CONFLICT DO {action}")
-    session.execute("INSERT INTO t SELECT k FROM src ON CONFLICT DO DEDUPLICATE")
-    assert query(url, "SELECT * FROM t") == [(1,)]
+    return query(url, "SELECT * FROM t ORDER BY k")
+
+
+def test_rows_that_meet_under_a_key(spark: SparkSession, tmp_path: Path) -> None:
+    for number, shown in enumerate(["a", "a", "a", "a", "b", "b"], start=1):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        rows = dict(meeting(folder, "NOTHING", MEETING[:number]))
+        assert rows[1] == shown
+    assert rows == {1: "b", 2: "y"}
+    last = tmp_path / "last"
+    last.mkdir()
+    assert meeting(last, "DEDUPLICATE", MEETING) == [(1, "c"), (2, "y")]
+
+
+def test_rows_that_must_not_meet(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ExecutionError, match=r"Conflicting key: \[k=1\]"):
+        meeting(tmp_path, "ERROR", MEETING)
+    assert query(f"jdbc:sqlite:{tmp_path}/x.db", "SELECT * FROM t") == [(1, "a")]
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    alone = [MEETING[0], MEETING[4], MEETING[1], *MEETING[2:4]]
+    assert meeting(apart, "ERROR", alone) == [(1, "b"), (2, "y")]

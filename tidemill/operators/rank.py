@@ -19,11 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of
-from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, rows_equal, single, to_arrow, vector
 from tidemill.changelog.emit import Kinds
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.errors import ExecutionError
 from tidemill.operators.api import EpochContext
 from tidemill.operators.entries import Entries, entry_layout, load_entries, put_entries, surviving
 from tidemill.operators.keyed_rows import RowsByKey
@@ -42,6 +43,7 @@ class RankSpec:
     goes with every +U. ``by_place``: compare place by place without a rank column too (with one it is
     always so). ``insert_only``: only +I can come out (keep-first), no ``$kind`` column. ``rounds``: where
     no partition has more rows in an epoch than that, each row's own change is shown; else the net change.
+    ``exclusive``: an epoch that ends with several different rows in a partition is an ExecutionError.
     """
 
     function: str
@@ -57,6 +59,7 @@ class RankSpec:
     update_before: bool = True
     insert_only: bool = False
     rounds: int = 0
+    exclusive: bool = False
     sequence: bool = False
     state_ttl: int = 0
 
@@ -168,6 +171,8 @@ class _Step:
         self.in_order = self._grows(stored, new)
         order = self._codes(rows, keys)
         left = surviving(rows)
+        if self.spec.exclusive:
+            self._check_alone(rows, keys, left)
         before = self._shown(rows, order, rows.old)
         after = self._shown(rows, order, left)
         put_entries(layout, state, rows, self._remaining(rows, order, left, after), hashes, keys)
@@ -272,6 +277,23 @@ class _Step:
         whole = after if self.spec.start == 1 else self._shown(rows, order, left, 1)
         kept[whole.rows] = True
         return kept
+
+    def _check_alone(self, rows: Entries, keys: list[pa.Array], left: Mask) -> None:
+        """Flink's ON CONFLICT DO ERROR: equal rows of one key are one row."""
+        live = np.flatnonzero(left)
+        owners = rows.owners[live]
+        _, first = np.unique(owners, return_index=True)
+        heads = live[first][np.searchsorted(owners[first], owners)]
+        differs = np.flatnonzero(~rows_equal(rows.columns, live, rows.columns, heads))
+        if len(differs) == 0:
+            return
+        owner = int(owners[differs[0]])
+        shown = ", ".join(f"{n}={k[owner].as_py()}" for n, k in zip(self.spec.partition, keys, strict=True))
+        raise ExecutionError(
+            "Primary key constraint violation: multiple distinct records with the same primary key detected. "
+            f"Conflicting key: [{shown}].",
+            hint="ON CONFLICT DO NOTHING keeps the first record, DO DEDUPLICATE the last one.",
+        )
 
     # -- output -----------------------------------------------------------------------------------
 

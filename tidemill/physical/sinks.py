@@ -90,6 +90,8 @@ def _materializes(sink: p.Sink, config: Configuration) -> bool:
     choice = _materialize_option(config)
     if choice == "FORCE":
         return primary_key(sink) is not None
+    if sink.conflict in ("NOTHING", "ERROR"):
+        return _may_conflict(sink)
     return choice == "AUTO" and sink.input.traits.kinds != INSERT_ONLY and _may_conflict(sink)
 
 

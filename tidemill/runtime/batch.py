@@ -10,11 +10,10 @@ from pyspark.sql import DataFrame
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, SEQUENCE_COLUMN
 from tidemill.connectors import registry
-from tidemill.errors import ValidationError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.render import render_sql
 from tidemill.plan import nodes as n
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.sink import refuse_conflict
 from tidemill.runtime.compile.stream import source_request
 from tidemill.runtime.jobs import JobRequest, make_sink, make_source, parallelism
 from tidemill.runtime.spark.batch import BatchPlan
@@ -63,7 +62,10 @@ def run_query(root: n.LogicalNode, request: JobRequest) -> pa.Table:
 
 def run_insert(sink: n.Sink, request: JobRequest) -> int:
     """Runs a batch INSERT: everything is staged, then published at once; returns the number of tasks."""
-    refuse_conflict(sink.conflict)
+    if sink.conflict in ("NOTHING", "ERROR"):
+        raise NotSupportedError(
+            f"ON CONFLICT DO {sink.conflict} in batch mode.", hint="It tells which of two rows came first."
+        )
     made = make_sink(sink, INSERT_ONLY, uuid.uuid4().hex, request.zone, streaming=False)
     try:
         staged = made.stage(batch_frame(sink.input, request), 1).collect()

@@ -90,7 +90,8 @@ def _(node: p.ChangelogNormalize, context: CompileContext, sequenced: bool) -> g
 
 def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     """The rows of an upsert sink whose primary key is not the query's upsert key: per primary key the
-    live row that arrived last, whatever the disorder between the changes of different rows."""
+    live row that arrived last, whatever the disorder between the changes of different rows. With ON
+    CONFLICT DO NOTHING the live row that arrived first; DO ERROR wants it alone."""
     inputs = sink.input.fields
     named = {c.name: f.name for c, f in zip(sink.table.physical_columns, inputs, strict=False)}
     spec = RankSpec(
@@ -100,7 +101,8 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
         order=(),
         start=1,
         end=1,
-        latest=True,
+        latest=sink.conflict not in ("NOTHING", "ERROR"),
+        exclusive=sink.conflict == "ERROR",
         by_place=True,
         retracts=True,
         update_before=RowKind.UPDATE_BEFORE in sink.consumed,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tidemill.config.option import Configuration
 from tidemill.config.sink_options import NOT_NULL_ENFORCER
-from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
 from tidemill.runtime import graph as g
@@ -16,8 +15,7 @@ from tidemill.types.physical import quote
 
 
 def compile_sink(sink: p.Sink, context: CompileContext, config: Configuration) -> g.ExecNode:
-    """The exec node whose rows the sink gets. NotSupportedError for ON CONFLICT DO NOTHING and DO ERROR."""
-    refuse_conflict(sink.conflict)
+    """The exec node whose rows the sink gets."""
     node = materialized(sink, context) if sink.materialize else compile_node(sink.input, context, False)
     required = required_columns(sink, node.columns)
     if not required:
@@ -35,14 +33,6 @@ def compile_sink(sink: p.Sink, context: CompileContext, config: Configuration) -
         references=tuple(c if drops or c not in required else None for c in node.columns),
         condition=kept if drops else None,
     )
-
-
-def refuse_conflict(conflict: str) -> None:
-    """Of the ways to treat rows that meet under one primary key there is the one that keeps the last."""
-    if conflict in ("NOTHING", "ERROR"):
-        raise NotSupportedError(
-            f"ON CONFLICT DO {conflict}.", hint="ON CONFLICT DO DEDUPLICATE keeps the last row of each key."
-        )
 
 
 def required_columns(sink: p.Sink, columns: tuple[str, ...]) -> dict[str, str]:
