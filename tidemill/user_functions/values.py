@@ -136,9 +136,12 @@ def to_python(array: pa.Array, kind: t.LogicalType) -> list[Any]:
 
 
 def from_python(values: Sequence[Any], kind: t.LogicalType) -> pa.Array:
-    """Python values as a carrier array. Decimals are rounded half up to the type's scale; a ROW may be
-    a tuple, a list or a dict, whose missing fields are NULL. Raises pa.ArrowInvalid, pa.ArrowTypeError, OverflowError or TypeError for a value
-    that is none of the type."""
+    """Python values as a carrier array.
+
+    Decimals are rounded half up to the type's scale; a ROW may be a tuple, a list or a dict, whose missing
+    fields are NULL. Raises pa.ArrowInvalid, pa.ArrowTypeError, OverflowError or TypeError for a value that
+    is none of the type.
+    """
     adapt = _adapter(kind)
     adapted = values if adapt is None else [None if v is None else adapt(v) for v in values]
     return carried(pa.array(adapted, presented_type(kind), from_pandas=False), kind)
