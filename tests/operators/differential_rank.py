@@ -275,3 +275,30 @@ def test_each_row_shows_its_change_where_rounds_are_few(tmp_path: Any) -> None:
     higher = [("a", n, "x", 0.5) for n in (3, 4, 5)]
     net = epochs.step(table_of([(0, row) for row in higher], 2, False, False))
     assert net == [(1, high), (2, higher[-1])]
+
+
+@pytest.mark.parametrize("latest", [False, True])
+@pytest.mark.parametrize("copies", [2, 5])
+def test_rows_of_one_place_in_the_sequence_keep_their_ranks_in_later_epochs(
+    latest: bool, copies: int
+) -> None:
+    """Two tasks may give one number each; what was shown must be found again."""
+    spec = RankSpec(
+        function="ROW_NUMBER",
+        columns=COLUMNS,
+        partition=(),
+        order=(),
+        start=1,
+        end=1,
+        latest=latest,
+        retracts=True,
+    )
+    tied = [(f"row {n}", n, None, None) for n in range(copies)]
+    shown: dict[Any, int] = {}
+    with TemporaryDirectory() as root:
+        epochs = Epochs(root, spec)
+        first = table_of([(0, row) for row in tied], 0, True, False)
+        fold(shown, epochs.step(first.set_column(5, "$seq", pa.array([0] * copies, pa.int64()))))
+        for step, row in enumerate(tied):
+            fold(shown, epochs.step(table_of([(3, row)], step + 1, True, False)))
+            assert sum(shown.values()) == (step + 1 < copies)

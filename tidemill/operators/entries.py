@@ -99,6 +99,22 @@ def surviving(entries: Entries) -> Mask:
     return left
 
 
+def arrivals(entries: Entries) -> Ints:
+    """A number per entry, smaller for what came earlier; old entries stand before new ones.
+
+    Where entries of a key share a place in the sequence (two tasks or two branches of a union gave them),
+    their contents decide: a later epoch, which reads them in another order, must find the same.
+    """
+    size, split = len(entries), int(entries.old.sum())
+    owners, sequence = entries.owners, entries.sequence
+    grows = split in (0, size) or int(sequence[:split].max()) < int(sequence[split:].min())
+    if grows and not ((owners[1:] == owners[:-1]) & (sequence[1:] == sequence[:-1])).any():
+        return np.arange(size)
+    numbers = np.empty(size, np.int64)
+    numbers[np.lexsort((hash_columns(entries.columns, size), sequence))] = np.arange(size)
+    return numbers
+
+
 def put_entries(
     layout: Layout, table: StateTable, entries: Entries, left: Mask, hashes: Hashes, keys: list[pa.Array]
 ) -> None:

@@ -20,7 +20,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
-from tidemill.operators.entries import Entries, entry_layout, load_entries, put_entries, surviving
+from tidemill.operators.entries import Entries, arrivals, entry_layout, load_entries, put_entries, surviving
 from tidemill.operators.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.over_window import Frame, Window, evaluate
 from tidemill.operators.row_difference import bag_difference, copy_number
@@ -115,9 +115,7 @@ class _Step:
         left = surviving(rows)
         columns = dict(zip(spec.kept, rows.columns, strict=True))
         columns |= {n: k.take(pa.array(rows.owners)) for n, k in zip(spec.partition, keys, strict=True)}
-        # From one source the epoch's rows came after all stored ones: then places say who came first.
-        grows = rows.old.all() or not rows.old.any() or rows.sequence[rows.old].max() < new.sequence.min()
-        arrival = np.arange(len(rows)) if grows else rows.sequence
+        arrival = arrivals(rows)
         before = self._results(rows.owners, columns, rows.old, arrival)
         after = self._results(rows.owners, columns, left, arrival)
         put_entries(spec.layout, state, rows, left, hashes, keys)

@@ -12,7 +12,7 @@ Cost per epoch: the rows of the touched partitions (at most ``end`` each for app
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.errors import ExecutionError
 from tidemill.operators.api import EpochContext
-from tidemill.operators.entries import Entries, entry_layout, load_entries, put_entries, surviving
+from tidemill.operators.entries import Entries, arrivals, entry_layout, load_entries, put_entries, surviving
 from tidemill.operators.keyed_rows import RowsByKey
 from tidemill.operators.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.row_difference import bag_difference, copy_number
@@ -153,12 +153,12 @@ class _Shown:
 
 @dataclass(slots=True)
 class _Step:
-    """``in_order``: rows of a partition stand in order of arrival."""
+    """``arrival``: see ``arrivals``, of the entries in question."""
 
     spec: RankSpec
     store: StateStore
     epoch: EpochContext
-    in_order: bool = False
+    arrival: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def run(self, table: pa.Table, groups: Groups) -> pa.Table:
         new, hashes, keys = self._arrived(table, groups)
@@ -168,7 +168,7 @@ class _Step:
         if self.spec.prunes:
             new = self._promising(self._hopeful(stored, new, keys), keys)
         rows = stored.then(new)
-        self.in_order = self._grows(stored, new)
+        self.arrival = arrivals(rows)
         order = self._codes(rows, keys)
         left = surviving(rows)
         if self.spec.exclusive:
@@ -214,7 +214,7 @@ class _Step:
     def _promising(self, new: Entries, keys: list[pa.Array]) -> Entries:
         """Without the rows that others of this epoch push out."""
         everyone = np.ones(len(new), np.bool_)
-        self.in_order = not self.spec.latest
+        self.arrival = np.arange(len(new))
         return _of(new, np.sort(self._shown(new, self._codes(new, keys), everyone, 1).rows))
 
     def _column(self, rows: Entries, keys: list[pa.Array], name: str) -> pa.Array:
@@ -230,7 +230,7 @@ class _Step:
     def _shown(self, rows: Entries, order: list[Ints], there: Mask, start: int | None = None) -> _Shown:
         """The rows of ``there`` whose rank lies in ``start`` (default: the spec's) to ``end``."""
         live = np.flatnonzero(there)
-        arrival = live if self.in_order else self._arrival(rows.sequence[live])
+        arrival = -self.arrival[live] if self.spec.latest else self.arrival[live]
         live = live[sort_rows(rows.owners[live], [c[live] for c in order], arrival)]
         owners = rows.owners[live]
         ranks = self._ranks(owners, [c[live] for c in order])
@@ -238,15 +238,6 @@ class _Step:
         if self.spec.end is not None:
             shown &= ranks <= self.spec.end
         return _Shown(live[shown], owners[shown], ranks[shown])
-
-    def _grows(self, stored: Entries, new: Entries) -> bool:
-        """Whether the epoch's rows came after all stored ones, as they do from one source."""
-        if self.spec.latest:
-            return False
-        return len(stored) == 0 or len(new) == 0 or int(stored.sequence.max()) < int(new.sequence.min())
-
-    def _arrival(self, seen: Ints) -> Ints:
-        return -seen if self.spec.latest else seen
 
     def _ranks(self, owners: Ints, order: list[Ints]) -> Ints:
         """1-based rank of each row; rows are sorted by owner, then by the order."""
