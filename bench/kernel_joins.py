@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext, OperatorSpec
-from tidemill.operators.join import JoinSide, JoinSpec
+from tidemill.operators.join import JoinSpec
+from tidemill.operators.join_shape import JoinSide
 from tidemill.operators.ordering import OrderKey
 from tidemill.operators.over import OverFunction, OverSpec
 from tidemill.operators.over_window import Frame

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_join import NaiveJoin, Row
-from tidemill.operators.join import JoinSide, JoinSpec
+from tidemill.operators.join import JoinSpec
+from tidemill.operators.join_shape import JoinSide
 from tidemill.operators.residual import ColumnTerm, ComputedTerm, Residual
 
 KINDS = ("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")

@@ -13,7 +13,8 @@ from tests.operators.epochs import KINDS, Epochs
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import OperatorSpec
 from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
-from tidemill.operators.join import JoinSide, JoinSpec
+from tidemill.operators.join import JoinSpec
+from tidemill.operators.join_shape import JoinSide
 from tidemill.operators.ordering import OrderKey
 from tidemill.operators.over import OverFunction, OverSpec
 from tidemill.operators.over_window import Frame

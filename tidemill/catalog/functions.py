@@ -6,22 +6,34 @@ functions, catalog functions. Names are not case-sensitive.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from tidemill.catalog.function import CatalogFunction
+from tidemill.catalog.memory import InMemoryCatalog
 from tidemill.catalog.table import ObjectPath
 from tidemill.errors import ValidationError
 
-if TYPE_CHECKING:
-    from tidemill.catalog.manager import CatalogManager
-
 K = TypeVar("K")
+
+
+class Catalogs(Protocol):
+    """What functions need to know of the session's catalogs."""
+
+    catalogs: dict[str, InMemoryCatalog]
+
+    def catalog(self, name: str) -> InMemoryCatalog:
+        """The catalog of that name, which must exist."""
+        ...
+
+    def qualify(self, parts: tuple[str, ...]) -> ObjectPath:
+        """The full path of a name of one to three parts."""
+        ...
 
 
 class FunctionCatalog:
     """The functions that CREATE FUNCTION made; permanent ones live in their databases."""
 
-    def __init__(self, catalogs: CatalogManager) -> None:
+    def __init__(self, catalogs: Catalogs) -> None:
         self._catalogs = catalogs
         self._system: dict[str, CatalogFunction] = {}
         self._temporary: dict[ObjectPath, CatalogFunction] = {}

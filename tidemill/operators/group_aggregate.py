@@ -17,113 +17,24 @@ rows' hashes, one search of the touched keys in each run, one write of the touch
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
-from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of, with_types
-from tidemill.changelog.columns import Vec, single, to_arrow
-from tidemill.changelog.grouping import group_rows
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.changelog.columns import Vec, to_arrow
 from tidemill.errors import InternalError
-from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
-from tidemill.operators.aggregates.distinct import DistinctView, distinct_views
 from tidemill.operators.aggregates.extreme import as_array
-from tidemill.operators.aggregates.records import ROWS, AnyAccumulator, is_simple
-from tidemill.operators.aggregates.registry import ORDERED, build
+from tidemill.operators.aggregates.records import is_simple
 from tidemill.operators.api import HASH_COLUMN, EpochContext
+from tidemill.operators.group_shape import GroupShape
 from tidemill.operators.group_step import net_step
-from tidemill.operators.grouped import GroupedRows
 from tidemill.operators.per_record import per_record_step
-from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
-
-RECORDS = "groups"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupAggregateSpec:
-    """``keys``: (column, Arrow type), none for a global aggregate. ``retracts``: the input has -U or -D.
-
-    ``emit_update_before``: -U goes with every +U. ``state_ttl`` in milliseconds, 0 for ever.
-    """
-
-    keys: tuple[tuple[str, pa.DataType], ...]
-    calls: tuple[AggregateSpec, ...] = ()
-    retracts: bool = False
-    emit_update_before: bool = True
-    per_record: bool = False
-    sequence: bool = False
-    state_ttl: int = 0
-    partial_input: bool = False
-    output: tuple[str, ...] = ()
-
-    @cached_property
-    def source(self) -> Source:
-        return Source(keys=self.key_fields, retracts=self.retracts, ttl=self.state_ttl)
-
-    @property
-    def key_fields(self) -> tuple[pa.Field, ...]:
-        return tuple(pa.field(name, kind) for name, kind in self.keys)
-
-    @cached_property
-    def aggregates(self) -> tuple[Aggregate, ...]:
-        return tuple(build(call, self.source) for call in self.calls)
-
-    @cached_property
-    def accumulators(self) -> Mapping[str, AnyAccumulator]:
-        """By name, each once, in the order of the calls; the row count where rows may go."""
-        found: dict[str, AnyAccumulator] = {ROWS.name: ROWS} if self.retracts else {}
-        for aggregate in self.aggregates:
-            for accumulator in aggregate.accumulators:
-                found.setdefault(accumulator.name, accumulator)
-        return found
-
-    @cached_property
-    def views(self) -> tuple[DistinctView, ...]:
-        return distinct_views(self.calls, self.source)
-
-    @property
-    def insert_only(self) -> bool:
-        """SELECT DISTINCT over append-only input never takes a row back (with a TTL Flink renews it)."""
-        return not self.calls and not self.retracts and not self.renews
-
-    @property
-    def renews(self) -> bool:
-        """Whether equal results are shown again, to keep the state downstream alive, as Flink does."""
-        return self.per_record and self.state_ttl > 0
-
-    @property
-    def needs_sequence(self) -> bool:
-        """Whether the input must carry ``$seq``."""
-        ordered = any(call.user or call.function in ORDERED for call in self.calls)
-        return self.per_record or self.sequence or ordered
-
-    @property
-    def fingerprint(self) -> str:
-        layout = self.layout
-        return hashlib.sha256(f"group-aggregate {layout.schema} {layout.ttl > 0}".encode()).hexdigest()[:16]
-
-    @cached_property
-    def layout(self) -> Layout:
-        columns = tuple(f for a in self.accumulators.values() for f in a.fields)
-        return Layout(name=RECORDS, keys=self.key_fields, columns=columns, ttl=self.state_ttl)
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        return self.output or (*(name for name, _ in self.keys), *(call.name for call in self.calls))
-
-    def output_schema(self) -> pa.Schema:
-        types: dict[str, pa.DataType] = {**dict(self.keys), **{c.name: c.result for c in self.calls}}
-        fields = [pa.field(name, types[name]) for name in self.output_names]
-        if not self.insert_only:
-            fields.append(pa.field(KIND_COLUMN, pa.int8()))
-        if self.sequence:
-            fields.append(pa.field(SEQUENCE_COLUMN, pa.int64()))
-        return pa.schema(fields)
+class GroupAggregateSpec(GroupShape):
+    """The kernel of GROUP BY and SELECT DISTINCT."""
 
     @property
     def combinable(self) -> bool:
@@ -159,32 +70,3 @@ class GroupAggregateSpec:
         if self.per_record:
             return per_record_step(self, self.ordered(table), state)
         return net_step(self, self.grouped(self.ordered(table)), state)
-
-    def ordered(self, table: pa.Table) -> pa.Table:
-        """One chunk per column, of the declared types, in arrival order where that matters."""
-        table = with_types(table, self._input_types)
-        return contiguous(by_arrival(table) if self.needs_sequence else table)
-
-    @cached_property
-    def _input_types(self) -> dict[str, pa.DataType]:
-        args = {arg: kind for call in self.calls for arg, kind in zip(call.args, call.arg_types, strict=True)}
-        return {**args, **dict(self.keys)}
-
-    def grouped(self, table: pa.Table) -> GroupedRows:
-        """Rows brought together by key."""
-        keys = [single(table.column(name)) for name, _ in self.keys]
-        hashes = hashes_of(table, keys)
-        groups = group_rows(hashes, keys)
-        heads = groups.heads
-        picks = pa.array(heads)
-        weights = weights_of(table)
-        if weights is not None:
-            weights = weights[groups.order]
-        return GroupedRows(
-            table,
-            groups,
-            hashes[heads],
-            [key.take(picks) for key in keys],
-            weights,
-            ordered=self.needs_sequence,
-        )

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,22 +25,18 @@ from tidemill.operators.aggregates.records import (
     stored_cells,
     write_records,
 )
+from tidemill.operators.group_shape import GroupShape
 from tidemill.operators.grouped import GroupedRows
 from tidemill.state.store import StateStore
 
-if TYPE_CHECKING:
-    from tidemill.operators.group_aggregate import GroupAggregateSpec
 
-
-def net_step(spec: GroupAggregateSpec, rows: GroupedRows, store: StateStore) -> pa.Table:
+def net_step(spec: GroupShape, rows: GroupedRows, store: StateStore) -> pa.Table:
     """The changes of an epoch, keys in hash order."""
     shown = advance_groups(spec, rows, store)
     return spec.output_schema().empty_table() if shown is None else shown[0]
 
 
-def advance_groups(
-    spec: GroupAggregateSpec, rows: GroupedRows, store: StateStore
-) -> tuple[pa.Table, Ints] | None:
+def advance_groups(spec: GroupShape, rows: GroupedRows, store: StateStore) -> tuple[pa.Table, Ints] | None:
     """The changes and the row number (in ``rows.table``) of each change's key; None: no rows count."""
     table = store.table(spec.layout)
     found = table.lookup(rows.hashes, rows.keys)
@@ -62,7 +58,7 @@ def advance_groups(
 
 
 def _advance(
-    spec: GroupAggregateSpec, accumulator: AnyAccumulator, old: Cells, rows: GroupedRows, store: StateStore
+    spec: GroupShape, accumulator: AnyAccumulator, old: Cells, rows: GroupedRows, store: StateStore
 ) -> tuple[Cells, Cells]:
     if is_stateful(accumulator):
         return accumulator.advance(old, rows, store.table(accumulator.layout))
@@ -73,7 +69,7 @@ def _advance(
     return old, accumulator.merge(old, delta)
 
 
-def _ghosts(spec: GroupAggregateSpec, rows: GroupedRows, existed: Mask) -> Mask:
+def _ghosts(spec: GroupShape, rows: GroupedRows, existed: Mask) -> Mask:
     """Keys without state whose rows do not add up to one: born and gone, or taken back unseen."""
     counter: CountAccumulator = ROWS
     counts = (counter.fold(rows) if spec.partial_input else counter.delta(rows))[0].values
@@ -82,7 +78,7 @@ def _ghosts(spec: GroupAggregateSpec, rows: GroupedRows, existed: Mask) -> Mask:
 
 
 def _without(
-    spec: GroupAggregateSpec, rows: GroupedRows, ghosts: Mask, store: StateStore
+    spec: GroupShape, rows: GroupedRows, ghosts: Mask, store: StateStore
 ) -> tuple[pa.Table, Ints] | None:
     """The epoch without the ghosts' rows: Flink ignores them, and they must not reach any state."""
     kept = np.sort(rows.groups.order[~np.repeat(ghosts, rows.groups.sizes)])
@@ -93,7 +89,7 @@ def _without(
 
 
 def _show(
-    spec: GroupAggregateSpec,
+    spec: GroupShape,
     rows: GroupedRows,
     before: dict[str, Cells],
     after: dict[str, Cells],
@@ -120,7 +116,7 @@ def _show(
     return as_output(spec, changes, columns), rows.groups.heads[changes.owners]
 
 
-def as_output(spec: GroupAggregateSpec, changes: Changes, columns: dict[str, pa.Array]) -> pa.Table:
+def as_output(spec: GroupShape, changes: Changes, columns: dict[str, pa.Array]) -> pa.Table:
     """The output table of ``changes``; hidden columns where the spec has them."""
     columns[KIND_COLUMN] = changes.kind_column()
     schema = spec.output_schema()

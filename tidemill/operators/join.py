@@ -16,115 +16,19 @@ key that is not null-safe matches nothing; such rows are not kept in state.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.operators.api import EpochContext
-from tidemill.operators.join_state import multiset_layout, records_layout
+from tidemill.operators.join_shape import JoinShape
 from tidemill.operators.join_step import JoinStep
-from tidemill.operators.residual import Residual
-from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
-
-PRESERVES_LEFT = frozenset({"LEFT", "FULL"})
-PRESERVES_RIGHT = frozenset({"RIGHT", "FULL"})
-FILTERS_LEFT = frozenset({"SEMI", "ANTI"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinSide:
-    """``columns``: every column that the port carries, (name, type); ``keys``: the join key's names,
-    parallel on both sides; ``output``: which columns go on, in order. Names differ between the sides.
-    ``ttl`` in milliseconds, 0 for ever."""
-
-    columns: tuple[tuple[str, pa.DataType], ...]
-    keys: tuple[str, ...]
-    output: tuple[str, ...]
-    retracts: bool
-    ttl: int = 0
-
-    @property
-    def key_fields(self) -> tuple[pa.Field, ...]:
-        types = dict(self.columns)
-        return tuple(pa.field(k, types[k]) for k in self.keys)
-
-    @property
-    def value_fields(self) -> tuple[pa.Field, ...]:
-        return tuple(pa.field(c, t) for c, t in self.columns if c not in self.keys)
 
 
 @dataclass(frozen=True, kw_only=True)
-class JoinSpec:
-    """``kind``: INNER, LEFT, RIGHT, FULL, SEMI or ANTI. ``null_safe``: per key, whether NULL equals NULL.
-
-    ``null_aware``: an ANTI that is NOT IN over its one (null-safe) key: see ``null_aware``. All rows must be
-    in one partition, and nothing may expire.
-    ``update_before``: -U may be shown (else what goes is -D). ``insert_only``: no ``$kind`` column.
-    """
-
-    kind: str
-    left: JoinSide
-    right: JoinSide
-    null_safe: tuple[bool, ...]
-    null_aware: bool = False
-    residual: Residual | None = None
-    update_before: bool = True
-    insert_only: bool = False
-    sequence: bool = False
-
-    @property
-    def fingerprint(self) -> str:
-        facts = (self.kind, self.left.columns, self.right.columns, self.left.keys, self.right.keys)
-        text = f"join {facts} {self.null_safe} {self.residual}" + " null-aware" * self.null_aware
-        if self.expires:
-            text += f" expires {self.left.ttl > 0} {self.right.ttl > 0}"
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    @property
-    def sides(self) -> tuple[JoinSide, JoinSide]:
-        return self.left, self.right
-
-    @property
-    def filters(self) -> bool:
-        """Whether the right side only decides which left rows there are."""
-        return self.kind in FILTERS_LEFT
-
-    @property
-    def expires(self) -> bool:
-        """Whether either side forgets: then both count exactly what is there."""
-        return self.left.ttl > 0 or self.right.ttl > 0
-
-    @property
-    def counted(self) -> tuple[bool, bool]:
-        """Per side, whether its rows are shown by whether anything matches them."""
-        left = self.filters or self.kind in PRESERVES_LEFT
-        return left, self.kind in PRESERVES_RIGHT
-
-    @cached_property
-    def layouts(self) -> tuple[Layout, Layout]:
-        return self._layout(0), self._layout(1)
-
-    def _layout(self, number: int) -> Layout:
-        side, name = self.sides[number], ("left", "right")[number]
-        if not self.expires:
-            return multiset_layout(name, side.key_fields, side.value_fields)
-        matches = self.counted[number]
-        return records_layout(name, side.key_fields, side.value_fields, matches=matches, ttl=side.ttl)
-
-    def output_schema(self) -> pa.Schema:
-        left, right = dict(self.left.columns), dict(self.right.columns)
-        fields = [pa.field(c, left[c]) for c in self.left.output]
-        if not self.filters:
-            fields += [pa.field(c, right[c]) for c in self.right.output]
-        if not self.insert_only:
-            fields.append(pa.field(KIND_COLUMN, pa.int8()))
-        if self.sequence:
-            fields.append(pa.field(SEQUENCE_COLUMN, pa.int64()))
-        return pa.schema(fields)
+class JoinSpec(JoinShape):
+    """The kernel of a regular join."""
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The net change of the join."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,20 +11,18 @@ from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, validity, vect
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.api import EpochContext
 from tidemill.operators.join_pairs import Matches, Pairs, pairs_of
+from tidemill.operators.join_shape import JoinShape, JoinSide
 from tidemill.operators.join_sides import Change, KeyNumbers, Kinds, Side, changed_rows, key_numbers
 from tidemill.operators.join_state import Multiset, Records
 from tidemill.operators.null_aware import RightRows, with_all
 from tidemill.state.store import StateStore
-
-if TYPE_CHECKING:
-    from tidemill.operators.join import JoinSide, JoinSpec
 
 
 @dataclass(slots=True)
 class JoinStep:
     """The difference that one epoch makes."""
 
-    spec: JoinSpec
+    spec: JoinShape
     store: StateStore
     epoch: EpochContext
 

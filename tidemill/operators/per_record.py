@@ -10,7 +10,6 @@ each key: as many rounds as the busiest key has rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,16 +27,14 @@ from tidemill.operators.aggregates.records import (
     take_cell,
     write_records,
 )
+from tidemill.operators.group_shape import GroupShape
 from tidemill.operators.group_step import advance_groups, as_output
 from tidemill.operators.grouped import GroupedRows, segmented_accumulate
 from tidemill.state.lookup import Found
 from tidemill.state.store import StateStore
 
-if TYPE_CHECKING:
-    from tidemill.operators.group_aggregate import GroupAggregateSpec
 
-
-def per_record_step(spec: GroupAggregateSpec, table: pa.Table, store: StateStore) -> pa.Table:
+def per_record_step(spec: GroupShape, table: pa.Table, store: StateStore) -> pa.Table:
     """The changes of an epoch in arrival order; ``table`` is in arrival order."""
     rows = spec.grouped(table)
     if all(is_simple(a) or is_runnable(a) for a in spec.accumulators.values()):
@@ -45,7 +42,7 @@ def per_record_step(spec: GroupAggregateSpec, table: pa.Table, store: StateStore
     return _rounds(spec, rows, store)
 
 
-def _rounds(spec: GroupAggregateSpec, rows: GroupedRows, store: StateStore) -> pa.Table:
+def _rounds(spec: GroupShape, rows: GroupedRows, store: StateStore) -> pa.Table:
     groups = rows.groups
     turn = np.arange(len(groups.order)) - np.repeat(groups.starts, groups.sizes)
     by_turn = np.argsort(turn, kind="stable")
@@ -76,7 +73,7 @@ class _Lives:
     inherits: Mask
 
 
-def _running(spec: GroupAggregateSpec, rows: GroupedRows, store: StateStore) -> pa.Table:
+def _running(spec: GroupShape, rows: GroupedRows, store: StateStore) -> pa.Table:
     table = store.table(spec.layout)
     found = table.lookup(rows.hashes, rows.keys)
     lives = _retracting_lives(rows, found) if spec.retracts else _append_lives(rows, found)
@@ -133,7 +130,7 @@ def _retracting_lives(rows: GroupedRows, found: Found) -> _Lives:
 
 
 def _show(
-    spec: GroupAggregateSpec,
+    spec: GroupShape,
     rows: GroupedRows,
     lives: _Lives,
     old: dict[str, Cells],

@@ -11,9 +11,7 @@ Cost per epoch: the rows of the touched partitions (at most ``end`` each for app
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -21,92 +19,17 @@ import pyarrow as pa
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
 from tidemill.changelog.columns import single
 from tidemill.changelog.grouping import Groups, group_rows
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.api import EpochContext
-from tidemill.operators.entries import entry_layout
-from tidemill.operators.keyed_rows import RowsByKey
-from tidemill.operators.ordering import OrderKey
+from tidemill.operators.rank_shape import RankShape
 from tidemill.operators.rank_step import RankStep
-from tidemill.operators.top_one import TopOneStep, record_shape
-from tidemill.state.layout import Layout
+from tidemill.operators.top_one import TopOneStep
 from tidemill.state.store import StateStore
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankSpec:
-    """``columns``: what the port carries, (name, type). ``rank``: name of the rank column, '' for none.
-
-    ``end`` None has no upper bound. ``function``: ROW_NUMBER, RANK or DENSE_RANK. ``update_before``: -U
-    goes with every +U. ``by_place``: compare place by place without a rank column too (with one it is
-    always so). ``insert_only``: only +I can come out (keep-first), no ``$kind`` column. ``rounds``: where
-    no partition has more rows in an epoch than that, each row's own change is shown; else the net change.
-    ``exclusive``: an epoch that ends with several different rows in a partition is an ExecutionError.
-    """
-
-    function: str
-    columns: tuple[tuple[str, pa.DataType], ...]
-    partition: tuple[str, ...]
-    order: tuple[OrderKey, ...]
-    start: int
-    end: int | None
-    rank: str = ""
-    latest: bool = False
-    by_place: bool = False
-    retracts: bool = False
-    update_before: bool = True
-    insert_only: bool = False
-    rounds: int = 0
-    exclusive: bool = False
-    sequence: bool = False
-    state_ttl: int = 0
-
-    @property
-    def fingerprint(self) -> str:
-        facts = (self.function, self.columns, self.partition, self.order, self.end, self.latest)
-        return hashlib.sha256(f"rank {facts} {self.retracts}".encode()).hexdigest()[:16]
-
-    @cached_property
-    def layout(self) -> Layout:
-        if self.keeps_one:
-            return self.records.layout
-        types = dict(self.columns)
-        keys = tuple(pa.field(p, types[p]) for p in self.partition)
-        return entry_layout("rows", keys, tuple(pa.field(n, types[n]) for n in self.kept), self.state_ttl)
-
-    @cached_property
-    def records(self) -> RowsByKey:
-        """Where a partition's state is its one shown row."""
-        return record_shape(self)
-
-    @property
-    def in_place(self) -> bool:
-        """Whether a rank's row is updated, not deleted and inserted."""
-        return bool(self.rank) or self.by_place
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """The columns that are not of the partition key."""
-        return tuple(n for n, _ in self.columns if n not in self.partition)
-
-    @property
-    def prunes(self) -> bool:
-        """Whether rows below the last shown rank may be forgotten."""
-        return not self.retracts and self.end is not None
-
-    @property
-    def keeps_one(self) -> bool:
-        """Whether a partition's state is its one shown row."""
-        return self.prunes and self.start == self.end == 1 and self.function == "ROW_NUMBER"
-
-    def output_schema(self) -> pa.Schema:
-        fields = [pa.field(n, t) for n, t in self.columns]
-        if self.rank:
-            fields.append(pa.field(self.rank, pa.int64()))
-        if not self.insert_only:
-            fields.append(pa.field(KIND_COLUMN, pa.int8()))
-        if self.sequence:
-            fields.append(pa.field(SEQUENCE_COLUMN, pa.int64()))
-        return pa.schema(fields)
+class RankSpec(RankShape):
+    """The kernel of Top-N and deduplication."""
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The net change of the shown rows."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +17,16 @@ from tidemill.errors import ExecutionError
 from tidemill.operators.api import EpochContext
 from tidemill.operators.entries import Entries, arrivals, load_entries, put_entries, surviving
 from tidemill.operators.ordering import codes, sort_rows
+from tidemill.operators.rank_shape import RankShape
 from tidemill.operators.shown_rows import Shown, by_place, by_row, ranks_of
 from tidemill.state.store import StateStore
-
-if TYPE_CHECKING:
-    from tidemill.operators.rank import RankSpec
 
 
 @dataclass(slots=True)
 class RankStep:
     """``arrival``: see ``arrivals``, of the entries in question."""
 
-    spec: RankSpec
+    spec: RankShape
     store: StateStore
     epoch: EpochContext
     arrival: Ints = field(default_factory=lambda: np.zeros(0, np.int64))

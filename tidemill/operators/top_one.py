@@ -8,7 +8,6 @@ and at most one write per touched partition.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,23 +19,20 @@ from tidemill.operators.grouped import segmented_accumulate
 from tidemill.operators.keyed_rows import (
     Candidates,
     KeyedTable,
-    RowsByKey,
     open_rows,
     replace_rows,
     stored_column,
 )
 from tidemill.operators.ordering import codes
+from tidemill.operators.rank_shape import RankShape
 from tidemill.state.store import StateStore
-
-if TYPE_CHECKING:
-    from tidemill.operators.rank import RankSpec
 
 _WORST = np.iinfo(np.int64).max
 
 
 @dataclass(slots=True)
 class TopOneStep:
-    spec: RankSpec
+    spec: RankShape
     store: StateStore
 
     def run(self, table: pa.Table) -> pa.Table:
@@ -99,20 +95,6 @@ class TopOneStep:
             columns[KIND_COLUMN] = to_arrow(Vec(_coming_and_going(kinds)), pa.int8())
         schema = spec.output_schema()
         return pa.table([columns[name] for name in schema.names], schema=schema)
-
-
-def record_shape(spec: RankSpec) -> RowsByKey:
-    """The state table: the partition's row. Without a place to update a row goes and another comes."""
-    return RowsByKey(
-        name="rows",
-        columns=spec.columns,
-        keys=spec.partition,
-        ttl=spec.state_ttl,
-        update_before=spec.update_before or not spec.in_place,
-        skip_equal=True,
-        by_arrival=spec.rounds > 0,
-        sequence=spec.sequence,
-    )
 
 
 def _coming_and_going(kinds: Kinds) -> Kinds:
