@@ -6,7 +6,7 @@ Cost: the pairs; without a residual condition matches are counted by key, withou
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask
-from tidemill.operators.join_sides import Side
+from tidemill.operators.join_sides import Columns, Side
 from tidemill.operators.residual import Residual
 
 
@@ -46,10 +46,26 @@ def pairs_of(left: Side, right: Side, keys: int, every: bool, residual: Residual
         pairs = Pairs(*(np.concatenate([p.of(side) for p in parts]) for side in (0, 1)))
     if residual is None or len(pairs.left) == 0:
         return pairs
-    columns = {n: left.take(n, pairs.left) for n in left.columns}
-    columns |= {n: right.take(n, pairs.right) for n in right.columns}
-    keep = residual.matches(pa.table(columns))
+    keep = residual.matches(Candidates((left, right), pairs))
     return Pairs(pairs.left[keep], pairs.right[keep])
+
+
+@dataclass(slots=True)
+class Candidates:
+    """The rows that a residual judges; a column is taken when it is asked for, and once."""
+
+    sides: tuple[Side, Side]
+    pairs: Pairs
+    taken: Columns = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.pairs.left)
+
+    def column(self, name: str) -> pa.Array:
+        if name not in self.taken:
+            number = 0 if name in self.sides[0].columns else 1
+            self.taken[name] = self.sides[number].take(name, self.pairs.of(number))
+        return self.taken[name]
 
 
 def _products(left: Side, left_rows: Ints, right: Side, right_rows: Ints, keys: int) -> Pairs:

@@ -19,18 +19,26 @@ from tidemill.changelog.columns import Mask, single, vector
 from tidemill.user_functions.calls import BoundScalar
 
 
+class PairColumns(Protocol):
+    """Both sides' columns, one row per pair."""
+
+    def __len__(self) -> int: ...
+
+    def column(self, name: str) -> pa.Array: ...
+
+
 class Term(Protocol):
     """A value per pair, as an Arrow array or scalar."""
 
-    def of(self, pairs: pa.Table) -> Any: ...
+    def of(self, pairs: PairColumns) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnTerm:
     name: str
 
-    def of(self, pairs: pa.Table) -> Any:
-        return single(pairs.column(self.name))
+    def of(self, pairs: PairColumns) -> Any:
+        return pairs.column(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,7 @@ class ConstantTerm:
     value: object
     type: pa.DataType
 
-    def of(self, pairs: pa.Table) -> Any:
+    def of(self, pairs: PairColumns) -> Any:
         return pa.scalar(self.value, self.type)
 
 
@@ -49,7 +57,7 @@ class ComputedTerm:
     operation: str
     operands: tuple[Term, ...]
 
-    def of(self, pairs: pa.Table) -> Any:
+    def of(self, pairs: PairColumns) -> Any:
         return OPERATIONS[self.operation](*(o.of(pairs) for o in self.operands))
 
 
@@ -60,7 +68,7 @@ class CastTerm:
     operand: Term
     type: pa.DataType
 
-    def of(self, pairs: pa.Table) -> Any:
+    def of(self, pairs: PairColumns) -> Any:
         return pc.cast(self.operand.of(pairs), self.type)
 
 
@@ -71,7 +79,7 @@ class UserTerm:
     function: BoundScalar
     operands: tuple[Term, ...]
 
-    def of(self, pairs: pa.Table) -> Any:
+    def of(self, pairs: PairColumns) -> Any:
         return self.function(tuple(_per_pair(o.of(pairs), len(pairs)) for o in self.operands), len(pairs))
 
 
@@ -85,7 +93,7 @@ class Residual:
 
     condition: Term
 
-    def matches(self, pairs: pa.Table) -> Mask:
+    def matches(self, pairs: PairColumns) -> Mask:
         verdict = self.condition.of(pairs)
         if isinstance(verdict, pa.Scalar):
             verdict = pa.repeat(verdict, len(pairs))
