@@ -1,10 +1,10 @@
 """Times the cases on Tidemill and on real Flink 2.3.0, same files, one run, and prints one table.
 
-``python -m bench.compare [--rows N] [--case NAME] [--repeat N] [--no-flink]``. Flink runs through
-``$FLINK_ORACLE`` (default ``../shared/oracle/oracle``), best of four: heap or RocksDB state, mini-batch
-on or off; checkpoints every 5 s to disk, parallelism 2. Times are of the INSERT statement, submission
-to end of job, after one over a small file in the same process, the best of ``--repeat``: compare
-ratios, not seconds.
+``python -m bench.compare [--rows N] [--case NAME] [--repeat N] [--patience N] [--no-flink]``. Flink runs
+through ``$FLINK_ORACLE`` (default ``../shared/oracle/oracle``), best of four: heap or RocksDB state,
+mini-batch on or off; checkpoints every 5 s to disk, parallelism 2. Times are of the INSERT statement,
+submission to end of job, after one over a small file in the same process, the best of ``--repeat``:
+compare ratios, not seconds. An INSERT of Flink's that takes ``--patience`` times as long as ours is ended there.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--case", action="append")
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--patience", type=float, default=5)
     parser.add_argument("--no-flink", action="store_true")
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "tidemill-bench")
     args = parser.parse_args()
@@ -61,12 +62,12 @@ def main() -> None:
             continue
         statements = case.script(args.data, args.repeat)
         ours = run_tidemill(case, statements, args.repeat)
-        flink = {} if args.no_flink else run_setups(statements, args.repeat)
+        flink = {} if args.no_flink else run_setups(statements, args.repeat, args.patience * ours.seconds)
         plain = case.structured_streaming
         spark = None if plain is None else run_structured_streaming(plain.make(args.data), args.repeat)
         print(row(case, ours, flink, spark), flush=True)
         for setup, run in flink.items():
-            print(f"    Flink {setup.label}: {run.seconds:.1f} s", file=sys.stderr)
+            print(f"    Flink {setup.label}: {run.shown} s", file=sys.stderr)
 
 
 HEADINGS = (
@@ -86,11 +87,17 @@ HEADINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The best seconds of one INSERT; bytes of its state at the end, and of all processes at the peak."""
+    """The best seconds of one INSERT; bytes of its state at the end, and of all processes at the peak.
+    ``cut``: it was ended before its end."""
 
     seconds: float
     state: int
     memory: int = 0
+    cut: bool = False
+
+    @property
+    def shown(self) -> str:
+        return f"{'> ' * self.cut}{self.seconds:.1f}"
 
 
 def row(case: Case, ours: Run, flink: dict[FlinkSetup, Run], spark: float | None) -> str:
@@ -104,8 +111,8 @@ def row(case: Case, ours: Run, flink: dict[FlinkSetup, Run], spark: float | None
     if flink:
         best = min(flink, key=lambda s: flink[s].seconds)
         run = flink[best]
-        cells += [f"{run.seconds:.1f}", best.label, f"{run.state / 2**20:.0f}"]
-        cells.append(f"{run.seconds / ours.seconds:.2f}")
+        cells += [run.shown, best.label, f"{run.state / 2**20:.0f}"]
+        cells.append(f"{'> ' * run.cut}{run.seconds / ours.seconds:.2f}")
     else:
         cells += [""] * 4
     cells += [str(case.floor), "" if spark is None else f"{spark:.1f}"]
@@ -130,18 +137,18 @@ def run_tidemill(case: Case, statements: list[str], repeat: int) -> Run:
     return Run(seconds=min(answer["seconds"][-repeat:]), state=answer["state"], memory=peak.bytes)
 
 
-def run_setups(statements: list[str], repeat: int) -> dict[FlinkSetup, Run]:
-    """The setups in which Flink got to the end; the others are named on standard error."""
+def run_setups(statements: list[str], repeat: int, patience: float) -> dict[FlinkSetup, Run]:
+    """A run per setup; those that failed are named on standard error."""
     runs = {}
     for setup in SETUPS:
         try:
-            runs[setup] = run_flink(statements, setup, repeat)
+            runs[setup] = run_flink(statements, setup, repeat, patience)
         except subprocess.CalledProcessError as e:
             print(f"    Flink {setup.label} failed: {e.stdout[-1000:]}", file=sys.stderr)
     return runs
 
 
-def run_flink(statements: list[str], setup: FlinkSetup, repeat: int) -> Run:
+def run_flink(statements: list[str], setup: FlinkSetup, repeat: int, patience: float) -> Run:
     """On Flink; its state is the largest checkpoint, full snapshots taken every five seconds."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "q.sql"
@@ -156,14 +163,15 @@ def run_flink(statements: list[str], setup: FlinkSetup, repeat: int) -> Run:
         flags = [x for k, v in conf.items() for x in ("-D", f"{k}={v}")]
         with largest_checkpoint(Path(folder) / "checkpoints") as largest:
             done = subprocess.run(
-                [ORACLE, "run", "--perf", "--timeout", "900", *flags, str(script)],
+                [ORACLE, "run", "--perf", "--timeout", str(int(patience) + 1), *flags, str(script)],
                 capture_output=True,
                 text=True,
                 check=True,
             )
-    inserts = [s for s in json.loads(done.stdout)["statements"] if s["kind"] == "insert"]
-    seconds = min(float(s["elapsed_ms"]) for s in inserts[-repeat:]) / 1000
-    return Run(seconds=seconds, state=largest.bytes)
+    inserts = [s for s in json.loads(done.stdout)["statements"] if s["kind"] == "insert"][-repeat:]
+    if any("truncated" in s for s in inserts):
+        return Run(seconds=patience, state=largest.bytes, cut=True)
+    return Run(seconds=min(float(s["elapsed_ms"]) for s in inserts) / 1000, state=largest.bytes)
 
 
 if __name__ == "__main__":
