@@ -4,7 +4,7 @@
 through ``$FLINK_ORACLE`` (default ``../shared/oracle/oracle``), best of four: heap or RocksDB state,
 mini-batch on or off; checkpoints every 5 s to disk, parallelism 2. Times are of the INSERT statement,
 submission to end of job, after one over a small file in the same process, the best of ``--repeat``:
-compare ratios, not seconds. An INSERT of Flink's that takes ``--patience`` times as long as ours is ended there.
+compare ratios, not seconds. An INSERT of Flink's is ended after ``--patience`` times our seconds.
 """
 
 from __future__ import annotations
