@@ -106,9 +106,62 @@ def test_not_in_is_null_aware_only_where_nulls_can_be() -> None:
     assert aware == [True, False]
 
 
-@pytest.mark.parametrize("rest", ["WHERE FALSE", "LIMIT 0", "WHERE v = 1 AND FALSE", "WHERE NOT TRUE"])
+@pytest.mark.parametrize(
+    "rest",
+    ["WHERE FALSE", "LIMIT 0", "WHERE v = 1 AND FALSE", "WHERE NOT TRUE", "WHERE 1 = 0", "WHERE 'b' <= 'a'"],
+)
 def test_constant_conditions_read_nothing(rest: str) -> None:
     assert scans(plan_of(f"SELECT id FROM t {rest}")) == []
+
+
+@pytest.mark.parametrize("rest", ["WHERE 1 <> 0", "WHERE 'a' < 'b'", "WHERE v = 1"])
+def test_other_conditions_read(rest: str) -> None:
+    assert len(scans(plan_of(f"SELECT id FROM t {rest}"))) == 1
+
+
+NOTHING = "(SELECT * FROM t WHERE FALSE)"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT a.id FROM {NOTHING} a JOIN t ON a.id = t.id",
+        f"SELECT t.id FROM t JOIN {NOTHING} a ON a.id = t.id",
+        f"SELECT a.id FROM {NOTHING} a LEFT JOIN t ON a.id = t.id",
+        f"SELECT a.id FROM {NOTHING} a FULL JOIN {NOTHING} b ON a.id = b.id",
+        f"SELECT id FROM t WHERE id IN (SELECT id FROM {NOTHING})",
+        f"SELECT id, COUNT(*) FROM {NOTHING} GROUP BY id",
+        f"SELECT id FROM {NOTHING} INTERSECT SELECT id FROM t",
+        f"SELECT id FROM {NOTHING} EXCEPT SELECT id FROM t",
+        f"SELECT id FROM {NOTHING} UNION ALL SELECT id FROM {NOTHING}",
+    ],
+)
+def test_what_reads_nothing_gives_nothing(query: str) -> None:
+    plan = plan_of(query)
+    assert isinstance(plan, n.Values)
+    assert plan.rows == ()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT t.id FROM t LEFT JOIN {NOTHING} a ON a.id = t.id",
+        f"SELECT a.id FROM {NOTHING} a RIGHT JOIN t ON a.id = t.id",
+        f"SELECT a.id FROM {NOTHING} a FULL JOIN t ON a.id = t.id",
+        f"SELECT id FROM t WHERE id NOT IN (SELECT id FROM {NOTHING})",
+        f"SELECT id FROM t EXCEPT SELECT id FROM {NOTHING}",
+        f"SELECT id FROM t UNION ALL SELECT id FROM {NOTHING}",
+    ],
+)
+def test_an_empty_side_that_is_not_needed_leaves_the_other(query: str) -> None:
+    assert len(scans(plan_of(query))) == 1
+
+
+def test_a_global_aggregate_of_nothing_is_a_row() -> None:
+    plan = plan_of("SELECT COUNT(*), SUM(v), MAX(id) FROM t WHERE FALSE")
+    assert isinstance(plan, n.Values)
+    assert [[x.value for x in row] for row in plan.rows] == [[0, None, None]]
+    assert isinstance(plan_of("SELECT LISTAGG('x') FROM t WHERE FALSE"), n.Aggregate)
 
 
 def test_a_random_value_is_neither_copied_nor_pushed() -> None:

@@ -7,7 +7,7 @@ from functools import singledispatch
 
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.physical import nodes as p
-from tidemill.physical.digest import Form, Printer, call_text, literal_text, order_text, record_text
+from tidemill.physical.digest import Form, Printer, call_text, order_text, record_text, rows_text
 from tidemill.physical.tree import visible
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey, UserCall
 from tidemill.plan.nodes import JoinKind
@@ -100,8 +100,8 @@ def _(node: p.DataFrameScan, form: Form) -> Attributes:
 
 @attributes.register
 def _(node: p.Values, form: Form) -> Attributes:
-    rows = ["{ " + ", ".join(literal_text(x) for x in row) + " }" for row in node.rows]
-    return [("type", f"[{record_text(node.fields)}]"), ("tuples", f"[[{', '.join(rows)}]]")]
+    tuples = ("tuples", rows_text(node.rows))
+    return [tuples] if form is Form.INFIX else [("type", f"[{record_text(node.fields)}]"), tuples]
 
 
 @attributes.register

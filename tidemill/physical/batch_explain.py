@@ -12,7 +12,7 @@ from tidemill.physical import batch_nodes as b
 from tidemill.physical.batch_aggregates import batch_aggregate
 from tidemill.physical.batch_nodes import BatchNode
 from tidemill.physical.conditions import conjuncts
-from tidemill.physical.digest import Form, Printer, literal_text, order_text, record_text
+from tidemill.physical.digest import Form, Printer, order_text, record_text, rows_text
 from tidemill.physical.explain import draw
 from tidemill.physical.joins import split_condition
 from tidemill.physical.ranks import lowered, top_n
@@ -67,9 +67,8 @@ def _(node: n.FrameScan, config: Configuration) -> BatchNode:
 
 @batch_plan.register
 def _(node: n.Values, config: Configuration) -> BatchNode:
-    rows = ["{ " + ", ".join(literal_text(x) for x in row) + " }" for row in node.rows]
     names = ", ".join(f.name for f in node.fields)
-    attributes = (("tuples", f"[[{', '.join(rows)}]]"), ("values", f"[{names}]"))
+    attributes = (("tuples", rows_text(node.rows)), ("values", f"[{names}]"))
     return BatchNode(name="Values", fields=node.fields, attributes=attributes, sized=True)
 
 

@@ -155,6 +155,18 @@ def literal_text(literal: e.Literal, plain: bool = False) -> str:
     return printer(kind, value) if printer else f"{value}:{type_text(kind.with_nullable(True))}"
 
 
+def rows_text(rows: Sequence[tuple[e.Literal, ...]]) -> str:
+    """Constant rows; their types stand elsewhere."""
+    return "[[" + ", ".join("{ " + ", ".join(map(_untyped, row)) + " }" for row in rows) + "]]"
+
+
+def _untyped(literal: e.Literal) -> str:
+    if literal.value is None:
+        return "null"
+    text = literal_text(literal, plain=not isinstance(literal.type, t.CHARACTER_TYPES))
+    return text.removesuffix(f":{type_text(literal.type.with_nullable(True))}")
+
+
 def _number(kind: t.LogicalType, value: object) -> str:
     return f"{value}:{calcite_text(kind)}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from tidemill.physical.digest import Form, Printer, interval_text, literal_text, record_text
+from tidemill.physical.digest import Form, Printer, interval_text, record_text, rows_text
 from tidemill.plan import expressions as e
 from tidemill.plan import nodes as n
 from tidemill.types import logical as t
@@ -68,8 +68,7 @@ def _(node: n.FrameScan) -> str:
 
 @line.register
 def _(node: n.Values) -> str:
-    rows = ["{ " + ", ".join(literal_text(x) for x in row) + " }" for row in node.rows]
-    return f"LogicalValues(tuples=[[{', '.join(rows)}]])"
+    return f"LogicalValues(tuples={rows_text(node.rows)})"
 
 
 @line.register

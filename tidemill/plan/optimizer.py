@@ -15,7 +15,7 @@ from tidemill.errors import InternalError, NotSupportedError
 from tidemill.plan.nodes import LogicalNode
 from tidemill.plan.rewrite import map_inputs, node_expressions
 from tidemill.plan.rules.determinism import has_subquery
-from tidemill.plan.rules.empty_limits import empty_limits
+from tidemill.plan.rules.empty_inputs import empty_inputs
 from tidemill.plan.rules.isolate_user_calls import isolate_user_calls
 from tidemill.plan.rules.merge_filters import merge_filters
 from tidemill.plan.rules.merge_projects import merge_picks, merge_projects
@@ -48,7 +48,7 @@ PHASES: tuple[Phase, ...] = (
         "push",
         (
             simplify_conditions,
-            empty_limits,
+            empty_inputs,
             merge_filters,
             # Before the filters that prove it are moved away.
             simplify_outer_joins,

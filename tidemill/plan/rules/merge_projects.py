@@ -1,4 +1,5 @@
-"""Project over Project is one Project; a Project that only passes its input on is nothing.
+"""Project over Project is one Project; one that only picks columns of constant rows is such rows, and
+one that only passes its input on is nothing.
 
 Merging copies an inner expression into every place that reads it, so an expression that is costly
 (a call) is only merged where it is read once, and a non-deterministic one never.
@@ -10,7 +11,7 @@ from collections import Counter
 from dataclasses import replace
 
 from tidemill.plan.expressions import Expr, InputRef, Literal
-from tidemill.plan.nodes import LogicalNode, Project
+from tidemill.plan.nodes import LogicalNode, Project, Values
 from tidemill.plan.rewrite import input_indexes, replace_inputs
 from tidemill.plan.rules.determinism import has_subquery, is_deterministic
 
@@ -21,6 +22,9 @@ def merge_projects(node: LogicalNode) -> LogicalNode | None:
     if is_identity(node):
         return node.input
     below = node.input
+    if isinstance(below, Values) and all(isinstance(x, InputRef) for x in node.expressions):
+        picks = [i for x in node.expressions for i in input_indexes(x)]
+        return Values(fields=node.fields, rows=tuple(tuple(row[i] for i in picks) for row in below.rows))
     if not isinstance(below, Project) or not can_inline(node.expressions, below):
         return None
     merged = tuple(replace_inputs(x, lambda i: below.expressions[i]) for x in node.expressions)

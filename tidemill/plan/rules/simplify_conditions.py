@@ -1,16 +1,20 @@
-"""AND, OR, NOT with constants; casts that change nothing. Values stay, nullability at most narrows.
+"""AND, OR, NOT and comparisons of constants; casts that change nothing. Values stay, nullability at most
+narrows.
 
-``x AND TRUE`` is x, ``x OR TRUE`` is TRUE, ``NOT NOT x`` is x. An operand that could fail at run time
-may be dropped this way, which SQL allows; nothing is evaluated here.
+``x AND TRUE`` is x, ``x OR TRUE`` is TRUE, ``NOT NOT x`` is x, ``1 = 0`` is FALSE. An operand that could
+fail at run time may be dropped this way, which SQL allows.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from typing import Any
 
 from tidemill.plan.expressions import Call, Cast, Expr, Literal
 from tidemill.plan.nodes import LogicalNode
 from tidemill.plan.rewrite import map_expr, map_node_expressions
+from tidemill.types.logical import BooleanType
 
 
 def simplify_conditions(node: LogicalNode) -> LogicalNode | None:
@@ -59,4 +63,29 @@ def _not(call: Call) -> Expr | None:
     return None
 
 
-_RULES: dict[str, Callable[[Call], Expr | None]] = {"AND": _absorb(True), "OR": _absorb(False), "NOT": _not}
+def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Call], Expr | None]:
+    """Of two constants of one type; numbers of exact types may differ in width."""
+
+    def simplify(call: Call) -> Expr | None:
+        left, right = call.args
+        if not (isinstance(left, Literal) and isinstance(right, Literal)):
+            return None
+        kinds = {type(left.value), type(right.value)}
+        if kinds == {int} or (kinds == {str} and left.type == right.type):
+            return Literal(type=BooleanType(nullable=False), value=holds(left.value, right.value))
+        return None
+
+    return simplify
+
+
+_RULES: dict[str, Callable[[Call], Expr | None]] = {
+    "AND": _absorb(True),
+    "OR": _absorb(False),
+    "NOT": _not,
+    "=": _compare(operator.eq),
+    "<>": _compare(operator.ne),
+    "<": _compare(operator.lt),
+    "<=": _compare(operator.le),
+    ">": _compare(operator.gt),
+    ">=": _compare(operator.ge),
+}

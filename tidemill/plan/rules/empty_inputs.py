@@ -1,0 +1,87 @@
+"""What reads nothing gives nothing: LIMIT 0, and nodes over inputs without rows.
+
+A global aggregate of them is one row, of COUNT, SUM, MIN and MAX as Flink knows it: a streaming
+aggregate that never sees a row would show none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tidemill.plan.expressions import AggregateCall, Literal
+from tidemill.plan.nodes import (
+    Aggregate,
+    Expand,
+    Filter,
+    Join,
+    JoinKind,
+    LogicalNode,
+    Over,
+    Project,
+    SetKind,
+    SetOp,
+    Sort,
+    TableFunction,
+    Unnest,
+    Values,
+)
+
+_OF_NOTHING = {"COUNT": 0, "SUM": None, "MIN": None, "MAX": None}
+_BARREN = (Project, Filter, Expand, Over, Sort, Unnest, TableFunction)
+_NEEDS_LEFT = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+_NEEDS_RIGHT = (JoinKind.INNER, JoinKind.RIGHT, JoinKind.SEMI)
+
+
+def empty_inputs(node: LogicalNode) -> LogicalNode | None:
+    rule = _RULES.get(type(node))
+    return None if rule is None else rule(node)
+
+
+def _is_empty(node: LogicalNode) -> bool:
+    return isinstance(node, Values) and not node.rows
+
+
+def _nothing(node: LogicalNode) -> Values:
+    return Values(fields=node.fields, rows=())
+
+
+def _barren(node: LogicalNode) -> LogicalNode | None:
+    return _nothing(node) if _is_empty(node.inputs[0]) else None
+
+
+def _sort(node: Sort) -> LogicalNode | None:
+    return _nothing(node) if node.fetch == 0 else _barren(node)
+
+
+def _aggregate(node: Aggregate) -> LogicalNode | None:
+    if node.keys or not _is_empty(node.input):
+        return _barren(node) if node.keys else None
+    if not all(call.function in _OF_NOTHING for call in node.calls):
+        return None
+    return Values(fields=node.fields, rows=(tuple(map(_of_nothing, node.calls)),))
+
+
+def _of_nothing(call: AggregateCall) -> Literal:
+    return Literal(type=call.type, value=_OF_NOTHING[call.function])
+
+
+def _join(node: Join) -> LogicalNode | None:
+    left, right = _is_empty(node.left), _is_empty(node.right)
+    gone = (left and (right or node.kind in _NEEDS_LEFT)) or (right and node.kind in _NEEDS_RIGHT)
+    return _nothing(node) if gone else None
+
+
+def _set(node: SetOp) -> LogicalNode | None:
+    empty = [_is_empty(branch) for branch in node.branches]
+    gone = {SetKind.UNION: all(empty), SetKind.INTERSECT: any(empty), SetKind.EXCEPT: empty[0]}
+    return _nothing(node) if gone[node.kind] else None
+
+
+_RULES: dict[type[LogicalNode], Callable[[Any], LogicalNode | None]] = {
+    **dict.fromkeys(_BARREN, _barren),
+    Sort: _sort,
+    Aggregate: _aggregate,
+    Join: _join,
+    SetOp: _set,
+}
