@@ -24,6 +24,7 @@ FUNCTIONS = {
     "kind_of": "kind",
     "seven": "seven",
     "fails": "fails",
+    "leaves": "leaves",
     "text_for_number": "text_for_number",
     "too_short": "too_short",
     "untyped": "untyped",
@@ -151,6 +152,7 @@ def test_nothing_aggregates_to_the_value_of_a_new_accumulator(batch: TableEnviro
 
 ERRORS: list[tuple[str, type[Exception], str]] = [
     ("SELECT fails(n) FROM t", ExecutionError, r"The function fails failed: ValueError: no 2\n.*samples\.py"),
+    ("SELECT leaves(n) FROM t", ExecutionError, r"The function leaves failed: SystemExit: 2\n.*samples\.py"),
     ("SELECT text_for_number(n) FROM t", ExecutionError, "gave 'seven' of type str; expected BIGINT"),
     ("SELECT too_short(n) FROM t", ExecutionError, "gave 2; expected 3 values"),
     (

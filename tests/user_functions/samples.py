@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -50,6 +51,16 @@ def seven() -> Any:
 @udf(result_type="BIGINT")
 def fails(x: Any) -> Any:
     raise ValueError(f"no {x}")
+
+
+@udf(result_type="BIGINT")
+def leaves(x: Any) -> Any:
+    sys.exit(x)
+
+
+@udf(result_type="BIGINT")
+def stops(x: Any) -> Any:
+    return next(iter(()))
 
 
 @udf(result_type="BIGINT")

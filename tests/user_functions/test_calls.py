@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -105,6 +107,8 @@ def test_arrays_of_the_same_family_fit() -> None:
 
 WRONG: list[tuple[BoundScalar, str]] = [
     (scalar(samples.fails, "BIGINT", "BIGINT"), r"f failed: ValueError: no 1\n.*samples\.py.*in fails"),
+    (scalar(samples.leaves, "BIGINT", "BIGINT"), r"f failed: SystemExit: 1\n.*samples\.py.*in leaves"),
+    (scalar(samples.stops, "BIGINT", "BIGINT"), r"f failed: StopIteration"),
     (scalar(lambda x: "seven", "BIGINT", "BIGINT"), r"f gave 'seven' of type str; expected BIGINT"),
     (scalar(lambda x: 2**40, "INT", "BIGINT"), r"f gave 1099511627776 of type int; expected INT"),
     (scalar(lambda x: None, "INT NOT NULL", "BIGINT"), r"f gave NULL; expected INT NOT NULL"),
@@ -130,6 +134,61 @@ WRONG: list[tuple[BoundScalar, str]] = [
 def test_wrong_results_are_named(function: BoundScalar, message: str) -> None:
     with pytest.raises(ExecutionError, match=f"(?s)The function (f )?{message}"):
         function((pa.array([1, 2]),), 2)
+
+
+NOW = dt.datetime(2020, 1, 1, 10)
+OTHER_KINDS: list[tuple[str, list[Any]]] = [
+    ("TINYINT", [1.0, 1.5, True, "1", Decimal(1), np.bool_(True)]),
+    ("BIGINT", [1.0, False, "1", np.float32(1), NOW]),
+    ("DOUBLE", [True, "1.5"]),
+    ("DECIMAL(10, 2)", [1.5, True, "1"]),
+    ("BOOLEAN", [1, 0.0, "true"]),
+    ("STRING", [1, 1.5, True, b"a", NOW]),
+    ("BYTES", ["a", 1]),
+    ("DATE", [1, 1.5, "2020-01-01", np.int64(1)]),
+    ("TIME(3)", [1, 1.5, "10:00:00", NOW]),
+    ("TIMESTAMP(3)", [1, 1.5, True, "2020-01-01 10:00:00", NOW.date(), Decimal(1)]),
+    ("TIMESTAMP_LTZ(3)", [1, 1.5, "2020-01-01 10:00:00", NOW.date()]),
+    ("INTERVAL DAY TO SECOND(3)", [1, 1.5, "1"]),
+    ("INTERVAL YEAR TO MONTH", [1.0, True]),
+    ("ARRAY<TIMESTAMP(3)>", [[NOW, 1]]),
+    ("MAP<STRING, DATE>", [{"a": 1}, {b"a": NOW.date()}]),
+    ("MULTISET<DATE>", [{1: 1}, {NOW.date(): 1.5}]),
+    ("ROW<a INT, b ROW<c TIME(3)>>", [(1, (5,)), {"a": 1.5}]),
+]
+
+
+@pytest.mark.parametrize(("text", "values"), OTHER_KINDS, ids=[t for t, _ in OTHER_KINDS])
+def test_values_of_another_kind_are_not_read_as_the_declared_type(text: str, values: list[Any]) -> None:
+    for value in values:
+        gives = scalar(lambda v=value: v, text)
+        shown = f"f gave {value!r} of type {type(value).__name__}; expected {text.split()[0].split('<')[0]}"
+        with pytest.raises(ExecutionError, match=re.escape(shown)):
+            gives((), 2)
+
+
+def test_values_that_mean_the_same_are_taken() -> None:
+    taken: list[tuple[str, Any, Any]] = [
+        ("DOUBLE", 1, 1.0),
+        ("FLOAT", np.int16(2), 2.0),
+        ("DECIMAL(10, 2)", 3, Decimal("3.00")),
+        ("INT", np.uint8(4), 4),
+        ("BOOLEAN", np.bool_(True), True),
+        ("BYTES", bytearray(b"a"), b"a"),
+        ("BIGINT", pa.scalar(5), 5),
+        ("ARRAY<DOUBLE>", np.array([1, 2]), [1.0, 2.0]),
+    ]
+    for text, given, expected in taken:
+        assert scalar(lambda v=given: v, text)((), 1).to_pylist() == [expected]
+
+
+def test_digits_beyond_a_timestamps_precision_are_cut() -> None:
+    moment = dt.datetime(1969, 12, 31, 23, 59, 59, 999999)
+    for text, micros in (("TIMESTAMP(3)", 999000), ("TIMESTAMP(0)", 0), ("TIMESTAMP(6)", 999999)):
+        expected = [moment.replace(microsecond=micros)]
+        assert scalar(lambda: moment, text)((), 1).to_pylist() == expected
+        array = scalar(lambda: pa.array([moment]), text, vectorized=True)
+        assert array((), 1).to_pylist() == expected
 
 
 def test_table_functions_give_a_list_of_rows_per_row() -> None:

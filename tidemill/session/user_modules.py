@@ -98,7 +98,7 @@ def _module(name: str, folders: list[str], failed: str) -> ModuleType:
             ) from e
         except DeclarationError as e:
             raise ValidationError(f"{failed} {e}.") from e
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise ValidationError(f"{failed} Module '{name}' fails: {type(e).__name__}: {e}") from e
     _ship_by_value(module)
     return module

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidemill.types.logical import LogicalType, RowType
 from tidemill.types.physical import arrow_type
-from tidemill.user_functions.failures import user_code, wrong_result
+from tidemill.user_functions.failures import stopped_short, user_code, wrong_result
 from tidemill.user_functions.results import from_array, from_values
 from tidemill.user_functions.values import presented, to_python
 
@@ -51,6 +51,8 @@ class BoundScalar(BoundFunction):
             values = given if self.vectorized else list(given)
         if self.vectorized:
             return from_array(self.name, values, self.result, rows)
+        if len(values) < rows:
+            raise stopped_short(self.name)
         return from_values(self.name, values, self.result)
 
 
@@ -72,6 +74,8 @@ class BoundTable(BoundFunction):
                 before = len(values)
                 values.extend(found)
                 counts.append(len(values) - before)
+        if len(counts) < rows:
+            raise stopped_short(self.name)
         fields = [f.type for f in self.columns.fields]
         parts = self._parts(values)
         made = [from_values(self.name, part, kind) for part, kind in zip(parts, fields, strict=True)]

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tidemill.types.logical import LogicalType
+from tidemill.types.logical import LocalZonedTimestampType, LogicalType, TimestampType
 from tidemill.user_functions.failures import wrong_result
 from tidemill.user_functions.values import carried, from_python, presented_type
 
+_MICROS = 6
 _REFUSED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError)
 _FAMILIES: tuple[tuple[Callable[[pa.DataType], bool], ...], ...] = (
     (pa.types.is_integer,),
@@ -45,7 +47,7 @@ def from_array(name: str, given: Any, kind: LogicalType, rows: int) -> pa.Array:
         raise wrong_result(name, f"{kind} ({target})", f"an array of {array.type}: {e}") from None
     if found is None:
         raise wrong_result(name, f"{kind} ({target})", f"an array of {array.type}")
-    return checked_nulls(name, carried(found, kind), kind)
+    return _finished(name, carried(found, kind), kind)
 
 
 def from_values(name: str, values: Sequence[Any], kind: LogicalType) -> pa.Array:
@@ -54,12 +56,15 @@ def from_values(name: str, values: Sequence[Any], kind: LogicalType) -> pa.Array
         array = from_python(values, kind)
     except (*_REFUSED, ArithmeticError, AttributeError, ValueError):
         raise wrong_result(name, str(kind), _shown(_misfit(values, kind))) from None
-    return checked_nulls(name, array, kind)
+    return _finished(name, array, kind)
 
 
-def checked_nulls(name: str, array: pa.Array, kind: LogicalType) -> pa.Array:
+def _finished(name: str, array: pa.Array, kind: LogicalType) -> pa.Array:
+    """``array`` without digits beyond the declared precision, as Flink keeps it; NULLs only where allowed."""
     if not kind.nullable and array.null_count:
         raise wrong_result(name, str(kind), "NULL")
+    if isinstance(kind, TimestampType | LocalZonedTimestampType) and kind.precision < _MICROS:
+        return pc.floor_temporal(array, 10 ** (_MICROS - kind.precision), "microsecond")
     return array
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
+from tidemill.user_functions.value_types import check_types
 
 _PLAIN: dict[type[t.LogicalType], pa.DataType] = {
     t.TimeType: pa.time32("ms"),
@@ -144,6 +145,7 @@ def from_python(values: Sequence[Any], kind: t.LogicalType) -> pa.Array:
     """
     adapt = _adapter(kind)
     adapted = values if adapt is None else [None if v is None else adapt(v) for v in values]
+    check_types(kind, adapted)
     return carried(pa.array(adapted, presented_type(kind), from_pandas=False), kind)
 
 
