@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from tidemill.errors import ConnectorError
 
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+
 
 def read_script(file: str, variables: Mapping[str, str]) -> str:
     """The text with variables put in; ``${DIR}`` is the script's own folder.
 
-    Raises ConnectorError where the file cannot be read. Names that are not given stay as they are.
+    Raises ConnectorError where the file cannot be read. Names that are not given stay as they are (a
+    pattern of REGEXP_REPLACE has such), which is said on standard error.
     """
     path = Path(file)
     try:
@@ -21,6 +26,8 @@ def read_script(file: str, variables: Mapping[str, str]) -> str:
         raise ConnectorError(f"Cannot read script '{file}': {reason}") from e
     for name, value in {"DIR": str(path.resolve().parent), **variables}.items():
         text = text.replace("${" + name + "}", value)
+    for name in dict.fromkeys(_VARIABLE.findall(text)):
+        sys.stderr.write(f"Warning: {file} has ${{{name}}}, which is not set; -V {name}=... sets it.\n")
     return text
 
 
