@@ -41,7 +41,7 @@ def failure(spark: SparkSession, declared: CatalogTable) -> str:
         rows(spark, source(declared))
     error = find_error(str(caught.value))
     assert isinstance(error, ConnectorError)
-    return error.message
+    return str(error)
 
 
 def test_random_cuts_give_the_same_rows_as_one_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -240,3 +240,31 @@ def test_changelog_formats_give_kinds(spark: SparkSession, tmp_path: Path) -> No
     epochs = rows_in_epochs(spark, source(declared, sequence=True), ReadLimit(rows=1))
     assert [[r[:3] for r in e] for e in epochs] == [[(1, "x", 0)], [(1, "x", 1), (1, "y", 2)]]
     assert epochs[0][0][3] < epochs[1][0][3] < epochs[1][1][3]
+
+
+def test_an_empty_number_in_csv_asks_for_the_null_literal(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("1,x\n,y\n")
+    declared = files(tmp_path)
+    message = failure(spark, declared)
+    assert 'Fail to deserialize at field: a. "" is not INT.' in message
+    assert "The record:  | y\nWith 'csv.null-literal' = ''" in message
+    declared.options["csv.null-literal"] = ""
+    assert rows(spark, source(declared)) == [(1, "x"), (None, "y")]
+    (tmp_path / "x.csv").write_text("z,y\n")
+    assert "null-literal" not in failure(spark, declared)
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("debezium-json", '{"op":"c","after":{"a":"no"}}'),
+        ("debezium-json", '{"op":"zz","after":{"a":1}}'),
+        ("json", '{"a":"no"}'),
+        ("json", '{"a":'),
+    ],
+)
+def test_a_bad_record_is_shown_once(spark: SparkSession, tmp_path: Path, kind: str, line: str) -> None:
+    (tmp_path / "x.json").write_text(line + "\n")
+    message = failure(spark, files(tmp_path, kind=kind))
+    assert message.count(line) == 1
+    assert f"{tmp_path}/x.json:1" in message

@@ -11,8 +11,10 @@ from importlib.metadata import EntryPoint, entry_points
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.connectors.api import Connector, ConnectorOption
+from tidemill.connectors.metadata import check_readable, check_writable
 from tidemill.connectors.option_values import OptionValues, spelling_hint
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.types.logical import LogicalType
 
 GROUP = "tidemill.connectors"
 
@@ -61,10 +63,11 @@ def connector(options: Mapping[str, str]) -> Connector:
 
 
 def validate(table: CatalogTable, options: Mapping[str, str], *, role: str) -> Connector:
-    """Checks a table's options for use as ``role`` 'source' or 'sink' and returns its connector.
+    """Checks a table's options and metadata columns for use as ``role`` 'source' or 'sink'; its connector.
 
     ``options`` are the table's with hints applied. Raises ValidationError for unknown, missing or
-    ill-formed options, NotSupportedError when the connector cannot play the role.
+    ill-formed options and for metadata columns that do not fit the connector's keys, NotSupportedError
+    when the connector cannot play the role.
     """
     found = connector(options)
     if not (found.is_source if role == "source" else found.is_sink):
@@ -77,7 +80,16 @@ def validate(table: CatalogTable, options: Mapping[str, str], *, role: str) -> C
     except ValidationError as e:
         e.hint = " ".join(filter(None, (e.hint, f"The options are those of table '{table.path}'.")))
         raise
+    if role == "source":
+        check_readable(table, found.identifier, found.metadata(options))
+    else:
+        check_writable(table, found.identifier)
     return found
+
+
+def metadata_types(options: Mapping[str, str]) -> Mapping[str, LogicalType]:
+    """The metadata keys of the connector that ``options`` name, with the types it gives them in."""
+    return connector(options).metadata(options)
 
 
 def check_unknown(

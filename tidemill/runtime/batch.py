@@ -14,11 +14,12 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.render import render_sql
 from tidemill.plan import nodes as n
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.stream import source_request
+from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.jobs import JobRequest, make_sink, make_source, parallelism
 from tidemill.runtime.spark.batch import BatchPlan
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.session import job_session
+from tidemill.runtime.spark.user_columns import selected
 from tidemill.types.physical import quote
 
 
@@ -39,7 +40,8 @@ def batch_frame(root: n.LogicalNode, request: JobRequest) -> DataFrame:
         _check_insert_only(node.table, dict(node.options))
         wanted = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
         frame = make_source(wanted).read_all(spark)
-        return frame.toDF(*(f.name for f in node.fields), *[SEQUENCE_COLUMN] * sequenced)
+        names, hidden = tuple(f.name for f in node.fields), (SEQUENCE_COLUMN,) * sequenced
+        return selected(frame.toDF(*names, *hidden), declared(wanted, names), names, hidden)
 
     try:
         return BatchPlan(spark=spark, scan=scan, frames=request.frames, zone=request.zone).frame(root)

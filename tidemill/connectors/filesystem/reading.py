@@ -138,7 +138,7 @@ class FileReader:
             f"{error.reason} ({path}:{before + error.line + 1})"
             if error.line >= 0
             else f"{error.reason} ({path})",
-            hint=f"The record: {error.record}" if error.record else "",
+            hint="\n".join(filter(None, (error.record and f"The record: {error.record}", error.hint))),
         )
 
 

@@ -62,14 +62,16 @@ class Block:
 
 
 class RecordError(Exception):
-    """A record that cannot be decoded: ``line`` counts from 0 within the block, -1 is unknown."""
+    """A record that cannot be decoded: ``line`` counts from 0 within the block, -1 is unknown.
+    ``record`` is its text where ``reason`` does not show it; ``hint`` says what to do."""
 
-    def __init__(self, reason: str, *, line: int, field: str = "", record: str = "") -> None:
+    def __init__(self, reason: str, *, line: int, field: str = "", record: str = "", hint: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.line = line
         self.field = field
         self.record = record
+        self.hint = hint
 
 
 class Decoder(Protocol):

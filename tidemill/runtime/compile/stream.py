@@ -11,9 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import singledispatch
 
-from tidemill.catalog.table import CatalogTable, ColumnKind
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
-from tidemill.connectors.api import SourceRequest
 from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
@@ -28,6 +26,7 @@ from tidemill.runtime.compile.generators import (
     rows_generator,
     unnest_generator,
 )
+from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.spark.user_columns import expression
 from tidemill.runtime.values_source import FrameSource, ValuesSource
@@ -53,7 +52,20 @@ def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.Ex
     group = f"{node.table.path}{sorted(node.options)}"
     name = f"{node.table.path}{list(node.columns)}"
     source = context.add_source(context.make_source(request), name, group)
-    return g.Read(columns=names(node.fields), kinds=node.traits.kinds, sequenced=sequenced, source=source)
+    columns = names(node.fields)
+    read = g.Read(columns=columns, kinds=node.traits.kinds, sequenced=sequenced, source=source)
+    texts = declared(request, columns)
+    references = tuple(c if text == quote(c) else None for c, text in zip(columns, texts, strict=True))
+    if None not in references:
+        return read
+    return g.Select(
+        columns=columns,
+        kinds=read.kinds,
+        sequenced=sequenced,
+        input=read,
+        expressions=texts,
+        references=references,
+    )
 
 
 def _counting_scan(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.ExecNode:
@@ -63,29 +75,6 @@ def _counting_scan(node: p.TableSourceScan, context: CompileContext, sequenced: 
     below = compile_node(one, context, sequenced)
     return g.Select(
         columns=(), kinds=below.kinds, sequenced=sequenced, input=below, expressions=(), references=()
-    )
-
-
-def source_request(
-    table: CatalogTable,
-    columns: tuple[str, ...],
-    options: dict[str, str],
-    fields: tuple[Field, ...],
-    context: CompileContext,
-    sequenced: bool,
-) -> SourceRequest:
-    """The request for ``columns`` of ``table`` (read under their names in the table)."""
-    by_name = {c.name: c for c in table.columns}
-    metadata = {c: by_name[c].metadata_key or c for c in columns if by_name[c].kind is ColumnKind.METADATA}
-    return SourceRequest(
-        table=table,
-        options=options,
-        fields=tuple(Field(c, f.type) for c, f in zip(columns, fields, strict=True)),
-        metadata=metadata,
-        sequence=sequenced,
-        parallelism=context.parallelism,
-        time_zone=context.zone,
-        streaming=context.streaming,
     )
 
 

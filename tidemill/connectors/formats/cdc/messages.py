@@ -63,7 +63,6 @@ class Messages:
             raise RecordError(
                 f"Corrupt {self.name} JSON message '{shown}'. {reason}",
                 line=int(self.rows.lines[first]),
-                record=shown,
             )
         return ~bad
 

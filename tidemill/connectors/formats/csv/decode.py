@@ -29,6 +29,7 @@ from tidemill.types.physical import arrow_schema, arrow_type
 _WHOLE = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
 _FLOATS = (t.FloatType, t.DoubleType)
 _NESTED = (t.ArrayType, t.RowType)
+_EMPTY = "With 'csv.null-literal' = '' an empty field is NULL."
 
 
 class _Careful(Exception):
@@ -160,6 +161,7 @@ class CsvDecoder:
                 line=record.line,
                 field=field.name,
                 record=_shown(record),
+                hint="" if record.fields[place] or isinstance(field.type, _NESTED) else _EMPTY,
             )
         return converted.values
 

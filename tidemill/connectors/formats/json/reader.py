@@ -119,11 +119,11 @@ class JsonReader:
         except FieldError as e:
             value = compact(e.value)[:200]
             raise RecordError(
-                f"{self.what} '{shown}'. {e} Value: {value}", line=number, field=e.field, record=shown
+                f"{self.what} '{shown}'. {e} Value: {value}", line=number, field=e.field
             ) from None
         except ValueError as e:
             if not self.rules.lenient:
-                raise RecordError(f"{self.what} '{shown}'. {e}", line=number, record=shown) from None
+                raise RecordError(f"{self.what} '{shown}'. {e}", line=number) from None
 
 
 def _empty(rows: int) -> pa.Table:

@@ -1,0 +1,68 @@
+"""Metadata columns: which keys a connector has, and which types a column of a key may have.
+
+A source gives metadata in its key's own type; what reads it casts to the column's. The check is of all
+metadata columns that a table declares, read or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidemill.catalog.table import CatalogTable, Column, ColumnKind
+from tidemill.connectors.option_values import spelling_hint
+from tidemill.errors import ValidationError
+from tidemill.functions.casts import can_cast
+from tidemill.types.logical import LogicalType
+
+
+def metadata_columns(table: CatalogTable) -> tuple[Column, ...]:
+    return tuple(c for c in table.columns if c.kind is ColumnKind.METADATA)
+
+
+def key_of(column: Column) -> str:
+    """The metadata key that ``column`` reads: its name where none is declared."""
+    return column.metadata_key or column.name
+
+
+def check_readable(table: CatalogTable, connector: str, keys: Mapping[str, LogicalType]) -> None:
+    """ValidationError for metadata columns that ``connector``, which has ``keys``, cannot fill."""
+    columns = metadata_columns(table)
+    if columns and not keys:
+        raise ValidationError(
+            f"Table '{table.path}' declares metadata columns, but the underlying DynamicTableSource of "
+            f"connector '{connector}' doesn't implement the SupportsReadingMetadata interface. "
+            "Therefore, metadata cannot be read from the given source."
+        )
+    for column in columns:
+        key = key_of(column)
+        if key not in keys:
+            raise _unknown_key(column, table, connector, keys)
+        if not can_cast(keys[key], column.type):
+            named = "" if key == column.name else f" with metadata key '{key}'"
+            raise ValidationError(
+                f"Invalid data type for metadata column '{column.name}'{named} of table '{table.path}'. "
+                f"The column cannot be declared as '{column.type}' because the type must be castable from "
+                f"metadata type '{keys[key]}'."
+            )
+
+
+def check_writable(table: CatalogTable, connector: str) -> None:
+    """ValidationError for metadata columns that are not VIRTUAL: no sink stores metadata."""
+    if any(not c.virtual for c in metadata_columns(table)):
+        raise ValidationError(
+            f"Table '{table.path}' declares persistable metadata columns, but the underlying "
+            f"DynamicTableSink of connector '{connector}' doesn't implement the SupportsWritingMetadata "
+            "interface. If the column should not be persisted, it can be declared with the VIRTUAL keyword."
+        )
+
+
+def _unknown_key(
+    column: Column, table: CatalogTable, connector: str, keys: Mapping[str, LogicalType]
+) -> ValidationError:
+    key = key_of(column)
+    return ValidationError(
+        f"Invalid metadata key '{key}' in column '{column.name}' of table '{table.path}'. The "
+        f"DynamicTableSource of connector '{connector}' supports the following metadata keys for reading:\n"
+        + "\n".join(keys),
+        hint=spelling_hint((key,), keys),
+    )
