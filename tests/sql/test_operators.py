@@ -75,7 +75,7 @@ def test_precedence(text: str, tree: str) -> None:
         ("INTERVAL '1 2' DAY TO HOUR", "(IntervalLiteral 1 2 DAY HOUR)"),
         ("INTERVAL -'3' months", "(IntervalLiteral 3 True MONTH)"),
         ("INTERVAL '100' DAY(3)", "(IntervalLiteral 100 DAY 3)"),
-        ("INTERVAL '1.5' SECOND(2, 1)", "(IntervalLiteral 1.5 SECOND 2)"),
+        ("INTERVAL '1.5' SECOND(2, 1)", "(IntervalLiteral 1.5 SECOND 2 1)"),
         ("NULL", "Null"),
     ],
 )

@@ -23,6 +23,7 @@ _CLAUSES = (
     "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT", "EXCEPT", "JOIN",
     "VALUES", "SELECT", "INSERT", "CREATE", "PARTITION", "PRIMARY", "WATERMARK", "BETWEEN", "DISTINCT",
 )  # fmt: skip
+_LONGEST_INTEGER = 19
 T = TypeVar("T")
 E = TypeVar("E", bound=exp.Expr)
 
@@ -168,6 +169,9 @@ class Cursor:
     def integer(self) -> int:
         if not self.at_kind(Kind.NUMBER) or not self.current.value.isdigit():
             self.fail("<UNSIGNED_INTEGER_LITERAL>")
+        if len(self.current.value.lstrip("0")) > _LONGEST_INTEGER:
+            message = f"Numeric literal '{self.current.value}' out of range"
+            raise SqlSyntaxError(message, position=self.current.position)
         return int(self.advance().value)
 
     def separated(self, item: Callable[[], T]) -> list[T]:

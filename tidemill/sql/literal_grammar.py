@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime
 
 from sqlglot import exp
 
 from tidemill.errors import SqlSyntaxError
 from tidemill.sql import expressions as x
+from tidemill.sql.date_time_text import SHOWN, read_date_time
 from tidemill.sql.lexer import Kind, Token
 from tidemill.sql.type_grammar import UNITS, TypeGrammar
 from tidemill.types.logical import BOOLEAN
@@ -20,17 +20,12 @@ _CONSTANTS: dict[str, Callable[[], exp.Expression]] = {
     "NULL": exp.Null,
     "UNKNOWN": lambda: exp.Cast(this=exp.Null(), to=x.TypeSpec(this=BOOLEAN, written="BOOLEAN")),
 }
-_FRACTION = re.compile(r"\.\d*$")
+_UNITS = tuple(dict.fromkeys(UNITS.values()))
 _FINER = {
     "YEAR": ("MONTH",),
     "DAY": ("HOUR", "MINUTE", "SECOND"),
     "HOUR": ("MINUTE", "SECOND"),
     "MINUTE": ("SECOND",),
-}
-_FORMATS = {
-    "DATE": ("%Y-%m-%d", "yyyy-MM-dd"),
-    "TIME": ("%H:%M:%S", "HH:mm:ss"),
-    "TIMESTAMP": ("%Y-%m-%d %H:%M:%S", "yyyy-MM-dd HH:mm:ss"),
 }
 
 
@@ -61,7 +56,7 @@ class LiteralGrammar(TypeGrammar):
             return self._interval_literal()
         if token.upper == "TIMESTAMP" and self.take("TIMESTAMP", "WITH", "LOCAL", "TIME", "ZONE"):
             return self._date_time(token, "TIMESTAMP", "TIMESTAMP_LTZ")
-        if token.upper in _FORMATS and self.peek().kind is Kind.STRING:
+        if token.upper in SHOWN and self.peek().kind is Kind.STRING:
             self.advance()
             return self._date_time(token, token.upper, token.upper)
         return None
@@ -69,31 +64,26 @@ class LiteralGrammar(TypeGrammar):
     def _date_time(self, token: Token, form: str, kind: str) -> exp.Expression:
         """Checks the text as Flink's parser does, so that a bad literal is a syntax error."""
         text = self.string()
-        pattern, shown = _FORMATS[form]
-        bare = text if form == "DATE" else _FRACTION.sub("", text)
-        if form == "TIMESTAMP" and " " not in bare.strip():
-            bare += " 00:00:00"
-        try:
-            datetime.strptime(bare, pattern)
-        except ValueError as error:
-            message = f"Illegal {form} literal '{text}': not in format '{shown}'"
-            raise SqlSyntaxError(message, position=token.position) from error
+        if read_date_time(form, text) is None:
+            message = f"Illegal {form} literal '{text}': not in format '{SHOWN[form]}'"
+            raise SqlSyntaxError(message, position=token.position)
         return self.place(x.DateTimeLiteral(this=text, kind=kind), token)
 
     def _interval_literal(self) -> exp.Expression:
         token = self.advance()
         negative = self.take_any("-", "+") == "-"
         text = self.string() if self.at_kind(Kind.STRING) else self.number()
-        start, precision = self._qualifier()
-        end, fraction = self._qualifier(_FINER.get(start, ())) if self.take("TO") else (None, None)
+        start, sizes = self._qualifier(_UNITS)
+        end, finest = self._qualifier(_FINER.get(start, ())) if self.take("TO") else (None, sizes[1:])
+        precision, fraction = (next(iter(given), None) for given in (sizes, finest))
         node = x.IntervalLiteral(
             this=text, negative=negative, start=start, precision=precision, end=end, fraction=fraction
         )
         return self.place(node, token)
 
-    def _qualifier(self, allowed: tuple[str, ...] = tuple(UNITS.values())) -> tuple[str, int | None]:
+    def _qualifier(self, allowed: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
+        """A unit and its sizes: its digits, and for the seconds that start an interval their fraction's."""
         if UNITS.get(self.current.upper) not in allowed:
             self.fail(*allowed)
         unit = UNITS[self.advance().upper]
-        sizes = self.wrapped(self.integer) if self.at("(") else [None]
-        return unit, sizes[0]
+        return unit, tuple(self.wrapped(self.integer)) if self.at("(") else ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from math import isinf
 
 from tidemill.errors import Position, ValidationError
 from tidemill.plan.expressions import Literal
@@ -49,26 +50,43 @@ def binary(digits: str, position: Position | None) -> Literal:
 
 
 def number(text: str, position: Position | None, negative: bool = False) -> Literal:
-    """A number as written; the sign counts for whether it fits."""
+    """A number as written; the sign counts for whether it fits.
+
+    As in Flink the digits of a decimal, leading zeros and point aside, make a number that fits BIGINT.
+    """
+    signed = f"-{text}" if negative else text
     if "e" in text.lower():
-        value = float(text)
-        return Literal(type=t.DoubleType(nullable=False), value=-value if negative else value)
+        return _approximate(signed, position)
     whole, _, fraction = text.partition(".")
+    digits = (whole + fraction).lstrip("0") or "0"
+    # Told by their count first: Python refuses to read a number of thousands of digits.
+    if (
+        len(digits) > len(str(BIGINT_LIMIT))
+        or not -BIGINT_LIMIT <= _unscaled(digits, negative) < BIGINT_LIMIT
+    ):
+        raise _out_of_range(signed if fraction else signed.rstrip("."), position)
     if not fraction:
-        return _whole(-int(whole) if negative else int(whole), text, position)
-    digits = len(whole) + len(fraction)
-    if digits > t.MAX_DECIMAL_PRECISION:
-        raise _out_of_range(text, position)
-    kind = t.DecimalType(precision=digits, scale=len(fraction), nullable=False)
-    return Literal(type=kind, value=-Decimal(text) if negative else Decimal(text))
+        return _whole(_unscaled(digits, negative))
+    if len(fraction) > t.MAX_DECIMAL_PRECISION:
+        raise _out_of_range(signed, position)
+    precision = min(len(whole) + len(fraction), t.MAX_DECIMAL_PRECISION)
+    kind = t.DecimalType(precision=precision, scale=len(fraction), nullable=False)
+    return Literal(type=kind, value=Decimal(signed))
 
 
-def _whole(value: int, text: str, position: Position | None) -> Literal:
-    if -INT_LIMIT <= value < INT_LIMIT:
-        return integer(value)
-    if -BIGINT_LIMIT <= value < BIGINT_LIMIT:
-        return bigint(value)
-    raise _out_of_range(text, position)
+def _unscaled(digits: str, negative: bool) -> int:
+    return -int(digits) if negative else int(digits)
+
+
+def _whole(value: int) -> Literal:
+    return integer(value) if -INT_LIMIT <= value < INT_LIMIT else bigint(value)
+
+
+def _approximate(text: str, position: Position | None) -> Literal:
+    value = float(text)
+    if isinf(value):
+        raise _out_of_range(text.upper().replace("+", ""), position)
+    return Literal(type=t.DoubleType(nullable=False), value=value)
 
 
 def _out_of_range(text: str, position: Position | None) -> ValidationError:

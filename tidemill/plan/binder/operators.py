@@ -203,15 +203,16 @@ def _bracket(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     """array[i], map[key], (row)[i]: indexes count from 1."""
     operand = binder.bind(node.this)
     if isinstance(operand.type, t.RowType):
-        return _row_item(operand, node)
+        return _row_item(binder, operand, node)
     return binder.call("ITEM", (operand, binder.bind(node.expressions[0])), node)
 
 
-def _row_item(operand: Expr, node: exp.Expr) -> Expr:
+def _row_item(binder: ExpressionBinder, operand: Expr, node: exp.Expr) -> Expr:
     kind = operand.type
     assert isinstance(kind, t.RowType)
-    index = node.expressions[0]
-    number = int(index.this) if isinstance(index, exp.Literal) and not index.is_string else 0
+    index = binder.bind(node.expressions[0])
+    found = index.value if isinstance(index, Literal) and isinstance(index.type, t.INTEGER_TYPES) else 0
+    number = found if isinstance(found, int) else 0
     if not 1 <= number <= len(kind.fields):
         raise ValidationError(
             f"Cannot infer type of field at position {number} within ROW type: {calcite_text(kind)}",

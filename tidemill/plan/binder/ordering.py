@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from tidemill.errors import ValidationError
 from tidemill.plan import nodes as n
+from tidemill.plan.binder import literals
 from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.expressions import Clause
@@ -54,7 +55,7 @@ def ordinal(node: exp.Expr, width: int) -> int | None:
     """The 0-based column of ``ORDER BY 2``; None for anything but a whole number."""
     if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdigit():
         return None
-    index = int(node.this)
+    index = _whole_number(node)
     if not 1 <= index <= width:
         raise ValidationError("Ordinal out of range", position=position_of(node))
     return index - 1
@@ -118,5 +119,11 @@ def _fetch(tree: exp.Expr) -> int | None:
 
 def _count(node: exp.Expr) -> int:
     if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
-        return int(node.this)
+        return _whole_number(node)
     raise ValidationError("LIMIT and OFFSET take a whole number", position=position_of(node))
+
+
+def _whole_number(node: exp.Expr) -> int:
+    found = literals.number(str(node.this), position_of(node)).value
+    assert isinstance(found, int)
+    return found
