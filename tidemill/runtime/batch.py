@@ -14,12 +14,14 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.render import render_sql
 from tidemill.plan import nodes as n
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.not_null import not_null
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.jobs import JobRequest, make_sink, make_source, parallelism
 from tidemill.runtime.spark.batch import BatchPlan
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.session import job_session
 from tidemill.runtime.spark.user_columns import selected
+from tidemill.types.logical import Field
 from tidemill.types.physical import quote
 
 
@@ -51,7 +53,7 @@ def batch_frame(root: n.LogicalNode, request: JobRequest) -> DataFrame:
 
 def run_query(root: n.LogicalNode, request: JobRequest) -> pa.Table:
     """The rows of a batch SELECT: the root's columns in order."""
-    frame = batch_frame(root, request)
+    frame = _enforcing(batch_frame(root, request), root, root.fields, request)
     if request.text:
         frame = frame.selectExpr(
             *(f"{render_sql(quote(f.name), f.type, request.zone)} AS {quote(f.name)}" for f in root.fields)
@@ -69,14 +71,27 @@ def run_insert(sink: n.Sink, request: JobRequest) -> int:
             f"ON CONFLICT DO {sink.conflict} in batch mode.", hint="It tells which of two rows came first."
         )
     made = make_sink(sink, INSERT_ONLY, uuid.uuid4().hex, request.zone, streaming=False)
+    targets = tuple(Field(c.name, c.type) for c in sink.table.physical_columns)
     try:
-        staged = made.stage(batch_frame(sink.input, request), 1).collect()
+        frame = _enforcing(batch_frame(sink.input, request), sink.input, targets, request)
+        staged = made.stage(frame, 1).collect()
     except Exception as e:
         made.discard(1)
         raise translated(e) from e
     made.publish(1, [row[0] for row in staged])
     made.finish()
     return len(staged)
+
+
+def _enforcing(
+    frame: DataFrame, root: n.LogicalNode, targets: tuple[Field, ...], request: JobRequest
+) -> DataFrame:
+    names = tuple(f.name for f in root.fields)
+    check = not_null(root, names, targets, request.config)
+    if check is None:
+        return frame
+    kept = frame if check.condition is None else frame.where(check.condition)
+    return selected(kept, tuple(map(check.expression, names)), names, ())
 
 
 def _check_insert_only(table: CatalogTable, options: dict[str, str]) -> None:

@@ -37,8 +37,7 @@ from tidemill.plan.nodes import Sink as LogicalSink
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, JobIdentity
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.registry import compile_node
-from tidemill.runtime.compile.sink import compile_sink
+from tidemill.runtime.compile.sink import compile_result, compile_sink
 from tidemill.runtime.job import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
 from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.spark.exchange import KEY_GROUPS
@@ -129,7 +128,7 @@ class RunningJob:
 def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest) -> RunningJob:
     """Runs ``root``; every committed epoch's rows go to ``collector``."""
     context = _context(request)
-    node = compile_node(root, context, False)
+    node = compile_result(root, context, request.config)
     shown = g.Select(
         columns=node.columns,
         kinds=node.kinds,
