@@ -185,3 +185,36 @@ def test_values_that_must_be_computed_keep_their_rows() -> None:
     assert isinstance(union, n.SetOp)
     assert [str(f.type) for f in union.fields] == ["INT NOT NULL", "VARCHAR(2) NOT NULL"]
     assert len(union.branches) == 2
+
+
+def test_windows_say_where_they_stand_and_what_to_write_instead() -> None:
+    sql = "SELECT SUM(id) AS s\nFROM t GROUP BY TUMBLE(id, INTERVAL '1' DAY)"
+    with pytest.raises(
+        NotSupportedError, match="The group window function TUMBLE is not supported"
+    ) as raised:
+        sample().bind(sql)
+    assert raised.value.position == Position(2, 17)
+    assert "neither in streaming nor in batch mode" in raised.value.hint
+    assert "GROUP BY FLOOR(ts TO HOUR)" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("sql", "message", "position"),
+    [
+        ("SELECT id FROM t\nUNION SELECT id, id FROM t", "in UNION: 1 and 2 columns", Position(2, 7)),
+        (
+            "SELECT 1 AS x UNION ALL SELECT 2\nUNION ALL\nSELECT TRUE",
+            "Type mismatch in column 1 of UNION ALL: INT NOT NULL and BOOLEAN NOT NULL",
+            Position(3, 1),
+        ),
+        (
+            "SELECT 1, 'a' EXCEPT SELECT 1, 2",
+            r"column 2 of EXCEPT: CHAR\(1\) NOT NULL and INT NOT NULL",
+            None,
+        ),
+    ],
+)
+def test_branches_that_do_not_go_together(sql: str, message: str, position: Position | None) -> None:
+    with pytest.raises(ValidationError, match=message) as raised:
+        sample().bind(sql)
+    assert position is None or raised.value.position == position

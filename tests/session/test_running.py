@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.changelog.rowkind import RowKind
-from tidemill.errors import TidemillError, ValidationError
+from tidemill.errors import NotSupportedError, Position, TidemillError, ValidationError
 from tidemill.session.environment import TableEnvironment
 
 UV = """
@@ -173,3 +173,15 @@ def test_the_jobs_of_a_script_have_checkpoints_of_their_own(visits: TableEnviron
     assert ask(again, "SELECT COUNT(*) FROM source") == []
     with pytest.raises(TidemillError, match="belongs to another query"):
         ask(again, "SELECT MAX(user_id) FROM source")
+
+
+@pytest.mark.parametrize(("mode", "said"), [("streaming", "in streaming"), ("batch", "in batch mode")])
+def test_windows_are_refused_where_they_stand(session: TableEnvironment, mode: str, said: str) -> None:
+    session.execute_sql(f"SET 'execution.runtime-mode' = '{mode}'")
+    session.execute_sql("CREATE TEMPORARY VIEW t AS SELECT TIMESTAMP '2020-01-01' AS ts")
+    query = "SELECT COUNT(*)\nFROM TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '2' HOUR))"
+    with pytest.raises(
+        NotSupportedError, match=f"The window table function HOP is not supported {said}"
+    ) as raised:
+        session.execute_sql(query).collect()
+    assert raised.value.position == Position(2, 12)

@@ -31,6 +31,7 @@ from tidemill.physical.sinks import check_sink, sink_updates
 from tidemill.physical.two_phase import split_phases
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Exists, Expr, InSubquery, ScalarSubquery
+from tidemill.plan.unsupported_windows import window_not_run
 from tidemill.types.logical import Field
 
 _SUBQUERIES = (ScalarSubquery, Exists, InSubquery)
@@ -87,7 +88,7 @@ def convert(node: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
 
 @convert.register
 def _(node: n.WindowTableFunction, context: PlannerContext) -> p.PhysicalNode:
-    raise NotSupportedError(f"The window table function {node.kind.value} is not supported in streaming.")
+    raise window_not_run(node, "streaming")
 
 
 @convert.register

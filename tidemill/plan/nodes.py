@@ -6,10 +6,11 @@ of a node are its output columns. Nodes are values: rules build new ones with ``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.errors import Position
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
 from tidemill.types.logical import Field
 from tidemill.user_functions.calls import BoundTable
@@ -171,7 +172,7 @@ class WindowTableFunction(Unary):
     """TABLE(TUMBLE(...)) etc.: the input's fields, then window_start, window_end, window_time.
 
     ``size``, ``slide`` (HOP's slide or CUMULATE's step) and ``offset`` in milliseconds; a session's
-    gap is ``size``.
+    gap is ``size``. ``position`` is where it is called.
     """
 
     kind: WindowKind
@@ -180,6 +181,7 @@ class WindowTableFunction(Unary):
     slide: int = 0
     offset: int = 0
     partition: tuple[int, ...] = ()
+    position: Position | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,11 @@ from tidemill.sql.lexer import START, Kind, Token, tokens, unicode_string
 from tidemill.sql.positions import mark
 from tidemill.sql.reserved import RESERVED
 
+# Words that a missing name shows up with more often than they are meant as one.
+_NEVER_NAMES = frozenset({
+    "AND", "AS", "BY", "EXCEPT", "FROM", "HAVING", "INTERSECT", "JOIN", "ON", "OR", "SELECT", "THEN",
+    "UNION", "WHEN", "WHERE",
+})  # fmt: skip
 # Where a name could stand, Flink words the error about a keyword in capitals differently.
 _NAMES = frozenset({"<IDENTIFIER>", "<EXPRESSION>", "<TYPE>", "<EOF>"})
 _CLAUSES = (
@@ -98,7 +103,7 @@ class Cursor:
         message = f'Encountered "{token.text}" at {token.position}.'
         if token.text in RESERVED and not _NAMES.isdisjoint(expected):
             message = f"Incorrect syntax near the keyword '{token.text}' at {token.position}."
-        hint = self.nearest(expected)
+        hint = self.nearest(expected) or self._quoting(expected)
         raise SqlSyntaxError(message, position=token.position, expected=expected, hint=hint)
 
     def nearest(self, expected: tuple[str, ...]) -> str:
@@ -110,6 +115,14 @@ class Cursor:
             if token.kind is Kind.WORD and token.upper not in RESERVED:
                 for word in get_close_matches(token.upper, (*expected, *_CLAUSES), n=1, cutoff=0.75):
                     return f"Did you mean {word} instead of {token.text}?"
+        return ""
+
+    def _quoting(self, expected: tuple[str, ...]) -> str:
+        """A hint where a reserved word stands in the place of a name."""
+        token = self.current
+        reserved = token.kind is Kind.WORD and token.upper in RESERVED - _NEVER_NAMES
+        if reserved and not {"<IDENTIFIER>", "<EXPRESSION>"}.isdisjoint(expected):
+            return f"{token.upper} is a reserved word; as a name it is written `{token.text}`"
         return ""
 
     def refuse(self, feature: str, token: Token | None = None) -> NoReturn:

@@ -156,4 +156,13 @@ def _lexical_error(text: str, offset: int, position: Position) -> SqlSyntaxError
         return SqlSyntaxError(
             f"Lexical error: a {unclosed} that starts at {position} does not end", position=position
         )
-    return SqlSyntaxError(f'Lexical error at {position}. Encountered: "{text[offset]}"', position=position)
+    message = f'Lexical error at {position}. Encountered: "{text[offset]}"'
+    return SqlSyntaxError(message, position=position, hint=_quoting(text, offset))
+
+
+def _quoting(text: str, offset: int) -> str:
+    """A hint where another database's quotes stand."""
+    if text[offset] != '"':
+        return ""
+    name = re.match(r'"([^"`\n]+)"', text[offset:])
+    return f"Names are quoted with back-quotes: `{name.group(1) if name else 'name'}`; strings with '...'"

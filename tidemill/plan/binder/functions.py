@@ -12,6 +12,7 @@ from tidemill.plan.binder import calls, user_functions
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
 from tidemill.plan.binder.pending import AggregateExpr, GroupingExpr
 from tidemill.plan.expressions import Expr, Literal
+from tidemill.plan.unsupported_windows import HINT
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 from tidemill.user_functions.kinds import UserAggregateFunction, UserFunction
@@ -45,7 +46,7 @@ def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
         raise NotSupportedError(
             f"The group window function {name} is not supported",
             position=position,
-            hint="Group by window_start and window_end of TABLE(TUMBLE(...)) and the like instead",
+            hint=HINT,
         )
     known = binder.context.environment.scalar_function(name) is not None
     if known:

@@ -28,12 +28,19 @@ def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> BoundQuery:
     trees = _branches(tree, kind, keep_all)
     queries = [ordering.unordered(binder.bind(b, context)) for b in trees]
     text = f"{kind.value} ALL" if keep_all else kind.value
-    if len({len(q.names) for q in queries}) != 1:
-        raise ValidationError(f"Column count mismatch in {text}", position=position_of(tree))
-    fields = _fields(queries, text, tree)
+    _check_counts(queries, text, trees)
+    fields = _fields(queries, text, trees)
     branches = tuple(_typed(q.plan, fields) for q in queries)
     node = n.SetOp(fields=fields, kind=kind, all=keep_all, branches=branches)
     return ordering.apply(binder, tree, BoundQuery(plan=node, names=queries[0].names), context)
+
+
+def _check_counts(queries: list[BoundQuery], text: str, trees: list[exp.Expr]) -> None:
+    first = len(queries[0].names)
+    for query, tree in zip(queries, trees, strict=True):
+        if len(query.names) != first:
+            message = f"Column count mismatch in {text}: {first} and {len(query.names)} columns"
+            raise ValidationError(message, position=position_of(tree))
 
 
 def _branches(tree: exp.Expr, kind: n.SetKind, keep_all: bool) -> list[exp.Expr]:
@@ -53,18 +60,25 @@ def _continues(tree: exp.Expr, keep_all: bool) -> bool:
     return isinstance(tree, exp.Union) and plain and (not tree.args.get("distinct")) == keep_all
 
 
-def _fields(queries: list[BoundQuery], text: str, tree: exp.Expr) -> tuple[t.Field, ...]:
+def _fields(queries: list[BoundQuery], text: str, trees: list[exp.Expr]) -> tuple[t.Field, ...]:
     fields = []
     names = unique_names(list(queries[0].names))
     for index, name in enumerate(names):
         members = tuple(q.plan.fields[index].type for q in queries)
         kind = common_type(members)
         if kind is None:
-            raise ValidationError(
-                f"Type mismatch in column {index + 1} of {text}", position=position_of(tree)
-            )
+            raise _mismatch(members, index, text, trees)
         fields.append(t.Field(name, varying(kind, members)))
     return tuple(fields)
+
+
+def _mismatch(
+    members: tuple[t.LogicalType, ...], index: int, text: str, trees: list[exp.Expr]
+) -> ValidationError:
+    """Stands at the first branch that does not go with those before it."""
+    wrong = next(i for i in range(1, len(members)) if common_type(members[: i + 1]) is None)
+    message = f"Type mismatch in column {index + 1} of {text}: {members[0]} and {members[wrong]}"
+    return ValidationError(message, position=position_of(trees[wrong]))
 
 
 def _typed(plan: n.LogicalNode, fields: tuple[t.Field, ...]) -> n.LogicalNode:

@@ -66,6 +66,7 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
         slide=sizes.get(signature.slide, 0),
         offset=sizes.get("OFFSET", 0),
         partition=_partition(source, data),
+        position=position_of(call),
     )
     names = (*source.names, "window_start", "window_end", "window_time")
     query = renamed(BoundQuery(plan=window, names=names), column_aliases(node), node)

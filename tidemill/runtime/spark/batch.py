@@ -19,6 +19,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical.ranks import lowered, top_n
 from tidemill.plan import nodes as n
+from tidemill.plan.unsupported_windows import window_not_run
 from tidemill.runtime.compile.generators import (
     ROWS_COLUMN,
     expand_generator,
@@ -55,6 +56,10 @@ class BatchPlan:
     def frame(self, node: n.LogicalNode, sequenced: bool = False) -> DataFrame:
         """The lazy frame of ``node``: its fields, then ``$seq`` if asked for."""
         raise NotSupportedError(f"{type(node).__name__} in batch mode is not supported yet")
+
+    @frame.register
+    def _(self, node: n.WindowTableFunction, sequenced: bool = False) -> DataFrame:
+        raise window_not_run(node, "batch mode")
 
     def translator(self, node: n.LogicalNode) -> Translator:
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
