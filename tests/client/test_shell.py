@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.session.environments import new_session
 from tidemill.changelog.rowkind import RowKind
 from tidemill.client.completion import SqlCompleter
-from tidemill.client.shell import Shell, is_complete
+from tidemill.client.shell import Shell, continued, is_complete
 from tidemill.client.show_result import final_rows
 
 
@@ -28,12 +28,49 @@ from tidemill.client.show_result import final_rows
         ("SELECT 1; SELECT 2", False),
         ("EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT 1;", False),
         ("EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT 1; END;", True),
+        ('SELECT "a";', True),
+        ('SELECT "a"', False),
+        ("SELECT /* ;", False),
         ("quit", True),
         ("help;", True),
     ],
 )
 def test_is_complete(text: str, complete: bool) -> None:
     assert is_complete(text) is complete
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt"),
+    [
+        ("SELECT", "        > "),
+        ("SELECT 'a;", "      ' > "),
+        ("SELECT `a", "      ` > "),
+        ("SELECT 1 /* one", "      / > "),
+        ('SELECT "', "        > "),
+    ],
+)
+def test_the_prompt_shows_what_is_open(text: str, prompt: str) -> None:
+    assert continued(text) == prompt
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT 1 AS a,\n'b;\nSELECT 2;\n", "a string that starts at line 2, column 1 does not end"),
+        (
+            "SELECT 'b;\nSELECT 'x';\n",
+            "The string that starts at line 1, column 8 goes on over lines that end",
+        ),
+        (
+            "SELECT 'b;\nSELECT 'x AS y;",
+            "The string that starts at line 1, column 8 goes on over lines that end",
+        ),
+    ],
+)
+def test_an_error_names_the_string_that_swallowed_statements(text: str, said: str) -> None:
+    out = io.StringIO()
+    assert not Shell(new_session(), out).run_script(text)
+    assert said in out.getvalue()
 
 
 def test_a_failing_statement_does_not_end_the_shell(spark: SparkSession) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
@@ -29,6 +30,7 @@ from tidemill.config import client_options
 from tidemill.errors import SqlSyntaxError, TidemillError
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.result import StatementKind, TableResult
+from tidemill.sql.lexer import UnclosedError, tokens
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.splitter import split
 
@@ -130,10 +132,24 @@ def is_complete(text: str) -> bool:
         return True
     if text.strip().rstrip(";").strip().upper() in ("QUIT", "EXIT", "HELP", "CLEAR"):
         return True
+    ends = text.rstrip().endswith(";")
     try:
-        return text.rstrip().endswith(";") and len(list(split(text))) < len(list(split(text + "\nx")))
-    except SqlSyntaxError:
+        return ends and len(list(split(text))) < len(list(split(text + "\nx")))
+    except UnclosedError:
         return False
+    except SqlSyntaxError:
+        return ends
+
+
+def continued(text: str) -> str:
+    """The prompt of the line below ``text``; shows the quote that is still open."""
+    try:
+        list(tokens(text))
+    except UnclosedError as e:
+        return f"{e.opening:>7} > "
+    except SqlSyntaxError:
+        pass
+    return CONTINUED
 
 
 def _terminal_lines(environment: TableEnvironment) -> Iterator[str]:
@@ -144,7 +160,7 @@ def _terminal_lines(environment: TableEnvironment) -> Iterator[str]:
         lexer=PygmentsLexer(SqlLexer),
         multiline=True,
         key_bindings=_bindings(),
-        prompt_continuation=CONTINUED,
+        prompt_continuation=_continuation,
     )
     while True:
         try:
@@ -153,6 +169,10 @@ def _terminal_lines(environment: TableEnvironment) -> Iterator[str]:
             continue
         except EOFError:
             return
+
+
+def _continuation(_width: int, line: int, _wrapped: int) -> str:
+    return continued("\n".join(get_app().current_buffer.document.lines[:line]))
 
 
 def _bindings() -> KeyBindings:

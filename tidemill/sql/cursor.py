@@ -13,7 +13,7 @@ from typing import NoReturn, TypeVar
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, SqlSyntaxError
-from tidemill.sql.lexer import START, Kind, Token, tokens, unicode_string
+from tidemill.sql.lexer import START, Kind, Token, swallowing, tokens, unicode_string
 from tidemill.sql.positions import mark
 from tidemill.sql.reserved import RESERVED
 
@@ -103,8 +103,11 @@ class Cursor:
         message = f'Encountered "{token.text}" at {token.position}.'
         if token.text in RESERVED and not _NAMES.isdisjoint(expected):
             message = f"Incorrect syntax near the keyword '{token.text}' at {token.position}."
-        hint = self.nearest(expected) or self._quoting(expected)
+        hint = self._swallowed() or self.nearest(expected) or self._quoting(expected)
         raise SqlSyntaxError(message, position=token.position, expected=expected, hint=hint)
+
+    def _swallowed(self) -> str:
+        return next(filter(None, map(swallowing, self._tokens[: self._index + 1])), "")
 
     def nearest(self, expected: tuple[str, ...]) -> str:
         """A hint where this word, or the one before it, looks like a misspelt keyword.

@@ -46,6 +46,18 @@ class Token:
     position: Position
 
 
+_STATEMENT_END = re.compile(r";[ \t]*\n")
+
+
+class UnclosedError(SqlSyntaxError):
+    """A string, quoted name or comment that does not end; more text might end it. ``opening``: its start."""
+
+    def __init__(self, what: str, opening: str, position: Position, hint: str) -> None:
+        message = f"Lexical error: a {what} that starts at {position} does not end"
+        super().__init__(message, position=position, hint=hint)
+        self.opening = opening
+
+
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+ | --[^\n\r]* | //[^\n\r]* | /\*(?!\+)[\s\S]*?\*/ )
@@ -116,19 +128,21 @@ class LineIndex:
 def tokens(text: str, origin: Position = START) -> Iterator[Token]:
     """The tokens of ``text``, lazily; the last one is EOF.
 
-    Raises SqlSyntaxError at a string, quoted name or comment that does not end, or at a character
-    that starts nothing, when the iteration comes to it.
+    Raises UnclosedError at a string, quoted name or comment that does not end, SqlSyntaxError at a
+    character that starts nothing, when the iteration comes to it.
     """
     lines = LineIndex(text, origin)
-    offset = 0
+    offset, hint = 0, ""
     while offset < len(text):
         match = _TOKEN.match(text, offset)
         if match is None or match.lastgroup == "unclosed":
-            raise _lexical_error(text, offset, lines.position(offset))
+            raise _lexical_error(text, offset, lines.position(offset), hint)
         offset = match.end()
         group = match.lastgroup or "space"
         if group != "space":
-            yield _token(group, match, lines)
+            token = _token(group, match, lines)
+            hint = hint or swallowing(token)
+            yield token
     yield Token(Kind.EOF, "<EOF>", "", "<EOF>", len(text), len(text), _end_position(text, lines))
 
 
@@ -150,12 +164,17 @@ def _end_position(text: str, lines: LineIndex) -> Position:
     return lines.position(max(len(text.rstrip()) - 1, 0))
 
 
-def _lexical_error(text: str, offset: int, position: Position) -> SqlSyntaxError:
+def swallowing(token: Token) -> str:
+    """A hint where a string holds the end of a statement: its own end is then likely to be missing."""
+    if token.kind is not Kind.STRING or _STATEMENT_END.search(token.text) is None:
+        return ""
+    return f"The string that starts at {token.position} goes on over lines that end with ';'"
+
+
+def _lexical_error(text: str, offset: int, position: Position, hint: str) -> SqlSyntaxError:
     unclosed = _UNCLOSED.get(text[offset])
     if unclosed is not None:
-        return SqlSyntaxError(
-            f"Lexical error: a {unclosed} that starts at {position} does not end", position=position
-        )
+        return UnclosedError(unclosed, text[offset], position, hint)
     message = f'Lexical error at {position}. Encountered: "{text[offset]}"'
     return SqlSyntaxError(message, position=position, hint=_quoting(text, offset))
 
