@@ -88,15 +88,26 @@ def test_changes_are_checked_too(spark: SparkSession, tmp_path: Path) -> None:
     ("query", "checked"),
     [
         ("SELECT id FROM src", {"id": "id"}),
+        ("SELECT CAST(id AS STRING) AS s, id + 1, v FROM src", {"s": "s"}),
+        ("SELECT DISTINCT v, id FROM src", {"id": "id"}),
+        ("SELECT v, COUNT(*) AS n, id AS k FROM src GROUP BY v, id", {"k": "k"}),
+        ("SELECT a.id, b.id AS other FROM src a LEFT JOIN src b ON a.v = b.v", {"id": "id"}),
+        ("SELECT a.v, b.id FROM src a JOIN src b ON a.v = b.v", {"id": "id"}),
+        ("SELECT 1 AS id UNION ALL SELECT id FROM src", {"id": "id"}),
+        ("SELECT id, VAR_SAMP(id) FROM src GROUP BY id", {"id": "id"}),
         ("SELECT v FROM src", None),
         ("SELECT v, COUNT(*) FROM src GROUP BY v", None),
         ("SELECT a FROM (VALUES (1)) AS t(a)", None),
     ],
 )
-def test_other_queries_pay_nothing(tmp_path: Path, query: str, checked: dict[str, str] | None) -> None:
+def test_columns_as_they_were_read_are_checked(
+    tmp_path: Path, query: str, checked: dict[str, str] | None
+) -> None:
     context = _session(tmp_path, "streaming").context
     statement = parse_statement(query)
     assert isinstance(statement, s.Query)
-    root = planning.optimized(planning.bind(context, statement))
-    check = not_null(root, tuple(f.name for f in root.fields), root.fields, context.configuration)
-    assert (None if check is None else check.required) == checked
+    logical = planning.optimized(planning.bind(context, statement))
+    names = tuple(f.name for f in logical.fields)
+    for root in (logical, planning.physical(context, logical, keep_update_before=True)):
+        check = not_null(root, names, logical.fields, context.configuration)
+        assert (None if check is None else check.required) == checked

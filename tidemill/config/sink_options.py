@@ -28,7 +28,7 @@ NOT_NULL_ENFORCER = Option(
     kind=str,
     default="ERROR",
     choices=("ERROR", "DROP"),
-    doc="What happens to a row with NULL in a NOT NULL column of its sink: the job fails, or it is left out.",
+    doc="A row with NULL in a NOT NULL column of its sink or result: the job fails, or it is left out.",
 )
 STATE_TTL = Option(
     key="table.exec.state.ttl",
