@@ -19,7 +19,7 @@ No per-row Python; no imports but numpy, pyarrow, ``state``, ``changelog``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -48,3 +48,19 @@ class OperatorSpec(Protocol):
     def output_schema(self) -> pa.Schema: ...
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table: ...
+
+
+@runtime_checkable
+class LocalPhase(Protocol):
+    """An operator of one input that can do a part of its work before the exchange, where ``combinable``."""
+
+    @property
+    def combinable(self) -> bool: ...
+
+    def combine(self, table: pa.Table) -> pa.Table:
+        """Input rows (with ``$hash``) as fewer rows (with ``$hash``), in a form of the operator's own."""
+        ...
+
+    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[OperatorSpec, pa.Table]:
+        """What takes rows of which some were combined, and these rows as its one input."""
+        ...

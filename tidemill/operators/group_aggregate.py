@@ -17,7 +17,7 @@ rows' hashes, one search of the touched keys in each run, one write of the touch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -60,6 +60,11 @@ class GroupAggregateSpec(GroupShape):
             cells = accumulator.delta(rows)
             columns += [as_array(c, f.type) for c, f in zip(cells, accumulator.fields, strict=True)]
         return pa.table(columns, schema=self.local_schema())
+
+    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[GroupAggregateSpec, pa.Table]:
+        """Where some of the rows came combined, the rest is combined here: the step sees one kind."""
+        rest = [self.combine(pa.concat_tables(raw))] if raw else []
+        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """One net change per touched key."""

@@ -11,7 +11,7 @@ Cost per epoch: the rows of the touched partitions (at most ``end`` each for app
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,9 @@ from tidemill.changelog.columns import single
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.api import EpochContext
-from tidemill.operators.rank_shape import RankShape
+from tidemill.operators.rank_shape import STEP_ROWS, RankShape
 from tidemill.operators.rank_step import RankStep
-from tidemill.operators.top_one import TopOneStep
+from tidemill.operators.top_one import TopOneStep, best_rows
 from tidemill.state.store import StateStore
 
 
@@ -41,11 +41,22 @@ class RankSpec(RankShape):
             return TopOneStep(self, state).run(table)
         table, step = by_arrival(table), RankStep(self, state, epoch)
         groups = self.grouped(table)
-        if int(groups.sizes.max()) > self.rounds:
+        if not self.steps_shown(groups.sizes):
             return step.run(table, groups)
         turns = [contiguous(turn) for turn in _turns(table, groups)]
         output = pa.concat_tables([step.run(turn, self.grouped(turn)) for turn in turns])
         return _numbered(output, epoch) if self.sequence else output
+
+    def combine(self, table: pa.Table) -> pa.Table:
+        """The best row of each partition; of so few rows that each step may be shown, all."""
+        if len(table) <= STEP_ROWS:
+            return table
+        table = contiguous(by_arrival(table))
+        return table.take(pa.array(np.sort(best_rows(self, table, self.grouped(table)))))
+
+    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[RankSpec, pa.Table]:
+        """The net change: the steps in between did not come."""
+        return replace(self, rounds=0), pa.concat_tables([*raw, *combined])
 
     def grouped(self, table: pa.Table) -> Groups:
         """The rows by partition."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
+from tidemill.changelog.columns import Ints
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.operators.entries import entry_layout
 from tidemill.operators.keyed_rows import RowsByKey
 from tidemill.operators.ordering import OrderKey
 from tidemill.state.layout import Layout
+
+EVERY_STEP = sys.maxsize
+STEP_ROWS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +26,9 @@ class RankShape:
 
     ``end`` None has no upper bound. ``function``: ROW_NUMBER, RANK or DENSE_RANK. ``update_before``: -U
     goes with every +U. ``by_place``: compare place by place without a rank column too (with one it is
-    always so). ``insert_only``: only +I can come out (keep-first), no ``$kind`` column. ``rounds``: where
-    no partition has more rows in an epoch than that, each row's own change is shown; else the net change.
+    always so). ``insert_only``: only +I can come out (keep-first), no ``$kind`` column. ``rounds``: in an
+    epoch of at most STEP_ROWS rows, none of whose partitions has more than that, each row's own change is
+    shown, with EVERY_STEP in every epoch; else the net change.
     ``exclusive``: an epoch that ends with several different rows in a partition is an ExecutionError.
     """
 
@@ -85,6 +91,17 @@ class RankShape:
     def prunes(self) -> bool:
         """Whether rows below the last shown rank may be forgotten."""
         return not self.retracts and self.end is not None
+
+    @property
+    def combinable(self) -> bool:
+        """Whether rows that others of their partition push out need not reach the kernel."""
+        return self.keeps_one and self.rounds < EVERY_STEP
+
+    def steps_shown(self, sizes: Ints) -> bool:
+        """Whether each row's own change is shown; ``sizes``: the rows of each partition in an epoch."""
+        if self.rounds == EVERY_STEP:
+            return True
+        return int(sizes.max()) <= self.rounds and int(sizes.sum()) <= STEP_ROWS
 
     @property
     def keeps_one(self) -> bool:

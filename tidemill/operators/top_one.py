@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.emit import Kinds
+from tidemill.changelog.grouping import Groups
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.operators.grouped import segmented_accumulate
 from tidemill.operators.keyed_rows import (
@@ -39,8 +40,7 @@ class TopOneStep:
         state = self.store.table(self.spec.layout)
         rows = open_rows(self.spec.records, table, state)
         chosen = self._improvements(rows)
-        per_row = 0 < int(rows.groups.sizes.max()) <= self.spec.rounds
-        if not per_row:
+        if not self.spec.steps_shown(rows.groups.sizes):
             chosen = chosen.last_of_each(rows.groups)
         return self._shown(replace_rows(self.spec.records, rows, chosen, state))
 
@@ -69,20 +69,12 @@ class TopOneStep:
 
     def _measure(self, rows: KeyedTable) -> Ints:
         """Integers that sort as the order does: of the stored rows, then of the epoch's."""
-        measures = []
+        kinds = dict(self.spec.columns)
+        columns = []
         for key in self.spec.order:
-            kind = dict(self.spec.columns)[key.name]
             both = [stored_column(self.spec.records, rows, key.name), single(rows.table.column(key.name))]
-            measures.append(codes(single(pa.chunked_array(both, kind)), key))
-        if len(measures) == 1:
-            return measures[0]
-        order = np.lexsort(measures[::-1])
-        steps = np.zeros(len(order), np.int64)
-        for measure in measures:
-            steps[1:] |= measure[order][1:] != measure[order][:-1]
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.cumsum(steps)
-        return ranks
+            columns.append(single(pa.chunked_array(both, kinds[key.name])))
+        return _measure(self.spec, columns)
 
     def _shown(self, changes: pa.Table) -> pa.Table:
         """The rank column, the kinds as the consumer wants them."""
@@ -95,6 +87,36 @@ class TopOneStep:
             columns[KIND_COLUMN] = to_arrow(Vec(_coming_and_going(kinds)), pa.int8())
         schema = spec.output_schema()
         return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def best_rows(shape: RankShape, table: pa.Table, groups: Groups) -> Ints:
+    """The row of each partition that stands if these are all; ``table`` is in arrival order."""
+    if shape.insert_only or not shape.order:
+        last = shape.latest and not shape.insert_only
+        ends: Ints = groups.order[groups.starts + (groups.sizes - 1 if last else 0)]
+        return ends
+    measure = _measure(shape, [single(table.column(key.name)) for key in shape.order])[groups.order]
+    best = np.minimum.reduceat(measure, groups.starts)
+    equal = np.flatnonzero(measure == np.repeat(best, groups.sizes))
+    owners = np.searchsorted(groups.starts, equal, side="right")
+    change = owners[1:] != owners[:-1]
+    wanted = np.append(change, True) if shape.latest else np.append(True, change)
+    rows: Ints = groups.order[equal[wanted]]
+    return rows
+
+
+def _measure(shape: RankShape, columns: list[pa.Array]) -> Ints:
+    """Integers that sort as the order does over its ``columns``."""
+    measures = [codes(column, key) for column, key in zip(columns, shape.order, strict=True)]
+    if len(measures) == 1:
+        return measures[0]
+    order = np.lexsort(measures[::-1])
+    steps = np.zeros(len(order), np.int64)
+    for measure in measures:
+        steps[1:] |= measure[order][1:] != measure[order][:-1]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(steps)
+    return ranks
 
 
 def _coming_and_going(kinds: Kinds) -> Kinds:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.errors import NotSupportedError
-from tidemill.operators.api import OperatorSpec
+from tidemill.operators.api import LocalPhase, OperatorSpec
 from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
 from tidemill.operators.ordering import OrderKey
 from tidemill.operators.rank import RankSpec
+from tidemill.operators.rank_shape import EVERY_STEP
 from tidemill.physical import nodes as p
 from tidemill.physical.ranks import attribute_of
 from tidemill.plan.expressions import SortKey
@@ -133,6 +132,7 @@ def keyed(
         ports=(g.Port(input=below, references=below.columns, columns=carried, keys=keys),),
         schema=keyed_schema(fields, kinds, sequenced),
         single=not keys,
+        local=isinstance(spec, LocalPhase) and spec.combinable,
         partitioned=tuple(frozenset({fields[carried.index(k)].name}) for k in keys),
     )
 
@@ -148,7 +148,7 @@ def _rounds(node: p.Rank | p.SortLimit, context: CompileContext) -> int:
     """Flink never bundles a Top-N, and a deduplication by event time shows every improvement. Without
     mini-batch so does this; where it was not turned off, as long as it is cheap."""
     if context.per_record:
-        return sys.maxsize
+        return EVERY_STEP
     by_event_time = isinstance(node, p.Rank) and node.is_deduplicate and node.time == "ROWTIME"
     if by_event_time and context.compact:
         return 0

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ import pyarrow.ipc as ipc
 
 from tidemill.changelog.columns import Hashes
 from tidemill.changelog.hashing import hash_columns
-from tidemill.operators.api import HASH_COLUMN
+from tidemill.operators.api import HASH_COLUMN, LocalPhase
 
 PARTITION_COLUMN = "$partition"
 PORT_COLUMN = "$port"
@@ -34,16 +33,13 @@ BLOCK_SCHEMA = (
 CHUNK_ROWS = 1 << 18
 LOCAL_GAIN = 0.5
 """Combine while a combined chunk has at most this share of its rows."""
+SAMPLE_ROWS = 1 << 14
+SURELY_LARGER = 1.2
+"""How far beyond that share a chunk is guessed to be before combining it is not tried."""
 
 KEY_GROUP_BITS = 7
 KEY_GROUPS = 1 << KEY_GROUP_BITS
 """Upper bound of a job's parallelism, as Flink's maximum parallelism."""
-
-
-class Combiner(Protocol):
-    """The local phase of an operator: rows (with ``$hash``) to fewer partial rows (with ``$hash``)."""
-
-    def combine(self, table: pa.Table) -> pa.Table: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +64,13 @@ class ExchangeWriter:
     port: int
     rows: PortRows
     partitions: int
-    local: Combiner | None = None
+    local: LocalPhase | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         combining = self.local is not None
         for chunk in _chunks(batches):
             table = self.rows.of(chunk)
-            if combining and self.local is not None:
+            if combining and self.local is not None and _repeats(table):
                 partial = self.local.combine(table)
                 combining = len(partial) <= LOCAL_GAIN * len(table)
                 if combining:
@@ -128,6 +124,18 @@ def received(batches: Iterable[pa.RecordBatch], ports: int) -> tuple[int, tuple[
 def partition_of(hashes: Hashes, partitions: int) -> Hashes:
     """The partition of each hash: its key group (the top bits), spread evenly over the partitions."""
     return ((hashes >> np.uint64(64 - KEY_GROUP_BITS)) * np.uint64(partitions)) >> np.uint64(KEY_GROUP_BITS)
+
+
+def _repeats(table: pa.Table) -> bool:
+    """Whether keys may repeat often enough to combine, by how often they do among the first rows."""
+    rows = len(table)
+    sample = table.column(HASH_COLUMN).chunk(0).slice(0, SAMPLE_ROWS).to_numpy()
+    repeated = len(sample) - len(np.unique(sample))
+    if rows <= len(sample) or repeated == 0:
+        return repeated >= LOCAL_GAIN * rows
+    # As many keys as would repeat so often if all were equally frequent.
+    keys = len(sample) ** 2 / (2 * repeated)
+    return bool(keys * -np.expm1(-rows / keys) <= SURELY_LARGER * LOCAL_GAIN * rows)
 
 
 def _split(table: pa.Table, partitions: int) -> Iterator[tuple[int, pa.Table]]:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
 from tidemill.errors import InternalError
-from tidemill.operators.group_aggregate import GroupAggregateSpec
+from tidemill.operators.api import LocalPhase
 from tidemill.runtime import graph as g
 from tidemill.runtime.placement import origin, stays
 from tidemill.runtime.spark.exchange import BLOCK_SCHEMA, PARTITION_COLUMN, ExchangeWriter, PortRows
@@ -154,7 +154,7 @@ class EpochFrames:
         """What makes a port's rows, and the writer of their blocks."""
         below, shape = _port_rows(leaf.port)
         spec = leaf.node.spec
-        local = spec if combine and isinstance(spec, GroupAggregateSpec) else None
+        local = spec if combine and isinstance(spec, LocalPhase) else None
         partitions = self._partitions(leaf.node)
         return below, ExchangeWriter(port=number, rows=shape, partitions=partitions, local=local)
 

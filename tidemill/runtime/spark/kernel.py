@@ -9,7 +9,7 @@ the driver learns only of what finished tasks wrote (a crashed attempt's files a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +17,7 @@ from pyspark import Accumulator, AccumulatorParam
 
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
-from tidemill.operators.api import EpochContext, OperatorSpec
-from tidemill.operators.group_aggregate import GroupAggregateSpec
+from tidemill.operators.api import EpochContext, LocalPhase, OperatorSpec
 from tidemill.runtime.spark.exchange import ExchangeWriter, PortRows, Received, received
 from tidemill.runtime.spark.session import ARROW_ROWS_PER_BATCH
 from tidemill.state.store import StateStore
@@ -128,15 +127,15 @@ class KernelTask:
         return output
 
     def _stepped(self, inputs: tuple[Received, ...], store: StateStore, step: EpochContext) -> pa.Table:
-        """Where some of the rows came combined, the rest is combined here: the step sees one kind."""
+        """Where some of the rows came combined, the operator says how they go with the others."""
         if not any(i.partial for i in inputs):
             tables = tuple(_whole(i.raw, port.schema) for i, port in zip(inputs, self.inputs, strict=True))
             return self.spec.step(tables, store, step)
-        if not isinstance(self.spec, GroupAggregateSpec):
+        if not isinstance(self.spec, LocalPhase):
             raise InternalError(f"operator {self.operator} got partial rows but has no local phase")
         (only,) = inputs
-        partial = [*only.partial, *([self.spec.combine(pa.concat_tables(only.raw))] if only.raw else [])]
-        return replace(self.spec, partial_input=True).step((pa.concat_tables(partial),), store, step)
+        spec, table = self.spec.merged(only.raw, only.partial)
+        return spec.step((table,), store, step)
 
 
 def _whole(tables: list[pa.Table], schema: pa.Schema | None) -> pa.Table:

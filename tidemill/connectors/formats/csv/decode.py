@@ -29,6 +29,7 @@ from tidemill.types.physical import arrow_schema, arrow_type
 _WHOLE = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
 _FLOATS = (t.FloatType, t.DoubleType)
 _NESTED = (t.ArrayType, t.RowType)
+_PIECE = 1 << 16  # bytes that stay in a processor's cache
 _EMPTY = "With 'csv.null-literal' = '' an empty field is NULL."
 
 
@@ -172,8 +173,11 @@ def _shown(record: Record) -> str:
 
 def _has_hexadecimal(raw: Bytes) -> bool:
     """Whether ``0x`` occurs, which Arrow takes for the start of a number."""
-    places = np.flatnonzero((raw | 32) == ord("x"))
-    return bool((raw[np.maximum(places - 1, 0)] == ord("0")).any())
+    for start in range(0, len(raw), _PIECE):
+        piece = raw[max(start - 1, 0) : start + _PIECE]
+        if ((piece[:-1] == ord("0")) & ((piece[1:] | 32) == ord("x"))).any():
+            return True
+    return False
 
 
 def _has_padding(raw: Bytes, dialect: Dialect) -> bool:
