@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_aggregate import freeze
+from tidemill.operators import rank as rank_kernel
+from tidemill.operators.api import OperatorSpec
 from tidemill.operators.ordering import OrderKey
 from tidemill.operators.rank import RankSpec
 
@@ -123,7 +126,14 @@ def table_of(changes: list[tuple[int, Row]], first: int, retracts: bool, weak: b
     return table if retracts else table.drop_columns(["$kind"])
 
 
-def run_twins(spec: RankSpec, cuts: list[list[Any]], weak: bool) -> None:
+def combined(spec: RankSpec, table: pa.Table) -> tuple[OperatorSpec, pa.Table]:
+    """As rows come through an exchange: of each chunk (here every other row) what is worth sending."""
+    chunks = [table.take(pa.array(range(first, len(table), 2), pa.int64())) for first in (0, 1)]
+    with patch.object(rank_kernel, "STEP_ROWS", 0):
+        return spec.merged(chunks[:1], [spec.combine(chunk) for chunk in chunks[1:]])
+
+
+def run_twins(spec: RankSpec, cuts: list[list[Any]], weak: bool, local: bool = False) -> None:
     twin, live, seq = NaiveRank(spec), list[Row](), 0
     shown: dict[Any, int] = {}
     allowed = {0} if spec.insert_only else {0, 1, 2, 3} if spec.update_before else {0, 2, 3}
@@ -133,7 +143,11 @@ def run_twins(spec: RankSpec, cuts: list[list[Any]], weak: bool) -> None:
             changes = [c for action in cut for c in changes_of(action, live, spec.retracts)]
             for kind, row in changes:
                 twin.take(kind, row)
-            output = epochs.step(table_of(changes, seq, spec.retracts, weak and bool(spec.partition)))
+            table = table_of(changes, seq, spec.retracts, weak and bool(spec.partition))
+            if local and spec.combinable and len(changes) > 1:
+                epochs.spec, table = combined(spec, table)
+            output = epochs.step(table)
+            epochs.spec = spec
             seq += len(changes)
             assert {kind for kind, _ in output} <= allowed
             if spec.update_before:
@@ -164,6 +178,7 @@ options = {
     "rank": st.booleans(),
     "partitioned": st.booleans(),
     "rounds": st.sampled_from([0, 3]),
+    "local": st.booleans(),
 }
 
 
@@ -182,6 +197,7 @@ def test_top_n(
     rank: bool,
     partitioned: bool,
     rounds: int,
+    local: bool,
     latest: bool,
 ) -> None:
     spec = RankSpec(
@@ -196,7 +212,7 @@ def test_top_n(
         rounds=rounds,
         retracts=retracts,
     )
-    run_twins(spec, cuts, weak)
+    run_twins(spec, cuts, weak, local)
 
 
 @pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
@@ -213,6 +229,7 @@ def test_top_n(
     rank=False,
     partitioned=True,
     rounds=0,
+    local=True,
 )
 def test_top_one_in_place(
     retracts: bool,
@@ -224,6 +241,7 @@ def test_top_one_in_place(
     rank: bool,
     partitioned: bool,
     rounds: int,
+    local: bool,
 ) -> None:
     """Deduplication and the sink's materialisation: the one row of a partition is replaced."""
     spec = RankSpec(
@@ -240,12 +258,12 @@ def test_top_one_in_place(
         retracts=retracts,
         update_before=update_before,
     )
-    run_twins(spec, cuts, weak)
+    run_twins(spec, cuts, weak, local)
 
 
 @settings(max_examples=20, deadline=None)
-@given(cuts=actions, weak=st.booleans(), end=st.integers(1, 3))
-def test_first_rows_are_never_taken_back(cuts: list[list[Any]], weak: bool, end: int) -> None:
+@given(cuts=actions, weak=st.booleans(), end=st.integers(1, 3), local=st.booleans())
+def test_first_rows_are_never_taken_back(cuts: list[list[Any]], weak: bool, end: int, local: bool) -> None:
     spec = RankSpec(
         function="ROW_NUMBER",
         columns=COLUMNS,
@@ -255,7 +273,7 @@ def test_first_rows_are_never_taken_back(cuts: list[list[Any]], weak: bool, end:
         end=end,
         insert_only=True,
     )
-    run_twins(spec, cuts, weak)
+    run_twins(spec, cuts, weak, local)
 
 
 def test_each_row_shows_its_change_where_rounds_are_few(tmp_path: Any) -> None:
@@ -302,3 +320,21 @@ def test_rows_of_one_place_in_the_sequence_keep_their_ranks_in_later_epochs(
         for step, row in enumerate(tied):
             fold(shown, epochs.step(table_of([(3, row)], step + 1, True, False)))
             assert sum(shown.values()) == (step + 1 < copies)
+
+
+def test_a_chunk_sends_the_best_row_of_each_partition() -> None:
+    spec = RankSpec(
+        function="ROW_NUMBER",
+        columns=COLUMNS,
+        partition=("k",),
+        order=ORDERS["number"],
+        start=1,
+        end=1,
+        rounds=3,
+    )
+    rows = [("a", 2, "x", 0.5), ("a", 1, "y", 0.5), ("b", 1, "x", 0.5), ("a", 1, "z", 0.5)]
+    table = table_of([(0, row) for row in rows], 0, False, False)
+    assert spec.combine(table) is table
+    with patch.object(rank_kernel, "STEP_ROWS", 3):
+        sent = spec.combine(table)
+    assert [tuple(row.values())[:4] for row in sent.to_pylist()] == [rows[1], rows[2]]

@@ -145,9 +145,10 @@ class ArrowSink(Protocol):
     """Optional face of a sink whose ``stage`` is a map over Arrow batches, so that it can run where the
     rows are made."""
 
-    def stager(self, epoch: int) -> BatchMap:
+    def stager(self, epoch: int) -> BatchMap | None:
         """Picklable: a task's batches (the request's fields by place, ``$kind`` by name) in, one row with
-        the STRING column ``token`` out; with the promises of ``stage``."""
+        the STRING column ``token`` out; with the promises of ``stage``. It is not called where there are no
+        rows. None: this sink wants the rows elsewhere than where they are made."""
         ...
 
 

@@ -260,6 +260,7 @@ class StreamingJob:
 
 def _staged(frames: EpochFrames, output: SinkOutput, epoch: int) -> DataFrame:
     sink: object = output.sink
-    if isinstance(sink, ArrowSink):
-        return frames.mapped(output.node, sink.stager(epoch), f"{TOKEN_COLUMN} STRING")
+    stager = sink.stager(epoch) if isinstance(sink, ArrowSink) else None
+    if stager is not None:
+        return frames.mapped(output.node, stager, f"{TOKEN_COLUMN} STRING")
     return output.sink.stage(frames.frame(output.node), epoch)

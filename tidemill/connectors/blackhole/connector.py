@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
-from tidemill.connectors.api import ConnectorOption, SinkRequest, Source, SourceRequest
+from tidemill.connectors.api import BatchMap, ConnectorOption, SinkRequest, Source, SourceRequest
 from tidemill.errors import NotSupportedError
 from tidemill.types.logical import LogicalType
 
@@ -21,6 +21,9 @@ class BlackholeSink:
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         return frame.mapInArrow(_swallow, "token STRING")
 
+    def stager(self, epoch: int) -> BatchMap:
+        return _swallow
+
     def publish(self, epoch: int, tokens: list[str]) -> None:
         pass
 
@@ -31,7 +34,7 @@ class BlackholeSink:
         pass
 
 
-def _swallow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _swallow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows = sum(b.num_rows for b in batches)
     yield pa.record_batch([pa.array([f'{{"rows": {rows}}}'])], names=["token"])
 

@@ -47,7 +47,14 @@ class FileSink:
     markers: PartitionMarkers
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
-        writer = StagedWriter(
+        return self._distributed(frame).mapInArrow(self._writer(epoch), "token STRING")
+
+    def stager(self, epoch: int) -> StagedWriter | None:
+        moves = self.parallelism or (self.by_partition and self.partitions)
+        return None if moves else self._writer(epoch)
+
+    def _writer(self, epoch: int) -> StagedWriter:
+        return StagedWriter(
             storage=self.storage,
             encoder=self.encoder,
             fields=self.fields,
@@ -58,7 +65,6 @@ class FileSink:
             extension=self.extension,
             roll=self.roll,
         )
-        return self._distributed(frame).mapInArrow(writer, "token STRING")
 
     def publish(self, epoch: int, tokens: list[str]) -> None:
         """ConnectorError when a file is neither staged nor in place."""

@@ -16,7 +16,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
 from tidemill.physical.set_operations import REPLICATE_ROWS
-from tidemill.plan.expressions import Expr, InputRef
+from tidemill.plan.expressions import Expr
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.generators import (
@@ -102,15 +102,16 @@ def _(node: p.DataFrameScan, context: CompileContext, sequenced: bool) -> g.Exec
 def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
     below = compile_node(node.input, context, sequenced)
     translator = Translator(columns=below.columns, zone=context.zone)
+    expressions = tuple(expression(e, translator) for e in node.projections)
+    # A cast that Spark's types do not show, as of a time attribute, is its column too.
+    columns = {quote(c): c for c in below.columns}
     return g.Select(
         columns=names(node.fields),
         kinds=below.kinds,
         sequenced=sequenced,
         input=below,
-        expressions=tuple(expression(e, translator) for e in node.projections),
-        references=tuple(
-            below.columns[e.index] if isinstance(e, InputRef) else None for e in node.projections
-        ),
+        expressions=expressions,
+        references=tuple(columns.get(x) if isinstance(x, str) else None for x in expressions),
         condition=None if node.condition is None else translator.sql(node.condition),
     )
 

@@ -52,17 +52,20 @@ class EpochFrames:
         return made
 
     def mapped(self, node: g.ExecNode, through: BatchMap, schema: str) -> DataFrame:
-        """``through`` over the batches of ``frame(node)``, in the workers that read them where nothing is
+        """``through`` over the batches of ``frame(node)``, in the workers that make them where nothing is
         computed in between."""
         below, columns = origin(node, node.columns)
-        source: object = self.sources[below.source] if isinstance(below, g.Read) else None
-        if not isinstance(below, g.Read) or not isinstance(source, ArrowSource) or id(node) in self._made:
-            return self.frame(node).mapInArrow(through, schema)
         places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
         chosen = tuple(places[name] for name in (*columns, *node.hidden))
-        start, end = self.ranges[below.source]
         renamed = _Renamed(places=chosen, names=(*node.columns, *node.hidden), then=through)
-        return source.read_through(self.spark, start, end, renamed, schema)
+        if isinstance(below, g.Keyed) and self._parents(below) == 1:
+            return self._keyed(below, renamed, schema)
+        if isinstance(below, g.Read):
+            source: object = self.sources[below.source]
+            if isinstance(source, ArrowSource):
+                start, end = self.ranges[below.source]
+                return source.read_through(self.spark, start, end, renamed, schema)
+        return self.frame(node).mapInArrow(through, schema)
 
     @singledispatchmethod
     def _make(self, node: g.ExecNode) -> DataFrame:
@@ -101,8 +104,8 @@ class EpochFrames:
     def _(self, node: g.Keyed) -> DataFrame:
         return self._keyed(node, None, node.schema)
 
-    def _keyed(self, node: g.Keyed, then: ExchangeWriter | None, schema: str) -> DataFrame:
-        """The operator's output, or with ``then`` the blocks of the next operator's exchange."""
+    def _keyed(self, node: g.Keyed, then: BatchMap | None, schema: str) -> DataFrame:
+        """The operator's output, or what ``then`` makes of it: the next operator's blocks, a sink's files."""
         leaves: list[_Leaf] = []
         task = self._task(node, then, leaves)
         if len(leaves) == 1 and stays(leaves[0].node, leaves[0].port):
@@ -114,7 +117,7 @@ class EpochFrames:
         target = F.col(quote(PARTITION_COLUMN))
         return exchanged.repartitionById(self._partitions(node), target).mapInArrow(task, schema)
 
-    def _task(self, node: g.Keyed, then: ExchangeWriter | None, leaves: list[_Leaf]) -> KernelTask:
+    def _task(self, node: g.Keyed, then: BatchMap | None, leaves: list[_Leaf]) -> KernelTask:
         """The operator's task with those that can run within it; ``leaves`` gains what must be sent."""
         return KernelTask(
             operator=node.operator,

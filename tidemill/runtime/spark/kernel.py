@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import Accumulator, AccumulatorParam
 
+from tidemill.connectors.api import BatchMap
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
 from tidemill.operators.api import EpochContext, LocalPhase, OperatorSpec
@@ -70,8 +71,8 @@ class Fed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTask:
-    """``base``: manifest per partition of the epoch before; ``inputs``: one per port; ``then``: the next
-    operator's exchange, when its input is this output as it is."""
+    """``base``: manifest per partition of the epoch before; ``inputs``: one per port; ``then``: what
+    takes the output as it is in the same worker, the next operator's exchange or a sink."""
 
     operator: str
     spec: OperatorSpec
@@ -80,7 +81,7 @@ class KernelTask:
     epoch: int
     time: int
     inputs: tuple[Exchanged | Fed, ...]
-    then: ExchangeWriter | None
+    then: BatchMap | None
     report: Accumulator[Report] = field(compare=False)
 
     @property
