@@ -8,12 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidemill.changelog.hashing import mix
+from tidemill.changelog.hashing import hash_columns, mix
 from tidemill.errors import StateError
 from tidemill.state.layout import Layout
 from tidemill.state.manifest import read_manifest
+from tidemill.state.run import WEIGHT
 from tidemill.state.spine import SpineOptions
 from tidemill.state.store import StateStore
+from tidemill.state.table import GROWING_LAYERS
 
 NUMBERS = Layout(name="numbers", keys=(pa.field("k", pa.int64()),), columns=(pa.field("v", pa.int64()),))
 OPTIONS = SpineOptions(fuel=2_000, fuel_per_row=2, slice_rows=200)
@@ -149,3 +151,33 @@ def test_a_column_that_a_run_predates_reads_as_null(tmp_path: Path) -> None:
     table = StateStore.open(str(tmp_path), "op", 0, manifest, 2).table(wider)
     found = table.lookup(hashes[order], [pa.array(np.arange(2)[order])])
     assert dict(zip(order.tolist(), found.array("new").to_pylist(), strict=True)) == {0: "x", 1: None}
+
+
+def test_a_growing_table_keeps_every_row_in_few_layers(tmp_path: Path) -> None:
+    """Equal rows stay apart, also through merges; only the cheapest neighbours are merged."""
+    layout = Layout(
+        name="growing",
+        keys=(pa.field("k", pa.int64()),),
+        values=(pa.field("v", pa.int64()),),
+        additive=True,
+        growing=True,
+    )
+    manifest, rng = None, np.random.default_rng(5)
+    expected: list[tuple[int, int]] = []
+    for epoch in range(30):
+        store = StateStore.open(str(tmp_path), "op", 0, manifest, epoch)
+        keys, values = np.sort(rng.integers(0, 20, 50)), rng.integers(0, 3, 50)
+        codes = layout.codes(hash_columns([pa.array(keys)], 50), ())
+        order = np.argsort(codes, kind="stable")
+        columns = {"k": pa.array(keys[order]), "v": pa.array(values[order]), WEIGHT: pa.array([1] * 50)}
+        store.table(layout).put(codes[order], columns)
+        manifest = store.flush()
+        expected += zip(keys.tolist(), values.tolist(), strict=True)
+    table = StateStore.open(str(tmp_path), "op", 0, manifest, 30).table(layout)
+    assert 2 <= len(table.layers) <= GROWING_LAYERS
+    wanted = pa.array(range(20), pa.int64())
+    hashes = hash_columns([wanted], 20)
+    ascending = np.argsort(hashes)
+    owners, rows = table.pieces(hashes[ascending], [wanted.take(pa.array(ascending))])
+    assert [ascending[o] for o in owners] == rows.column("k").to_pylist()
+    assert sorted(zip(*(rows.column(n).to_pylist() for n in "kv"), strict=True)) == sorted(expected)

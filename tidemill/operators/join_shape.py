@@ -63,6 +63,7 @@ class JoinShape:
     def fingerprint(self) -> str:
         facts = (self.kind, self.left.columns, self.right.columns, self.left.keys, self.right.keys)
         text = f"join {facts} {self.null_safe} {self.residual}" + " null-aware" * self.null_aware
+        text += f" growing {[layout.growing for layout in self.layouts]}"
         if self.expires:
             text += f" expires {self.left.ttl > 0} {self.right.ttl > 0}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -94,7 +95,8 @@ class JoinShape:
     def _layout(self, number: int) -> Layout:
         side, name = self.sides[number], ("left", "right")[number]
         if not self.expires:
-            return multiset_layout(name, side.key_fields, side.value_fields)
+            growing = not side.retracts and not self.null_aware
+            return multiset_layout(name, side.key_fields, side.value_fields, growing=growing)
         matches = self.counted[number]
         return records_layout(name, side.key_fields, side.value_fields, matches=matches, ttl=side.ttl)
 

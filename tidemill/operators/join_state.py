@@ -38,8 +38,10 @@ MATCHES = "$matches"
 _LOW = np.uint64((1 << CODE_BITS) - 1)
 
 
-def multiset_layout(name: str, keys: tuple[pa.Field, ...], values: tuple[pa.Field, ...]) -> Layout:
-    return Layout(name=name, keys=keys, values=values, additive=True)
+def multiset_layout(
+    name: str, keys: tuple[pa.Field, ...], values: tuple[pa.Field, ...], *, growing: bool
+) -> Layout:
+    return Layout(name=name, keys=keys, values=values, additive=True, growing=growing and bool(values))
 
 
 def records_layout(
@@ -138,6 +140,8 @@ def _written(
     codes = hashes
     if layout.values and side.codes is not None:
         codes = pair_code(hashes, side.codes[rows] << np.uint64(CODE_BITS))
+    elif layout.growing:
+        codes = layout.codes(hashes, ())
     elif layout.values:
         codes = layout.codes(hashes, [side.take(f.name, rows) for f in layout.values])
     if not (codes[1:] >= codes[:-1]).all():

@@ -3,7 +3,9 @@
 Two families. *Records*: the newest row of an identity wins, deletions are tombstones. *Multisets*
 (``additive``): rows of an identity add their ``$weight``; weight zero is absence.
 An identity is the key columns, then (two-part tables) the value columns: rows are ordered by a code
-whose upper half comes from the key's hash, so that all values of a key lie together.
+whose upper half comes from the key's hash, so that all values of a key lie together. The lower half is
+the values' hash, but for a ``growing`` multiset: its rows are never taken back, so equal ones need not
+meet, and its code is the key's alone.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Hashes, Vec, to_arrow
@@ -21,7 +24,8 @@ from tidemill.state.run import DELETED, HASH, TIME, WEIGHT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """``ttl`` in milliseconds, 0 for ever (records only: a multiset expires with its record)."""
+    """``ttl`` in milliseconds, 0 for ever (records only: a multiset expires with its record). ``growing``:
+    rows of the multiset only come, and it is read by key (``StateTable.pieces``)."""
 
     name: str
     keys: tuple[pa.Field, ...]
@@ -29,6 +33,7 @@ class Layout:
     columns: tuple[pa.Field, ...] = ()
     additive: bool = False
     ttl: int = 0
+    growing: bool = False
 
     def __post_init__(self) -> None:
         if self.additive and (self.columns or self.ttl):
@@ -58,6 +63,8 @@ class Layout:
         """The order of rows: the key's hash, or its upper half and the values' hash."""
         if not self.values:
             return key_hashes
+        if self.growing:
+            return pair_code(key_hashes, np.zeros(len(key_hashes), np.uint64))
         return pair_code(key_hashes, hash_columns(values, len(key_hashes)))
 
 

@@ -1,6 +1,7 @@
 """Merging runs of one state table: equal identities become one row.
 
-Inputs come newest first, each sorted by hash; the output is sorted by hash. Cost: linear in the rows
+Inputs come newest first, each sorted by hash; the output is sorted by hash. Rows of a growing table stay
+as they are. Cost: linear in the rows
 (a stable sort of sorted pieces), one comparison per pair of equal hashes.
 """
 
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.grouping import Groups, group_rows
+from tidemill.changelog.grouping import Groups, group_rows, sort_order
 from tidemill.state.layout import Layout, conform
 from tidemill.state.run import DELETED, HASH, TIME, WEIGHT
 
@@ -23,6 +24,8 @@ def merge_tables(layout: Layout, tables: Sequence[pa.Table], *, last: bool, now:
     table = pa.concat_tables([conform(t, schema) for t in tables]).combine_chunks()
     if len(table) == 0:
         return table
+    if layout.growing:
+        return table.take(pa.array(sort_order(vector(table.column(HASH)).values)))
     identity = [single(table.column(f.name)) for f in layout.identity]
     groups = group_rows(vector(table.column(HASH)).values, identity)
     if layout.additive:

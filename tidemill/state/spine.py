@@ -27,13 +27,15 @@ Merge = Callable[[list[RunReader], bool], RunReader | None]
 class SpineOptions:
     """``ratio``: a layer sinks when ``ratio`` times its rows reach the layer below. ``fuel``: rows an
     epoch may always merge; ``fuel_per_row``: and as many more per row it adds, for each layer over
-    ``calm_layers`` once more. ``slice_rows``: the smallest piece worth a file."""
+    ``calm_layers`` once more. ``slice_rows``: the smallest piece worth a file. ``lazy_layers``: so many
+    layers may lie as they are, then the two that are cheapest to merge do, whatever ``ratio`` says."""
 
     ratio: int = 2
     fuel: int = 1 << 18
     fuel_per_row: int = 6
     calm_layers: int = 10
     slice_rows: int = 1 << 15
+    lazy_layers: int = 0
 
     def budget(self, added: int, layers: int) -> int:
         return self.fuel + self.fuel_per_row * added * max(1, layers - self.calm_layers)
@@ -60,11 +62,19 @@ def compact(layers: list[Layer], options: SpineOptions, added: int, merge: Merge
 
 def _next_sinking(layers: list[Layer], options: SpineOptions) -> int | None:
     """The newest layer that should sink, preferring one that has begun (its range starts higher)."""
+    if options.lazy_layers:
+        return _cheapest_sinking(layers) if len(layers) > options.lazy_layers else None
     for at in range(len(layers) - 1):
         upper, lower = layers[at], layers[at + 1]
         if _begun(upper) or layer_rows(upper) * options.ratio >= layer_rows(lower):
             return at
     return None
+
+
+def _cheapest_sinking(layers: list[Layer]) -> int:
+    """The layer that has begun, else the one with the fewest rows in it and the next."""
+    pairs = range(len(layers) - 1)
+    return min(pairs, key=lambda at: (not _begun(layers[at]), sum(map(layer_rows, layers[at : at + 2]))))
 
 
 def _begun(layer: Layer) -> bool:

@@ -7,7 +7,7 @@ lookups of the same step. Nothing is written before ``flush``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ from tidemill.state.merge import expired, merge_tables
 from tidemill.state.run import DELETED, HASH, TIME, WEIGHT, RunReader
 from tidemill.state.spine import Layer, SpineOptions, compact
 from tidemill.state.storage import Storage
+
+GROWING_LAYERS = 8
+"""Layers of a growing table that are not merged: its rows are wide, and few keys are asked for at a time."""
 
 
 @dataclass(slots=True)
@@ -120,7 +123,8 @@ class StateTable:
         if len(self.fresh) > 1:
             merged = self._merge([layer[0] for layer in self.fresh], not self.layers)
             self.fresh = [(merged,)] if merged is not None else []
-        layers = compact(self.all_layers, self.options, self.added, self._merge)
+        options = replace(self.options, lazy_layers=GROWING_LAYERS) if self.layout.growing else self.options
+        layers = compact(self.all_layers, options, self.added, self._merge)
         return [tuple(r if r.run is not None else write(r) for r in layer) for layer in layers]
 
     def _merge(self, readers: list[RunReader], last: bool) -> RunReader | None:
