@@ -98,12 +98,7 @@ def replace_rows(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: 
     if len(chosen.places) == 0:
         return shape.output_schema().empty_table()
     steps = _steps(rows, chosen, shape.by_arrival)
-    columns = {
-        name: single(
-            pa.chunked_array([stored_column(shape, rows, name), *rows.table.column(name).chunks], kind)
-        )
-        for name, kind in shape.columns
-    }
+    columns = {name: stored_then_new(shape, rows, name) for name, _ in shape.columns}
     same = np.zeros(len(steps.after), np.bool_)
     if shape.skip_equal and not shape.ttl:
         values = [column for name, column in columns.items() if name not in shape.keys]
@@ -148,15 +143,16 @@ def _steps(rows: KeyedTable, chosen: Candidates, by_arrival: bool) -> _Steps:
     return _Steps(before[turn], after[turn], existed[turn], chosen.alive[turn])
 
 
-def stored_column(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
+def _stored_column(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
     """A column of the rows before the epoch, one per key."""
     if name in shape.keys:
         return rows.keys[shape.keys.index(name)]
     return rows.found.array(name)
 
 
-def _stored_then_new(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
-    chunks = [stored_column(shape, rows, name), *rows.table.column(name).chunks]
+def stored_then_new(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
+    """A column of the rows before the epoch, one per key, then of the epoch's."""
+    chunks = [_stored_column(shape, rows, name), *rows.table.column(name).chunks]
     return single(pa.chunked_array(chunks, dict(shape.columns)[name]))
 
 

@@ -22,7 +22,7 @@ from tidemill.operators.keyed_rows import (
     KeyedTable,
     open_rows,
     replace_rows,
-    stored_column,
+    stored_then_new,
 )
 from tidemill.operators.ordering import codes
 from tidemill.operators.rank_shape import RankShape
@@ -69,11 +69,7 @@ class TopOneStep:
 
     def _measure(self, rows: KeyedTable) -> Ints:
         """Integers that sort as the order does: of the stored rows, then of the epoch's."""
-        kinds = dict(self.spec.columns)
-        columns = []
-        for key in self.spec.order:
-            both = [stored_column(self.spec.records, rows, key.name), single(rows.table.column(key.name))]
-            columns.append(single(pa.chunked_array(both, kinds[key.name])))
+        columns = [stored_then_new(self.spec.records, rows, key.name) for key in self.spec.order]
         return _measure(self.spec, columns)
 
     def _shown(self, changes: pa.Table) -> pa.Table:
