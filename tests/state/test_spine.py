@@ -167,7 +167,7 @@ def test_a_growing_table_keeps_every_row_in_few_layers(tmp_path: Path) -> None:
     for epoch in range(30):
         store = StateStore.open(str(tmp_path), "op", 0, manifest, epoch)
         keys, values = np.sort(rng.integers(0, 20, 50)), rng.integers(0, 3, 50)
-        codes = layout.codes(hash_columns([pa.array(keys)], 50), ())
+        codes = layout.codes(hash_columns([pa.array(keys)], 50), [pa.array(values)])
         order = np.argsort(codes, kind="stable")
         columns = {"k": pa.array(keys[order]), "v": pa.array(values[order]), WEIGHT: pa.array([1] * 50)}
         store.table(layout).put(codes[order], columns)

@@ -140,10 +140,8 @@ def _written(
     codes = hashes
     if layout.values and side.codes is not None:
         codes = pair_code(hashes, side.codes[rows] << np.uint64(CODE_BITS))
-    elif layout.growing:
-        codes = layout.codes(hashes, ())
     elif layout.values:
-        codes = layout.codes(hashes, [side.take(f.name, rows) for f in layout.values])
+        codes = layout.codes(hashes, [side.take(f.name, rows) for f in layout.coded])
     if not (codes[1:] >= codes[:-1]).all():
         order = sort_order(codes)
         codes, rows = codes[order], rows[order]

@@ -4,8 +4,8 @@ Two families. *Records*: the newest row of an identity wins, deletions are tombs
 (``additive``): rows of an identity add their ``$weight``; weight zero is absence.
 An identity is the key columns, then (two-part tables) the value columns: rows are ordered by a code
 whose upper half comes from the key's hash, so that all values of a key lie together. The lower half is
-the values' hash, but for a ``growing`` multiset: its rows are never taken back, so equal ones need not
-meet, and its code is the key's alone.
+the hash of the values, but for a ``growing`` multiset: its rows are never taken back, so equal ones need
+not meet, and one value (``coded``) is enough to spread a key's rows.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Hashes, Vec, to_arrow
+from tidemill.changelog.columns import Hashes, Vec, is_fixed, to_arrow
 from tidemill.changelog.hashing import hash_columns, pair_code
 from tidemill.state.run import DELETED, HASH, TIME, WEIGHT
 
@@ -59,12 +58,17 @@ class Layout:
     def schema_id(self) -> str:
         return hashlib.sha256(str(self.schema).encode()).hexdigest()[:12]
 
+    @property
+    def coded(self) -> tuple[pa.Field, ...]:
+        """The value columns that a row's code is made of; of a growing multiset a cheap one to hash."""
+        if not self.growing:
+            return self.values
+        return tuple(sorted(self.values, key=lambda f: not is_fixed(f.type))[:1])
+
     def codes(self, key_hashes: Hashes, values: Sequence[pa.Array]) -> Hashes:
-        """The order of rows: the key's hash, or its upper half and the values' hash."""
+        """The order of rows: the key's hash, or its upper half and the hash of the ``coded`` values."""
         if not self.values:
             return key_hashes
-        if self.growing:
-            return pair_code(key_hashes, np.zeros(len(key_hashes), np.uint64))
         return pair_code(key_hashes, hash_columns(values, len(key_hashes)))
 
 

@@ -1,8 +1,8 @@
 """Merging runs of one state table: equal identities become one row.
 
 Inputs come newest first, each sorted by hash; the output is sorted by hash. Rows of a growing table stay
-as they are. Cost: linear in the rows
-(a stable sort of sorted pieces), one comparison per pair of equal hashes.
+as they are. Cost: linear in the rows (a stable sort of sorted pieces), one comparison per pair of equal
+hashes.
 """
 
 from __future__ import annotations
