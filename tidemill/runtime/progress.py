@@ -13,7 +13,7 @@ from tidemill.runtime.checkpoint import EpochPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochProgress:
-    """``rows_in``: rows the first stateful operators received (after filters); ``lag``: seconds from
+    """``rows_in``: rows the stateful operators received, after filters and local phases; ``seconds``: from
     the epoch's plan to its end; ``state_rows`` and ``state_bytes`` of the operators it touched."""
 
     epoch: int
@@ -38,7 +38,7 @@ class EpochProgress:
         *,
         seconds: float,
     ) -> Self:
-        written = sum(rows_in(t) for ts in tokens.values() for t in ts)
+        written = sum(rows_of(t) for ts in tokens.values() for t in ts)
         out = rows.num_rows if rows is not None else written
         tasks = list(report.values())
         return cls(
@@ -51,13 +51,10 @@ class EpochProgress:
         )
 
 
-def rows_in(token: str) -> int:
-    """Rows that a sink's token speaks of: ``rows`` of an object, summed over a list (1 where unsaid)."""
+def rows_of(token: str) -> int:
+    """Rows that a sink's token speaks of: its ``rows``, or the last entry of each of its ``files``; a list
+    is what was written, row by row."""
     parsed = json.loads(token)
-    entries = parsed if isinstance(parsed, list) else [parsed]
-    return sum(int(e.get("rows", 0)) if isinstance(e, dict) else 1 for e in entries)
-
-
-def _rows(token: Any) -> int:
-    """A sink's token says its rows, or lists what it wrote."""
-    return int(token.get("rows", 0)) if isinstance(token, dict) else len(token)
+    if not isinstance(parsed, dict):
+        return len(parsed)
+    return int(parsed.get("rows", 0)) + sum(int(file[-1]) for file in parsed.get("files", ()))

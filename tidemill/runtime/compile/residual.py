@@ -1,6 +1,6 @@
 """Splits a join's residual condition between Spark and the kernel.
 
-The largest parts that concern one side only (or are constant) become extra columns of that side's
+The largest parts that concern one side only become extra columns of that side's
 port, computed by Spark; what compares the sides becomes an ``operators.residual`` tree. A condition
 that computes on both sides at once in any other way is not supported.
 """
@@ -15,15 +15,18 @@ from tidemill.operators.residual import (
     CastTerm,
     ColumnTerm,
     ComputedTerm,
+    ConstantTerm,
     Residual,
     Term,
     UserTerm,
 )
-from tidemill.plan.expressions import Call, Cast, Expr, InputRef, UserCall
+from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal, UserCall
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
 _ARITHMETIC = ("+", "-", "*")
+_CONSTANTS = (t.BooleanType, *t.NUMERIC_TYPES, *t.CHARACTER_TYPES)
+"""Types whose literals are plain values in Arrow, too; other constants are columns."""
 _WIDTHS = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
 
 
@@ -40,6 +43,8 @@ class ResidualSplit:
         return Residual(self._term(condition))
 
     def _term(self, expr: Expr) -> Term:
+        if isinstance(expr, Literal) and isinstance(expr.type, _CONSTANTS) and expr.value is not None:
+            return ConstantTerm(expr.value, arrow_type(expr.type))
         sides = {ref.index >= self.left_width for ref in expr.walk() if isinstance(ref, InputRef)}
         if len(sides) < 2:
             return self._carried(expr, int(sides.pop()) if sides else 0)
