@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
-from tidemill.operators.group_aggregate import GroupAggregateSpec
+from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.state.store import StateStore
 
 PHASES = {

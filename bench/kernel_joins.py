@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext, OperatorSpec
-from tidemill.operators.join import JoinSpec
-from tidemill.operators.join_shape import JoinSide
-from tidemill.operators.ordering import OrderKey
-from tidemill.operators.over import OverFunction, OverSpec
-from tidemill.operators.over_window import Frame
-from tidemill.operators.rank import RankSpec
+from tidemill.operators.join.operator import JoinSpec
+from tidemill.operators.join.shape import JoinSide
+from tidemill.operators.over.operator import OverFunction, OverSpec
+from tidemill.operators.over.window import Frame
+from tidemill.operators.rank.operator import RankSpec
+from tidemill.operators.rows.ordering import OrderKey
 from tidemill.state.store import StateStore
 
 I64 = pa.int64()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.operators.naive_aggregate import Change, NaiveAggregate, changes_of
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
-from tidemill.operators.group_aggregate import GroupAggregateSpec
+from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.state.spine import SpineOptions
 from tidemill.state.store import StateStore
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_join import NaiveJoin, Row
-from tidemill.operators.join import JoinSpec
-from tidemill.operators.join_shape import JoinSide
-from tidemill.operators.residual import ColumnTerm, ComputedTerm, Residual
+from tidemill.operators.join.operator import JoinSpec
+from tidemill.operators.join.residual import ColumnTerm, ComputedTerm, Residual
+from tidemill.operators.join.shape import JoinSide
 
 KINDS = ("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
 SCHEMAS = tuple(

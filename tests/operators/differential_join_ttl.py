@@ -15,7 +15,7 @@ from tests.operators.differential_join import KINDS, less, spec_of, table_of
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_aggregate import freeze
 from tests.operators.naive_join import Row
-from tidemill.operators.join import JoinSpec
+from tidemill.operators.join.operator import JoinSpec
 
 TTLS = ((3, 3), (3, 0), (0, 2), (2, 5))
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
-from tidemill.operators.join import JoinSpec
-from tidemill.operators.join_shape import JoinSide
+from tidemill.operators.join.operator import JoinSpec
+from tidemill.operators.join.shape import JoinSide
 
 LEFT = (("lk", pa.string()), ("lv", pa.int32()))
 RIGHT = (("rk", pa.string()),)

@@ -25,9 +25,9 @@ from tests.operators.differential_rank import (
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_aggregate import freeze
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.ordering import OrderKey
-from tidemill.operators.over import OverFunction, OverSpec
-from tidemill.operators.over_window import Frame
+from tidemill.operators.over.operator import OverFunction, OverSpec
+from tidemill.operators.over.window import Frame
+from tidemill.operators.rows.ordering import OrderKey
 
 TYPES = dict(COLUMNS)
 I64, F64 = pa.int64(), pa.float64()

@@ -17,8 +17,8 @@ from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_aggregate import freeze
 from tidemill.operators import rank as rank_kernel
 from tidemill.operators.api import OperatorSpec
-from tidemill.operators.ordering import OrderKey
-from tidemill.operators.rank import RankSpec
+from tidemill.operators.rank.operator import RankSpec
+from tidemill.operators.rows.ordering import OrderKey
 
 COLUMNS = (("k", pa.string()), ("n", pa.int32()), ("s", pa.string()), ("x", pa.float64()))
 NAMES = tuple(n for n, _ in COLUMNS)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.group_aggregate import GroupAggregateSpec
+from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 
 Row = dict[str, Any]
 Change = tuple[int, tuple[Any, ...]]

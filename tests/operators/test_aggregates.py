@@ -13,7 +13,7 @@ import pytest
 from tidemill.errors import ExecutionError, NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
-from tidemill.operators.group_aggregate import GroupAggregateSpec
+from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.state.store import StateStore
 
 TEXT, I32, I64, F64 = pa.string(), pa.int32(), pa.int64(), pa.float64()

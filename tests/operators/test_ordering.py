@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.operators.ordering import OrderKey, codes, sort_rows
+from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 
 LOW, HIGH = -(2**63), 2**63 - 1
 ASCENDING: list[tuple[pa.DataType, list[Any]]] = [

@@ -7,7 +7,14 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from tidemill.operators.residual import OPERATIONS, CastTerm, ColumnTerm, ComputedTerm, ConstantTerm, Residual
+from tidemill.operators.join.residual import (
+    OPERATIONS,
+    CastTerm,
+    ColumnTerm,
+    ComputedTerm,
+    ConstantTerm,
+    Residual,
+)
 
 T, F, N = True, False, None
 PAIRS = list(product((T, F, N), repeat=2))

@@ -13,12 +13,12 @@ from tests.operators.epochs import KINDS, Epochs
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import OperatorSpec
 from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
-from tidemill.operators.join import JoinSpec
-from tidemill.operators.join_shape import JoinSide
-from tidemill.operators.ordering import OrderKey
-from tidemill.operators.over import OverFunction, OverSpec
-from tidemill.operators.over_window import Frame
-from tidemill.operators.rank import RankSpec
+from tidemill.operators.join.operator import JoinSpec
+from tidemill.operators.join.shape import JoinSide
+from tidemill.operators.over.operator import OverFunction, OverSpec
+from tidemill.operators.over.window import Frame
+from tidemill.operators.rank.operator import RankSpec
+from tidemill.operators.rows.ordering import OrderKey
 
 TEXT, I32, I64 = pa.string(), pa.int32(), pa.int64()
 COLUMNS = (("k", TEXT), ("v", I32))

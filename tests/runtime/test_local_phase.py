@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pytest
 
-from tidemill.operators.ordering import OrderKey
-from tidemill.operators.rank import RankSpec
+from tidemill.operators.rank.operator import RankSpec
+from tidemill.operators.rows.ordering import OrderKey
 from tidemill.runtime.spark.exchange import ExchangeWriter, PortRows
 
 ROWS = 1 << 18

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidemill.changelog.batch import weights_of
 from tidemill.operators.api import EpochContext
-from tidemill.operators.keyed_rows import Candidates, Columns, RowsByKey, open_rows, replace_rows
+from tidemill.operators.rows.keyed_rows import Candidates, Columns, RowsByKey, open_rows, replace_rows
 from tidemill.state.store import StateStore
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from tidemill.changelog.columns import Vec
-from tidemill.operators.grouped import GroupedRows, WeightKey
+from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 from tidemill.state.layout import Layout
 from tidemill.state.table import StateTable
 from tidemill.user_functions.aggregates import BoundAggregate

@@ -15,8 +15,8 @@ from tidemill.changelog.columns import Ints
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.aggregates.api import AggregateSpec, Cells, Source
 from tidemill.operators.aggregates.count import counted
-from tidemill.operators.entries import Entries, entry_layout, load_entries, put_entries, surviving
-from tidemill.operators.grouped import GroupedRows, WeightKey
+from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries, surviving
+from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 from tidemill.state.layout import Layout
 from tidemill.state.table import StateTable
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Vec, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, no_nulls
-from tidemill.operators.grouped import GroupedRows, WeightKey
+from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from tidemill.changelog.columns import single
 from tidemill.operators.aggregates.api import AggregateSpec, Cells, Source
 from tidemill.operators.aggregates.arrivals import Bag, bag_of
 from tidemill.operators.aggregates.value_table import ValueTable
-from tidemill.operators.grouped import GroupedRows
+from tidemill.operators.rows.grouped import GroupedRows
 from tidemill.state.layout import Layout
 from tidemill.state.table import StateTable
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Mask, Values, Vec, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, either, no_nulls
 from tidemill.operators.aggregates.count import count_of, counted
-from tidemill.operators.grouped import GroupedRows, WeightKey
+from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow
 from tidemill.operators.aggregates.api import AggregateSpec, Source
-from tidemill.operators.grouped import GroupedRows, segmented_accumulate
-from tidemill.operators.pairs import Pairs, pair_rows
+from tidemill.operators.rows.grouped import GroupedRows, segmented_accumulate
+from tidemill.operators.rows.pairs import Pairs, pair_rows
 from tidemill.state.layout import Layout
 from tidemill.state.lookup import Found
 from tidemill.state.store import StateStore

@@ -17,7 +17,7 @@ from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, S
 from tidemill.operators.aggregates.arrivals import ArrivalsAccumulator, Bag
 from tidemill.operators.aggregates.count import counted
 from tidemill.operators.aggregates.extreme import as_array, as_cell
-from tidemill.operators.grouped import GroupedRows, WeightKey
+from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from tidemill.operators.aggregates.count import counted
 from tidemill.operators.aggregates.extreme import Extreme, as_array, as_cell, ranks
 from tidemill.operators.aggregates.running_extreme import HeldValues, running_least
 from tidemill.operators.aggregates.value_table import VALUE, ValueTable
-from tidemill.operators.grouped import GroupedRows, WeightKey
+from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 from tidemill.state.layout import Layout
 from tidemill.state.table import StateTable
 

@@ -22,7 +22,7 @@ from tidemill.operators.aggregates.extreme import as_array
 from tidemill.state.lookup import Found
 
 if TYPE_CHECKING:
-    from tidemill.operators.grouped import GroupedRows
+    from tidemill.operators.rows.grouped import GroupedRows
     from tidemill.state.layout import Layout
     from tidemill.state.table import StateTable
 

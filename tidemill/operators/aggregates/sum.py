@@ -16,7 +16,7 @@ from tidemill.changelog.columns import Mask, Values, Vec, dtype_of, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, either, no_nulls
 from tidemill.operators.aggregates.count import CountAccumulator, count_of, counted
 from tidemill.operators.aggregates.decimal_sum import approximate, decimal_average, decimal_sum
-from tidemill.operators.grouped import GroupedRows, WeightKey
+from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidemill.errors import ValidationError
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State
 from tidemill.operators.aggregates.extreme import as_array, as_cell
-from tidemill.operators.grouped import GroupedRows, WeightKey
+from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 from tidemill.types.physical import arrow_type
 from tidemill.user_functions.aggregates import BoundAggregate
 

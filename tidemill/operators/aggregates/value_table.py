@@ -14,8 +14,8 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Vec, to_arrow, vector
 from tidemill.operators.aggregates.api import Source
 from tidemill.operators.aggregates.count import counted
-from tidemill.operators.grouped import GroupedRows, WeightKey
-from tidemill.operators.pairs import Pairs, pair_rows
+from tidemill.operators.rows.grouped import GroupedRows, WeightKey
+from tidemill.operators.rows.pairs import Pairs, pair_rows
 from tidemill.state.layout import Layout
 from tidemill.state.run import WEIGHT
 from tidemill.state.table import StateTable

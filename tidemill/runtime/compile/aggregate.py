@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.errors import InternalError
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.group_aggregate import GroupAggregateSpec
+from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.physical import nodes as p
 from tidemill.plan.expressions import AggregateCall
 from tidemill.runtime import graph as g

@@ -11,8 +11,8 @@ from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
 from tidemill.errors import InternalError
 from tidemill.functions import casts
 from tidemill.operators.api import HASH_COLUMN
-from tidemill.operators.join import JoinSpec
-from tidemill.operators.join_shape import JoinSide
+from tidemill.operators.join.operator import JoinSpec
+from tidemill.operators.join.shape import JoinSide
 from tidemill.physical import nodes as p
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef
 from tidemill.plan.nodes import JoinKind

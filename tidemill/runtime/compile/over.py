@@ -9,9 +9,9 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.ordering import OrderKey
-from tidemill.operators.over import OverFunction, OverSpec
-from tidemill.operators.over_window import Frame, check_supported
+from tidemill.operators.over.operator import OverFunction, OverSpec
+from tidemill.operators.over.window import Frame, check_supported
+from tidemill.operators.rows.ordering import OrderKey
 from tidemill.physical import nodes as p
 from tidemill.plan.expressions import FrameBound, OverCall
 from tidemill.runtime import graph as g

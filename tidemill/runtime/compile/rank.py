@@ -8,9 +8,9 @@ from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.errors import NotSupportedError
 from tidemill.operators.api import LocalPhase, OperatorSpec
 from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
-from tidemill.operators.ordering import OrderKey
-from tidemill.operators.rank import RankSpec
-from tidemill.operators.rank_shape import EVERY_STEP
+from tidemill.operators.rank.operator import RankSpec
+from tidemill.operators.rank.shape import EVERY_STEP
+from tidemill.operators.rows.ordering import OrderKey
 from tidemill.physical import nodes as p
 from tidemill.physical.ranks import attribute_of
 from tidemill.plan.expressions import SortKey

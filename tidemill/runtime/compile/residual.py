@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tidemill.errors import NotSupportedError
-from tidemill.operators.residual import (
+from tidemill.operators.join.residual import (
     OPERATIONS,
     CastTerm,
     ColumnTerm,

@@ -17,7 +17,7 @@ from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
 from tidemill.operators.api import EpochContext
-from tidemill.operators.group_aggregate import GroupAggregateSpec
+from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.plan.nodes import Aggregate
 from tidemill.runtime.compile.aggregate import call_spec
 from tidemill.state.store import StateStore

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.operators.over import OverSpec, with_results
-from tidemill.operators.over_window import check_supported
+from tidemill.operators.over.operator import OverSpec, with_results
+from tidemill.operators.over.window import check_supported
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import OverCall, SortKey
 from tidemill.runtime.compile.over import over_function

@@ -16,16 +16,16 @@ from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.emit import Kinds
 from tidemill.changelog.grouping import Groups
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
-from tidemill.operators.grouped import segmented_accumulate
-from tidemill.operators.keyed_rows import (
+from tidemill.operators.rank.shape import RankShape
+from tidemill.operators.rows.grouped import segmented_accumulate
+from tidemill.operators.rows.keyed_rows import (
     Candidates,
     KeyedTable,
     open_rows,
     replace_rows,
     stored_then_new,
 )
-from tidemill.operators.ordering import codes
-from tidemill.operators.rank_shape import RankShape
+from tidemill.operators.rows.ordering import codes
 from tidemill.state.store import StateStore
 
 _WORST = np.iinfo(np.int64).max

@@ -27,9 +27,9 @@ from tidemill.operators.aggregates.records import (
     take_cell,
     write_records,
 )
-from tidemill.operators.group_shape import GroupShape
-from tidemill.operators.group_step import advance_groups, as_output
-from tidemill.operators.grouped import GroupedRows, segmented_accumulate
+from tidemill.operators.group_aggregate.net import advance_groups, as_output
+from tidemill.operators.group_aggregate.shape import GroupShape
+from tidemill.operators.rows.grouped import GroupedRows, segmented_accumulate
 from tidemill.state.lookup import Found
 from tidemill.state.store import StateStore
 

@@ -16,7 +16,7 @@ from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.operators.grouped import segmented_accumulate
+from tidemill.operators.rows.grouped import segmented_accumulate
 from tidemill.state.layout import Layout
 from tidemill.state.run import WEIGHT
 from tidemill.state.table import StateTable

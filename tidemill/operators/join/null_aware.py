@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, validity, vector
 from tidemill.changelog.hashing import hash_columns
-from tidemill.operators.join_pairs import Matches
-from tidemill.operators.join_sides import UNMOVED, Change, Side
+from tidemill.operators.join.pairs import Matches
+from tidemill.operators.join.sides import UNMOVED, Change, Side
 from tidemill.state.layout import Layout
 from tidemill.state.merge import merge_tables
 from tidemill.state.run import WEIGHT

@@ -10,11 +10,11 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, validity, vector
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.api import EpochContext
-from tidemill.operators.join_pairs import Matches, Pairs, pairs_of
-from tidemill.operators.join_shape import JoinShape, JoinSide
-from tidemill.operators.join_sides import Change, KeyNumbers, Kinds, Side, changed_rows, key_numbers
-from tidemill.operators.join_state import Multiset, Records
-from tidemill.operators.null_aware import RightRows, with_all
+from tidemill.operators.join.null_aware import RightRows, with_all
+from tidemill.operators.join.pairs import Matches, Pairs, pairs_of
+from tidemill.operators.join.shape import JoinShape, JoinSide
+from tidemill.operators.join.sides import Change, KeyNumbers, Kinds, Side, changed_rows, key_numbers
+from tidemill.operators.join.state import Multiset, Records
 from tidemill.state.store import StateStore
 
 

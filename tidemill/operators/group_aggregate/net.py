@@ -25,8 +25,8 @@ from tidemill.operators.aggregates.records import (
     stored_cells,
     write_records,
 )
-from tidemill.operators.group_shape import GroupShape
-from tidemill.operators.grouped import GroupedRows
+from tidemill.operators.group_aggregate.shape import GroupShape
+from tidemill.operators.rows.grouped import GroupedRows
 from tidemill.state.store import StateStore
 
 

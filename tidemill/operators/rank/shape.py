@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.operators.entries import entry_layout
-from tidemill.operators.keyed_rows import RowsByKey
-from tidemill.operators.ordering import OrderKey
+from tidemill.operators.rows.entries import entry_layout
+from tidemill.operators.rows.keyed_rows import RowsByKey
+from tidemill.operators.rows.ordering import OrderKey
 from tidemill.state.layout import Layout
 
 EVERY_STEP = sys.maxsize

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, to_arrow
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns, pair_code
-from tidemill.operators.grouped import GroupedRows
+from tidemill.operators.rows.grouped import GroupedRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows, sort_order
 from tidemill.changelog.hashing import pair_code
-from tidemill.operators.join_pairs import Matches
-from tidemill.operators.join_sides import (
+from tidemill.operators.join.pairs import Matches
+from tidemill.operators.join.sides import (
     CODE_BITS,
     Change,
     Columns,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidemill.changelog.columns import Ints, Mask
-from tidemill.operators.row_difference import bag_difference, copy_number
+from tidemill.operators.rows.row_difference import bag_difference, copy_number
 
 
 @dataclass(frozen=True, slots=True)

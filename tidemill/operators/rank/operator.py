@@ -21,9 +21,9 @@ from tidemill.changelog.columns import single
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.api import EpochContext
-from tidemill.operators.rank_shape import STEP_ROWS, RankShape
-from tidemill.operators.rank_step import RankStep
-from tidemill.operators.top_one import TopOneStep, best_rows
+from tidemill.operators.rank.shape import STEP_ROWS, RankShape
+from tidemill.operators.rank.step import RankStep
+from tidemill.operators.rank.top_one import TopOneStep, best_rows
 from tidemill.state.store import StateStore
 
 

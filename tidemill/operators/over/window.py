@@ -21,7 +21,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
 from tidemill.operators.aggregates.records import is_simple
 from tidemill.operators.aggregates.registry import build
-from tidemill.operators.grouped import GroupedRows
+from tidemill.operators.rows.grouped import GroupedRows
 
 _SLICE = 4_000_000
 _NO_KEYS = Source(keys=(), retracts=False)

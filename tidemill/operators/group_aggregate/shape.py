@@ -17,7 +17,7 @@ from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
 from tidemill.operators.aggregates.distinct import DistinctView, distinct_views
 from tidemill.operators.aggregates.records import ROWS, AnyAccumulator
 from tidemill.operators.aggregates.registry import ORDERED, build
-from tidemill.operators.grouped import GroupedRows
+from tidemill.operators.rows.grouped import GroupedRows
 from tidemill.state.layout import Layout
 
 RECORDS = "groups"

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask
-from tidemill.operators.join_sides import Columns, Side
-from tidemill.operators.residual import Residual
+from tidemill.operators.join.residual import Residual
+from tidemill.operators.join.sides import Columns, Side
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ from tidemill.errors import InternalError
 from tidemill.operators.aggregates.extreme import as_array
 from tidemill.operators.aggregates.records import is_simple
 from tidemill.operators.api import HASH_COLUMN, EpochContext
-from tidemill.operators.group_shape import GroupShape
-from tidemill.operators.group_step import net_step
-from tidemill.operators.per_record import per_record_step
+from tidemill.operators.group_aggregate.net import net_step
+from tidemill.operators.group_aggregate.per_record import per_record_step
+from tidemill.operators.group_aggregate.shape import GroupShape
 from tidemill.state.store import StateStore
 
 

@@ -9,8 +9,8 @@ from functools import cached_property
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.operators.join_state import multiset_layout, records_layout
-from tidemill.operators.residual import Residual
+from tidemill.operators.join.residual import Residual
+from tidemill.operators.join.state import multiset_layout, records_layout
 from tidemill.state.layout import Layout
 
 PRESERVES_LEFT = frozenset({"LEFT", "FULL"})

@@ -15,10 +15,10 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN, RowKind
 from tidemill.errors import ExecutionError
 from tidemill.operators.api import EpochContext
-from tidemill.operators.entries import Entries, arrivals, load_entries, put_entries, surviving
-from tidemill.operators.ordering import codes, sort_rows
-from tidemill.operators.rank_shape import RankShape
-from tidemill.operators.shown_rows import Shown, by_place, by_row, ranks_of
+from tidemill.operators.rank.shape import RankShape
+from tidemill.operators.rank.shown_rows import Shown, by_place, by_row, ranks_of
+from tidemill.operators.rows.entries import Entries, arrivals, load_entries, put_entries, surviving
+from tidemill.operators.rows.ordering import codes, sort_rows
 from tidemill.state.store import StateStore
 
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidemill.operators.api import EpochContext
-from tidemill.operators.join_shape import JoinShape
-from tidemill.operators.join_step import JoinStep
+from tidemill.operators.join.shape import JoinShape
+from tidemill.operators.join.step import JoinStep
 from tidemill.state.store import StateStore
 
 

@@ -20,10 +20,17 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
-from tidemill.operators.entries import Entries, arrivals, entry_layout, load_entries, put_entries, surviving
-from tidemill.operators.ordering import OrderKey, codes, sort_rows
-from tidemill.operators.over_window import Frame, Window, evaluate
-from tidemill.operators.row_difference import bag_difference, copy_number
+from tidemill.operators.over.window import Frame, Window, evaluate
+from tidemill.operators.rows.entries import (
+    Entries,
+    arrivals,
+    entry_layout,
+    load_entries,
+    put_entries,
+    surviving,
+)
+from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
+from tidemill.operators.rows.row_difference import bag_difference, copy_number
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 

@@ -1,0 +1,1 @@
+"""OVER. Others import ``operator`` (the spec); ``window`` evaluates functions over sorted rows."""
