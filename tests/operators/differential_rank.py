@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_aggregate import freeze
-from tidemill.operators import rank as rank_kernel
 from tidemill.operators.api import OperatorSpec
+from tidemill.operators.rank import operator as rank_kernel
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rows.ordering import OrderKey
 
