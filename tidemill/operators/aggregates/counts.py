@@ -1,4 +1,4 @@
-"""All values of each key with their numbers of copies, in no order: the state of COLLECT and PERCENTILE."""
+"""All values of each key with their numbers of copies: the state of COLLECT and PERCENTILE."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import single
+from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.aggregates.api import AggregateSpec, Cells, Source
 from tidemill.operators.aggregates.arrivals import Bag, bag_of
 from tidemill.operators.aggregates.value_table import ValueTable
@@ -45,5 +46,8 @@ class CountsAccumulator:
         owners, found = table.gather(rows.hashes, rows.keys)
         counts = self.values.counts(found)
         there = np.flatnonzero(counts > 0)
+        # Always in one order: what is taken back must be the row that was shown.
+        hashes = hash_columns([single(found.column(f.name)) for f in self.layout.values], len(found))
+        there = there[np.lexsort((hashes[there], owners[there]))]
         columns = [single(found.column(f.name)).take(pa.array(there)) for f in self.layout.values]
         return bag_of(owners[there], columns, rows.groups.count, counts[there])

@@ -118,18 +118,29 @@ def arrivals(entries: Entries) -> Ints:
 def put_entries(
     layout: Layout, table: StateTable, entries: Entries, left: Mask, hashes: Hashes, keys: list[pa.Array]
 ) -> None:
-    """Adds the new entries that are ``left``, takes out the old ones that are not."""
-    changed = np.flatnonzero(left != entries.old)
-    if len(changed) == 0:
+    """Adds the new entries that are ``left``, takes out the old ones that are not.
+
+    A multiset takes in the difference. A count replaces the one before it, so there it is made of all equal
+    entries, also of those that stay (branches of a union give several of one place in the sequence).
+    """
+    moved = left != entries.old
+    rows = np.flatnonzero(moved)
+    if len(rows) == 0:
         return
-    owners, picks = entries.owners[changed], pa.array(changed)
-    values = [to_arrow(Vec(entries.sequence[changed]), pa.int64())]
+    weights = left.astype(np.int64)
+    if layout.additive:
+        weights -= entries.old
+    else:
+        rows = np.flatnonzero(np.isin(entries.sequence, entries.sequence[rows]))
+    owners, picks = entries.owners[rows], pa.array(rows)
+    values = [to_arrow(Vec(entries.sequence[rows]), pa.int64())]
     values += [column.take(picks) for column in entries.columns]
     identity = [to_arrow(Vec(owners), pa.int64()), *values]
     groups = group_rows(hash_columns(identity, len(owners)), identity)
-    heads = groups.heads
+    written = np.flatnonzero(np.logical_or.reduceat(moved[rows][groups.order], groups.starts))
+    heads = groups.heads[written]
+    weights = np.add.reduceat(weights[rows][groups.order], groups.starts)[written]
     values = [value.take(pa.array(heads)) for value in values]
-    weights = np.add.reduceat(np.where(left[changed], 1, -1)[groups.order], groups.starts)
     owners = owners[heads]
     names = [f.name for f in layout.identity]
     columns = dict(zip(names, [*(key.take(pa.array(owners)) for key in keys), *values], strict=True))
@@ -137,4 +148,4 @@ def put_entries(
     if layout.additive:
         table.put(codes, {**columns, WEIGHT: to_arrow(Vec(weights), pa.int64())})
     else:
-        table.put(codes, {**columns, COUNT: to_arrow(Vec(weights), pa.int64())}, weights < 0)
+        table.put(codes, {**columns, COUNT: to_arrow(Vec(weights), pa.int64())}, weights == 0)
