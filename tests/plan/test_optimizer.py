@@ -54,6 +54,39 @@ def test_filters_are_offered_to_the_scan_and_stay_above() -> None:
     assert len(scan.filters) == 2
 
 
+def joined(plan: n.LogicalNode) -> list[tuple[str, ...]]:
+    """The tables of every join's right side, from the lowest join up, and whether it has a condition."""
+    return [
+        (*(s.table.path.name for s in scans(j.right)), "keyed" if conjuncts(j.condition) else "crossed")
+        for j in reversed(find(plan, n.Join))
+        if isinstance(j, n.Join)
+    ]
+
+
+def test_joins_wait_for_their_keys() -> None:
+    plan = plan_of("SELECT t.v FROM t, u, k WHERE t.v = k.a AND u.id = k.c AND t.id < u.id")
+    assert joined(plan) == [("k", "keyed"), ("u", "keyed")]
+    assert [f.name for f in plan.fields] == ["v"]
+
+
+def test_connected_joins_stay_as_written() -> None:
+    plan = plan_of("SELECT t.v FROM t JOIN (u JOIN k ON u.id = k.a) ON t.id = k.c")
+    assert joined(plan) == [("k", "keyed"), ("u", "k", "keyed")]
+    assert len(find(plan, n.Project)) == 1
+
+
+def test_what_nothing_connects_is_crossed_last() -> None:
+    plan = plan_of("SELECT t.v FROM u, t, k WHERE t.v = k.a")
+    assert joined(plan) == [("k", "keyed"), ("t", "k", "crossed")]
+
+
+def test_a_key_of_every_alternative_is_a_key() -> None:
+    plan = plan_of("SELECT t.v FROM t, u WHERE (t.id = u.id AND v = 1) OR (name = 'x' AND t.id = u.id)")
+    (join,) = find(plan, n.Join)
+    assert isinstance(join, n.Join)
+    assert len(conjuncts(join.condition)) == 2
+
+
 def test_filters_stay_above_a_watermark() -> None:
     environment = FakeEnvironment()
     table = environment.add_table("e", ts="TIMESTAMP(3)", v="INT")

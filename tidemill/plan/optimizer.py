@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from tidemill.errors import InternalError, NotSupportedError
 from tidemill.plan.nodes import LogicalNode
 from tidemill.plan.rewrite import map_inputs, node_expressions
+from tidemill.plan.rules.connect_joins import connect_joins
 from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.empty_inputs import empty_inputs
+from tidemill.plan.rules.factor_disjunctions import factor_disjunctions
 from tidemill.plan.rules.isolate_user_calls import isolate_user_calls
 from tidemill.plan.rules.merge_filters import merge_filters
 from tidemill.plan.rules.merge_projects import merge_picks, merge_projects
@@ -48,6 +50,7 @@ PHASES: tuple[Phase, ...] = (
         "push",
         (
             simplify_conditions,
+            factor_disjunctions,
             empty_inputs,
             merge_filters,
             # Before the filters that prove it are moved away.
@@ -57,6 +60,9 @@ PHASES: tuple[Phase, ...] = (
             merge_projects,
         ),
     ),
+    # Every condition is at its join; each rule's order gives conditions that can move on.
+    Phase("connect", (connect_joins,), root=True),
+    Phase("push again", (push_filters, push_join_conditions, merge_projects)),
     # Filters are where they stay: what they read is known.
     Phase("prune", (prune_columns,), root=True),
     # Pruning leaves projections that only pass on; scans have their final columns.

@@ -1,0 +1,41 @@
+"""What all operands of an OR demand is demanded once: ``(a AND b) OR (a AND c)`` is ``a AND (b OR c)``.
+
+So a key that every alternative repeats becomes a join's key, and a condition on one side can move there.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from tidemill.plan.expressions import Call, Expr
+from tidemill.plan.nodes import LogicalNode
+from tidemill.plan.predicates import conjunction, conjuncts
+from tidemill.plan.rewrite import map_expr, map_node_expressions
+from tidemill.plan.rules.construct import predicate
+from tidemill.plan.rules.determinism import is_deterministic
+
+
+def factor_disjunctions(node: LogicalNode) -> LogicalNode | None:
+    factored = map_node_expressions(node, lambda expr: map_expr(expr, _one))
+    return None if factored is node else factored
+
+
+def _one(expr: Expr) -> Expr:
+    if not isinstance(expr, Call) or expr.function != "OR" or not is_deterministic(expr):
+        return expr
+    branches = [conjuncts(x) for x in _alternatives(expr)]
+    shared = [x for x in branches[0] if all(x in other for other in branches[1:])]
+    if not shared:
+        return expr
+    rests = [[x for x in branch if x not in shared] for branch in branches]
+    # An alternative that demands nothing more holds wherever the others do.
+    if not all(rests):
+        return conjunction(shared)
+    either = reduce(lambda a, b: predicate("OR", a, b), map(conjunction, rests))
+    return conjunction((*shared, either))
+
+
+def _alternatives(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Call) and expr.function == "OR":
+        return [x for arg in expr.args for x in _alternatives(arg)]
+    return [expr]
