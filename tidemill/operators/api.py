@@ -7,7 +7,9 @@ A stateful operator is a frozen, picklable spec. The runtime hash-partitions the
 
 ``inputs``: one Arrow table per input port, whole for this partition and epoch; columns are the ones
 the spec names, then ``$kind`` (int8, absent: all +I), ``$seq`` (int64, where the spec asks for it) and
-``$hash`` (uint64 of the partition key, made by the exchange; key groups and state order follow it).
+``$hash`` (uint64 of the partition key, made by the exchange; key groups and state order follow it). An
+operator that works by event time also gets ``$wm`` (int64, the watermark that the rows before had reached),
+and is called in every epoch, with or without rows.
 ``state``: this operator's ``StateStore`` for the partition (see ``state.store``): reads the spine of
 epoch-1, buffers this epoch's new runs; the runtime flushes it after the step. The output has the
 spec's ``output`` columns, then ``$kind`` unless the operator is insert-only, then ``$seq`` where asked.
@@ -23,6 +25,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from tidemill.changelog.watermarks import NONE
+
 if TYPE_CHECKING:
     from tidemill.state.store import StateStore
 
@@ -31,12 +35,14 @@ HASH_COLUMN = "$hash"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochContext:
-    """``time``: the epoch's processing time in milliseconds, fixed by its plan record (for TTL)."""
+    """``time``: the epoch's processing time in milliseconds, fixed by its plan record (for TTL).
+    ``watermark``: in milliseconds, what event time has reached after the epoch's rows, over all inputs."""
 
     epoch: int
     time: int
     partition: int
     first: bool = False
+    watermark: int = NONE
 
 
 class OperatorSpec(Protocol):

@@ -47,17 +47,20 @@ class JobIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochPlan:
-    """The intent: per source the range (start, end]; ``time`` is the epoch's clock in milliseconds."""
+    """The intent: per source the range (start, end]; ``time`` is the epoch's clock in milliseconds; ``ended``
+    are the sources that give no row after this epoch."""
 
     epoch: int
     time: int
     start: dict[str, Offset | None]
     end: dict[str, Offset]
+    ended: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochCommit:
-    """The fact. ``manifests``: operator id -> partition -> manifest path; ``tokens``: sink id -> tokens."""
+    """The fact. ``manifests``: operator id -> partition -> manifest path; ``tokens``: sink id -> tokens;
+    ``watermarks``: of sources and operators, in milliseconds, where there is event time."""
 
     epoch: int
     time: int
@@ -65,6 +68,7 @@ class EpochCommit:
     manifests: dict[str, dict[str, str]]
     tokens: dict[str, list[str]]
     published: bool = field(default=False)
+    watermarks: dict[str, int] = field(default_factory=dict)
 
 
 class CheckpointDirectory:

@@ -2,7 +2,8 @@
 
 Built once per job from the physical plan; ``runtime.spark.frames`` turns it into lazy frames, epoch
 by epoch. Nodes carry their frame's columns by name; ``kinds`` other than insert-only means a
-``$kind`` column, ``sequenced`` means a ``$seq`` column.
+``$kind`` column, ``sequenced`` means a ``$seq`` column, ``timed`` a ``$wm`` column (the watermark that a
+row came at, see ``changelog.watermarks``).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import OperatorSpec
 from tidemill.user_functions.calls import BoundScalar, BoundTable
 
@@ -46,7 +48,13 @@ class ExecNode:
     @property
     def hidden(self) -> tuple[str, ...]:
         """The hidden columns the frame carries after the visible ones."""
-        return (KIND_COLUMN,) * self.has_kind + (SEQUENCE_COLUMN,) * self.sequenced
+        kind, sequence = (KIND_COLUMN,) * self.has_kind, (SEQUENCE_COLUMN,) * self.sequenced
+        return (*kind, *sequence, *((WATERMARK_COLUMN,) * self.timed))
+
+    @property
+    def timed(self) -> bool:
+        """Whether rows carry the watermark that they came at; stateless nodes hand it on."""
+        return bool(self.inputs) and all(i.timed for i in self.inputs)
 
     def walk(self) -> Iterator[ExecNode]:
         """This node and everything below, inputs first."""
@@ -63,14 +71,43 @@ class Read(ExecNode):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AssignWatermark(ExecNode):
+    """The input's rows with their watermark: the greatest time in column ``mark`` so far, less ``delay`` ms.
+
+    ``columns`` are columns of the input, ``rowtime`` the time attribute among them. ``interval``: of row-time
+    mini-batch, in ms; 0 lets every watermark pass.
+    """
+
+    input: ExecNode
+    source: str
+    rowtime: str
+    mark: str
+    delay: int = 0
+    interval: int = 0
+
+    @property
+    def inputs(self) -> tuple[ExecNode, ...]:
+        return (self.input,)
+
+    @property
+    def timed(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Select(ExecNode):
-    """Filter, then one expression per column; hidden columns pass."""
+    """Filter, then one expression per column; hidden columns pass (``$wm`` where it ``keeps_time``)."""
 
     input: ExecNode
     expressions: tuple[Expression, ...]
     references: tuple[str | None, ...]
     """Per column the input column it is as it stands, None where something is computed."""
     condition: str | None = None
+    keeps_time: bool = True
+
+    @property
+    def timed(self) -> bool:
+        return self.keeps_time and self.input.timed
 
     @property
     def inputs(self) -> tuple[ExecNode, ...]:
@@ -112,14 +149,22 @@ class Port:
     columns: tuple[str, ...]
     keys: tuple[str, ...]
     schema: pa.Schema | None = None
-    """What the kernel gets when no row came; needed where there are several ports."""
+    """What the kernel gets when no row came; needed where there are several ports, or time."""
+    timed: bool = False
+    """The operator works by event time: it gets ``$wm`` and the watermark, and steps without rows."""
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The hidden columns that the kernel gets."""
+        return tuple(h for h in self.input.hidden if self.timed or h != WATERMARK_COLUMN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyed(ExecNode):
     """A stateful operator behind an exchange. ``schema`` is its output as Spark DDL; ``single``: one
     partition (no keys); ``local``: the spec can combine rows before the exchange. ``partitioned``: per
-    partition key the output columns that have its value in every row, none of them where that is unknown."""
+    partition key the output columns that have its value in every row, none of them where that is unknown.
+    ``keeps_time``: the output carries ``$wm``."""
 
     operator: str
     spec: OperatorSpec
@@ -128,7 +173,12 @@ class Keyed(ExecNode):
     single: bool = False
     local: bool = False
     partitioned: tuple[frozenset[str], ...] = ()
+    keeps_time: bool = False
 
     @property
     def inputs(self) -> tuple[ExecNode, ...]:
         return tuple(p.input for p in self.ports)
+
+    @property
+    def timed(self) -> bool:
+        return self.keeps_time

@@ -28,13 +28,14 @@ from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidemill.changelog.watermarks import END
 from tidemill.connectors.api import ArrowSink, GroupedSink, Offset, ReadLimit, Sink, Source
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan
 from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.frames import EpochFrames
-from tidemill.runtime.spark.kernel import Report, ReportParam
+from tidemill.runtime.spark.kernel import EpochTime, Report, ReportParam
 from tidemill.runtime.state_files import remove_unnamed
 from tidemill.types.physical import quote
 
@@ -138,10 +139,15 @@ class StreamingJob:
             if group not in ends:
                 ends[group] = source.next_offset(start[key], self.settings.limit)
         end = {key: ends[self.source_groups[key]] for key in self.sources}
-        if all(s.is_empty(start[key], end[key]) for key, s in self.sources.items()):
+        ended = self._ended(end)
+        if all(s.is_empty(start[key], end[key]) for key, s in self.sources.items()) and not self._ends(ended):
             return None
         plan = EpochPlan(
-            epoch=self._commit.epoch + 1, time=int(self.clock() * 1000), start=dict(start), end=end
+            epoch=self._commit.epoch + 1,
+            time=int(self.clock() * 1000),
+            start=dict(start),
+            end=end,
+            ended=sorted(ended),
         )
         self.checkpoint.write_plan(plan)
         self.checkpoint.fault("planned")
@@ -185,6 +191,7 @@ class StreamingJob:
             parallelism=self.settings.parallelism,
             report=report,
             parents=self._parents(),
+            event_time=EpochTime(reached=self._commit.watermarks, ended=frozenset(plan.ended)),
         )
         collected: pa.Table | None = None
         staged: DataFrame | None = None
@@ -213,8 +220,21 @@ class StreamingJob:
             if task["manifest"] is not None:
                 manifests.setdefault(task["operator"], {})[str(task["partition"])] = task["manifest"]
         return EpochCommit(
-            epoch=plan.epoch, time=plan.time, offsets=dict(plan.end), manifests=manifests, tokens=tokens
+            epoch=plan.epoch,
+            time=plan.time,
+            offsets=dict(plan.end),
+            manifests=manifests,
+            tokens=tokens,
+            watermarks=self._watermarks(plan, report),
         )
+
+    def _watermarks(self, plan: EpochPlan, report: Report) -> dict[str, int]:
+        """Every task of an epoch knows the same watermarks; what has ended is at the end of time."""
+        marks = dict(self._commit.watermarks)
+        for task in report.values():
+            marks.update(task["marks"])
+        marks.update(dict.fromkeys(plan.ended, END))
+        return marks
 
     def _publish(self, commit: EpochCommit) -> None:
         """Sinks that can commit together do so; see ``GroupedSink``."""
@@ -232,6 +252,24 @@ class StreamingJob:
         for output in self.outputs.values():
             if isinstance(output, CollectOutput):
                 output.collector(epoch, rows)
+
+    # -- event time -------------------------------------------------------------------------------
+
+    def _ended(self, end: dict[str, Offset]) -> set[str]:
+        """The sources of event time that have nothing after ``end``."""
+        return {
+            key
+            for key in self._timed_sources()
+            if self.sources[key].is_bounded and self.sources[key].is_finished(end[key])
+        }
+
+    def _ends(self, ended: set[str]) -> bool:
+        """Whether the end of a source was not yet known: what waits for it must be told, with or without rows."""
+        return any(self._commit.watermarks.get(key) != END for key in ended)
+
+    def _timed_sources(self) -> set[str]:
+        nodes = (node for output in self.outputs.values() for node in output.node.walk())
+        return {node.source for node in nodes if isinstance(node, g.AssignWatermark)}
 
     # -- facts ------------------------------------------------------------------------------------
 

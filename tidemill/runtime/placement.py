@@ -8,6 +8,7 @@ of partitions is the same for the whole job.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import singledispatch
 
 from tidemill.runtime import graph as g
@@ -60,3 +61,18 @@ def origin(node: g.ExecNode, columns: tuple[str, ...]) -> tuple[g.ExecNode, tupl
         columns = tuple(references[c] or "" for c in columns)
         node = node.input
     return node, columns
+
+
+def origins_of(port: g.Port) -> tuple[str, ...]:
+    """What a port's event time depends on: sources and operators, none where it has no time."""
+    return tuple(dict.fromkeys(_origins(port.input))) if port.timed else ()
+
+
+def _origins(node: g.ExecNode) -> Iterator[str]:
+    if isinstance(node, g.AssignWatermark):
+        yield node.source
+    elif isinstance(node, g.Keyed):
+        yield node.operator
+    else:
+        for child in node.inputs:
+            yield from _origins(child)

@@ -6,29 +6,37 @@ values; the reduce side maps them back without copying. The partition of a key i
 hash and the parallelism only. The writer runs in the worker that made the rows (a source's reader or
 the kernel below) where nothing but column references lies in between, else behind Spark's projection.
 
+A task whose rows know event time ends with a control block for every partition (``changelog.watermarks``),
+so every partition has a task, and it knows how far time has come.
+
 The local phase of an aggregate lives here too: a chunk is combined before it is sent when the chunks
 of this task so far shrank by it (``LOCAL_GAIN``), which is decided by what was seen, not configured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from tidemill.changelog.columns import Hashes
+from tidemill.changelog.columns import Hashes, single, vector
 from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.watermarks import WATERMARK_COLUMN, Control, Prefix
 from tidemill.operators.api import HASH_COLUMN, LocalPhase
+from tidemill.runtime.spark.watermark_stage import Handover, task_number
 
 PARTITION_COLUMN = "$partition"
 PORT_COLUMN = "$port"
-PARTIAL_COLUMN = "$partial"
+FORM_COLUMN = "$form"
+TASK_COLUMN = "$task"
 BLOCK_COLUMN = "$block"
 BLOCK_SCHEMA = (
-    f"`{PARTITION_COLUMN}` INT, `{PORT_COLUMN}` INT, `{PARTIAL_COLUMN}` BOOLEAN, `{BLOCK_COLUMN}` BINARY"
+    f"`{PARTITION_COLUMN}` INT, `{PORT_COLUMN}` INT, `{FORM_COLUMN}` TINYINT, `{TASK_COLUMN}` INT,"
+    f" `{BLOCK_COLUMN}` BINARY"
 )
 CHUNK_ROWS = 1 << 18
 LOCAL_GAIN = 0.5
@@ -36,6 +44,15 @@ LOCAL_GAIN = 0.5
 SAMPLE_ROWS = 1 << 14
 SURELY_LARGER = 1.2
 """How far beyond that share a chunk is guessed to be before combining it is not tried."""
+
+
+class Form(IntEnum):
+    """What a block holds: rows as they are, rows combined by the local phase, a task's ``Control``."""
+
+    RAW = 0
+    COMBINED = 1
+    CONTROL = 2
+
 
 KEY_GROUP_BITS = 7
 KEY_GROUPS = 1 << KEY_GROUP_BITS
@@ -59,14 +76,27 @@ class PortRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeWriter:
-    """``local``: the combiner of the operator above, None for no local phase."""
+    """``local``: the combiner of the operator above, None for no local phase. ``handover``: where the maker
+    of the rows leaves the control of its task, None where there is no event time. ``in_place``: the rows
+    stay in the partition that they were made in."""
 
     port: int
     rows: PortRows
     partitions: int
     local: LocalPhase | None = None
+    handover: Handover | None = None
+    in_place: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = 0 if self.handover is None else task_number()
+        for partition, form, data in self._data(batches):
+            yield self._block(partition, form, task, data)
+        control = None if self.handover is None else self.handover.take()
+        if control is not None:
+            for partition in (control.task,) if self.in_place else range(self.partitions):
+                yield self._block(partition, Form.CONTROL, task, control.to_bytes())
+
+    def _data(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Form, bytes]]:
         combining = self.local is not None
         for chunk in _chunks(batches):
             table = self.rows.of(chunk)
@@ -74,51 +104,87 @@ class ExchangeWriter:
                 partial = self.local.combine(table)
                 combining = len(partial) <= LOCAL_GAIN * len(table)
                 if combining:
-                    yield from self._blocks(partial, True)
+                    yield from self._split(partial, Form.COMBINED)
                     continue
-            yield from self._blocks(table, False)
+            yield from self._split(table, Form.RAW)
 
-    def _blocks(self, table: pa.Table, partial: bool) -> Iterator[pa.RecordBatch]:
+    def _split(self, table: pa.Table, form: Form) -> Iterator[tuple[int, Form, bytes]]:
         for partition, rows in _split(table, self.partitions):
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array([partition], pa.int32()),
-                    pa.array([self.port], pa.int32()),
-                    pa.array([partial], pa.bool_()),
-                    pa.array([_serialised(rows)], pa.binary()),
-                ],
-                names=[PARTITION_COLUMN, PORT_COLUMN, PARTIAL_COLUMN, BLOCK_COLUMN],
-            )
+            yield partition, form, _serialised(rows)
+
+    def _block(self, partition: int, form: Form, task: int, data: bytes) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array([partition], pa.int32()),
+                pa.array([self.port], pa.int32()),
+                pa.array([form], pa.int8()),
+                pa.array([task], pa.int32()),
+                pa.array([data], pa.binary()),
+            ],
+            names=[PARTITION_COLUMN, PORT_COLUMN, FORM_COLUMN, TASK_COLUMN, BLOCK_COLUMN],
+        )
 
 
 @dataclass(slots=True)
 class Received:
-    """What one port of one partition got: raw rows and partial rows."""
+    """What one port of one partition got: raw rows, partial rows, and how far time has come by origin."""
 
     raw: list[pa.Table]
     partial: list[pa.Table]
+    marks: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
         return sum(map(len, self.raw)) + sum(map(len, self.partial))
 
 
-def received(batches: Iterable[pa.RecordBatch], ports: int) -> tuple[int, tuple[Received, ...]]:
+def received(
+    batches: Iterable[pa.RecordBatch], ports: int, reached: Mapping[str, int]
+) -> tuple[int, tuple[Received, ...]]:
     """The partition, and the blocks of one reduce task by port.
 
     The partition is what the blocks say: below a union Spark counts tasks over all its branches. A task
-    without blocks has none (-1).
+    without blocks has none (-1). ``reached``: watermarks by origin before the epoch.
     """
-    inputs = tuple(Received([], []) for _ in range(ports))
+    inputs = tuple(_Incoming() for _ in range(ports))
     partition = -1
     for batch in batches:
-        for target, port, partial, block in zip(
-            *(batch.column(i).to_pylist() for i in range(3)), batch.column(3), strict=True
+        for target, port, form, task, block in zip(
+            *(batch.column(i).to_pylist() for i in range(4)), batch.column(4), strict=True
         ):
             partition = target
-            table = ipc.open_stream(block.as_buffer()).read_all()
-            (inputs[port].partial if partial else inputs[port].raw).append(table)
-    return partition, inputs
+            inputs[port].add(Form(form), task, block.as_buffer())
+    return partition, tuple(i.received(reached) for i in inputs)
+
+
+@dataclass(slots=True)
+class _Incoming:
+    raw: list[tuple[int, pa.Table]] = field(default_factory=list)
+    partial: list[tuple[int, pa.Table]] = field(default_factory=list)
+    controls: list[Control] = field(default_factory=list)
+
+    def add(self, form: Form, task: int, data: pa.Buffer) -> None:
+        if form is Form.CONTROL:
+            self.controls.append(Control.of(data.to_pybytes()))
+            return
+        table = ipc.open_stream(data).read_all()
+        (self.partial if form is Form.COMBINED else self.raw).append((task, table))
+
+    def received(self, reached: Mapping[str, int]) -> Received:
+        prefix = Prefix.over(self.controls, reached)
+        raw, partial = (
+            [_lifted(table, task, prefix) for task, table in tables] for tables in (self.raw, self.partial)
+        )
+        return Received(raw, partial, prefix.marks)
+
+
+def _lifted(table: pa.Table, task: int, prefix: Prefix) -> pa.Table:
+    """The rows with the watermark that all rows before them had reached."""
+    place = table.schema.get_field_index(WATERMARK_COLUMN)
+    if place < 0:
+        return table
+    marks = prefix.lifted(vector(single(table.column(place))).values, task)
+    return table.set_column(place, WATERMARK_COLUMN, pa.array(marks))
 
 
 def partition_of(hashes: Hashes, partitions: int) -> Hashes:

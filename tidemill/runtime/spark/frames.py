@@ -8,7 +8,7 @@ that need no exchange between them (see ``placement``) are one stage and one tas
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce, singledispatchmethod
 
 import pyarrow as pa
@@ -17,14 +17,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
 from tidemill.errors import InternalError
 from tidemill.operators.api import LocalPhase
 from tidemill.runtime import graph as g
-from tidemill.runtime.placement import origin, stays
+from tidemill.runtime.placement import origin, origins_of, stays
 from tidemill.runtime.spark.exchange import BLOCK_SCHEMA, PARTITION_COLUMN, ExchangeWriter, PortRows
-from tidemill.runtime.spark.kernel import Exchanged, Fed, InPlace, KernelTask, Report
+from tidemill.runtime.spark.kernel import EpochTime, Exchanged, Fed, InPlace, KernelTask, Report
 from tidemill.runtime.spark.user_columns import selected
+from tidemill.runtime.spark.watermark_stage import Handover, WatermarkStage
 from tidemill.types.physical import quote
 
 
@@ -42,6 +44,7 @@ class EpochFrames:
     parallelism: int
     report: Accumulator[Report]
     parents: dict[int, int]
+    event_time: EpochTime = field(default_factory=EpochTime)
     _made: dict[int, DataFrame] = field(default_factory=dict)
 
     def frame(self, node: g.ExecNode) -> DataFrame:
@@ -60,11 +63,8 @@ class EpochFrames:
         renamed = _Renamed(places=chosen, names=(*node.columns, *node.hidden), then=through)
         if isinstance(below, g.Keyed) and self._parents(below) == 1:
             return self._keyed(below, renamed, schema)
-        if isinstance(below, g.Read):
-            source: object = self.sources[below.source]
-            if isinstance(source, ArrowSource):
-                start, end = self.ranges[below.source]
-                return source.read_through(self.spark, start, end, renamed, schema)
+        if isinstance(below, g.Read) and self._reads_arrow(below):
+            return self._read_through(below, renamed, schema)
         return self.frame(node).mapInArrow(through, schema)
 
     @singledispatchmethod
@@ -101,15 +101,28 @@ class EpochFrames:
         return merged
 
     @_make.register
-    def _(self, node: g.Keyed) -> DataFrame:
-        return self._keyed(node, None, node.schema)
+    def _(self, node: g.AssignWatermark) -> DataFrame:
+        below = self.frame(node.input)
+        stage = _stage(node, node.input, (*node.columns, node.mark), Handover(across=True))
+        fields = [below.schema.fields[place].dataType.simpleString() for place, _ in stage.kept]
+        schema = ", ".join(f"c{place} {kind}" for place, kind in enumerate([*fields, "BIGINT"]))
+        made = _plainly_named(below).mapInArrow(stage, schema)
+        return made.toDF(*node.columns, *node.hidden)
 
-    def _keyed(self, node: g.Keyed, then: BatchMap | None, schema: str) -> DataFrame:
+    @_make.register
+    def _(self, node: g.Keyed) -> DataFrame:
+        return self._keyed(node, None, node.schema, Handover(across=True) if node.timed else None)
+
+    def _keyed(
+        self, node: g.Keyed, then: BatchMap | None, schema: str, handover: Handover | None = None
+    ) -> DataFrame:
         """The operator's output, or what ``then`` makes of it: the next operator's blocks, a sink's files."""
         leaves: list[_Leaf] = []
-        task = self._task(node, then, leaves)
+        task = replace(self._task(node, then, leaves), handover=handover)
         if len(leaves) == 1 and stays(leaves[0].node, leaves[0].port):
             below, writer = self._written(leaves[0], 0, combine=False)
+            if leaves[0].port.timed:
+                writer = replace(writer, handover=Handover(across=True), in_place=True)
             return _plainly_named(self.frame(below)).mapInArrow(InPlace(writer=writer, task=task), schema)
         exchanged = reduce(
             DataFrame.unionAll, (self._sent(leaf, number) for number, leaf in enumerate(leaves))
@@ -129,14 +142,16 @@ class EpochFrames:
             inputs=tuple(self._input(node, port, leaves) for port in node.ports),
             then=then,
             report=self.report,
+            event_time=self.event_time,
         )
 
     def _input(self, node: g.Keyed, port: g.Port, leaves: list[_Leaf]) -> Exchanged | Fed:
         below, shape = _port_rows(port)
         if isinstance(below, g.Keyed) and self._parents(below) == 1 and stays(node, port):
-            return Fed(task=self._task(below, None, leaves), shape=shape, schema=port.schema)
+            task = self._task(below, None, leaves)
+            return Fed(task=task, shape=shape, schema=port.schema, origins=origins_of(port))
         leaves.append(_Leaf(node, port))
-        return Exchanged(number=len(leaves) - 1, schema=port.schema)
+        return Exchanged(number=len(leaves) - 1, schema=port.schema, origins=origins_of(port))
 
     def _partitions(self, node: g.Keyed) -> int:
         return 1 if node.single else self.parallelism
@@ -144,14 +159,28 @@ class EpochFrames:
     def _sent(self, leaf: _Leaf, number: int) -> DataFrame:
         """A port's rows as exchange blocks, written where they are made if that is possible."""
         below, writer = self._written(leaf, number, combine=leaf.node.local)
+        handover = Handover(across=False) if leaf.port.timed else None
         if isinstance(below, g.Keyed) and self._parents(below) == 1:
-            return self._keyed(below, writer, BLOCK_SCHEMA)
-        if isinstance(below, g.Read):
-            source: object = self.sources[below.source]
-            if isinstance(source, ArrowSource):
-                start, end = self.ranges[below.source]
-                return source.read_through(self.spark, start, end, writer, BLOCK_SCHEMA)
-        return _plainly_named(self.frame(below)).mapInArrow(writer, BLOCK_SCHEMA)
+            return self._keyed(below, replace(writer, handover=handover), BLOCK_SCHEMA, handover)
+        if isinstance(below, g.AssignWatermark):
+            read, columns = origin(below.input, (*below.columns, below.mark))
+            stage = _stage(below, read, columns, handover, replace(writer, handover=handover))
+            if isinstance(read, g.Read) and self._reads_arrow(read):
+                return self._read_through(read, stage)
+        if isinstance(below, g.Read) and self._reads_arrow(below):
+            return self._read_through(below, writer)
+        across = replace(writer, handover=Handover(across=True) if leaf.port.timed else None)
+        return _plainly_named(self.frame(below)).mapInArrow(across, BLOCK_SCHEMA)
+
+    def _reads_arrow(self, node: g.Read) -> bool:
+        source: object = self.sources[node.source]
+        return isinstance(source, ArrowSource)
+
+    def _read_through(self, node: g.Read, through: BatchMap, schema: str = BLOCK_SCHEMA) -> DataFrame:
+        source: object = self.sources[node.source]
+        assert isinstance(source, ArrowSource)
+        start, end = self.ranges[node.source]
+        return source.read_through(self.spark, start, end, through, schema)
 
     def _written(self, leaf: _Leaf, number: int, *, combine: bool) -> tuple[g.ExecNode, ExchangeWriter]:
         """What makes a port's rows, and the writer of their blocks."""
@@ -192,9 +221,32 @@ def _port_rows(port: g.Port) -> tuple[g.ExecNode, PortRows]:
     """The node that makes a port's rows, and how they look to the kernel."""
     below, columns = origin(port.input, port.references)
     places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
-    wanted = (*zip(columns, port.columns, strict=True), *((h, h) for h in port.input.hidden))
+    wanted = (*zip(columns, port.columns, strict=True), *((h, h) for h in port.hidden))
     return below, PortRows(
         columns=tuple((places[name], kernel_name) for name, kernel_name in wanted), keys=port.keys
+    )
+
+
+def _stage(
+    node: g.AssignWatermark,
+    below: g.ExecNode,
+    columns: tuple[str, ...],
+    handover: Handover | None,
+    then: BatchMap | None = None,
+) -> WatermarkStage:
+    """The stage over batches of ``below``, whose ``columns`` are those of the node, then its mark."""
+    places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
+    hidden = tuple(h for h in node.hidden if h != WATERMARK_COLUMN)
+    kept = (*zip(columns, node.columns, strict=False), *((h, h) for h in hidden))
+    return WatermarkStage(
+        source=node.source,
+        rowtime=places[columns[node.columns.index(node.rowtime)]],
+        mark=places[columns[-1]],
+        delay=node.delay,
+        interval=node.interval,
+        kept=tuple((places[old], new) for old, new in kept),
+        handover=handover,
+        then=then,
     )
 
 
@@ -218,4 +270,6 @@ def _aligned(branch: g.ExecNode, union: g.Merge) -> list[str]:
         )
     if union.sequenced:
         columns.append(quote(SEQUENCE_COLUMN))
+    if union.timed:
+        columns.append(quote(WATERMARK_COLUMN))
     return columns

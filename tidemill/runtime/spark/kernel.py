@@ -8,19 +8,21 @@ the driver learns only of what finished tasks wrote (a crashed attempt's files a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from pyspark import Accumulator, AccumulatorParam
 
+from tidemill.changelog.watermarks import END, NONE, Control
 from tidemill.connectors.api import BatchMap
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
 from tidemill.operators.api import EpochContext, LocalPhase, OperatorSpec
 from tidemill.runtime.spark.exchange import ExchangeWriter, PortRows, Received, received
 from tidemill.runtime.spark.session import ARROW_ROWS_PER_BATCH
+from tidemill.runtime.spark.watermark_stage import Handover
 from tidemill.state.store import StateStore
 
 Report = dict[str, dict[str, Any]]
@@ -38,18 +40,39 @@ class ReportParam(AccumulatorParam[Report]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EpochTime:
+    """Event time as an epoch begins: ``reached``, the watermark of every origin (source or operator);
+    ``ended``: sources that give their last row in this epoch; ``idle``: sources that are not waited for."""
+
+    reached: Mapping[str, int] = field(default_factory=dict)
+    ended: frozenset[str] = frozenset()
+    idle: frozenset[str] = frozenset()
+
+    def least(self, origins: tuple[str, ...], marks: Mapping[str, int]) -> int:
+        """The watermark over ``origins``, of which ``marks`` came with the epoch's rows."""
+        waited = [o for o in origins if o not in self.idle] or origins
+        return min((self._of(o, marks) for o in waited), default=NONE)
+
+    def _of(self, origin: str, marks: Mapping[str, int]) -> int:
+        return END if origin in self.ended else marks.get(origin, self.reached.get(origin, NONE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exchanged:
-    """An input that comes as exchange blocks, the ``number``-th of those of the task."""
+    """An input that comes as exchange blocks, the ``number``-th of those of the task; ``origins``: what its
+    event time depends on, none where the operator does not ask for it."""
 
     number: int
     schema: pa.Schema | None
+    origins: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
         return 1
 
-    def rows(self, blocks: tuple[Received, ...], partition: int) -> Received:
-        return blocks[self.number]
+    def rows(self, blocks: tuple[Received, ...], partition: int, time: EpochTime) -> Incoming:
+        came = blocks[self.number]
+        return Incoming(rows=came, watermark=time.least(self.origins, came.marks), origins=self.origins)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,20 +82,32 @@ class Fed:
     task: KernelTask
     shape: PortRows
     schema: pa.Schema | None
+    origins: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
         return self.task.count
 
-    def rows(self, blocks: tuple[Received, ...], partition: int) -> Received:
-        output = self.task.run(blocks, partition)
-        return Received([] if output is None else [self.shape.of(output)], [])
+    def rows(self, blocks: tuple[Received, ...], partition: int, time: EpochTime) -> Incoming:
+        output, watermark = self.task.run(blocks, partition)
+        rows = Received([] if output is None else [self.shape.of(output)], [])
+        return Incoming(rows=rows, watermark=watermark, origins=self.origins)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """A port's rows in one epoch, and how far their time has come."""
+
+    rows: Received
+    watermark: int
+    origins: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTask:
     """``base``: manifest per partition of the epoch before; ``inputs``: one per port; ``then``: what
-    takes the output as it is in the same worker, the next operator's exchange or a sink."""
+    takes the output as it is in the same worker, the next operator's exchange or a sink. ``handover``:
+    where the control of the output's event time goes, if something above wants it."""
 
     operator: str
     spec: OperatorSpec
@@ -83,6 +118,8 @@ class KernelTask:
     inputs: tuple[Exchanged | Fed, ...]
     then: BatchMap | None
     report: Accumulator[Report] = field(compare=False)
+    event_time: EpochTime = field(default_factory=EpochTime)
+    handover: Handover | None = None
 
     @property
     def count(self) -> int:
@@ -90,27 +127,39 @@ class KernelTask:
         return sum(i.count for i in self.inputs)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        partition, blocks = received(batches, self.count)
+        partition, blocks = received(batches, self.count, self.event_time.reached)
         try:
-            output = self.run(blocks, partition)
+            output, watermark = self.run(blocks, partition)
         except TidemillError as e:
             raise WorkerError(e) from None
-        if output is None:
+        if self.handover is not None:
+            control = Control(origin=self.operator, task=max(partition, 0), mark=watermark, whole=True)
+            self.handover.put(control)
+        elif output is None:
             return
-        emitted = output.combine_chunks().to_batches(max_chunksize=ARROW_ROWS_PER_BATCH)
+        emitted = [] if output is None else _batches(output)
         yield from emitted if self.then is None else self.then(emitted)
 
-    def run(self, blocks: tuple[Received, ...], partition: int) -> pa.Table | None:
-        """The output of the step; None where no rows came in."""
-        inputs = tuple(i.rows(blocks, partition) for i in self.inputs)
-        rows = sum(i.rows for i in inputs)
-        return self._step(inputs, rows, partition) if rows else None
+    def run(self, blocks: tuple[Received, ...], partition: int) -> tuple[pa.Table | None, int]:
+        """The output of the step and its watermark; None where nothing came in, neither rows nor time."""
+        inputs = tuple(i.rows(blocks, partition, self.event_time) for i in self.inputs)
+        watermark = min((i.watermark for i in inputs if i.origins), default=NONE)
+        timed = any(i.origins for i in inputs) and partition >= 0
+        if not timed and not any(i.rows.rows for i in inputs):
+            return None, watermark
+        return self._step(inputs, watermark, partition), watermark
 
-    def _step(self, inputs: tuple[Received, ...], rows: int, partition: int) -> pa.Table:
+    def _step(self, inputs: tuple[Incoming, ...], watermark: int, partition: int) -> pa.Table:
         base = self.base.get(partition)
         store = StateStore.open(self.state_root, self.operator, partition, base, self.epoch, now=self.time)
-        step = EpochContext(epoch=self.epoch, time=self.time, partition=partition, first=base is None)
-        output = self._stepped(inputs, store, step)
+        step = EpochContext(
+            epoch=self.epoch,
+            time=self.time,
+            partition=partition,
+            first=base is None,
+            watermark=watermark,
+        )
+        output = self._stepped(tuple(i.rows for i in inputs), store, step)
         manifest = store.flush()
         self.report.add(
             {
@@ -118,10 +167,11 @@ class KernelTask:
                     "operator": self.operator,
                     "partition": partition,
                     "manifest": manifest,
-                    "rows_in": rows,
+                    "rows_in": sum(i.rows.rows for i in inputs),
                     "rows_out": output.num_rows,
                     "state_rows": store.manifest.rows,
                     "state_bytes": store.manifest.size,
+                    "marks": {o: m for i in inputs for o, m in i.rows.marks.items()},
                 }
             }
         )
@@ -139,11 +189,16 @@ class KernelTask:
         return spec.step((table,), store, step)
 
 
+def _batches(output: pa.Table) -> list[pa.RecordBatch]:
+    batches: list[pa.RecordBatch] = output.combine_chunks().to_batches(max_chunksize=ARROW_ROWS_PER_BATCH)
+    return batches
+
+
 def _whole(tables: list[pa.Table], schema: pa.Schema | None) -> pa.Table:
     if tables:
         return pa.concat_tables(tables)
     if schema is None:
-        raise InternalError("an operator of several inputs needs their schemas")
+        raise InternalError("an operator of several inputs, or of time, needs their schemas")
     return schema.empty_table()
 
 

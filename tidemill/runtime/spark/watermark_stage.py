@@ -1,0 +1,122 @@
+"""Where watermarks are made: in the worker that reads the rows, in the order of the source.
+
+A ``WatermarkStage`` adds ``$wm`` to a task's batches, and leaves a ``Control`` for the exchange writer at the
+end of the task (``Handover``). Writer and stage may be two workers of one Spark task, with a projection in
+the JVM between them: the stage's end comes before the writer's, and both run on one machine, so the control
+goes through a file named after the task's attempt.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import SparkFiles, TaskContext
+
+from tidemill.changelog.columns import Ints, single, validity, vector
+from tidemill.changelog.watermarks import WATERMARK_COLUMN, Control, Running
+from tidemill.connectors.api import BatchMap
+from tidemill.connectors.worker_errors import WorkerError
+from tidemill.errors import ExecutionError
+
+_MICROSECONDS = 1000
+
+
+@dataclass(slots=True, kw_only=True)
+class Handover:
+    """From the maker of a task's rows to the writer of its blocks; ``across``: they are two workers."""
+
+    across: bool
+    _control: Control | None = field(default=None, compare=False)
+
+    def put(self, control: Control) -> None:
+        if not self.across:
+            self._control = control
+            return
+        path = _path()
+        temporary = path.with_suffix(".tmp")
+        temporary.write_bytes(control.to_bytes())
+        os.replace(temporary, path)
+
+    def take(self) -> Control | None:
+        """None: the maker had no rows to begin with."""
+        if not self.across:
+            return self._control
+        path = _path()
+        if not path.exists():
+            return None
+        control = Control.of(path.read_bytes())
+        path.unlink()
+        return control
+
+
+def _path() -> Path:
+    """A file of this attempt of this task, in a folder that the executor removes at its end."""
+    return Path(SparkFiles.getRootDirectory()) / f"watermark-{_context().taskAttemptId()}"
+
+
+def task_number() -> int:
+    """The place of this task among those of its stage."""
+    return int(_context().partitionId())
+
+
+def _context() -> Any:
+    context = TaskContext.get()
+    assert context is not None, "not in a Spark task"
+    return context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkStage:
+    """``mark``: the place of the column whose time, less ``delay`` ms, is the watermark; ``rowtime``: of the
+    time attribute; ``kept``: places and names of the columns that go on, before ``$wm``."""
+
+    source: str
+    rowtime: int
+    mark: int
+    delay: int
+    interval: int
+    kept: tuple[tuple[int, str], ...]
+    handover: Handover | None
+    then: BatchMap | None = None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = self._timed(batches)
+        yield from rows if self.then is None else self.then(rows)
+
+    def _timed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        running = Running(interval=self.interval)
+        for batch in batches:
+            _check(batch.column(self.rowtime))
+            marks = running.before(_milliseconds(batch.column(self.mark), running.highest, self.delay))
+            yield pa.RecordBatch.from_arrays(
+                [*(batch.column(place) for place, _ in self.kept), pa.array(marks)],
+                names=[*(name for _, name in self.kept), WATERMARK_COLUMN],
+            )
+        if self.handover is not None:
+            task = task_number()
+            self.handover.put(
+                Control(origin=self.source, task=task, mark=running.mark, interval=self.interval)
+            )
+
+
+def _milliseconds(column: pa.Array, missing: int, delay: int) -> Ints:
+    """A TIMESTAMP column in ms, less ``delay``; a row without a watermark moves nothing."""
+    times = vector(single(column))
+    marks: Ints = times.values // _MICROSECONDS - delay
+    return marks if times.valid is None else np.where(times.valid, marks, missing)
+
+
+def _check(rowtime: pa.Array) -> None:
+    if validity(rowtime) is not None:
+        raise WorkerError(
+            ExecutionError(
+                "RowTime field should not be null, please convert it to a non-null long value.",
+                hint="Filter such rows out, or give the time a default, in a view below the watermark.",
+            )
+        )
