@@ -11,7 +11,7 @@ import pytest
 
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rows.ordering import OrderKey
-from tidemill.runtime.spark.exchange import ExchangeWriter, PortRows
+from tidemill.runtime.spark.exchange import ExchangeWriter, Form, PortRows
 
 ROWS = 1 << 18
 SPEC = RankSpec(
@@ -30,8 +30,8 @@ def sent(keys: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[boo
     shape = PortRows(columns=((0, "k"), (1, "v"), (2, "$seq")), keys=("k",))
     writer = ExchangeWriter(port=0, rows=shape, partitions=2, local=SPEC)
     for block in writer([batch]):
-        ((_, _, partial, data),) = zip(*(c.to_pylist() for c in block.columns), strict=True)
-        yield partial, ipc.open_stream(pa.py_buffer(data)).read_all()
+        ((_, _, form, _, data),) = zip(*(c.to_pylist() for c in block.columns), strict=True)
+        yield form == Form.COMBINED, ipc.open_stream(pa.py_buffer(data)).read_all()
 
 
 @pytest.mark.parametrize("keys", [1, 1000, 60_000])

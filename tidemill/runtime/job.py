@@ -264,7 +264,7 @@ class StreamingJob:
         }
 
     def _ends(self, ended: set[str]) -> bool:
-        """Whether the end of a source was not yet known: what waits for it must be told, with or without rows."""
+        """Whether the end of a source was not yet known: who waits must be told, rows or not."""
         return any(self._commit.watermarks.get(key) != END for key in ended)
 
     def _timed_sources(self) -> set[str]:
