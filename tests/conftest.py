@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import object_store as store
 from tests.connectors.postgres import Server, programs, server
 
 _CONF = {
@@ -50,6 +51,13 @@ def postgres() -> Iterator[Server]:
         pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
     with server() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[Mapping[str, str]]:
+    """The ``s3.*`` settings of a running S3 server of the suite's own; make buckets in it."""
+    with store.server() as settings:
+        yield settings
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -10,8 +10,8 @@ from tests.connectors.sinks import sink
 from tests.connectors.sources import table
 from tidemill.connectors.filesystem.partition_commit import AfterDelay, AfterLaterPartition, PartitionMarkers
 from tidemill.connectors.filesystem.sink import FileSink
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 
 HOURLY = {

@@ -9,11 +9,18 @@ from __future__ import annotations
 import json
 import re
 
-from tidemill.errors import ConnectorError, ExecutionError, InternalError, StateError, TidemillError
+from tidemill.errors import (
+    ConnectorError,
+    ExecutionError,
+    InternalError,
+    NotSupportedError,
+    StateError,
+    TidemillError,
+    ValidationError,
+)
 
-_KINDS: dict[str, type[TidemillError]] = {
-    e.code: e for e in (ConnectorError, ExecutionError, StateError, InternalError)
-}
+_CARRIED = (ConnectorError, ExecutionError, NotSupportedError, StateError, ValidationError, InternalError)
+_KINDS: dict[str, type[TidemillError]] = {e.code: e for e in _CARRIED}
 _MARKED = re.compile(r"<<tidemill (\{.*?\}) tidemill>>", re.DOTALL)
 
 

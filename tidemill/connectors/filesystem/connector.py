@@ -14,12 +14,13 @@ from tidemill.connectors.filesystem.reading import FileReader
 from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.sink import FileSink
 from tidemill.connectors.filesystem.source import FileSource
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.formats.api import DecodeRequest, EncodeRequest, Format, Framing, format_options
 from tidemill.connectors.formats.registry import find_format
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.registry import check_unknown
 from tidemill.errors import ConnectorError, ValidationError
+from tidemill.files.storage import Storage
+from tidemill.files.systems import S3_SETTINGS
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -60,7 +61,7 @@ class FilesystemConnector:
         found = self._format(request.options)
         options = OptionValues(self.options, request.options)
         own = format_options(found, request.options)
-        storage = Storage(options["path"])
+        storage = _storage(request.options)
         framing = found.framing(own)
         return FileSource(
             storage=storage,
@@ -78,7 +79,7 @@ class FilesystemConnector:
         found = self._format(request.options)
         found.validate(request.table, format_options(found, request.options), role="sink")
         options = OptionValues(self.options, request.options)
-        if Storage(options["path"]).stat("") is not None:
+        if _storage(request.options).stat("") is not None:
             raise ConnectorError(
                 f"The path '{options['path']}' of table '{request.table.path}' is a file.",
                 hint="A sink writes files of its own into the directory that 'path' names.",
@@ -91,6 +92,10 @@ class FilesystemConnector:
                 "One or more required options are missing.\n\nMissing required options are:\n\nformat"
             )
         return find_format(options["format"])
+
+
+def _storage(options: Mapping[str, str]) -> Storage:
+    return Storage(options["path"], tuple((key, options[key]) for key in S3_SETTINGS if key in options))
 
 
 def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSink:
@@ -106,7 +111,7 @@ def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSin
             fields=stored, changelog=changelog, options=request.options, time_zone=request.time_zone
         )
     )
-    storage = Storage(options["path"])
+    storage = _storage(request.options)
     job = f"{request.job_id}-{request.ordinal}" if request.ordinal else request.job_id
     return FileSink(
         storage=storage,

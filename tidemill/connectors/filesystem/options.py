@@ -5,7 +5,11 @@ from __future__ import annotations
 from tidemill.connectors.api import ConnectorOption
 
 OPTIONS = (
-    ConnectorOption(key="path", required=True, doc="A file or a directory; a plain path or a URI."),
+    ConnectorOption(
+        key="path",
+        required=True,
+        doc="A file or a directory: a plain path, or a URI of file, s3 (s3a), gs or hdfs.",
+    ),
     ConnectorOption(key="format", required=True, doc="Format of the files."),
     ConnectorOption(
         key="source.monitor-interval",
@@ -62,6 +66,11 @@ OPTIONS = (
     ConnectorOption(
         key="sink.partition-commit.success-file.name", default="_SUCCESS", doc="Name of the marker file."
     ),
+    ConnectorOption(key="s3.endpoint", doc="An S3 store other than Amazon's: http://host:port."),
+    ConnectorOption(key="s3.region", doc="Region of the bucket."),
+    ConnectorOption(key="s3.access-key", doc="Unset: as AWS's own tools find it (AWS_ACCESS_KEY_ID...)."),
+    ConnectorOption(key="s3.secret-key", doc="Goes with s3.access-key."),
+    ConnectorOption(key="s3.session-token", doc="Goes with a temporary s3.access-key."),
     ConnectorOption(key="auto-compaction", kind="bool", default="false", doc="Accepted, unused."),
     ConnectorOption(key="compaction.file-size", kind="memory", doc="Accepted, unused."),
     ConnectorOption(key="compaction.parallelism", kind="int", doc="Accepted, unused."),

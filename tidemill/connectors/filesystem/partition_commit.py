@@ -17,9 +17,10 @@ from datetime import datetime
 from typing import Protocol
 from urllib.parse import unquote
 
-from tidemill.connectors.filesystem.storage import Storage
+from tidemill.connectors.filesystem.listing import list_files_or_none
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.files.storage import Storage
 
 _TIME_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
 _PATTERN = "partition.time-extractor.timestamp-pattern"
@@ -108,10 +109,11 @@ class PartitionMarkers:
 
     def _unmarked(self) -> dict[str, int]:
         since: dict[str, int] = {}
-        for file in self.storage.list_files_or_none():
+        for file in list_files_or_none(self.storage):
             directory, _, name = file.path.rpartition("/")
             if name.startswith(self.prefix):
-                since[directory] = min(since.get(directory, file.modified), file.modified)
+                at = file.modified // 1_000_000
+                since[directory] = min(since.get(directory, at), at)
         return {d: at for d, at in since.items() if self.storage.stat(f"{d}/{self.file}") is None}
 
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.filesystem.offsets import TakenFile
 from tidemill.connectors.filesystem.partitions import partition_values
-from tidemill.connectors.filesystem.storage import FileEntry, Storage
 from tidemill.connectors.formats.api import Block, Decoder, Framing, RecordError
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
+from tidemill.files.storage import FileEntry, Storage
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
 
@@ -62,7 +62,7 @@ class FileReader:
             except RecordError as e:
                 raise WorkerError(self._record_error(e, split)) from None
             except (OSError, pa.ArrowException) as e:
-                path = self.storage.absolute(split.file.path)
+                path = self.storage.shown(split.file.path)
                 raise WorkerError(ConnectorError(f"Cannot read file {path}: {e}")) from None
             except ConnectorError as e:
                 raise WorkerError(e) from None
@@ -79,13 +79,13 @@ class FileReader:
 
     def _bytes(self, file: pa.NativeFile, split: Split) -> pa.Buffer:
         if split.file.compressed:
-            return pa.py_buffer(_gunzip(file.read(), self.storage.absolute(split.file.path)))
+            return pa.py_buffer(_gunzip(file.read(), self.storage.shown(split.file.path)))
         file.seek(split.start)
         return file.read_buffer(split.end - split.start)
 
     def _check_unchanged(self, file: TakenFile) -> None:
         now = self.storage.stat(file.path)
-        path = self.storage.absolute(file.path)
+        path = self.storage.shown(file.path)
         if now is None:
             raise ConnectorError(f"File {path} does not exist any more, but not all of it was read.")
         if now.size != file.size:
@@ -122,14 +122,14 @@ class FileReader:
         return values
 
     def _metadata(self, key: str, field: Field, entry: FileEntry) -> pa.Scalar:
-        path = self.storage.absolute(entry.path)
+        path = self.storage.shown(entry.path)
         plain = {"file.path": path, "file.name": path.rpartition("/")[2], "file.size": entry.size}
         if key in plain:
             return pa.scalar(plain[key], arrow_type(field.type))
-        return pa.scalar(entry.modified * 1000, pa.int64()).cast(arrow_type(field.type))
+        return pa.scalar(entry.modified // 1_000_000 * 1000, pa.int64()).cast(arrow_type(field.type))
 
     def _record_error(self, error: RecordError, split: Split) -> ConnectorError:
-        path = self.storage.absolute(split.file.path)
+        path = self.storage.shown(split.file.path)
         before = 0
         if not split.file.compressed and split.start:
             with self.storage.open(split.file.path) as file:

@@ -9,9 +9,9 @@ from itertools import accumulate
 import pyarrow as pa
 
 from tidemill.connectors.filesystem.offsets import TakenFile
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.formats.api import Format
 from tidemill.errors import ConnectorError
+from tidemill.files.storage import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,4 +46,4 @@ class RowGroups:
             with storage.open(path) as file:
                 return self.format.group_rows(file)
         except (OSError, pa.ArrowException) as e:
-            raise ConnectorError(f"Cannot read file {storage.absolute(path)}: {e}") from None
+            raise ConnectorError(f"Cannot read file {storage.shown(path)}: {e}") from None

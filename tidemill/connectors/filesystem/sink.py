@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tidemill.connectors.filesystem.listing import list_files_or_none
 from tidemill.connectors.filesystem.partition_commit import PartitionMarkers
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.filesystem.writing import StagedWriter
 from tidemill.connectors.formats.api import Encoder
 from tidemill.errors import ConnectorError
+from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
 
 if TYPE_CHECKING:
@@ -108,14 +109,14 @@ class FileSink:
                 self.storage.move(staged, name)
             elif self.storage.stat(name) is None:
                 raise ConnectorError(
-                    f"File {self.storage.absolute(name)} of epoch {epoch} is neither staged nor published.",
+                    f"File {self.storage.shown(name)} of epoch {epoch} is neither staged nor published.",
                     hint="Something else has removed files below the sink's path.",
                 )
 
     def _remove_old(self, names: list[str]) -> None:
         """Everything visible that is not of this job: in the touched partitions, or in all the table."""
         touched = {n.rpartition("/")[0] for n in names}
-        for file in self.storage.list_files_or_none():
+        for file in list_files_or_none(self.storage):
             directory, _, name = file.path.rpartition("/")
             ours = name.startswith(f"part-{self.job}-")
             if not ours and (not self.partitions or directory in touched):

@@ -17,11 +17,12 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, Offset, ReadLimit
 from tidemill.connectors.filesystem.cutting import Cutter
+from tidemill.connectors.filesystem.listing import list_files
 from tidemill.connectors.filesystem.offsets import FilePosition, FileRange, TakenFile, from_json, ranges
 from tidemill.connectors.filesystem.reading import FileReader, Split
 from tidemill.connectors.filesystem.row_groups import RowGroups
-from tidemill.connectors.filesystem.storage import FileEntry, Storage
 from tidemill.errors import ConnectorError
+from tidemill.files.storage import FileEntry, Storage
 from tidemill.types.physical import spark_schema
 
 if TYPE_CHECKING:
@@ -103,15 +104,15 @@ class FileSource:
                 yield self._taken(entry)
 
     def _listing(self) -> list[FileEntry]:
-        files = self.storage.list_files()
+        files = list_files(self.storage)
         if self.pattern is None:
             return files
         matches = re.compile(self.pattern).fullmatch
-        return [f for f in files if matches(self.storage.absolute(f.path))]
+        return [f for f in files if matches(self.storage.shown(f.path))]
 
     def _taken(self, entry: FileEntry) -> TakenFile:
         if self.row_groups is None:
-            compressed = self.storage.absolute(entry.path).endswith(".gz")
+            compressed = self.storage.shown(entry.path).endswith(".gz")
             return TakenFile(entry.path, entry.size, entry.size, compressed)
         return TakenFile(entry.path, entry.size, self.row_groups.rows(self.storage, entry.path))
 
@@ -136,7 +137,7 @@ class FileSource:
         now = self.storage.stat(file.path)
         if now is None or now.size != file.size:
             raise ConnectorError(
-                f"File {self.storage.absolute(file.path)} has changed or gone while it was being read.",
+                f"File {self.storage.shown(file.path)} has changed or gone while it was being read.",
                 hint="Files must appear in a source's path at once and complete, for example by a rename.",
             )
 

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from tidemill.connectors.filesystem.partitions import partition_path
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.formats.api import Encoder, TableWriter
 from tidemill.connectors.formats.text_rendering import RenderRules, render
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
+from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
 
 

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
 from tidemill.connectors.api import ConnectorOption, SinkRequest, SourceRequest
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.jdbc.sink import JdbcSink
 from tidemill.connectors.jdbc.source import JdbcReader, JdbcSource, slices
 from tidemill.connectors.jdbc.target import TargetTable
 from tidemill.connectors.jdbc.urls import Database
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 from tidemill.types.logical import Field, LogicalType
 

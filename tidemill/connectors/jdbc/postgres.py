@@ -8,9 +8,9 @@ from __future__ import annotations
 import psycopg
 from sqlalchemy import Connection
 
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.jdbc.copy_rows import COPY_OPTIONS, CopyRows
 from tidemill.connectors.jdbc.target import TargetTable, listed, quote
+from tidemill.files.storage import Storage
 
 _CHUNK = 1 << 20
 _STAGED = "tidemill_staged"

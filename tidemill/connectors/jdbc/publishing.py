@@ -17,13 +17,13 @@ from itertools import chain
 
 from sqlalchemy import Connection
 
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.jdbc import epochs
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure, is_fleeting
 from tidemill.connectors.jdbc.target import TargetTable
 from tidemill.connectors.jdbc.urls import Database
 from tidemill.connectors.jdbc.writers import WRITERS
 from tidemill.errors import CommitUnknownError, ConnectorError
+from tidemill.files.storage import Storage
 
 _PAUSE = 0.2
 

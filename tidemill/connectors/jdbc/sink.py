@@ -16,7 +16,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.jdbc import epochs, fitting
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.publishing import Part, Publication, TaskFiles
@@ -24,6 +23,7 @@ from tidemill.connectors.jdbc.staging import DELETE_FILE, UPSERT_FILE, JdbcStage
 from tidemill.connectors.jdbc.target import TargetTable
 from tidemill.connectors.jdbc.urls import Database
 from tidemill.connectors.jdbc.writers import WRITERS
+from tidemill.files.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

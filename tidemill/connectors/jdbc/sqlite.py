@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyarrow import parquet
 from sqlalchemy import Connection
 
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.jdbc.target import TargetTable, listed, quote
+from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 

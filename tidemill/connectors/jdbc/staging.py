@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from tidemill.changelog.rowkind import KIND_COLUMN
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
+from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema
 

@@ -6,11 +6,11 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from tidemill.connectors.filesystem.storage import Storage
 from tidemill.connectors.jdbc.postgres import PostgresWriter
 from tidemill.connectors.jdbc.sqlite import SqliteWriter
 from tidemill.connectors.jdbc.staging import RowsFormat
 from tidemill.connectors.jdbc.target import TargetTable
+from tidemill.files.storage import Storage
 
 
 class TableWriter(Protocol):

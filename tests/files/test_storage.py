@@ -1,0 +1,88 @@
+"""Files on local disks and in an object store, by the same calls."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.object_store import bucket
+from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
+from tidemill.files.storage import Storage
+
+
+@pytest.fixture(params=["local", "file", "s3", "s3a"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "local":
+        return Storage(str(tmp_path / "root"))
+    if request.param == "file":
+        return Storage(f"file://{tmp_path}/root")
+    settings: Mapping[str, str] = request.getfixturevalue("object_store")
+    name = f"files-{uuid.uuid4().hex}"
+    bucket(settings, name)
+    return Storage(f"{request.param}://{name}/root", tuple(settings.items()))
+
+
+def test_what_is_published_is_there_whole(storage: Storage) -> None:
+    assert storage.stat("a/b.txt") is None
+    assert storage.publish("a/b.txt", lambda f: f.write(b"one")) == 3
+    assert storage.publish("a/b.txt", lambda f: f.write(b"other")) == 5
+    copy = pickle.loads(pickle.dumps(storage))
+    assert copy.read_bytes("a/b.txt") == b"other"
+    found = copy.stat("a/b.txt")
+    assert found is not None
+    assert (found.path, found.size) == ("a/b.txt", 5)
+    assert [f.path for f in storage.files()] == ["a/b.txt"]
+
+
+def test_moving_and_removing(storage: Storage) -> None:
+    for name in ("x/1", "x/2", "y/1"):
+        storage.publish(name, lambda f: f.write(b"."))
+    assert storage.directories("") == ["x", "y"]
+    storage.move("x/1", "y/2")
+    storage.remove("x/2")
+    storage.remove("x/2")
+    assert sorted(f.path for f in storage.files()) == ["y/1", "y/2"]
+    storage.remove_directory("y")
+    storage.remove_directory("y")
+    assert list(storage.files()) == []
+    assert list(storage.files("nowhere")) == []
+    assert storage.directories("nowhere") == []
+
+
+def test_a_failed_write_leaves_no_name(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+
+    def fail(file: object) -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        storage.publish("a", fail)
+    assert storage.stat("a") is None
+    assert list(storage.files()) == []
+
+
+def test_a_location_that_no_file_system_is_for() -> None:
+    with pytest.raises(NotSupportedError, match=r"no file system for 'ftp://'; there are file, s3, s3a"):
+        Storage("ftp://host/x").stat("")
+
+
+def test_hdfs_without_its_library_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HADOOP_HOME", "ARROW_LIBHDFS_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConnectorError, match="HDFS needs Hadoop's native client") as caught:
+        Storage("hdfs://nowhere:8020/x").stat("")
+    assert "\n" not in caught.value.message
+
+
+def test_credentials_in_a_uri_are_refused_and_not_shown() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Storage("s3://key:hunter2@bucket/x").stat("")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_settings_are_not_shown() -> None:
+    assert "hunter2" not in repr(Storage("s3://bucket/x", (("s3.secret-key", "hunter2"),)))

@@ -1,0 +1,33 @@
+"""Which files below a path are a table's: all but hidden ones, in the order of their paths."""
+
+from __future__ import annotations
+
+from tidemill.errors import ConnectorError
+from tidemill.files.storage import FileEntry, Storage
+
+
+def list_files(storage: Storage) -> list[FileEntry]:
+    """All visible files below the root (or the root itself), sorted by path; ConnectorError when there is
+    nothing at the path."""
+    try:
+        single = storage.stat("")
+        if single is not None:
+            return [single]
+        if not storage.exists():
+            raise ConnectorError(
+                f"File {storage.location} does not exist or the user has insufficient permissions to"
+                " access it."
+            )
+        return sorted(f for f in storage.files() if not _hidden(f.path))
+    except OSError as e:
+        raise ConnectorError(f"Cannot list {storage.location}: {e}") from None
+
+
+def list_files_or_none(storage: Storage) -> list[FileEntry]:
+    """``list_files``, empty where there is nothing yet."""
+    return list_files(storage) if storage.exists() else []
+
+
+def _hidden(relative: str) -> bool:
+    """Names that start with '.' or '_', directories too (but not partition directories)."""
+    return any(p.startswith(".") or (p.startswith("_") and "=" not in p) for p in relative.split("/"))

@@ -1,0 +1,203 @@
+"""The one door to files: paths relative to a root on any file system there is (see ``systems``).
+
+Pickled as texts alone; each process opens its own. Local files are memory-mapped, so reading them copies
+nothing. A file is durable when ``publish`` or ``force`` returns, its name when ``force_directory`` does: on
+local disks by fsync, on object stores at once. Failures of a file system are OSError; who calls says what it
+means.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from pyarrow import fs
+
+from tidemill.files.systems import is_local, resolve
+
+TEMPORARY = ".tmp-"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FileEntry:
+    """``modified`` in nanoseconds since 1970 (object stores give whole seconds)."""
+
+    path: str
+    size: int
+    modified: int
+
+
+@dataclass(frozen=True)
+class Storage:
+    """``location``: a plain path, or a URI such as file:///x, s3://bucket/x, gs://bucket/x, hdfs://host/x.
+    ``settings``: how to reach it, by Flink's keys; they may hold secrets and are never shown."""
+
+    location: str
+    settings: tuple[tuple[str, str], ...] = ()
+
+    @cached_property
+    def _resolved(self) -> tuple[fs.FileSystem, str]:
+        return resolve(self.location, dict(self.settings))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"location": self.location, "settings": self.settings}
+
+    def __repr__(self) -> str:
+        return f"Storage({self.location!r})"
+
+    @property
+    def is_local(self) -> bool:
+        return is_local(self.location)
+
+    @property
+    def system(self) -> fs.FileSystem:
+        return self._resolved[0]
+
+    @property
+    def root(self) -> str:
+        return self._resolved[1]
+
+    def below(self, relative: str) -> Storage:
+        return Storage(f"{self.location.rstrip('/')}/{relative}", self.settings)
+
+    def absolute(self, relative: str) -> str:
+        """'' is the root itself."""
+        return f"{self.root.rstrip('/')}/{relative}" if relative else self.root
+
+    def shown(self, relative: str) -> str:
+        """As users name it: a local path, or the URI."""
+        if self.is_local:
+            return self.absolute(relative)
+        return f"{self.location.rstrip('/')}/{relative}" if relative else self.location
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """Whether there is anything at the root."""
+        return bool(self.system.get_file_info(self.root).type != fs.FileType.NotFound)
+
+    def stat(self, relative: str) -> FileEntry | None:
+        """None when there is no such file."""
+        info = self.system.get_file_info(self.absolute(relative))
+        return _entry(info, relative) if info.type == fs.FileType.File else None
+
+    def open(self, relative: str) -> pa.NativeFile:
+        return self.system.open_input_file(self.absolute(relative))
+
+    def read_bytes(self, relative: str) -> bytes:
+        with self.open(relative) as file:
+            data: bytes = file.read()
+        return data
+
+    def directories(self, relative: str) -> list[str]:
+        """Names of the directories right below; none when it is not there."""
+        selector = fs.FileSelector(self.absolute(relative), allow_not_found=True)
+        found = self.system.get_file_info(selector)
+        return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
+
+    def files(self, relative: str = "") -> Iterator[FileEntry]:
+        """All files below, in no order; none when it is not there. Paths are relative to the root."""
+        selector = fs.FileSelector(self.absolute(relative), recursive=True, allow_not_found=True)
+        skip = len(self.root.rstrip("/")) + 1
+        for info in self.system.get_file_info(selector):
+            if info.type == fs.FileType.File:
+                yield _entry(info, info.path[skip:])
+
+    # -- writing ----------------------------------------------------------------------------------
+
+    def create(self, relative: str) -> pa.NativeFile:
+        """A new file for writing, an old one of the name being replaced."""
+        return self.system.open_output_stream(self.absolute(relative), compression=None)
+
+    def publish(self, relative: str, write: Callable[[pa.NativeFile], object]) -> int:
+        """A whole file appears under its name, durably, or not at all; returns its size in bytes.
+
+        1. write it under a name of its own; 2. force it to disk; 3. rename it; 4. force the directory. An
+        object store shows an object when its stream is closed, however that comes: there all of it is made
+        in memory first.
+        """
+        if not self.is_local:
+            made = pa.BufferOutputStream()
+            write(made)
+            data = made.getvalue()
+            with self.create(relative) as stream:
+                stream.write(data)
+            return int(data.size)
+        self._make_parent(relative)
+        temporary = f"{relative}{TEMPORARY}{uuid.uuid4().hex}"
+        try:
+            with self.create(temporary) as stream:
+                write(stream)
+                size = int(stream.tell())
+            self.force(temporary)
+            self.move(temporary, relative)
+        except BaseException:
+            self.remove(temporary)
+            raise
+        self.force_directory(relative.rpartition("/")[0])
+        return size
+
+    def move(self, old: str, new: str) -> None:
+        """Replaces what is at ``new``; atomic where the file system's rename is."""
+        self.system.move(self.absolute(old), self.absolute(new))
+
+    def force(self, relative: str) -> None:
+        """A file's bytes are on the disk when this returns."""
+        if self.is_local:
+            _sync(self.absolute(relative))
+
+    def force_directory(self, relative: str) -> None:
+        """The names in a directory are on the disk when this returns."""
+        if self.is_local:
+            _sync(self.absolute(relative))
+
+    def make_directory(self, relative: str) -> None:
+        """With its parents; each new one is durable in its parent."""
+        if not self.is_local:
+            self.system.create_dir(self.absolute(relative), recursive=True)
+            return
+        made = list(_missing(self.absolute(relative)))
+        os.makedirs(self.absolute(relative), exist_ok=True)
+        for path in made:
+            _sync(os.path.dirname(path))
+
+    def remove(self, relative: str) -> None:
+        """One that is gone already is fine."""
+        try:
+            self.system.delete_file(self.absolute(relative))
+        except FileNotFoundError:
+            return
+
+    def remove_directory(self, relative: str) -> None:
+        """With all that is in it; nothing happens when it is not there."""
+        path = self.absolute(relative)
+        if self.system.get_file_info(path).type == fs.FileType.Directory:
+            self.system.delete_dir(path)
+
+    def _make_parent(self, relative: str) -> None:
+        parent = relative.rpartition("/")[0]
+        if not os.path.isdir(self.absolute(parent)):
+            self.make_directory(parent)
+
+
+def _entry(info: fs.FileInfo, relative: str) -> FileEntry:
+    return FileEntry(relative, info.size, info.mtime_ns or 0)
+
+
+def _missing(path: str) -> Iterator[str]:
+    """``path`` and its parents that are not there, the deepest first."""
+    while not os.path.isdir(path) and path != os.path.dirname(path):
+        yield path
+        path = os.path.dirname(path)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,97 @@
+"""From a path or URI to a ``pyarrow`` file system: local disks, S3, Google Cloud Storage, HDFS.
+
+Credentials come from the settings given (Flink's ``s3.*`` keys) or from the environment as each store's
+own tools read it (``AWS_*``, ``GOOGLE_APPLICATION_CREDENTIALS``, ``HADOOP_HOME``); never from the URI.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
+
+S3_SETTINGS = ("s3.access-key", "s3.secret-key", "s3.session-token", "s3.endpoint", "s3.region")
+_CONNECT_SECONDS, _REQUEST_SECONDS, _ATTEMPTS = 10, 60, 6
+_HDFS_HINT = "HDFS needs Hadoop's native client: set HADOOP_HOME (or ARROW_LIBHDFS_DIR) and CLASSPATH."
+
+
+def is_local(location: str) -> bool:
+    return "://" not in location or location.startswith("file:")
+
+
+def resolve(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, str]:
+    """The file system and the path in it. NotSupportedError for schemes that there are no file systems for,
+    ConnectorError where one cannot be opened."""
+    if is_local(location):
+        return fs.LocalFileSystem(use_mmap=True), _local_path(location)
+    scheme = location.partition("://")[0].lower()
+    if scheme not in _SYSTEMS:
+        known = ", ".join(["file", *_SYSTEMS])
+        raise NotSupportedError(f"There is no file system for '{scheme}://'; there are {known}.")
+    parts = urlsplit(location)
+    if parts.password or parts.query:
+        raise ValidationError(
+            f"'{scheme}://{parts.hostname}{parts.path}' is given with credentials or options in the URI.",
+            hint="Give them as settings (s3.access-key, s3.secret-key, ...) or in the environment.",
+        )
+    try:
+        return _SYSTEMS[scheme](location, settings)
+    except (pa.ArrowInvalid, OSError, ImportError) as e:
+        reason = str(e).partition("\n")[0]
+        hint = _HDFS_HINT if scheme in ("hdfs", "viewfs") else ""
+        raise ConnectorError(f"Cannot open the file system of '{location}': {reason}", hint=hint) from None
+
+
+def _local_path(location: str) -> str:
+    if location.startswith("file:"):
+        return "/" + location.removeprefix("file:").lstrip("/")
+    return os.path.abspath(location)
+
+
+def _s3(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, str]:
+    path = location.partition("://")[2]
+    endpoint = settings.get("s3.endpoint") or _first("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    given: dict[str, Any] = {
+        "access_key": settings.get("s3.access-key"),
+        "secret_key": settings.get("s3.secret-key"),
+        "session_token": settings.get("s3.session-token"),
+        "region": settings.get("s3.region") or _first("AWS_REGION", "AWS_DEFAULT_REGION"),
+    }
+    if endpoint:
+        scheme, separator, host = endpoint.rpartition("://")
+        given |= {"endpoint_override": host.rstrip("/"), "scheme": scheme if separator else "https"}
+        given["region"] = given["region"] or "us-east-1"
+    elif not given["region"]:
+        given["region"] = fs.resolve_s3_region(path.partition("/")[0])
+    system = fs.S3FileSystem(
+        connect_timeout=_CONNECT_SECONDS,
+        request_timeout=_REQUEST_SECONDS,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+        **{key: value for key, value in given.items() if value},
+    )
+    return system, path
+
+
+def _first(*names: str) -> str | None:
+    return next((os.environ[n] for n in names if os.environ.get(n)), None)
+
+
+def _by_uri(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, str]:
+    system, path = fs.FileSystem.from_uri(location)
+    return system, path
+
+
+_SYSTEMS: dict[str, Callable[[str, Mapping[str, str]], tuple[fs.FileSystem, str]]] = {
+    "s3": _s3,
+    "s3a": _s3,
+    "s3n": _s3,
+    "gs": _by_uri,
+    "hdfs": _by_uri,
+    "viewfs": _by_uri,
+}
