@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.plan.environment import sample
@@ -218,3 +220,45 @@ def test_branches_that_do_not_go_together(sql: str, message: str, position: Posi
     with pytest.raises(ValidationError, match=message) as raised:
         sample().bind(sql)
     assert position is None or raised.value.position == position
+
+
+def test_user_is_a_column_of_that_name() -> None:
+    sql = "SELECT user, t.`user`, t.user FROM (VALUES ('x')) AS t(`user`)"
+    assert columns(sql) == [
+        ("user", "CHAR(1) NOT NULL"),
+        ("user0", "CHAR(1) NOT NULL"),
+        ("user1", "CHAR(1) NOT NULL"),
+    ]
+    with pytest.raises(ValidationError, match="Column 'USER' not found"):
+        columns("SELECT USER")
+
+
+def test_a_dollar_stands_in_names() -> None:
+    assert columns("SELECT EXPR$0 FROM (SELECT 1)") == [("EXPR$0", "INT NOT NULL")]
+    assert columns("SELECT $$t.$a FROM (VALUES (1)) AS $$t($a)") == [("$a", "INT NOT NULL")]
+
+
+@pytest.mark.parametrize(
+    ("bound", "offset"),
+    [("CAST(2 AS BIGINT)", -2), ("1 + 1", -2), ("(3)", -3), ("ABS(-2)", -2), ("2 * 3 - 1", -5), ("0", 0)],
+)
+@pytest.mark.parametrize("kind", ["ROWS", "RANGE"])
+def test_the_bound_of_a_frame_is_a_constant_expression(kind: str, bound: str, offset: int) -> None:
+    plan = sample().bind(
+        f"SELECT SUM(v) OVER (ORDER BY v {kind} BETWEEN {bound} PRECEDING AND CURRENT ROW) FROM t"
+    )
+    (over,) = [node for node in descend(plan) if isinstance(node, n.Over)]
+    assert over.calls[0].lower.offset == offset
+
+
+@pytest.mark.parametrize("bound", ["-1", "1.5", "v", "CAST('2' AS INT)", "CAST(NULL AS INT)", "2 / 1"])
+def test_what_is_no_bound_of_rows(bound: str) -> None:
+    sql = f"SELECT SUM(v) OVER (ORDER BY v ROWS BETWEEN {bound} PRECEDING AND CURRENT ROW) FROM t"
+    with pytest.raises(ValidationError, match="ROWS value must be a non-negative integral constant"):
+        sample().bind(sql)
+
+
+def descend(plan: n.LogicalNode) -> Iterator[n.LogicalNode]:
+    yield plan
+    for child in plan.inputs:
+        yield from descend(child)

@@ -38,7 +38,6 @@ REFUSED_HERE: dict[str, type[TidemillError]] = {
     "{fn": SqlSyntaxError,
     "{d": SqlSyntaxError,
     "SELECT ?": SqlSyntaxError,
-    "SELECT $1": SqlSyntaxError,
     "/* abc": SqlSyntaxError,
     "LIMIT 1.5": SqlSyntaxError,
     "DESCRIBE TABLE": SqlSyntaxError,

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from tidemill.errors import SqlSyntaxError
 from tidemill.sql.parser import parse_expression, parse_statement
-from tidemill.sql.reserved import BARE_FUNCTIONS, CALLABLE, RESERVED
+from tidemill.sql.reserved import BARE_COLUMNS, BARE_FUNCTIONS, CALLABLE, RESERVED
 
 
 def test_the_callable_words_are_reserved() -> None:
     assert CALLABLE <= RESERVED
-    assert BARE_FUNCTIONS <= RESERVED
+    assert BARE_FUNCTIONS | BARE_COLUMNS <= RESERVED
 
 
 @pytest.mark.parametrize("word", ["name", "type", "data", "ts", "status", "level", "week", "quarter"])
@@ -17,7 +18,23 @@ def test_common_names_are_free(word: str) -> None:
     assert parse_expression(word).name == word
 
 
-@pytest.mark.parametrize("word", sorted(RESERVED - BARE_FUNCTIONS - {"TRUE", "FALSE", "NULL", "UNKNOWN"}))
+@pytest.mark.parametrize("word", sorted(BARE_COLUMNS))
+def test_a_word_of_the_standard_that_flink_has_no_function_for_is_a_column(word: str) -> None:
+    assert parse_expression(word.lower()) == exp.column(word.lower())
+    assert parse_expression(f"t.{word}") == exp.column(word, table="t")
+    with pytest.raises(SqlSyntaxError):
+        parse_statement(f"SELECT 1 AS {word}")
+
+
+@pytest.mark.parametrize("name", ["EXPR$0", "$$t", "a$b", "$1", "_$"])
+def test_a_dollar_is_part_of_a_name(name: str) -> None:
+    assert isinstance(parse_expression(name), exp.Column)
+    assert parse_expression(name).name == name
+
+
+@pytest.mark.parametrize(
+    "word", sorted(RESERVED - BARE_FUNCTIONS - BARE_COLUMNS - {"TRUE", "FALSE", "NULL", "UNKNOWN"})
+)
 def test_a_reserved_word_is_a_name_only_in_backquotes(word: str) -> None:
     assert parse_expression(f"`{word}`").name == word
     with pytest.raises(SqlSyntaxError):

@@ -15,7 +15,7 @@ from tidemill.errors import ValidationError
 from tidemill.sql import expressions as x
 from tidemill.sql.json_grammar import JsonGrammar
 from tidemill.sql.lexer import Kind, Token
-from tidemill.sql.reserved import BARE_FUNCTIONS, CALLABLE
+from tidemill.sql.reserved import BARE_COLUMNS, BARE_FUNCTIONS, CALLABLE
 
 _ORDERED_AGGREGATES = ("ARRAY_AGG", "ARRAY_CONCAT_AGG", "GROUP_CONCAT", "STRING_AGG")
 _COLUMN_PARTS = ("this", "table", "db", "catalog")
@@ -57,7 +57,13 @@ class CallGrammar(JsonGrammar):
         if token.upper in CALLABLE and self.peek().upper == "(":
             self.advance()
             return self.call(token, token.value)
+        if token.upper in BARE_COLUMNS:
+            return self.place(_column([self._bare_column()]), token)
         return self._name_or_call(token)
+
+    def _bare_column(self) -> exp.Identifier:
+        token = self.advance()
+        return self.place(exp.Identifier(this=token.value, quoted=False), token)
 
     def _special_applies(self, word: str) -> bool:
         return word in ("CASE",) or self.peek().upper in ("(", "[")
@@ -102,7 +108,7 @@ class CallGrammar(JsonGrammar):
             if self.at("*"):
                 parts.append(self.place(exp.Star(), self.advance()))
                 break
-            parts.append(self.identifier())
+            parts.append(self._bare_column() if self.at_any(*BARE_COLUMNS) else self.identifier())
         return parts
 
     def call(self, token: Token, name: str) -> exp.Expression:

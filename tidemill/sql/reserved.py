@@ -76,7 +76,12 @@ CALLABLE = frozenset({
 
 # Functions written without parentheses.
 BARE_FUNCTIONS = frozenset({
-    "CURRENT_CATALOG", "CURRENT_DATE", "CURRENT_PATH", "CURRENT_ROLE", "CURRENT_SCHEMA", "CURRENT_TIME",
-    "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIME", "LOCALTIMESTAMP", "SESSION_USER", "SYSTEM_USER",
-    "USER",
+    "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
+})  # fmt: skip
+
+# Functions of the standard that Flink does not have: bare, they are names of columns, though of no other
+# thing (a table or an alias is quoted).
+BARE_COLUMNS = frozenset({
+    "CURRENT_CATALOG", "CURRENT_PATH", "CURRENT_ROLE", "CURRENT_SCHEMA", "CURRENT_USER", "SESSION_USER",
+    "SYSTEM_USER", "USER",
 })  # fmt: skip

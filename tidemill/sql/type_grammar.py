@@ -110,7 +110,8 @@ class TypeGrammar(Cursor):
         return t.CharType(length=length)
 
     def _varchar_type(self) -> t.LogicalType:
-        length = self._size(1, t.MAX_LENGTH)
+        """Without a length it is STRING, as VARBINARY is BYTES; CHAR and BINARY are one long."""
+        length = self._size(t.MAX_LENGTH, t.MAX_LENGTH)
         self._character_set()
         return t.VarCharType(length=length)
 
@@ -124,7 +125,7 @@ class TypeGrammar(Cursor):
         return t.BinaryType(length=self._size(1, t.MAX_LENGTH))
 
     def _varbinary_type(self) -> t.LogicalType:
-        return t.VarBinaryType(length=self._size(1, t.MAX_LENGTH))
+        return t.VarBinaryType(length=self._size(t.MAX_LENGTH, t.MAX_LENGTH))
 
     def _double_type(self) -> t.LogicalType:
         self.take("PRECISION")

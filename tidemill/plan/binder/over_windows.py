@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import calls, user_functions
+from tidemill.plan.binder import calls, constants, user_functions
 from tidemill.plan.binder.columns import Columns, column_name
 from tidemill.plan.binder.context import is_streaming
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
@@ -18,7 +18,7 @@ from tidemill.plan.binder.naming import all_columns
 from tidemill.plan.binder.ordering import direction
 from tidemill.plan.binder.pending import OverExpr, OverOrder
 from tidemill.plan.binder.scope import unique_name
-from tidemill.plan.expressions import Expr, FrameBound, InputRef, Literal, OverCall, SortKey
+from tidemill.plan.expressions import Expr, FrameBound, InputRef, OverCall, SortKey
 from tidemill.plan.rewrite import map_down
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
@@ -168,23 +168,33 @@ def _frame(
     if spec is None:
         return False, UNBOUNDED_PRECEDING, CURRENT_ROW if ordered else UNBOUNDED_FOLLOWING
     rows = str(spec.args.get("kind") or "").upper() == "ROWS"
-    lower = _bound(binder, spec.args.get("start"), spec.args.get("start_side"))
+    lower = _bound(binder, rows, spec.args.get("start"), spec.args.get("start_side"))
     end = spec.args.get("end")
-    upper = CURRENT_ROW if end is None else _bound(binder, end, spec.args.get("end_side"))
+    upper = CURRENT_ROW if end is None else _bound(binder, rows, end, spec.args.get("end_side"))
     return rows, lower, upper
 
 
-def _bound(binder: ExpressionBinder, value: object, side: object) -> FrameBound:
+def _bound(binder: ExpressionBinder, rows: bool, value: object, side: object) -> FrameBound:
     preceding = str(side or "").upper() == "PRECEDING"
     if isinstance(value, exp.Expr) and not isinstance(value, exp.Var):
-        offset = binder.bind(value)
-        if not isinstance(offset, Literal) or not isinstance(offset.value, int):
-            raise NotSupportedError("An OVER frame bound must be a constant", position=position_of(value))
-        return FrameBound(offset=-offset.value if preceding else offset.value, preceding=preceding)
+        offset = _distance(binder, rows, value)
+        return FrameBound(offset=-offset if preceding else offset, preceding=preceding)
     text = (value.name if isinstance(value, exp.Var) else str(value or "")).upper()
     if text == "UNBOUNDED":
         return UNBOUNDED_PRECEDING if preceding else UNBOUNDED_FOLLOWING
     return CURRENT_ROW
+
+
+def _distance(binder: ExpressionBinder, rows: bool, value: exp.Expr) -> int:
+    found = constants.whole_number(binder.bind(value))
+    if found is None and not rows:
+        message = "A RANGE frame whose bound is not a constant whole number or interval is not supported"
+        raise NotSupportedError(message, position=position_of(value))
+    if found is None or found < 0:
+        kind = "ROWS" if rows else "RANGE"
+        message = f"{kind} value must be a non-negative integral constant"
+        raise ValidationError(message, position=position_of(value))
+    return found
 
 
 def lower(source: n.LogicalNode, roots: Sequence[Expr]) -> tuple[n.LogicalNode, Callable[[Expr], Expr]]:
