@@ -93,6 +93,12 @@ class CommitUnknownError(TidemillError):
     code = "COMMIT_UNKNOWN"
 
 
+class SetupError(TidemillError):
+    """What Tidemill needs is not on this machine: Java, a package. Whoever set it up must act."""
+
+    code = "SETUP"
+
+
 class InternalError(TidemillError):
     """A broken invariant of Tidemill itself: please report."""
 

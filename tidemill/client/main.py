@@ -1,21 +1,27 @@
-"""The command line: ``tidemill run FILE...`` and ``tidemill sql``."""
+"""The command line: ``tidemill run FILE...`` and ``tidemill sql``.
+
+Nothing heavy is imported here: ``--version`` and a mistyped option answer at once. A command's module is
+loaded when its command line is known to be right, while Spark starts in a thread beside it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
+from importlib import import_module
 
-from tidemill.client import run, shell
 from tidemill.errors import TidemillError
+
+_SPARK = "tidemill.runtime.spark.session"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 0, 1 where a statement failed, 2 for a wrong command line."""
     parsed = _parser().parse_args(arguments)
     try:
-        status: int = parsed.command(parsed)
+        import_module(_SPARK).start_ahead(dict(parsed.options))
+        status: int = import_module(parsed.module).command(parsed)
     except TidemillError as e:
         sys.stderr.write(f"{e}\n")
         return 1
@@ -28,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tidemill", description="Flink SQL on Spark.")
-    parser.add_argument("--version", action="version", version=f"tidemill {version('tidemill')}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_run(commands.add_parser("run", help="run SQL scripts", description="Runs SQL scripts in order."))
     _add_sql(commands.add_parser("sql", help="an interactive shell", description="An interactive shell."))
@@ -36,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_run)
+    parser.set_defaults(module="tidemill.client.run")
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="SQL scripts; each gets a session of its own"
     )
@@ -61,7 +67,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sql(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_sql)
+    parser.set_defaults(module="tidemill.client.shell")
     parser.add_argument("-i", "--init", metavar="FILE", help="run this script first")
     _add_common(parser)
 
@@ -88,21 +94,18 @@ def _pair(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _run(parsed: argparse.Namespace) -> int:
-    return run.run_files(
-        run.RunRequest(
-            files=tuple(parsed.files),
-            init=tuple(parsed.init),
-            json=parsed.format == "json",
-            options=dict(parsed.options),
-            variables=dict(parsed.variables),
-            checkpoint_directory=parsed.checkpoint_dir,
-        )
-    )
+class _Version(argparse.Action):
+    """Reads the version when it is asked for: looking it up costs more than all else here."""
 
-
-def _sql(parsed: argparse.Namespace) -> int:
-    return shell.run_shell(dict(parsed.options), dict(parsed.variables), parsed.init)
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        print(f"tidemill {import_module('importlib.metadata').version('tidemill')}")
+        parser.exit()
 
 
 if __name__ == "__main__":

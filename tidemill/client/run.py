@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,20 @@ class RunRequest:
     options: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     checkpoint_directory: str = ""
+
+
+def command(parsed: argparse.Namespace) -> int:
+    """Runs what the command line asks for."""
+    return run_files(
+        RunRequest(
+            files=tuple(parsed.files),
+            init=tuple(parsed.init),
+            json=parsed.format == "json",
+            options=dict(parsed.options),
+            variables=dict(parsed.variables),
+            checkpoint_directory=parsed.checkpoint_dir,
+        )
+    )
 
 
 def run_files(request: RunRequest) -> int:

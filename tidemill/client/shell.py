@@ -6,6 +6,7 @@ Ctrl-D leaves. History is kept in ``$XDG_STATE_HOME/tidemill/history`` (``~/.loc
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
@@ -43,6 +44,11 @@ Statements end with a semicolon and may have several lines.
   SELECT ...;                                  Ctrl-C stops a query that does not end by itself
   QUIT;                                        or Ctrl-D
 """
+
+
+def command(parsed: argparse.Namespace) -> int:
+    """Runs what the command line asks for."""
+    return run_shell(dict(parsed.options), dict(parsed.variables), parsed.init)
 
 
 def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: str | None) -> int:

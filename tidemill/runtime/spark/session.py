@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import resources
+from typing import Any
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+from tidemill.runtime.spark.launch import launch, load_classes
 
 OPTION_PREFIX = "tidemill."
 ARROW_ROWS_PER_BATCH = 1 << 18
@@ -50,16 +56,114 @@ _RUNTIME: dict[str, str] = {
 }
 
 
+@dataclass(slots=True)
+class _Start:
+    """A start of Spark under way or done; ``gateway`` leads to its JVM."""
+
+    settings: Mapping[str, str]
+    gateway: Any = None
+    session: SparkSession | None = None
+    error: BaseException | None = None
+    done: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        try:
+            self._run()
+        except BaseException as e:  # raised again in the thread that asks for the session
+            self.error = e
+        finally:
+            self.done.set()
+
+    def _run(self) -> None:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        self.gateway = launch(self.settings)
+        loading = load_classes(self.gateway)
+        conf = SparkConf(loadDefaults=False).setAll(list(self.settings.items()))
+        context = SparkContext(conf=conf, gateway=self.gateway)
+        loading.join()
+        builder = SparkSession.builder
+        for key, value in self.settings.items():
+            builder = builder.config(key, value)
+        self.session = builder.getOrCreate()
+        context.setLogLevel("ERROR")
+
+    def result(self) -> SparkSession:
+        self.done.wait()
+        if self.error is not None:
+            raise self.error
+        assert self.session is not None
+        return self.session
+
+    def undo(self) -> None:
+        """Ends the application and its JVM: the next one gets a JVM of its own."""
+        self.result().stop()
+        self.gateway.shutdown()
+        if self.gateway.proc is not None:
+            self.gateway.proc.stdin.close()
+            self.gateway.proc.wait()
+        SparkContext._gateway = SparkContext._jvm = None
+
+
+class _Ahead:
+    """The start that has been begun before anybody needed it."""
+
+    def __init__(self) -> None:
+        self._start: _Start | None = None
+        self._lock = threading.Lock()
+
+    def begin(self, settings: Mapping[str, str]) -> None:
+        with self._lock:
+            if self._start is None:
+                self._start = _Start(settings)
+                threading.Thread(target=self._start.run, name="tidemill-start", daemon=True).start()
+
+    def take(self, settings: Mapping[str, str]) -> SparkSession | None:
+        """The session that was begun; None where none was, or only one with other settings."""
+        with self._lock:
+            start, self._start = self._start, None
+            if start is None:
+                return None
+            if dict(start.settings) == dict(settings):
+                return start.result()
+            start.undo()
+            return None
+
+
+_AHEAD = _Ahead()
+
+
+def start_ahead(options: Mapping[str, str]) -> None:
+    """Begins to start Spark in a thread of its own and returns: it takes seconds in which a command can load
+    and read its script. ``spark_application`` waits for it, or starts anew where other options came."""
+    _AHEAD.begin(_settings(options))
+
+
 def spark_application(options: Mapping[str, str]) -> SparkSession:
     """The process's Spark application; made on the first call from ``tidemill.spark.*`` options."""
+    settings = _settings(options)
+    ahead = _AHEAD.take(settings)
+    if ahead is not None:
+        return ahead
+    running = _running()
+    if running is not None:
+        return running
+    start = _Start(settings)
+    start.run()
+    return start.result()
+
+
+def _running() -> SparkSession | None:
+    """The process's application, whoever and whichever thread started it."""
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = {**_STATIC, **_RUNTIME, "spark.pyspark.python": sys.executable}
-    settings.setdefault("spark.master", DEFAULT_MASTER)
+    return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
+
+
+def _settings(options: Mapping[str, str]) -> dict[str, str]:
     log_config = resources.files("tidemill.runtime.spark").joinpath("log4j2.properties")
+    settings = {**_STATIC, **_RUNTIME, "spark.pyspark.python": sys.executable, "spark.master": DEFAULT_MASTER}
     settings["spark.driver.extraJavaOptions"] = (
         f"-Dlog4j2.configurationFile=file:{log_config} -Dlog4j.configurationFile=file:{log_config}"
         " -XX:+UseParallelGC"
@@ -67,12 +171,7 @@ def spark_application(options: Mapping[str, str]) -> SparkSession:
     for key, value in options.items():
         if key.startswith(OPTION_PREFIX + "spark."):
             settings[key[len(OPTION_PREFIX) :]] = value
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    return settings
 
 
 def job_session(

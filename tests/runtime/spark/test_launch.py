@@ -1,0 +1,105 @@
+"""Starting Spark's JVM: what a machine without a fitting Java is told, and what is not said."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tidemill.errors import SetupError
+from tidemill.runtime.spark import launch, session
+
+OLD = """#!/bin/sh
+if [ "$1" = -version ]; then echo 'openjdk version "11.0.2" 2019-01-15' >&2; exit 0; fi
+echo 'class file has wrong version 61.0' >&2
+exit 1
+"""
+BROKEN = OLD.replace("11.0.2", "17.0.2").replace("class file has wrong version 61.0", "no memory")
+
+
+# PySpark drops the pipe to a JVM that ended at once without closing it.
+UNCLOSED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+def _java(folder: Path, text: str) -> None:
+    program = folder / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(text)
+    program.chmod(0o755)
+
+
+def test_no_java_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SetupError, match="this machine has none") as caught:
+        launch.launch({})
+    assert "openjdk-17-jre-headless" in caught.value.hint
+
+
+def test_java_home_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match="no 'bin/java' in it"):
+        launch.launch({})
+
+
+@UNCLOSED
+def test_old_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _java(tmp_path, OLD)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match=r"Spark needs Java 17 or newer; '.*/bin/java' is Java 11\."):
+        launch.launch({})
+
+
+@UNCLOSED
+def test_a_jvm_that_ends_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _java(tmp_path, BROKEN)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match=r"ended while it started:\n(.*\n)*.*no memory"):
+        launch.launch({})
+
+
+def test_the_warning_of_every_start_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    errors = launch._ErrorStream()
+    with open(os.dup(errors.writing_end), "w", encoding="utf-8") as jvm:
+        jvm.write("WARNING: Using incubator modules: jdk.incubator.vector\nearly\n")
+        jvm.flush()
+        errors.opened()
+        jvm.write("late\n")
+    errors._thread.join()
+    assert shown.getvalue() == "early\nlate\n"
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the starts of Spark did, in place of doing it."""
+    done: list[str] = []
+
+    def run(start: session._Start) -> None:
+        done.append(f"start {start.settings['spark.app.name']}")
+        start.done.set()
+
+    monkeypatch.setattr(session._Start, "run", run)
+    monkeypatch.setattr(session._Start, "result", lambda start: start.settings["spark.app.name"])
+    monkeypatch.setattr(session._Start, "undo", lambda start: done.append("undo"))
+    return done
+
+
+def test_a_start_ahead_is_used_once(starts: list[str]) -> None:
+    ahead = session._Ahead()
+    ahead.begin({"spark.app.name": "a"})
+    ahead.begin({"spark.app.name": "a"})
+    assert str(ahead.take({"spark.app.name": "a"})) == "a"
+    assert ahead.take({"spark.app.name": "a"}) is None
+    assert starts == ["start a"]
+
+
+def test_a_start_ahead_with_other_settings_is_undone(starts: list[str]) -> None:
+    ahead = session._Ahead()
+    ahead.begin({"spark.app.name": "a"})
+    assert ahead.take({"spark.app.name": "b"}) is None
+    assert starts[-1] == "undo"

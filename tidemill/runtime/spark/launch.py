@@ -1,0 +1,136 @@
+"""Starts the JVM that Spark runs in.
+
+Its standard error comes through this process, line by line, without the warning that every JVM of
+Spark's begins with. While Spark's core starts, a second thread loads the classes of Spark SQL, which
+would otherwise cost about as long again after it. A machine without a fitting Java gets a SetupError
+that says what to install.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+
+from tidemill.errors import SetupError
+
+_LAUNCH: Any = launch_gateway
+JAVA_VERSION = 17
+"""The oldest that Spark runs on."""
+
+_NOISE = re.compile(r"WARNING: Using incubator modules|NOTE: Picked up JDK_JAVA_OPTIONS")
+_VERSION = re.compile(r'version "(\d+)')
+_INSTALL = (
+    f"Install Java {JAVA_VERSION} or newer (Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless; "
+    "macOS: brew install openjdk@17; elsewhere: https://adoptium.net), then put 'java' on the PATH or set "
+    "JAVA_HOME."
+)
+# Spark SQL's first session spends most of its time in these. None of them touches what the core is made
+# of while it starts, or two class initialisers could wait for each other.
+_SLOW_CLASSES = ("org.apache.spark.sql.ml.InternalFunctionRegistration$",)
+
+
+def launch(settings: Mapping[str, str]) -> Any:
+    """py4j's gateway to a new JVM whose Spark gets ``settings``; SetupError where that fails."""
+    java = java_program()
+    errors = _ErrorStream()
+    try:
+        gateway = _LAUNCH(SparkConf().setAll(list(settings.items())), {"stderr": errors.writing_end})
+    except PySparkRuntimeError as e:
+        raise _failure(java, errors.close()) from e
+    except OSError as e:
+        raise SetupError(f"Spark's start script cannot be run: {e}") from e
+    errors.opened()
+    return gateway
+
+
+def load_classes(gateway: Any) -> threading.Thread:
+    """A thread that has begun to load what Spark SQL will need; wait for it before the first session."""
+    thread = threading.Thread(target=_load, args=(gateway,), name="tidemill-load-classes", daemon=True)
+    thread.start()
+    return thread
+
+
+def _load(gateway: Any) -> None:
+    for name in _SLOW_CLASSES:
+        try:
+            gateway.jvm.java.lang.Class.forName(name)
+        except Py4JError:
+            # Another build of Spark may lack it; the session does without.
+            continue
+
+
+def java_program() -> str:
+    """The ``java`` that Spark's scripts will run; SetupError where there is none."""
+    home = os.environ.get("JAVA_HOME", "")
+    if home:
+        program = os.path.join(home, "bin", "java")
+        if os.access(program, os.X_OK):
+            return program
+        raise SetupError(f"JAVA_HOME is '{home}', but there is no 'bin/java' in it.", hint=_INSTALL)
+    found = shutil.which("java")
+    if found is None:
+        raise SetupError(
+            "Spark needs Java, and this machine has none: 'java' is not on the PATH, JAVA_HOME is not set.",
+            hint=_INSTALL,
+        )
+    return found
+
+
+def _failure(java: str, said: str) -> SetupError:
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = _VERSION.search(shown)
+    if version is not None and int(version.group(1)) < JAVA_VERSION:
+        return SetupError(
+            f"Spark needs Java {JAVA_VERSION} or newer; '{java}' is Java {version.group(1)}.", hint=_INSTALL
+        )
+    return SetupError(f"Spark's JVM ('{java}') ended while it started:\n{said.strip()}")
+
+
+class _ErrorStream:
+    """The JVM's standard error: held back until it is up, then copied to this process's own."""
+
+    def __init__(self) -> None:
+        self._reading_end, self.writing_end = os.pipe()
+        self._held: list[str] = []
+        self._open = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._copy, name="tidemill-jvm-errors", daemon=True)
+        self._thread.start()
+
+    def opened(self) -> None:
+        """The JVM is up, and holds the other end alone."""
+        os.close(self.writing_end)
+        with self._lock:
+            self._open = True
+            sys.stderr.write("".join(self._held))
+
+    def close(self) -> str:
+        """The JVM is gone; what it said."""
+        os.close(self.writing_end)
+        self._thread.join()
+        return "".join(self._held)
+
+    def _copy(self) -> None:
+        with open(self._reading_end, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if not _NOISE.match(line):
+                    self._write(line)
+
+    def _write(self, line: str) -> None:
+        with self._lock:
+            if self._open:
+                sys.stderr.write(line)
+                sys.stderr.flush()
+            else:
+                self._held.append(line)
