@@ -6,15 +6,18 @@ Also the binder's view of it (``plan.binder.environment.Environment``): names, f
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.manager import CatalogManager
 from tidemill.catalog.table import CatalogObject, ObjectPath
+from tidemill.config import registry as options
 from tidemill.config import table_options
 from tidemill.config.option import Configuration
 from tidemill.config.python_options import PYTHON_FILES
+from tidemill.config.unknown_options import unknown_option
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.runtime.progress import EpochProgress
@@ -24,6 +27,9 @@ from tidemill.user_functions.kinds import UserFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+_LOGGER = logging.getLogger("tidemill")
 
 
 class SessionContext:
@@ -42,6 +48,7 @@ class SessionContext:
         self.frames: dict[str, DataFrame] = {}
         self.module_folders: tuple[str, ...] = ()
         self._user_functions: dict[tuple[str, str], UserFunction] = {}
+        self._warned: set[str] = set()
         self.rendered = False
         self.jobs_in: dict[str, int] = {}
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None
@@ -98,6 +105,19 @@ class SessionContext:
             known = user_modules.load(function, self.module_folders, files)
             self._user_functions[key] = known
         return known
+
+    def set_option(self, key: str, value: str) -> None:
+        """SET: for the statements after it. ValidationError where the text is refused at once."""
+        options.check_at_set(key, value)
+        self.configuration = self.configuration.with_value(key, value)
+        self.warn(unknown_option(key))
+
+    def warn(self, text: str) -> None:
+        """Tells the user something that is no error, once a session; '' is nothing. It goes to the logger
+        ``tidemill``."""
+        if text and text not in self._warned:
+            self._warned.add(text)
+            _LOGGER.warning(text)
 
     def function_names(self) -> tuple[str, ...]:
         own = self.catalogs.functions.names(self.current_catalog, self.current_database)

@@ -15,6 +15,7 @@ from tidemill.catalog.table import CatalogFrame, CatalogView
 from tidemill.config import registry as options
 from tidemill.config.execution_options import RUNTIME_MODE
 from tidemill.config.option import Configuration
+from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import ValidationError
 from tidemill.session import dispatch, frames_in
 from tidemill.session.context import SessionContext
@@ -33,8 +34,7 @@ class TableConfig:
         self._context = context
 
     def set(self, key: str, value: str) -> TableConfig:
-        options.check_at_set(key, value)
-        self._context.configuration = self._context.configuration.with_value(key, value)
+        self._context.set_option(key, value)
         return self
 
     def get(self, key: str, default: str) -> str:
@@ -64,7 +64,10 @@ class TableEnvironment:
             given[RUNTIME_MODE.key] = runtime_mode
         for key, value in given.items():
             options.check_at_set(key, value)
-        return cls(SessionContext(Configuration(given)))
+        context = SessionContext(Configuration(given))
+        for key in given:
+            context.warn(unknown_option(key))
+        return cls(context)
 
     def execute_sql(self, statement: str) -> TableResult:
         """Runs one statement. A streaming SELECT or INSERT has been started on return, not ended."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tidemill.config import registry
 from tidemill.session.context import SessionContext
 from tidemill.session.result import StatementKind, TableResult, listing, ok
 from tidemill.sql import statements as s
@@ -15,8 +14,7 @@ def set_option(statement: s.SetOption, context: SessionContext) -> TableResult:
     """SET 'key' = 'value' keeps the text; a bare SET lists what is set, sorted by key."""
     if not statement.key:
         return listing(_COLUMNS, sorted(context.configuration.items()), StatementKind.SET)
-    registry.check_at_set(statement.key, statement.value)
-    context.configuration = context.configuration.with_value(statement.key, statement.value)
+    context.set_option(statement.key, statement.value)
     return ok(StatementKind.SET)
 
 
