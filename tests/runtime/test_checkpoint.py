@@ -15,7 +15,11 @@ from tidemill.errors import StateError
 from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan, JobIdentity
 
 IDENTITY = JobIdentity(
-    job_id="j", fingerprint="f", parallelism=2, operators={"0-agg": "x"}, sources=["a"], sinks=["b"]
+    job_id="j",
+    fingerprint="f",
+    parallelism=2,
+    nodes={"1": "Scan(a)", "2": "Sum(a)"},
+    operators={"agg-2": "x"},
 )
 
 
@@ -30,9 +34,9 @@ def commit(epoch: int) -> EpochCommit:
     return EpochCommit(
         epoch=epoch,
         time=5,
-        offsets={"source-0": {"byte": 7}},
-        manifests={"0-agg": {"1": "m"}},
-        tokens={"sink-0": ["t"]},
+        offsets={"scan-1": {"byte": 7}},
+        manifests={"agg-2": {"1": "m"}},
+        tokens={"sink-3": ["t"]},
     )
 
 
@@ -63,9 +67,17 @@ def test_the_lock_goes_with_its_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"fingerprint": "g"}, "its plan differs"),
-        ({"fingerprint": "g", "sources": ["c"]}, r"its sources are \['a'\], not \['c'\]"),
-        ({"fingerprint": "g", "operators": {"0-agg": "y"}}, "its stateful operators differ"),
+        ({"fingerprint": "g"}, "its parts repeat"),
+        (
+            {"fingerprint": "g", "nodes": {"1": "Scan(a)", "3": "Max(a)"}},
+            r"it has Sum\(a\) where this query has Max\(a\)",
+        ),
+        (
+            {"fingerprint": "g", "nodes": {"4": "Scan(a)", "5": "Sum(a)"}},
+            r"its Scan\(a\) has other options or types than this query's",
+        ),
+        ({"fingerprint": "g", "nodes": {"1": "Scan(a)"}}, r"it has Sum\(a\), which this query lacks"),
+        ({"operators": {"agg-2": "y"}}, "the state of agg-2 is laid out in another way"),
     ],
 )
 def test_a_checkpoint_of_another_query_is_refused(

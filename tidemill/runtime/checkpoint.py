@@ -2,7 +2,7 @@
 
 Layout::
 
-    job.json                   identity: the query's fingerprint, parallelism, source and sink names
+    job.json                   identity: digests of the plan's nodes and what they are, parallelism
     lock                       held (flock) while a process runs the job
     epochs/<n>.plan.json       intent: the offset ranges of epoch n and its processing time
     epochs/<n>.commit.json     fact: epoch n happened; offsets, manifests, sink tokens
@@ -28,19 +28,19 @@ from typing import Any, Self, TextIO
 from tidemill.connectors.api import Offset
 from tidemill.errors import StateError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobIdentity:
-    """What a checkpoint belongs to. ``operators`` are state fingerprints by operator id."""
+    """What a checkpoint belongs to. ``fingerprint`` is the whole job's digest, ``nodes`` what each node of
+    its plans is by its digest, inputs first, ``operators`` how their state is laid out by operator id."""
 
     job_id: str
     fingerprint: str
     parallelism: int
+    nodes: dict[str, str]
     operators: dict[str, str]
-    sources: list[str]
-    sinks: list[str]
     name: str = ""
     version: int = FORMAT_VERSION
 
@@ -179,7 +179,7 @@ class CheckpointDirectory:
                 f"The checkpoint in '{self.root}' has format version {stored.version}, "
                 f"this Tidemill reads version {FORMAT_VERSION}"
             )
-        if stored.fingerprint != wanted.fingerprint:
+        if (stored.fingerprint, stored.operators) != (wanted.fingerprint, wanted.operators):
             self.close()
             raise StateError(
                 f"The checkpoint in '{self.root}' belongs to another query ({_difference(stored, wanted)})",
@@ -217,14 +217,17 @@ class CheckpointDirectory:
 
 
 def _difference(stored: JobIdentity, wanted: JobIdentity) -> str:
-    """Names the first thing that differs between two identities."""
-    if stored.sources != wanted.sources:
-        return f"its sources are {stored.sources}, not {wanted.sources}"
-    if stored.sinks != wanted.sinks:
-        return f"its sinks are {stored.sinks}, not {wanted.sinks}"
-    if stored.operators != wanted.operators:
-        return "its stateful operators differ"
-    return "its plan differs"
+    """Names the lowest node that differs: all above it differ with it."""
+    gone = next((text for key, text in stored.nodes.items() if key not in wanted.nodes), "")
+    new = next((text for key, text in wanted.nodes.items() if key not in stored.nodes), "")
+    if gone and gone == new:
+        return f"its {gone} has other options or types than this query's"
+    if gone and new:
+        return f"it has {gone} where this query has {new}"
+    if gone or new:
+        return f"it has {gone}, which this query lacks" if gone else f"it lacks {new}"
+    changed = [key for key in stored.operators if stored.operators[key] != wanted.operators.get(key)]
+    return f"the state of {', '.join(changed)} is laid out in another way" if changed else "its parts repeat"
 
 
 def _sync_directory(path: Path) -> None:

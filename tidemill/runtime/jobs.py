@@ -10,7 +10,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,8 +35,9 @@ from tidemill.physical import nodes as p
 from tidemill.plan.nodes import Sink as LogicalSink
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, JobIdentity
-from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.context import CompileContext, unused
 from tidemill.runtime.compile.sink import compile_result, compile_sink
+from tidemill.runtime.identity import job_identity
 from tidemill.runtime.job import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
 from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.spark.exchange import KEY_GROUPS
@@ -138,7 +138,7 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
         references=(None,) * len(node.columns),
     )
     with _Preparation(context, request) as preparation:
-        preparation.open([shown], [])
+        preparation.open([root])
         return preparation.start({QUERY_OUTPUT: CollectOutput(node=shown, collector=collector)})
 
 
@@ -147,23 +147,30 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
     context = _context(request)
     nodes = [compile_sink(sink, context, request.config) for sink in sinks]
     with _Preparation(context, request) as preparation:
-        identity = preparation.open(nodes, [_sink_name(sink) for sink in sinks])
-        outputs = {
-            f"sink-{number}": SinkOutput(
-                node=node,
-                sink=make_sink(
-                    sink,
-                    node.kinds,
-                    identity.job_id,
-                    request.zone,
-                    streaming=True,
-                    ordinal=number,
-                    ordered=not any(isinstance(n, g.Keyed) for n in node.walk()),
-                ),
+        identity = preparation.open(sinks)
+        outputs: dict[str, SinkOutput | CollectOutput] = {}
+        for key, (sink, node) in _named(list(zip(sinks, nodes, strict=True)), context).items():
+            made = make_sink(
+                sink,
+                node.kinds,
+                identity.job_id,
+                request.zone,
+                streaming=True,
+                ordinal=len(outputs),
+                ordered=not any(isinstance(n, g.Keyed) for n in node.walk()),
             )
-            for number, (sink, node) in enumerate(zip(sinks, nodes, strict=True))
-        }
+            outputs[key] = SinkOutput(node=node, sink=made)
         return preparation.start(outputs)
+
+
+def _named(
+    parts: list[tuple[p.Sink, g.ExecNode]], context: CompileContext
+) -> dict[str, tuple[p.Sink, g.ExecNode]]:
+    """The sinks by their digests, in an order that does not depend on the script's."""
+    named: dict[str, tuple[p.Sink, g.ExecNode]] = {}
+    for sink, node in parts:
+        named[unused(f"sink-{context.digests.of(sink)}", named)] = (sink, node)
+    return dict(sorted(named.items()))
 
 
 def make_source(request: SourceRequest) -> Source:
@@ -239,13 +246,6 @@ def _shown(root: p.PhysicalNode, node: g.ExecNode, request: JobRequest) -> tuple
     )
 
 
-def _sink_name(sink: p.Sink) -> str:
-    """Which table, and where it is: another place is another sink."""
-    options = dict(sink.options)
-    place = [options[key] for key in ("connector", "path", "url", "table-name") if key in options]
-    return f"{sink.table.path}({', '.join(place)})"
-
-
 class _Preparation:
     """Opens the checkpoint, then starts the job; gives everything back if that fails in between."""
 
@@ -266,17 +266,9 @@ class _Preparation:
                 self._checkpoint.close()
             self._remove_temporary()
 
-    def open(self, nodes: Sequence[g.ExecNode], sinks: list[str]) -> JobIdentity:
+    def open(self, roots: Sequence[p.PhysicalNode]) -> JobIdentity:
         """Takes the checkpoint directory; the identity is the stored one where there is one."""
-        wanted = JobIdentity(
-            job_id=uuid.uuid4().hex,
-            fingerprint=self._context.fingerprint(repr(nodes), sinks),
-            parallelism=self._context.parallelism,
-            operators={key: spec.fingerprint for key, spec in self._context.operators.items()},
-            sources=list(self._context.source_names.values()),
-            sinks=sinks,
-            name=self._request.name,
-        )
+        wanted = job_identity(roots, self._context, self._request.name)
         directory = self._request.checkpoint_directory
         if not directory:
             directory = self._temporary = tempfile.mkdtemp(prefix="tidemill-")

@@ -26,7 +26,7 @@ def _aggregate(
         raise InternalError(f"{type(node).__name__} without a core reached the exec graph")
     spec = group_spec(core, node, context, sequenced)
     below = compile_node(core.input, context, spec.needs_sequence)
-    operator = context.add_operator("group-aggregate", spec)
+    operator = context.add_operator("group-aggregate", node, spec)
     columns = _kernel_columns(core)
     kinds = INSERT_ONLY if spec.insert_only else node.traits.kinds
     return g.Keyed(

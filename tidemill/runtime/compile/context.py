@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -11,6 +10,8 @@ from pyspark.sql import DataFrame
 from tidemill.connectors.api import Source, SourceRequest
 from tidemill.operators.api import OperatorSpec
 from tidemill.physical import nodes as p
+from tidemill.physical.explain import describe
+from tidemill.physical.identity import Digests
 from tidemill.runtime.spark.expressions import Translator
 
 MakeSource = Callable[[SourceRequest], Source]
@@ -34,33 +35,38 @@ class CompileContext:
     compact: bool = False
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
-    source_names: dict[str, str] = field(default_factory=dict)
+    descriptions: dict[str, str] = field(default_factory=dict)
     source_groups: dict[str, str] = field(default_factory=dict)
     operators: dict[str, OperatorSpec] = field(default_factory=dict)
+    digests: Digests = field(default_factory=Digests)
 
     def translator(self, node: p.PhysicalNode) -> Translator:
         """Translates expressions over the fields of ``node``."""
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
 
     def add_source(self, source: Source, name: str, group: str = "") -> str:
-        """Registers a source; ids follow plan order, so the same plan gives the same ids.
+        """Registers a source under ``name``, and a number where it is not the first of that name.
 
         Sources of one ``group`` read the same table: every epoch takes the same range of all of them.
         """
-        key = f"source-{len(self.sources)}"
+        key = unused(name, self.sources)
         self.sources[key] = source
-        self.source_names[key] = name
         self.source_groups[key] = group or key
         return key
 
-    def add_operator(self, kind: str, spec: OperatorSpec) -> str:
-        """Registers a stateful operator; its id is its place in the plan and its kind."""
-        key = f"{len(self.operators)}-{kind}"
+    def add_operator(self, kind: str, node: p.PhysicalNode, spec: OperatorSpec) -> str:
+        """Registers the stateful operator of ``node``; its id is its kind and the digest of its sub-plan."""
+        key = unused(f"{kind}-{self.digests.of(node)}", self.operators)
         self.operators[key] = spec
+        self.descriptions[key] = describe(node)
         return key
 
-    def fingerprint(self, shape: str, sinks: list[str]) -> str:
-        """The job's identity: sources, operators, sinks and the stateless rest (``shape``)."""
-        operators = (spec.fingerprint for spec in self.operators.values())
-        facts = [shape, *self.source_names.values(), *operators, *sinks]
-        return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
+
+def unused(name: str, taken: Container[str]) -> str:
+    """``name``, or ``name-2``, ``name-3``...: things that are equal in all are told apart by number alone."""
+    number = 1
+    key = name
+    while key in taken:
+        number += 1
+        key = f"{name}-{number}"
+    return key

@@ -76,7 +76,7 @@ def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
         columns=names(node.fields),
         kinds=node.traits.kinds,
         sequenced=sequenced,
-        operator=context.add_operator("join", spec),
+        operator=context.add_operator("join", node, spec),
         spec=spec,
         ports=(sides[0][1], sides[1][1]),
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced),

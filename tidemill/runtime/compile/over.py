@@ -46,8 +46,8 @@ def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.Exec
         sequence=sequenced,
         state_ttl=node.state_ttl,
     )
-    whole = replace(node, input=bottom.input)
-    return keyed(whole, spec, "over", spec.partition, context, sequenced)
+    joined = replace(node, input=bottom.input)
+    return keyed(joined, spec, "over", spec.partition, context, sequenced, whole=node)
 
 
 _Windows = list[tuple[p.OverAggregate, tuple[t.Field, ...]]]

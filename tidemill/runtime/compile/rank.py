@@ -117,8 +117,11 @@ def keyed(
     keys: tuple[str, ...],
     context: CompileContext,
     sequenced: bool,
+    *,
+    whole: p.PhysicalNode | None = None,
 ) -> g.ExecNode:
-    """A keyed operator that needs all columns and the arrival order of its one input."""
+    """A keyed operator that needs all columns and the arrival order of its one input. ``whole``: the plan's
+    node that it is, where ``node`` only stands in for it."""
     below = compile_node(node.input, context, True)
     carried = names(node.input.fields)
     kinds = node.consumed if isinstance(node, p.Sink) else node.traits.kinds
@@ -127,7 +130,7 @@ def keyed(
         columns=names(fields),
         kinds=kinds,
         sequenced=sequenced,
-        operator=context.add_operator(kind, spec),
+        operator=context.add_operator(kind, whole or node, spec),
         spec=spec,
         ports=(g.Port(input=below, references=below.columns, columns=carried, keys=keys),),
         schema=keyed_schema(fields, kinds, sequenced),

@@ -15,6 +15,7 @@ from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
+from tidemill.physical.identity import table_digest
 from tidemill.physical.set_operations import REPLICATE_ROWS
 from tidemill.plan.expressions import Expr
 from tidemill.runtime import graph as g
@@ -49,9 +50,8 @@ def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.Ex
     if not node.fields:
         return _counting_scan(node, context, sequenced)
     request = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
-    group = f"{node.table.path}{sorted(node.options)}"
-    name = f"{node.table.path}{list(node.columns)}"
-    source = context.add_source(context.make_source(request), name, group)
+    place = f"scan-{table_digest(node.table, dict(node.options))}"
+    source = context.add_source(context.make_source(request), place, place)
     columns = names(node.fields)
     read = g.Read(columns=columns, kinds=node.traits.kinds, sequenced=sequenced, source=source)
     texts = declared(request, columns)
@@ -86,7 +86,7 @@ def _(node: p.Values, context: CompileContext, sequenced: bool) -> g.ExecNode:
         schema=spark_schema(node.fields),
         sequence=sequenced,
     )
-    key = context.add_source(source, f"values{source.rows}")
+    key = context.add_source(source, f"values-{context.digests.of(node)}")
     return g.Read(columns=names(node.fields), kinds=node.traits.kinds, sequenced=sequenced, source=key)
 
 
@@ -94,7 +94,7 @@ def _(node: p.Values, context: CompileContext, sequenced: bool) -> g.ExecNode:
 def _(node: p.DataFrameScan, context: CompileContext, sequenced: bool) -> g.ExecNode:
     frame = context.frames[node.key]
     source = FrameSource(frame=frame, expressions=tuple(map(quote, frame.columns)), sequence=sequenced)
-    key = context.add_source(source, f"frame {node.key}")
+    key = context.add_source(source, f"frame-{node.key}")
     return g.Read(columns=names(node.fields), kinds=node.traits.kinds, sequenced=sequenced, source=key)
 
 

@@ -1,0 +1,122 @@
+"""Digests of plans: the same in every process, different where the meaning is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.physical.builders import CLICKS, ORDERS, aggregate, call, plan, scan
+from tidemill.physical import nodes as p
+from tidemill.physical.identity import Digests, canonical
+from tidemill.physical.tree import walk
+from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.sink import compile_result
+from tidemill.runtime.identity import job_identity
+from tidemill.runtime.jobs import make_source
+from tidemill.session import planning
+from tidemill.session.context import SessionContext
+from tidemill.session.dispatch import execute
+from tidemill.sql.parser import parse_statement
+from tidemill.sql.statements import Query
+
+TABLES = (
+    "CREATE TABLE a (k INT, j BIGINT, v STRING, t TIMESTAMP(3), WATERMARK FOR t AS t) WITH "
+    "('connector'='filesystem', 'path'='/a', 'format'='csv', 'csv.null-literal'='-')",
+    "CREATE TABLE b (id INT, w DOUBLE) WITH "
+    "('connector'='jdbc', 'url'='jdbc:sqlite:/b', 'table-name'='b', 'password'='{password}')",
+)
+DIFFERENT_NAMES = "SELECT a.k, b.id, a.v, b.w FROM a JOIN b ON a.k = b.id"
+QUERIES = (
+    DIFFERENT_NAMES,
+    "SELECT x.k, y.id FROM (SELECT k, j, COUNT(*) AS n FROM a GROUP BY k, j) x "
+    "LEFT JOIN (SELECT id, MAX(w) AS m FROM b GROUP BY id) y ON x.k = y.id AND x.n > y.m",
+    "SELECT k, COUNT(DISTINCT v), LISTAGG(v, ';'), AVG(j) FILTER (WHERE v IN ('x', 'y', 'z')) FROM a GROUP BY k",
+    "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY j DESC, v) AS r FROM a) WHERE r <= 3",
+    "SELECT k, SUM(j) OVER (PARTITION BY v ORDER BY t) FROM a",
+    "SELECT v FROM a WHERE k NOT IN (SELECT id FROM b) AND t > TIMESTAMP '2020-01-01 00:00:00'",
+    "SELECT k FROM a INTERSECT ALL SELECT id FROM b",
+)
+
+
+def planned(query: str, password: str = "p", tables: tuple[str, ...] = TABLES) -> p.PhysicalNode:
+    context = SessionContext()
+    for text in tables:
+        execute(parse_statement(text.replace("{password}", password)), context)
+    statement = parse_statement(query)
+    assert isinstance(statement, Query)
+    logical = planning.optimized(planning.bind(context, statement))
+    return planning.physical(context, logical, keep_update_before=True)
+
+
+def identity(root: p.PhysicalNode) -> dict[str, object]:
+    """Everything by which a job of ``root`` takes up its checkpoint."""
+    context = CompileContext(make_source=make_source, frames={}, zone="UTC", parallelism=2, per_record=False)
+    compile_result(root, context, SessionContext().configuration)
+    found = job_identity([root], context, "job")
+    return {
+        "job": found.fingerprint,
+        "nodes": list(found.nodes),
+        "operators": found.operators,
+        "sources": sorted(context.sources),
+    }
+
+
+def digest(query: str, password: str = "p") -> str:
+    return Digests().of(planned(query, password))
+
+
+def test_eight_hash_seeds_give_one_identity() -> None:
+    """A job is taken up by another process: nothing may depend on the order of a set."""
+    script = (
+        "import json\n"
+        "from tests.physical.test_identity import QUERIES, identity, planned\n"
+        "print(json.dumps([identity(planned(q)) for q in QUERIES]))\n"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", script],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            stdout=subprocess.PIPE,
+        )
+        for seed in range(8)
+    ]
+    answers = {process.communicate()[0] for process in processes}
+    assert len(answers) == 1
+    (answer,) = answers
+    assert all(part["operators"] for part in json.loads(answer))
+
+
+def test_digests_do_not_change_with_the_version() -> None:
+    """State kept by an older version is found by these."""
+    digests = Digests()
+    counts = aggregate(scan(CLICKS), (0,), call("COUNT", 2), call("SUM", 2, distinct=True))
+    assert digests.of(plan(scan(ORDERS))) == "e6f27960f3bb694c"
+    assert digests.of(plan(counts)) == "81832bb07cb1a865"
+
+
+def test_what_changes_a_digest_and_what_does_not() -> None:
+    plain = digest(DIFFERENT_NAMES)
+    assert digest(DIFFERENT_NAMES.replace("JOIN", "INNER JOIN")) == plain
+    assert digest(DIFFERENT_NAMES, password="another") == plain
+    assert digest(DIFFERENT_NAMES.replace("b.id,", "b.id + 0 AS id,")) != plain
+    assert digest(DIFFERENT_NAMES.replace("a.k =", "a.k + 0 =")) != plain
+    moved = tuple(text.replace("sqlite:/b", "sqlite:/c") for text in TABLES)
+    assert Digests().of(planned(DIFFERENT_NAMES, tables=moved)) != plain
+
+
+def test_equal_parts_of_different_queries_have_equal_digests() -> None:
+    counts = "SELECT k, COUNT(*) AS n FROM a GROUP BY k"
+    digests = Digests()
+    below = digests.of(planned(counts))
+    above = planned(f"SELECT x.k, x.n, b.w FROM ({counts}) x JOIN b ON x.k = b.id")
+    assert below in {digests.of(node) for node in walk(above)}
+
+
+def test_values_of_different_types_are_told_apart() -> None:
+    texts = [canonical(x) for x in (1, "1", 1.0, True, None, b"1", ("1",), frozenset({"1"}), "null")]
+    assert len(set(texts)) == len(texts)
+    assert canonical(frozenset({"a", "b"})) == canonical(frozenset({"b", "a"}))

@@ -1,0 +1,190 @@
+"""What an operator is, told by a digest of its meaning: kind, keys, expressions, its inputs' digests.
+
+Equal digests mean equal rows, so equal sub-plans can be one operator, and an operator finds its own state
+after a restart wherever it stands in the script. The digest is of a canonical text that this module alone
+decides: it does not change with Python's hash seed, the process, how EXPLAIN prints or how expressions are
+translated. A field of a node counts unless it stands at its default, so a new field with a default changes
+no digest; what only says how to run or to show a node does not count (``_INCIDENTAL``), nor do nodes that
+only say where rows go (``_PASSING``). Changelog modes do not count either: who gets -U is settled among
+the consumers. Cost: one pass over the tree.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from enum import Enum
+from functools import singledispatch
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.physical import nodes as p
+from tidemill.types.logical import LogicalType
+from tidemill.user_functions.aggregates import BoundAggregate
+from tidemill.user_functions.calls import BoundFunction
+
+DIGEST_LENGTH = 16
+SECRETS = ("password", "secret", "token", "credential")
+"""Options whose key has one of these words say how to get in, not what is read."""
+
+_PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore)
+_PHASES = (p.GroupAggregate, p.GlobalGroupAggregate)
+_INCIDENTAL: dict[type, frozenset[str]] = {
+    p.PhysicalNode: frozenset({"traits"}),
+    p.TableSourceScan: frozenset({"options", "filters", "projected"}),
+    p.Rank: frozenset({"strategies", "strategy", "insert_only"}),
+    p.SortLimit: frozenset({"strategies", "strategy"}),
+    p.OverAggregate: frozenset({"time"}),
+    p.Join: frozenset({"left_spec", "right_spec", "mini_batch", "ttl_hints", "overwrites"}),
+    p.Sink: frozenset({"options", "consumed", "retract", "materialize"}),
+    # A user's function is its name and its types: its code may be mended without losing what it counted.
+    BoundFunction: frozenset({"body"}),
+    BoundAggregate: frozenset({"body"}),
+}
+
+
+@dataclass(slots=True)
+class Digests:
+    """Digests of the nodes of one job's plans, each computed once."""
+
+    _known: dict[int, tuple[p.PhysicalNode, str]] = field(default_factory=dict)
+
+    def of(self, node: p.PhysicalNode) -> str:
+        """Hex digits that tell ``node`` and all below it from every other plan."""
+        while isinstance(node, _PASSING):
+            node = node.input
+        known = self._known.get(id(node))
+        if known is None or known[0] is not node:
+            # The node is kept with its digest: an id is good only as long as its object lives.
+            known = self._known[id(node)] = (node, _hashed(self._text(node)))
+        return known[1]
+
+    def _text(self, node: p.PhysicalNode) -> str:
+        if isinstance(node, _PHASES) and node.core is not None:
+            # The phases that a plan shows are one operator, whatever they are.
+            core = node.core
+            parts = [canonical(x) for x in (node.fields, core.keys, core.calls, core.state_ttl)]
+            return _joined("GroupAggregate", [*parts, self.of(core.input)])
+        inputs = {id(i) for i in node.inputs}
+        parts = []
+        for f in _telling(node):
+            value = getattr(node, f.name)
+            below = value if isinstance(value, tuple) else (value,)
+            if below and all(id(x) in inputs for x in below):
+                parts.append(f"{f.name}={[self.of(i) for i in below]}")
+            else:
+                parts.append(f"{f.name}={canonical(value)}")
+        return _joined(type(node).__name__, [*parts, *_place(node)])
+
+
+def table_digest(table: CatalogTable, options: Mapping[str, str]) -> str:
+    """What a table is read from: its path in the catalog and where its options say that it is."""
+    return _hashed(_table_text(table, options))
+
+
+def job_digest(digests: list[str]) -> str:
+    """The digest of a job of these parts, in whatever order they were written."""
+    return _hashed(_joined("Job", sorted(digests)))
+
+
+def _place(node: p.PhysicalNode) -> list[str]:
+    if isinstance(node, p.TableSourceScan):
+        keys = {c.name: c.metadata_key for c in node.table.columns if c.metadata_key}
+        metadata = {c: keys[c] for c in node.columns if c in keys}
+        return [_table_text(node.table, dict(node.options)), canonical(metadata)]
+    return [_table_text(node.table, dict(node.options))] if isinstance(node, p.Sink) else []
+
+
+def _table_text(table: CatalogTable, options: Mapping[str, str]) -> str:
+    telling = {k: v for k, v in options.items() if not any(word in k.lower() for word in SECRETS)}
+    return _joined("Table", [canonical(str(table.path)), canonical(telling)])
+
+
+def _telling(value: object) -> list[Field[object]]:
+    """The fields of a dataclass that say what it means, by name."""
+    incidental = {name for kind in type(value).__mro__ for name in _INCIDENTAL.get(kind, ())}
+    return sorted(
+        (
+            f
+            for f in fields(value)  # type: ignore[arg-type]
+            if f.name not in incidental and not _is_default(f, getattr(value, f.name))
+        ),
+        key=lambda f: f.name,
+    )
+
+
+def _is_default(f: Field[object], value: object) -> bool:
+    return f.default is not MISSING and type(f.default) is type(value) and f.default == value
+
+
+def _joined(name: str, parts: list[str]) -> str:
+    return f"{name}({', '.join(parts)})"
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+
+
+@singledispatch
+def canonical(value: object) -> str:
+    """The one text of a part of a plan: equal iff the parts mean the same."""
+    if is_dataclass(value):
+        parts = [f"{f.name}={canonical(getattr(value, f.name))}" for f in _telling(value)]
+        return _joined(type(value).__name__, parts)
+    if isinstance(value, int | float):
+        return repr(value)
+    return f"{type(value).__name__}:{json.dumps(str(value))}"
+
+
+@canonical.register
+def _(value: None) -> str:
+    return "null"
+
+
+@canonical.register
+def _(value: str) -> str:
+    return json.dumps(value)
+
+
+@canonical.register
+def _(value: bytes) -> str:
+    return f"bytes:{value.hex()}"
+
+
+@canonical.register(dt.date)
+@canonical.register(dt.time)
+def _(value: dt.date | dt.time) -> str:
+    return f"{type(value).__name__}:{value.isoformat()}"
+
+
+@canonical.register
+def _(value: Enum) -> str:
+    return value.name
+
+
+@canonical.register(tuple)
+@canonical.register(list)
+def _(value: tuple[object, ...] | list[object]) -> str:
+    return f"[{', '.join(map(canonical, value))}]"
+
+
+@canonical.register(frozenset)
+def _(value: frozenset[object]) -> str:
+    return f"{{{', '.join(sorted(map(canonical, value)))}}}"
+
+
+@canonical.register(Mapping)
+def _(value: Mapping[object, object]) -> str:
+    return f"{{{', '.join(sorted(f'{canonical(k)}: {canonical(v)}' for k, v in value.items()))}}}"
+
+
+@canonical.register
+def _(value: LogicalType) -> str:
+    return json.dumps(str(value))
+
+
+@canonical.register
+def _(value: CatalogTable) -> str:
+    return canonical(str(value.path))
