@@ -33,8 +33,10 @@ QUERIES = (
     DIFFERENT_NAMES,
     "SELECT x.k, y.id FROM (SELECT k, j, COUNT(*) AS n FROM a GROUP BY k, j) x "
     "LEFT JOIN (SELECT id, MAX(w) AS m FROM b GROUP BY id) y ON x.k = y.id AND x.n > y.m",
-    "SELECT k, COUNT(DISTINCT v), LISTAGG(v, ';'), AVG(j) FILTER (WHERE v IN ('x', 'y', 'z')) FROM a GROUP BY k",
-    "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY j DESC, v) AS r FROM a) WHERE r <= 3",
+    "SELECT k, COUNT(DISTINCT v), LISTAGG(v, ';'), AVG(j) FILTER (WHERE v IN ('x', 'y', 'z')) "
+    "FROM a GROUP BY k",
+    "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY j DESC, v) AS r FROM a) "
+    "WHERE r <= 3",
     "SELECT k, SUM(j) OVER (PARTITION BY v ORDER BY t) FROM a",
     "SELECT v FROM a WHERE k NOT IN (SELECT id FROM b) AND t > TIMESTAMP '2020-01-01 00:00:00'",
     "SELECT k FROM a INTERSECT ALL SELECT id FROM b",
