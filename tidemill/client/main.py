@@ -17,10 +17,15 @@ _SPARK = "tidemill.runtime.spark.session"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 0, 1 where a statement failed, 2 for a wrong command line."""
+    """The exit status: 0, 1 where a statement failed, 2 for a wrong command line.
+
+    ``arguments``: None is the process's own command line, for which Spark is started ahead; a caller within
+    a process (a test) may have a Spark of its own.
+    """
     parsed = _parser().parse_args(arguments)
     try:
-        import_module(_SPARK).start_ahead(dict(parsed.options))
+        if arguments is None:
+            import_module(_SPARK).start_ahead(dict(parsed.options))
         status: int = import_module(parsed.module).command(parsed)
     except TidemillError as e:
         sys.stderr.write(f"{e}\n")

@@ -114,7 +114,7 @@ class _Ahead:
 
     def begin(self, settings: Mapping[str, str]) -> None:
         with self._lock:
-            if self._start is None:
+            if self._start is None and SparkContext._active_spark_context is None:
                 self._start = _Start(settings)
                 threading.Thread(target=self._start.run, name="tidemill-start", daemon=True).start()
 
