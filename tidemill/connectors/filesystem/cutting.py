@@ -19,6 +19,7 @@ from tidemill.connectors.formats.quotes import Bytes, Positions, quotes_are_plai
 
 _BLOCK = 8 << 20
 _LF = 10
+_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ class Cutter:
     def _scan(
         self, file: pa.NativeFile, start: int, size: int, rows: int | None, goal: int
     ) -> tuple[int, int]:
-        at, count, block = start, 0, _BLOCK
+        at, count, block = start or self._mark(file), 0, _BLOCK
         while at < size and at < goal and (rows is None or count < rows):
             data = np.frombuffer(_read(file, at, min(block, size - at)), dtype=np.uint8)
             ends = self._record_ends(data, last=at + len(data) >= size)
@@ -90,6 +91,10 @@ class Cutter:
             count += take
             at += int(ends[take - 1])
         return at, count
+
+    def _mark(self, file: pa.NativeFile) -> int:
+        """Bytes of a byte order mark at the start of the file: a quote behind it opens a field."""
+        return len(_BOM) if bytes(_read(file, 0, len(_BOM))) == _BOM else 0
 
     def _record_ends(self, data: Bytes, *, last: bool) -> npt.NDArray[np.int64]:
         """Offsets right after each whole record in ``data``; the end of the file ends the last one."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,8 @@ from tidemill.types.physical import arrow_type
 
 _BATCH_ROWS = 1_000_000
 _GZIP_ERRORS = (OSError, EOFError, zlib.error)
+UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
+"""What libraries raise for a file that is not of its format, or cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class FileReader:
                 table = self._complete(self._decode(split), split)
             except RecordError as e:
                 raise WorkerError(self._record_error(e, split)) from None
-            except (OSError, pa.ArrowException) as e:
+            except UNREADABLE as e:
                 path = self.storage.shown(split.file.path)
                 raise WorkerError(ConnectorError(f"Cannot read file {path}: {e}")) from None
             except ConnectorError as e:
@@ -74,8 +76,24 @@ class FileReader:
             if self.framing is Framing.ROW_GROUPS:
                 block = Block(data=pa.py_buffer(b""), source=file, start=split.start, end=split.end)
             else:
-                block = Block(data=self._bytes(file, split))
-            return self.decoder.decode(block)
+                block = Block(data=self._bytes(file, split), start=split.start, end=split.end)
+            try:
+                return self.decoder.decode(block)
+            except RecordError as e:
+                raise self._first_error(e, block) from None
+
+    def _first_error(self, error: RecordError, block: Block) -> RecordError:
+        """The first bad record of the block: decoders look at columns and checks one after the other, so
+        another record may have failed before an earlier one was looked at. The records before it are
+        decoded again until they are all good."""
+        while error.line > 0:
+            before = replace(block, data=_lines(block.data, error.line))
+            try:
+                self.decoder.decode(before)
+                return error
+            except RecordError as earlier:
+                error = earlier
+        return error
 
     def _bytes(self, file: pa.NativeFile, split: Split) -> pa.Buffer:
         if split.file.compressed:
@@ -140,6 +158,12 @@ class FileReader:
             else f"{error.reason} ({path})",
             hint="\n".join(filter(None, (error.record and f"The record: {error.record}", error.hint))),
         )
+
+
+def _lines(data: pa.Buffer, count: int) -> pa.Buffer:
+    """The first ``count`` lines."""
+    ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
+    return data.slice(0, int(ends[count - 1]) + 1)
 
 
 def _gunzip(data: bytes, path: str) -> bytes:

@@ -45,5 +45,5 @@ class RowGroups:
         try:
             with storage.open(path) as file:
                 return self.format.group_rows(file)
-        except (OSError, pa.ArrowException) as e:
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
             raise ConnectorError(f"Cannot read file {storage.shown(path)}: {e}") from None

@@ -53,7 +53,8 @@ class EncodeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Whole records of one file. Text: ``data``. Columnar: ``path`` and rows ``start``..``end``."""
+    """Whole records of one file. Text: ``data``, which are bytes ``start``..``end`` of it. Columnar:
+    ``source``, of which rows ``start``..``end``."""
 
     data: pa.Buffer
     source: pa.NativeFile | None = None

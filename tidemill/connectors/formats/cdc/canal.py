@@ -22,6 +22,7 @@ from tidemill.connectors.formats.api import Block, Decoder, DecodeRequest
 from tidemill.connectors.formats.cdc.format import CdcFormat
 from tidemill.connectors.formats.cdc.messages import (
     Changes,
+    ExplicitNulls,
     Indexes,
     Mask,
     Messages,
@@ -136,20 +137,13 @@ class CanalDecoder:
         messages.reject(
             _any_of(messages, rows.messages[lacking]), 'The "old" field of an UPDATE message lacks a row.'
         )
-        chosen &= ~lacking
-        before = completed(entries, rows.values, self._nulls(messages, rows, update))
+        nulls = messages.explicit_nulls(update, "old")
+        chosen &= ~lacking & nulls.readable[rows.messages]
+        before = completed(entries, rows.values, _by_field(nulls, rows))
         return [
             _pick(rows, chosen, RowKind.UPDATE_BEFORE, 0, images=before),
             _pick(rows, chosen, RowKind.UPDATE_AFTER, 1),
         ]
-
-    def _nulls(self, messages: Messages, rows: _Elements, update: Mask) -> dict[str, Mask]:
-        found: dict[str, Mask] = {}
-        for message, place, field in messages.explicit_nulls(update, "old"):
-            if place < rows.lengths[message]:
-                mask = found.setdefault(field, np.zeros(len(rows.values), dtype=bool))
-                mask[rows.starts[message] + place] = True
-        return found
 
     def _filtered(self, data: pa.Buffer) -> pa.Buffer:
         """Empties the lines of other databases and tables: their rows may have other types."""
@@ -196,6 +190,15 @@ def _any_of(messages: Messages, numbers: Indexes) -> Mask:
     mask = np.zeros(messages.count, dtype=bool)
     mask[numbers] = True
     return mask
+
+
+def _by_field(nulls: ExplicitNulls, rows: _Elements) -> dict[str, Mask]:
+    found: dict[str, Mask] = {}
+    for message, place, field in nulls.fields:
+        if place < rows.lengths[message]:
+            mask = found.setdefault(field, np.zeros(len(rows.values), dtype=bool))
+            mask[rows.starts[message] + place] = True
+    return found
 
 
 class CanalFormat(CdcFormat):

@@ -17,8 +17,8 @@ from tidemill.connectors.api import ConnectorOption
 from tidemill.connectors.formats.api import Block, Decoder, DecodeRequest
 from tidemill.connectors.formats.cdc.format import CdcFormat
 from tidemill.connectors.formats.cdc.messages import (
+    ExplicitNulls,
     Mask,
-    Messages,
     assemble,
     changes,
     completed,
@@ -61,7 +61,9 @@ class MaxwellDecoder:
         good &= messages.reject(good & ~valid(data), 'The "data" field is null.')
         update = good & equals(kind, "update")
         update &= messages.reject(update & ~valid(old), 'The "old" field of an update message is null.')
-        before = completed(old, data, _nulls(messages, update))
+        nulls = messages.explicit_nulls(update, "old")
+        update &= nulls.readable
+        before = completed(old, data, _by_field(nulls, messages.count))
         parts = [
             changes(data, good & equals(kind, "insert"), RowKind.INSERT, 0),
             changes(before, update, RowKind.UPDATE_BEFORE, 0),
@@ -78,10 +80,10 @@ class MaxwellDecoder:
         return JsonReader(fields=tuple(fields), rules=self.rules, what="Corrupt Maxwell JSON message")
 
 
-def _nulls(messages: Messages, update: Mask) -> dict[str, Mask]:
+def _by_field(nulls: ExplicitNulls, count: int) -> dict[str, Mask]:
     found: dict[str, Mask] = {}
-    for message, _, field in messages.explicit_nulls(update, "old"):
-        found.setdefault(field, np.zeros(messages.count, dtype=bool))[message] = True
+    for message, _, field in nulls.fields:
+        found.setdefault(field, np.zeros(count, dtype=bool))[message] = True
     return found
 
 

@@ -7,8 +7,6 @@ reordered: an update's ``-U`` comes right before its ``+U``.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,12 +18,20 @@ import pyarrow.compute as pc
 
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.connectors.formats.api import RecordError
-from tidemill.connectors.formats.json.reader import JsonReader, JsonRows
+from tidemill.connectors.formats.json.reader import TOO_DEEP, JsonReader, JsonRows, objects
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
 
 Indexes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplicitNulls:
+    """``fields``: (message, place, field) of each; ``readable``: the messages to go on with."""
+
+    fields: list[tuple[int, int, str]]
+    readable: Mask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +50,12 @@ class Messages:
     def column(self, name: str) -> pa.Array:
         return self.rows.table.column(name).combine_chunks()
 
-    def text(self, message: int) -> str:
+    def line(self, message: int) -> bytes:
         """The line that a message came from."""
         number = int(self.rows.lines[message])
         start = 0 if number == 0 else int(self._ends[number - 1]) + 1
         end = int(self._ends[number]) if number < len(self._ends) else len(self.raw)
-        return self.raw[start:end].decode("utf-8", "replace").strip()
+        return self.raw[start:end]
 
     @cached_property
     def _ends(self) -> Indexes:
@@ -59,7 +65,7 @@ class Messages:
         """The messages to go on with: all but the bad ones. RecordError on the first unless lenient."""
         if bad.any() and not self.lenient:
             first = int(np.argmax(bad))
-            shown = self.text(first)[:200]
+            shown = self.line(first)[:200].decode("utf-8", "replace").removeprefix("\ufeff").strip()
             raise RecordError(
                 f"Corrupt {self.name} JSON message '{shown}'. {reason}",
                 line=int(self.rows.lines[first]),
@@ -76,22 +82,26 @@ class Messages:
             self.reject(unknown, f'Unknown "{key}" value "{value}".')
         return good & ~unknown
 
-    def explicit_nulls(self, among: Mask, part: str) -> Iterator[tuple[int, int, str]]:
-        """(message, place, field) for each field that is written as null in ``part``, an object or an
-        array of objects: columns cannot tell that from a field that is not there."""
+    def explicit_nulls(self, among: Mask, part: str) -> ExplicitNulls:
+        """The fields that are written as null in ``part``, an object or an array of objects: columns
+        cannot tell that from a field that is not there."""
+        found: list[tuple[int, int, str]] = []
+        readable = np.ones(self.count, dtype=bool)
         for message in np.flatnonzero(among).tolist():
-            text = self.text(message)
-            if "null" not in text:
+            line = self.line(message)
+            if b"null" not in line:
                 continue
-            node = json.JSONDecoder(strict=False).raw_decode(text)[0]
-            if isinstance(node, list):
-                first = int(np.searchsorted(self.rows.lines, self.rows.lines[message]))
-                node = node[message - first]
-            images = node.get(part)
+            try:
+                nodes = objects(line)
+            except RecursionError:
+                readable[message] = False  # the columns were read without what is nested so deeply
+                continue
+            first = int(np.searchsorted(self.rows.lines, self.rows.lines[message]))
+            images = nodes[message - first].get(part)
             for place, image in enumerate(images if isinstance(images, list) else [images]):
-                for field, value in (image or {}).items():
-                    if value is None:
-                        yield message, place, field
+                if isinstance(image, dict):
+                    found += [(message, place, field) for field, value in image.items() if value is None]
+        return ExplicitNulls(fields=found, readable=self.reject(~readable, TOO_DEEP))
 
 
 def read_messages(reader: JsonReader, data: pa.Buffer, name: str) -> Messages:

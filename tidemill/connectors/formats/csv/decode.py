@@ -8,6 +8,7 @@ that Arrow would take. Anything else, and any failure, sends the block to ``reco
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ from pyarrow import csv
 from tidemill.connectors.formats.api import Block, RecordError
 from tidemill.connectors.formats.csv.dialect import Dialect
 from tidemill.connectors.formats.csv.records import Record, RecordReader
+from tidemill.connectors.formats.encoding import is_utf8
 from tidemill.connectors.formats.quotes import Bytes, quotes_are_plain
 from tidemill.connectors.formats.text_scalars import CSV_RULES, TextRules
 from tidemill.connectors.formats.text_types import convert_text
@@ -30,6 +32,8 @@ _WHOLE = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
 _FLOATS = (t.FloatType, t.DoubleType)
 _NESTED = (t.ArrayType, t.RowType)
 _PIECE = 1 << 16  # bytes that stay in a processor's cache
+_BOM = b"\xef\xbb\xbf"
+_NO_UTF8 = re.compile("[\ud800-\udfff]")
 _EMPTY = "With 'csv.null-literal' = '' an empty field is NULL."
 
 
@@ -46,10 +50,13 @@ class CsvDecoder:
     dialect: Dialect
 
     def decode(self, block: Block) -> pa.Table:
+        """A byte order mark is one at the start of the file; anywhere else it is text."""
+        marked = block.start == 0 and bytes(block.data[:3]) == _BOM
+        data = block.data.slice(3) if marked else block.data
         try:
-            return self._fast(block.data)
+            return self._fast(data)
         except (_Careful, pa.ArrowInvalid):
-            return self._careful(block.data)
+            return self._careful(data)
 
     @property
     def _rules(self) -> TextRules:
@@ -81,6 +88,8 @@ class CsvDecoder:
         dialect = self.dialect
         if dialect.escape or dialect.comments or not self.wanted or data.size >= 1 << 31:
             raise _Careful
+        if bytes(data[:3]) == _BOM or not is_utf8(data):
+            raise _Careful  # Arrow would drop the mark, and look at the columns only that are asked for
         if not (dialect.delimiter + dialect.quote).isascii():
             raise _Careful  # Arrow takes single bytes
         if dialect.null is not None and any(isinstance(f.type, _NESTED) for f in self.wanted):
@@ -132,17 +141,19 @@ class CsvDecoder:
         return lambda kind: arrow_type(kind) if isinstance(kind, typed) else pa.string()
 
     def _careful(self, data: pa.Buffer) -> pa.Table:
-        """Record by record; the first record that fails raises RecordError unless errors are ignored."""
-        text = _text(data)
-        records = [r for r in RecordReader(text, self.dialect, len(self.columns)) if self._keep(r)]
+        """Record by record; a record that fails raises RecordError unless errors are ignored."""
+        text, damaged = _text(data)
+        records = [r for r in RecordReader(text, self.dialect, len(self.columns)) if self._keep(r, damaged)]
         places = {f.name: i for i, f in enumerate(self.columns)}
         arrays = [self._column(f, places[f.name], records) for f in self.wanted]
         if not arrays:
             return pa.table({"$": pa.nulls(len(records))}).select([])
         return pa.Table.from_arrays(arrays, schema=arrow_schema(self.wanted))
 
-    def _keep(self, record: Record) -> bool:
+    def _keep(self, record: Record, damaged: bool) -> bool:
         error = record.error
+        if damaged and any(_NO_UTF8.search(field) for field in record.fields):
+            error = "Invalid UTF-8."
         if not error and len(record.fields) < len(self.columns) and not self.dialect.lenient:
             error = f"Row length mismatch. {len(self.columns)} fields expected but was {len(record.fields)}."
         if error and not self.dialect.lenient:
@@ -168,7 +179,7 @@ class CsvDecoder:
 
 
 def _shown(record: Record) -> str:
-    return " | ".join(record.fields)[:200]
+    return " | ".join(record.fields)[:200].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _has_hexadecimal(raw: Bytes) -> bool:
@@ -192,10 +203,10 @@ def _has_padding(raw: Bytes, dialect: Dialect) -> bool:
     return bool(before.any() or after.any())
 
 
-def _text(data: pa.Buffer) -> str:
+def _text(data: pa.Buffer) -> tuple[str, bool]:
+    """The text, bytes that are no UTF-8 as lone surrogates, and whether there are any."""
     raw: bytes = data.to_pybytes()
     try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as e:
-        line = e.object[: e.start].count(b"\n")
-        raise RecordError(f"Invalid UTF-8: {e.reason}", line=line) from None
+        return raw.decode("utf-8"), False
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "surrogateescape"), True

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from tidemill.connectors.formats.api import RecordError
+from tidemill.connectors.formats.encoding import is_utf8
 from tidemill.connectors.formats.json.values import FieldError, JsonRules, Number, compact, convert_row
 from tidemill.connectors.formats.text_types import convert_text
 from tidemill.types import logical as t
@@ -39,6 +40,7 @@ _NATIVE = (
 )
 _NULL_LINE = re.compile(rb"\n[ \t\r]*null")
 _BOM = b"\xef\xbb\xbf"
+TOO_DEEP = "It is nested too deeply (Flink's parser gives up after 1000 levels)."
 
 
 class _Refused(Exception):
@@ -72,7 +74,7 @@ class JsonReader:
         return self._careful(raw)
 
     def _vectorised(self, raw: bytes, *, textual: bool) -> JsonRows:
-        if not self.fields or self.rules.fail_on_missing or not _plain_utf8(raw) or _has_nulls(raw):
+        if not self.fields or self.rules.fail_on_missing or not is_utf8(pa.py_buffer(raw)) or _has_nulls(raw):
             raise _Refused
         schema = pa.schema([(f.name, _carrier(f.type, textual)) for f in self.fields])
         lines = _filled_lines(raw)
@@ -110,20 +112,26 @@ class JsonReader:
         return JsonRows(table=table, lines=np.asarray(lines, dtype=np.int64))
 
     def _rows(self, line: bytes, number: int) -> Iterator[dict[str, Any]]:
-        shown = line[:200].decode("utf-8", "replace")
+        shown = line[:200].decode("utf-8", "replace").removeprefix("\ufeff")
         try:
-            for node in _objects(line):
+            for node in objects(line):
                 if not isinstance(node, dict):
                     raise ValueError("Not a JSON object.")
                 yield convert_row(self.fields, node, self.rules)
         except FieldError as e:
-            value = compact(e.value)[:200]
-            raise RecordError(
-                f"{self.what} '{shown}'. {e} Value: {value}", line=number, field=e.field
-            ) from None
-        except ValueError as e:
+            reason = f"{e} Value: {_shown(e.value)}"
+            raise RecordError(f"{self.what} '{shown}'. {reason}", line=number, field=e.field) from None
+        except (ValueError, RecursionError) as e:
             if not self.rules.lenient:
-                raise RecordError(f"{self.what} '{shown}'. {e}", line=number) from None
+                reason = TOO_DEEP if isinstance(e, RecursionError) else str(e)
+                raise RecordError(f"{self.what} '{shown}'. {reason}", line=number) from None
+
+
+def _shown(value: Any) -> str:
+    try:
+        return compact(value)[:200]
+    except RecursionError:
+        return "nested too deeply to be shown"
 
 
 def _empty(rows: int) -> pa.Table:
@@ -139,20 +147,11 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def _objects(line: bytes) -> list[Any]:
-    """The objects of one line: one object, or an array of them; what follows it does not count."""
-    node, _ = _DECODER.raw_decode(line.decode("utf-8").lstrip())
+def objects(line: bytes) -> list[Any]:
+    """The objects of one line: one object, or an array of them; what follows it does not count, a byte
+    order mark before it neither. ValueError where it is no JSON, RecursionError where it is too deep."""
+    node, _ = _DECODER.raw_decode(line.removeprefix(_BOM).decode("utf-8").lstrip())
     return node if isinstance(node, list) else [node]
-
-
-def _plain_utf8(raw: bytes) -> bool:
-    if raw.isascii():
-        return True
-    try:
-        pa.array([raw], pa.large_binary()).cast(pa.large_string())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _has_nulls(raw: bytes) -> bool:

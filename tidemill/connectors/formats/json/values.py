@@ -85,6 +85,11 @@ def text_of(node: Any) -> str:
     raise ValueError("an object or array where a scalar is expected")
 
 
+def _encodable(text: str) -> str:
+    """Halves of surrogate pairs, which JSON can escape, are '?' as in Java."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 @singledispatch
 def _convert(kind: t.LogicalType, node: Any, rules: JsonRules) -> Any:
     return parse(kind, text_of(node), rules.text)
@@ -93,9 +98,7 @@ def _convert(kind: t.LogicalType, node: Any, rules: JsonRules) -> Any:
 @_convert.register(t.CharType)
 @_convert.register(t.VarCharType)
 def _(kind: t.LogicalType, node: Any, rules: JsonRules) -> str:
-    if isinstance(node, dict | list):
-        return compact(node)
-    return text_of(node).encode("utf-8", "replace").decode() if isinstance(node, str) else text_of(node)
+    return _encodable(compact(node) if isinstance(node, dict | list) else text_of(node))
 
 
 @_convert.register(t.IntType)
@@ -119,7 +122,7 @@ def _(kind: t.ArrayType, node: Any, rules: JsonRules) -> list[Any]:
 def _(kind: t.MapType, node: Any, rules: JsonRules) -> list[dict[str, Any]]:
     if not isinstance(node, dict):
         raise ValueError("not an object")
-    return [{"key": key, "value": convert(kind.value, value, rules)} for key, value in node.items()]
+    return [{"key": _encodable(k), "value": convert(kind.value, v, rules)} for k, v in node.items()]
 
 
 @_convert.register
