@@ -33,6 +33,9 @@ from tidemill.client.show_result import final_rows
         ("SELECT /* ;", False),
         ("quit", True),
         ("help;", True),
+        ("\\q", True),
+        ("\\help;", True),
+        ("\\x", True),
     ],
 )
 def test_is_complete(text: str, complete: bool) -> None:
@@ -90,6 +93,84 @@ def test_a_failing_statement_does_not_end_the_shell(spark: SparkSession) -> None
     assert "| view name |\n+-----------+\n|         v |" in shown
     assert "Statements end with a semicolon" in shown
     assert "default_catalog |" not in shown
+
+
+def test_an_insert_at_a_terminal_gives_the_prompt_back(spark: SparkSession) -> None:
+    out = io.StringIO()
+    session = new_session()
+    shell = Shell(session, out, interactive=True)
+    texts = [
+        "CREATE TABLE s (a INT) WITH ('connector' = 'datagen', 'rows-per-second' = '1');",
+        "CREATE TABLE t (a INT) WITH ('connector' = 'blackhole');",
+        "INSERT INTO t SELECT a FROM s;",
+        "SHOW JOBS;",
+    ]
+    shell.loop(iter(texts))
+    ((job, _),) = session.context.jobs
+    assert job.is_running()
+    assert f"successfully submitted:\nJob ID: {job.job_id}" in out.getvalue()
+    assert f"| {job.job_id} | insert-into_default_catalog.default_database.t | RUNNING |" in out.getvalue()
+    shell.loop(iter([f"STOP JOB '{job.job_id}';", "STOP JOB 'x';", "STOP JOB 'x' WITH DRAIN;"]))
+    assert job.status == "CANCELED"
+    shown = out.getvalue()
+    assert f"Job {job.job_id} (insert-into_default_catalog.default_database.t): CANCELED" in shown
+    assert "There is no job 'x' in this session." in shown
+    assert "WITH DRAIN is not supported" in shown
+
+
+def test_jobs_behind_the_prompt_stop_with_the_shell(spark: SparkSession) -> None:
+    session = new_session()
+    shell = Shell(session, io.StringIO(), interactive=True)
+    shell.loop(
+        iter(
+            [
+                "CREATE TABLE s (a INT) WITH ('connector' = 'datagen', 'rows-per-second' = '1');",
+                "CREATE TABLE t (a INT) WITH ('connector' = 'blackhole');",
+                "INSERT INTO t SELECT a FROM s;",
+                "\\q",
+            ]
+        )
+    )
+    shell.end_jobs()
+    assert [job.status for job, _ in session.context.jobs] == ["CANCELED"]
+
+
+def test_with_dml_sync_an_insert_is_waited_for(spark: SparkSession) -> None:
+    out = io.StringIO()
+    session = new_session()
+    shell = Shell(session, out, interactive=True)
+    shell.loop(
+        iter(
+            [
+                "CREATE TABLE t (a INT) WITH ('connector' = 'blackhole');",
+                "SET 'table.dml-sync' = 'true';",
+                "INSERT INTO t VALUES (1);",
+            ]
+        )
+    )
+    assert [job.status for job, _ in session.context.jobs] == ["FINISHED"]
+    assert "Complete execution of the SQL update statement." in out.getvalue()
+
+
+def test_a_line_for_each_column(spark: SparkSession) -> None:
+    out = io.StringIO()
+    session = new_session()
+    session.execute_sql("SET 'sql-client.display.print-time-cost' = 'false'")
+    Shell(session, out).loop(
+        iter(["\\x", "SELECT * FROM (VALUES (1, 'a\nb'), (CAST(NULL AS INT), 'c')) AS t(id, `long name`);"])
+    )
+    assert out.getvalue().splitlines() == [
+        "Rows are shown in lines: one for each column.",
+        "-[ row 1, +I ]-------------------",
+        "       id | 1",
+        "long name | a",
+        "          | b",
+        "-[ row 2, +I ]-------------------",
+        "       id | <NULL>",
+        "long name | c",
+        "2 rows in set",
+        "",
+    ]
 
 
 def test_table_mode_shows_final_rows(spark: SparkSession) -> None:

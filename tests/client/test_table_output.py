@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,7 @@ from pyspark.sql import SparkSession
 
 from tidemill.client import main
 from tidemill.client.error_text import error_text
-from tidemill.client.progress import ProgressLine, line
 from tidemill.errors import Position, ValidationError
-from tidemill.runtime.progress import EpochProgress
-
-PROGRESS = EpochProgress(epoch=3, rows_in=1000, rows_out=10, seconds=0.5, state_rows=70, state_bytes=2048)
 
 
 def test_the_first_failure_ends_the_run(
@@ -93,13 +88,3 @@ def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         main.main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out.startswith("tidemill 0.")
-
-
-def test_progress_is_one_line_and_for_terminals_only() -> None:
-    assert line(PROGRESS, 4000) == (
-        "epoch 3 | 4,000 rows in (2,000/s) | 10 out | state 70 rows, 2.0 KiB | lag 0.5 s"
-    )
-    stream = io.StringIO()
-    with ProgressLine(stream) as progress:
-        progress.show(PROGRESS)
-    assert stream.getvalue() == ""

@@ -1,50 +1,171 @@
-"""One line about the running job, rewritten in place; shown on terminals only."""
+"""How the running job gets on: one line rewritten in place on a terminal, log lines elsewhere.
+
+A terminal's line is there from the epoch's second second on, before anything is committed. Elsewhere an
+epoch has a line of its own, but no job more than one in ten seconds; its resumption, and the last epoch,
+are always said.
+"""
 
 from __future__ import annotations
 
+import io
 import threading
-from types import TracebackType
-from typing import Self, TextIO
+import time
+from collections.abc import Callable
+from typing import Protocol, TextIO
 
-from tidemill.runtime.progress import EpochProgress
+from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed
+from tidemill.session.context import SessionContext
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_TICK_SECONDS = 0.5
+_QUIET_SECONDS = 1.0
+LOG_SECONDS = 10.0
+
+
+class Progress(Protocol):
+    """Told of events by job threads; ``clear`` before other output, ``close`` when no more is wanted."""
+
+    def event(self, event: JobEvent) -> None: ...
+
+    def show(self, progress: EpochProgress) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def progress_on(stream: TextIO, context: SessionContext) -> Progress:
+    """What fits ``stream``, hearing of the session's jobs."""
+    progress: Progress = ProgressLine(stream) if stream.isatty() else ProgressLog(stream)
+    context.on_progress = progress.show
+    context.on_event = progress.event
+    return progress
 
 
 class ProgressLine:
-    """``show`` is called by job threads after each epoch."""
+    """One line on a terminal."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
-        self._active = stream.isatty()
-        self._lock = threading.Lock()
+        self._clock = clock
+        self._lock = threading.RLock()
         self._rows = 0
         self._shown = False
+        self._running: EpochBegun | None = None
+        self._since = 0.0
+        self._closed = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, name="tidemill-progress", daemon=True)
+
+    def event(self, event: JobEvent) -> None:
+        with self._lock:
+            if isinstance(event, JobResumed):
+                self._write(f"resumed after epoch {event.epoch}")
+                return
+            self._running, self._since = event, self._clock()
+            if not self._ticker.is_alive() and not self._closed.is_set():
+                self._ticker.start()
 
     def show(self, progress: EpochProgress) -> None:
-        if not self._active:
-            return
         with self._lock:
+            self._running = None
             self._rows += progress.rows_in
-            self._stream.write("\r\x1b[2K" + line(progress, self._rows))
-            self._stream.flush()
-            self._shown = True
+            self._write(line(progress, self._rows))
 
     def clear(self) -> None:
-        """Takes the line off the screen, before something else is written."""
         with self._lock:
             if self._shown:
                 self._stream.write("\r\x1b[2K")
                 self._stream.flush()
                 self._shown = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        self._closed.set()
         self.clear()
+
+    def tick(self) -> None:
+        """Shows the epoch under way, unless it has only begun."""
+        running, since = self._running, self._since
+        seconds = self._clock() - since
+        if running is None or seconds < _QUIET_SECONDS:
+            return
+        text = running_line(running, self._rows, seconds)
+        with self._lock:
+            if self._running is running:
+                self._write(text)
+
+    def _tick(self) -> None:
+        while not self._closed.wait(_TICK_SECONDS):
+            self.tick()
+
+    def _write(self, text: str) -> None:
+        if not self._closed.is_set():
+            self._stream.write("\r\x1b[2K" + text)
+            self._stream.flush()
+            self._shown = True
+
+
+class ProgressLog:
+    """Lines in a log, with the time in UTC."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.time) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._rows: dict[str, int] = {}
+        self._said: dict[str, float] = {}
+        self._held: dict[str, EpochProgress] = {}
+
+    def event(self, event: JobEvent) -> None:
+        if isinstance(event, JobResumed):
+            with self._lock:
+                self._say(event.job_id, f"resumed after epoch {event.epoch}")
+
+    def show(self, progress: EpochProgress) -> None:
+        with self._lock:
+            job = progress.job_id
+            self._rows[job] = self._rows.get(job, 0) + progress.rows_in
+            self._held[job] = progress
+            if self._clock() - self._said.get(job, -LOG_SECONDS) >= LOG_SECONDS:
+                self._said[job] = self._clock()
+                self._say_held(job)
+
+    def clear(self) -> None:
+        """Log lines stay."""
+
+    def close(self) -> None:
+        with self._lock:
+            for job in list(self._held):
+                self._say_held(job)
+
+    def _say_held(self, job: str) -> None:
+        progress = self._held.pop(job)
+        self._say(job, line(progress, self._rows[job]))
+
+    def _say(self, job: str, text: str) -> None:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock()))
+        self._stream.write(f"{stamp} job {job} {text}\n")
+        self._stream.flush()
+
+
+class Apart(io.TextIOBase):
+    """A stream beside a progress line: the line goes before anything is written."""
+
+    def __init__(self, stream: TextIO, progress: Progress) -> None:
+        self._wrapped = stream
+        self._progress = progress
+
+    def write(self, text: str) -> int:
+        self._progress.clear()
+        return self._wrapped.write(text)
+
+    def flush(self) -> None:
+        self._wrapped.flush()
+
+    def isatty(self) -> bool:
+        return self._wrapped.isatty()
+
+    def fileno(self) -> int:
+        return self._wrapped.fileno()
 
 
 def line(progress: EpochProgress, total: int) -> str:
@@ -53,6 +174,17 @@ def line(progress: EpochProgress, total: int) -> str:
         f"epoch {progress.epoch} | {total:,} rows in ({progress.rate:,.0f}/s) | {progress.rows_out:,} out | "
         f"state {progress.state_rows:,} rows, {_size(progress.state_bytes)} | lag {progress.seconds:.1f} s"
     )
+
+
+def running_line(epoch: EpochBegun, before: int, seconds: float) -> str:
+    """``epoch 1 | reading 305 files, 1,024 bytes | task 12 of 40 | 0 rows in so far | 7 s``."""
+    now = epoch.so_far()
+    parts = [f"epoch {epoch.epoch}"]
+    if epoch.inputs:
+        parts.append("reading " + "; ".join(epoch.inputs))
+    if now.tasks:
+        parts.append(f"{now.tasks_done:,} of {now.tasks:,} tasks")
+    return " | ".join([*parts, f"{before + now.rows:,} rows in so far", f"{seconds:.0f} s"])
 
 
 def _size(count: float) -> str:

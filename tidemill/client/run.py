@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tidemill.client import json_output, table_output
-from tidemill.client.progress import ProgressLine
 from tidemill.client.script import read_script, script_folders
+from tidemill.client.terminal import shown_apart, warnings_shown
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
 from tidemill.errors import TidemillError
 from tidemill.session.environment import TableEnvironment
@@ -42,10 +42,8 @@ def command(parsed: argparse.Namespace) -> int:
 def run_files(request: RunRequest) -> int:
     """The exit status: 0 in JSON format, else 1 after the first script that failed."""
     runner: Callable[[str, RunRequest], bool] = _run_json if request.json else _run_table
-    for file in request.files:
-        if not runner(file, request):
-            return 1
-    return 0
+    with warnings_shown():
+        return 0 if all(runner(file, request) for file in request.files) else 1
 
 
 def new_environment(file: str, request: RunRequest) -> TableEnvironment:
@@ -81,6 +79,5 @@ def _run_json(file: str, request: RunRequest) -> bool:
 def _run_table(file: str, request: RunRequest) -> bool:
     script = read_script(file, request.variables)
     environment = new_environment(file, request)
-    with ProgressLine(sys.stderr) as progress:
-        environment.context.on_progress = progress.show
-        return table_output.run_script(environment, script, sys.stdout, sys.stderr, progress.clear)
+    with shown_apart(environment.context):
+        return table_output.run_script(environment, script, sys.stdout, sys.stderr)

@@ -1,18 +1,20 @@
 """``tidemill sql``: an interactive shell. A statement ends with a semicolon, however many lines it has.
 
-Besides SQL it knows HELP, CLEAR, QUIT and EXIT. Ctrl-C drops the line or stops the running query,
-Ctrl-D leaves. History is kept in ``$XDG_STATE_HOME/tidemill/history`` (``~/.local/state``).
+Besides SQL it knows a few commands (``HELP``). Ctrl-C drops the line or stops the running query, Ctrl-D
+leaves. At a terminal an INSERT starts its job and gives the prompt back, unless ``table.dml-sync``.
+History is kept in ``$XDG_STATE_HOME/tidemill/history`` (``~/.local/state``).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, cast
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
@@ -24,17 +26,21 @@ from pygments.lexers.sql import SqlLexer
 from tidemill.client import table_output
 from tidemill.client.completion import SqlCompleter
 from tidemill.client.error_text import error_text
-from tidemill.client.progress import ProgressLine
+from tidemill.client.pager import Pager
+from tidemill.client.progress import Apart
 from tidemill.client.script import read_script, script_folders
 from tidemill.client.show_result import show_query
-from tidemill.config import client_options
-from tidemill.errors import SqlSyntaxError, TidemillError
+from tidemill.client.terminal import shown_apart, warnings_shown
+from tidemill.config import client_options, table_options
+from tidemill.errors import Position, SqlSyntaxError, TidemillError
 from tidemill.session.environment import TableEnvironment
+from tidemill.session.job import JobHandle
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.sql.lexer import UnclosedError, tokens
 from tidemill.sql.parser import parse_statement
-from tidemill.sql.splitter import split
+from tidemill.sql.splitter import Piece, split
 
+COMMANDS = ("HELP", "\\HELP", "\\?", "\\X", "CLEAR", "QUIT", "EXIT", "\\Q")
 PROMPT = "tidemill> "
 CONTINUED = "        > "
 HELP = """\
@@ -42,7 +48,14 @@ Statements end with a semicolon and may have several lines.
   SHOW TABLES;  DESCRIBE t;  SHOW FUNCTIONS;   what there is
   SET;  SET 'key' = 'value';  RESET 'key';     options
   SELECT ...;                                  Ctrl-C stops a query that does not end by itself
-  QUIT;                                        or Ctrl-D
+  INSERT INTO t SELECT ...;                    starts a job and gives the prompt back
+  SHOW JOBS;  STOP JOB 'id';                   the jobs of this session
+  \\x                                           rows in a line, or a line for each column
+  \\help or HELP;  CLEAR;  \\q or QUIT;          or Ctrl-D
+"""
+_INSERTED = """\
+[INFO] SQL update statement has been successfully submitted:
+Job ID: {job_id}
 """
 
 
@@ -56,71 +69,125 @@ def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: st
     environment = TableEnvironment.create(options)
     environment.context.rendered = True
     environment.context.module_folders = script_folders(init) if init is not None else ()
-    shell = Shell(environment, sys.stdout)
-    if init is not None and not shell.run_script(read_script(init, variables)):
-        return 1
-    shell.loop(_terminal_lines(environment) if sys.stdin.isatty() else _piped_statements(sys.stdin))
+    interactive = sys.stdin.isatty()
+    shell = Shell(environment, sys.stdout, interactive=interactive)
+    with warnings_shown():
+        if init is not None and not shell.run_script(read_script(init, variables)):
+            return 1
+        shell.loop(_terminal_lines(environment) if interactive else _piped_statements(sys.stdin))
+        shell.end_jobs()
     return 0
 
 
 class Shell:
-    """Runs what the user typed and shows the outcome; no statement's failure ends it."""
+    """Runs what the user typed and shows the outcome; no statement's failure ends it.
 
-    def __init__(self, environment: TableEnvironment, out: TextIO) -> None:
+    ``interactive``: somebody sits at it, so that jobs may run behind the prompt and long results are paged.
+    """
+
+    def __init__(self, environment: TableEnvironment, out: TextIO, *, interactive: bool = False) -> None:
         self._environment = environment
         self._out = out
+        self._interactive = interactive
+        self._behind: list[JobHandle] = []
         self.ended = False
         self._commands: dict[str, Callable[[], None]] = {
             "HELP": self._help,
+            "\\HELP": self._help,
+            "\\?": self._help,
+            "\\X": self._turn,
             "CLEAR": self._clear,
             "QUIT": self._end,
             "EXIT": self._end,
+            "\\Q": self._end,
         }
 
     def loop(self, texts: Iterator[str]) -> None:
         for text in texts:
-            self.run_script(text)
+            try:
+                self.run_script(text)
+            except KeyboardInterrupt:
+                self._out.write("\nStopped.\n\n")
+            self._say_ended()
             if self.ended:
                 return
 
     def run_script(self, text: str) -> bool:
         """Whether all of its statements succeeded; stops at the first that fails."""
-        progress = ProgressLine(sys.stderr)
-        self._environment.context.on_progress = progress.show
-        try:
-            for piece in split(text):
-                if self.ended:
-                    break
-                command = self._commands.get(piece.text.upper())
-                if command is not None:
-                    command()
-                    continue
-                begun = time.monotonic()
-                result = self._environment.execute(parse_statement(piece.text, piece.position))
-                self._show(result, begun, progress)
-        except TidemillError as e:
-            progress.clear()
-            self._out.write(error_text(e, text))
-            if self._environment.context.configuration.read(client_options.VERBOSE):
-                raise
-            return False
+        with shown_apart(self._environment.context) as progress:
+            try:
+                self._run(text, cast(TextIO, Apart(self._out, progress)))
+            except TidemillError as e:
+                progress.clear()
+                self._out.write(error_text(e, text))
+                if self._environment.context.configuration.read(client_options.VERBOSE):
+                    raise
+                return False
         return True
 
-    def _show(self, result: TableResult, begun: float, progress: ProgressLine) -> None:
+    def end_jobs(self) -> None:
+        """Stops the jobs behind the prompt, each after its epoch."""
+        running = [job for job in self._behind if job.is_running()]
+        for job in running:
+            self._out.write(f"Job {job.job_id} stops after its current epoch.\n")
+            job.stop()
+        for job in running:
+            with contextlib.suppress(TidemillError):
+                job.wait()
+
+    def _run(self, text: str, out: TextIO) -> None:
+        pieces = [Piece(text.strip(), Position(1, 1))] if command_of(text) else split(text)
+        for piece in pieces:
+            if self.ended:
+                return
+            command = self._commands.get(command_of(piece.text))
+            if command is not None:
+                command()
+                continue
+            begun = time.monotonic()
+            self._show(self._environment.execute(parse_statement(piece.text, piece.position)), begun, out)
+
+    def _show(self, result: TableResult, begun: float, out: TextIO) -> None:
         config = self._environment.context.configuration
         try:
-            if result.kind is StatementKind.QUERY:
-                show_query(result, config, self._out, progress.clear)
+            if result.kind is StatementKind.INSERT and self._stays_behind(result):
+                out.write(_INSERTED.format(job_id=result.job.job_id if result.job else ""))
+            elif result.kind is StatementKind.QUERY:
+                show_query(result, config, out, Pager() if self._interactive else None)
             else:
-                table_output.write_result(result, self._out, progress.clear)
+                table_output.write_result(result, config, out)
         except KeyboardInterrupt:
-            progress.clear()
+            out.write("\nStopping after the current epoch; Ctrl-C does not wait for it.\n")
             if result.job is not None:
                 result.job.cancel()
-            self._out.write("\nStopped.\n")
+            out.write("Stopped.\n")
         if config.read(client_options.PRINT_TIME_COST):
-            self._out.write(f"({time.monotonic() - begun:.2f} seconds)\n")
-        self._out.write("\n")
+            out.write(f"({time.monotonic() - begun:.2f} seconds)\n")
+        out.write("\n")
+
+    def _stays_behind(self, result: TableResult) -> bool:
+        """Whether the job of an INSERT goes on while the next statement is typed."""
+        sync = self._environment.context.configuration.read(table_options.DML_SYNC)
+        if not self._interactive or sync or result.job is None:
+            return False
+        self._behind.append(result.job)
+        return True
+
+    def _say_ended(self) -> None:
+        """Of jobs behind the prompt that have ended since the last statement."""
+        for job in [j for j in self._behind if not j.is_running()]:
+            self._behind.remove(job)
+            self._out.write(f"Job {job.job_id} ({job.name}): {job.status}\n")
+            try:
+                job.wait()
+            except TidemillError as e:
+                self._out.write(error_text(e, ""))
+
+    def _turn(self) -> None:
+        context = self._environment.context
+        vertical = context.configuration.read(client_options.LAYOUT).upper() == "VERTICAL"
+        context.set_option(client_options.LAYOUT.key, "AUTO" if vertical else "VERTICAL")
+        self._out.write(f"Rows are shown in {'a line' if vertical else 'lines: one for each column'}.\n")
 
     def _help(self) -> None:
         self._out.write(HELP)
@@ -132,11 +199,17 @@ class Shell:
         self._out.write("\x1b[H\x1b[2J")
 
 
+def command_of(text: str) -> str:
+    """The command that ``text`` is, '' where it is none; a semicolon after it is allowed."""
+    word = text.strip().rstrip(";").strip().upper()
+    return word if word in COMMANDS else ""
+
+
 def is_complete(text: str) -> bool:
     """Whether ``text`` ends with a statement's semicolon, not one inside a string or statement set."""
     if not text.strip():
         return True
-    if text.strip().rstrip(";").strip().upper() in ("QUIT", "EXIT", "HELP", "CLEAR"):
+    if command_of(text):
         return True
     ends = text.rstrip().endswith(";")
     try:

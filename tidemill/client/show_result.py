@@ -1,11 +1,13 @@
-"""A query's result on the screen, by ``sql-client.execution.result-mode``."""
+"""A query's result on the screen: by ``sql-client.execution.result-mode`` and ``tidemill.display.layout``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from tidemill.changelog.rowkind import RowKind
+from tidemill.client.pager import Pager
 from tidemill.config import client_options
 from tidemill.config.option import Configuration
 from tidemill.session import tableau, values
@@ -13,22 +15,59 @@ from tidemill.session.carrier import ChangelogRow
 from tidemill.session.result import TableResult
 
 
-def show_query(
-    result: TableResult, config: Configuration, out: TextIO, before_output: Callable[[], None]
-) -> None:
-    """TABLEAU and CHANGELOG write rows as they come; TABLE the final rows when the query has ended."""
-    for line in _lines(result, config):
-        before_output()
+def show_query(result: TableResult, config: Configuration, out: TextIO, pager: Pager | None = None) -> None:
+    """TABLEAU and CHANGELOG write rows as they come; TABLE the final rows when the query has ended. A
+    finished result that is longer than the screen goes to ``pager``."""
+    columns = shutil.get_terminal_size().columns if out.isatty() else None
+    if result.changelog and config.read(client_options.RESULT_MODE).upper() != "TABLE":
+        _write(_stream_lines(result, config, columns), out)
+        return
+    rows = list(result.changes())
+    if result.changelog:
+        rows = final_rows(iter(rows), config.read(client_options.MAX_RESULT_ROWS))
+    lines = _finished_lines(result, rows, config, columns)
+    if pager is None or not pager.show(lines):
+        _write(lines, out)
+
+
+def _write(lines: Iterable[str], out: TextIO) -> None:
+    for line in lines:
         out.write(line + "\n")
         out.flush()
 
 
-def _lines(result: TableResult, config: Configuration) -> Iterator[str]:
-    if config.read(client_options.RESULT_MODE).upper() != "TABLE" or not result.changelog:
-        return result.lines()
-    rows = final_rows(result.changes(), config.read(client_options.MAX_RESULT_ROWS))
+def _stream_lines(result: TableResult, config: Configuration, columns: int | None) -> Iterator[str]:
+    layout = _layout(config)
+    too_wide = columns is not None and tableau.stream_width(result.fields, result.max_width) > columns
+    if layout == "VERTICAL" or (layout == "AUTO" and too_wide):
+        return _vertical(result, result.changes())
+    return result.lines()
+
+
+def _finished_lines(
+    result: TableResult, rows: list[ChangelogRow], config: Configuration, columns: int | None
+) -> list[str]:
+    layout = _layout(config)
+    if layout != "VERTICAL":
+        table = _table(result, rows)
+        if layout == "TABLE" or columns is None or len(table[0]) <= columns:
+            return table
+    return list(_vertical(result, rows))
+
+
+def _layout(config: Configuration) -> str:
+    return config.read(client_options.LAYOUT).upper()
+
+
+def _table(result: TableResult, rows: list[ChangelogRow]) -> list[str]:
     show = values.shown_text if result.rendered else values.text
-    return tableau.batch_lines(result.fields, rows, max_width=result.max_width, zone=result.zone, show=show)
+    lines = tableau.batch_lines(result.fields, rows, max_width=result.max_width, zone=result.zone, show=show)
+    return list(lines)
+
+
+def _vertical(result: TableResult, rows: Iterable[ChangelogRow]) -> Iterator[str]:
+    show = values.shown_text if result.rendered else values.text
+    return tableau.vertical_lines(result.fields, rows, zone=result.zone, show=show, op=result.changelog)
 
 
 def final_rows(changes: Iterator[ChangelogRow], limit: int) -> list[ChangelogRow]:

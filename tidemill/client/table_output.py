@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TextIO
 
 from tidemill.client.error_text import error_text
+from tidemill.client.show_result import show_query
+from tidemill.config.option import Configuration
 from tidemill.errors import TidemillError
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.result import StatementKind, TableResult
@@ -13,30 +14,22 @@ from tidemill.sql.parser import parse_statement
 from tidemill.sql.splitter import split
 
 
-def run_script(
-    environment: TableEnvironment,
-    script: str,
-    out: TextIO,
-    errors: TextIO,
-    before_output: Callable[[], None] = lambda: None,
-) -> bool:
-    """Whether all statements succeeded. ``before_output`` is called before anything is written."""
+def run_script(environment: TableEnvironment, script: str, out: TextIO, errors: TextIO) -> bool:
+    """Whether all statements succeeded."""
     try:
         for piece in split(script):
             result = environment.execute(parse_statement(piece.text, piece.position))
-            write_result(result, out, before_output)
+            write_result(result, environment.context.configuration, out)
     except TidemillError as e:
-        before_output()
         errors.write(error_text(e, script))
         return False
     return True
 
 
-def write_result(result: TableResult, out: TextIO, before_output: Callable[[], None] = lambda: None) -> None:
+def write_result(result: TableResult, config: Configuration, out: TextIO) -> None:
     """Writes a result and waits for its job; statements that only say OK say it in a line."""
     if result.kind is StatementKind.INSERT:
         result.wait()
-        before_output()
         out.write("Complete execution of the SQL update statement.\n")
         return
     if result.ok:
@@ -45,10 +38,10 @@ def write_result(result: TableResult, out: TextIO, before_output: Callable[[], N
     if _is_text(result):
         out.writelines(f"{str(row[0]).rstrip()}\n" for _, row in result.changes())
         return
-    for line in result.lines():
-        before_output()
-        out.write(line + "\n")
-        out.flush()
+    if result.kind is StatementKind.QUERY:
+        show_query(result, config, out)
+        return
+    out.writelines(line + "\n" for line in result.lines())
 
 
 def _is_text(result: TableResult) -> bool:

@@ -30,4 +30,13 @@ VERBOSE = Option(
     default=False,
     doc="Whether an error is shown with its Python stack.",
 )
-OPTIONS = (RESULT_MODE, MAX_RESULT_ROWS, PRINT_TIME_COST, VERBOSE)
+LAYOUT = Option(
+    key="tidemill.display.layout",
+    kind=str,
+    default="AUTO",
+    choices=("AUTO", "TABLE", "VERTICAL"),
+    own=True,
+    doc="How a row is shown: TABLE in a line, VERTICAL with a line for each column. AUTO is TABLE, but "
+    "VERTICAL on a terminal that is too narrow for the table.",
+)
+OPTIONS = (RESULT_MODE, MAX_RESULT_ROWS, PRINT_TIME_COST, VERBOSE, LAYOUT)

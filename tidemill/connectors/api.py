@@ -98,6 +98,15 @@ class ArrowSource(Protocol):
         ...
 
 
+@runtime_checkable
+class MeasuredSource(Protocol):
+    """Optional face of a source that can say how much a range holds, without reading it."""
+
+    def extent(self, start: Offset | None, end: Offset) -> str:
+        """For people, such as ``305 files, 1.2 GiB``; '' for nothing."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkRequest:
     """``fields``: columns of the frames to come. ``kinds``: the RowKinds they will carry (a

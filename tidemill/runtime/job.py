@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -29,10 +30,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.changelog.watermarks import END
-from tidemill.connectors.api import ArrowSink, GroupedSink, Offset, ReadLimit, Sink, Source
+from tidemill.connectors.api import ArrowSink, GroupedSink, MeasuredSource, Offset, ReadLimit, Sink, Source
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan
-from tidemill.runtime.progress import EpochProgress
+from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.frames import EpochFrames
 from tidemill.runtime.spark.kernel import EpochTime, Report, ReportParam
@@ -68,6 +69,7 @@ class CollectOutput:
 class JobSettings:
     """``latency``: least seconds between two epochs of a live source."""
 
+    job_id: str
     name: str
     parallelism: int
     limit: ReadLimit
@@ -86,6 +88,7 @@ class StreamingJob:
     checkpoint: CheckpointDirectory
     settings: JobSettings
     on_progress: Callable[[EpochProgress], None]
+    on_event: Callable[[JobEvent], None] = lambda _: None
     clock: Callable[[], float] = time.time
     stopping: threading.Event = field(default_factory=threading.Event)
     _report: Accumulator[Report] = field(init=False)
@@ -121,6 +124,7 @@ class StreamingJob:
         last = self.checkpoint.last_commit()
         if last is not None:
             self._commit = last
+            self.on_event(JobResumed(job_id=self.settings.job_id, epoch=last.epoch))
             self._publish(last)
         unfinished = self.checkpoint.planned(self._commit.epoch + 1)
         for sink in self._sinks().values():
@@ -156,6 +160,7 @@ class StreamingJob:
     def _epoch(self, plan: EpochPlan, begun: float) -> None:
         report = self._report
         report.value = {}
+        self.on_event(self._begun(plan))
         try:
             rows, tokens = self._run(plan, report)  # step 2
         except Exception as e:
@@ -172,7 +177,22 @@ class StreamingJob:
         self.checkpoint.fault("published")
         self.checkpoint.forget_before(commit.epoch)  # step 5
         remove_unnamed(self.checkpoint.state_root, report.value, commit)
-        self.on_progress(EpochProgress.of(plan, report.value, tokens, rows, seconds=self.clock() - begun))
+        seconds, job_id = self.clock() - begun, self.settings.job_id
+        self.on_progress(EpochProgress.of(plan, report.value, tokens, rows, seconds=seconds, job_id=job_id))
+
+    def _begun(self, plan: EpochPlan) -> EpochBegun:
+        """A table that is read twice is said once."""
+        extents: dict[str, str] = {}
+        for key, source in self.sources.items():
+            measured: object = source
+            if isinstance(measured, MeasuredSource):
+                extents[self.source_groups[key]] = measured.extent(plan.start[key], plan.end[key])
+        return EpochBegun(
+            job_id=self.settings.job_id,
+            epoch=plan.epoch,
+            inputs=tuple(filter(None, extents.values())),
+            so_far=partial(so_far, self.spark.sparkContext, self._report),
+        )
 
     def _run(
         self, plan: EpochPlan, report: Accumulator[Report]

@@ -39,7 +39,7 @@ from tidemill.runtime.compile.context import CompileContext, unused
 from tidemill.runtime.compile.sink import compile_result, compile_sink
 from tidemill.runtime.identity import job_identity
 from tidemill.runtime.job import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
-from tidemill.runtime.progress import EpochProgress
+from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.runtime.spark.exchange import KEY_GROUPS
 from tidemill.runtime.spark.session import job_session
 from tidemill.types.physical import quote
@@ -60,6 +60,7 @@ class JobRequest:
     text: bool = False
     checkpoint_directory: str = ""
     on_progress: Callable[[EpochProgress], None] = lambda _: None
+    on_event: Callable[[JobEvent], None] = lambda _: None
     fault: Callable[[str], None] = lambda _: None
 
 
@@ -292,12 +293,14 @@ class _Preparation:
             outputs=dict(outputs),
             checkpoint=self._checkpoint,
             settings=JobSettings(
+                job_id=self._identity.job_id,
                 name=request.name,
                 parallelism=self._identity.parallelism,
                 limit=read_limit(request.config),
                 latency=request.config.read(MINI_BATCH_ALLOW_LATENCY).seconds,
             ),
             on_progress=request.on_progress,
+            on_event=request.on_event,
         )
         running = RunningJob(
             job_id=self._identity.job_id, name=request.name, _job=job, _cleanup=self._remove_temporary

@@ -1,14 +1,46 @@
-"""What an epoch did, for people and metrics."""
+"""What a job does, for people and metrics: it resumed, an epoch began, an epoch ended."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 import pyarrow as pa
+from pyspark import Accumulator, SparkContext
 
 from tidemill.runtime.checkpoint import EpochPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResumed:
+    """A job found its records: it goes on after ``epoch``."""
+
+    job_id: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """Of an epoch under way: tasks of the stages that run now, rows that ended tasks of operators took."""
+
+    tasks_done: int
+    tasks: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochBegun:
+    """``inputs``: how much each source gives, where it can say; ``so_far`` may be asked while it runs."""
+
+    job_id: str
+    epoch: int
+    inputs: tuple[str, ...]
+    so_far: Callable[[], SoFar]
+
+
+JobEvent = JobResumed | EpochBegun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +54,7 @@ class EpochProgress:
     seconds: float
     state_rows: int
     state_bytes: int
+    job_id: str = ""
 
     @property
     def rate(self) -> float:
@@ -37,18 +70,33 @@ class EpochProgress:
         rows: pa.Table | None,
         *,
         seconds: float,
+        job_id: str,
     ) -> Self:
         written = sum(rows_of(t) for ts in tokens.values() for t in ts)
         out = rows.num_rows if rows is not None else written
         tasks = list(report.values())
         return cls(
             epoch=plan.epoch,
-            rows_in=sum(t["rows_in"] for t in tasks) or out,
+            rows_in=_rows_in(report) or out,
             rows_out=out,
             seconds=seconds,
             state_rows=sum(t.get("state_rows", 0) for t in tasks),
             state_bytes=sum(t.get("state_bytes", 0) for t in tasks),
+            job_id=job_id,
         )
+
+
+def so_far(context: SparkContext, report: Accumulator[dict[str, dict[str, Any]]]) -> SoFar:
+    """A look at Spark's running stages; cheap, and safe from any thread."""
+    tracker = context.statusTracker()
+    stages = [info for s in tracker.getActiveStageIds() if (info := tracker.getStageInfo(s)) is not None]
+    return SoFar(
+        sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages), _rows_in(report.value)
+    )
+
+
+def _rows_in(report: dict[str, dict[str, Any]]) -> int:
+    return sum(task["rows_in"] for task in list(report.values()))
 
 
 def rows_of(token: str) -> int:

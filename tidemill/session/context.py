@@ -20,8 +20,9 @@ from tidemill.config.python_options import PYTHON_FILES
 from tidemill.config.unknown_options import unknown_option
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
-from tidemill.runtime.progress import EpochProgress
+from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.session import user_modules
+from tidemill.session.job import JobHandle
 from tidemill.session.time_zone import zone_of
 from tidemill.user_functions.kinds import UserFunction
 
@@ -36,9 +37,11 @@ class SessionContext:
     """Mutable, one per session; not shared between threads.
 
     ``module_folders``: where modules of user functions are looked for, besides Python's own path.
-    ``jobs_in``: how many jobs have used a checkpoint directory.
+    ``jobs``: its INSERTs and when they were started. ``jobs_in``: how many jobs have used a checkpoint
+    directory.
     ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
-    hears of every epoch, ``fault`` of every step of a commit.
+    hears of every epoch's end, ``on_event`` of its begin and of resumptions, ``fault`` of every step of a
+    commit.
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -50,8 +53,10 @@ class SessionContext:
         self._user_functions: dict[tuple[str, str], UserFunction] = {}
         self._warned: set[str] = set()
         self.rendered = False
+        self.jobs: list[tuple[JobHandle, dt.datetime]] = []
         self.jobs_in: dict[str, int] = {}
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None
+        self.on_event: Callable[[JobEvent], None] = lambda _: None
         self.fault: Callable[[str], None] = lambda _: None
 
     @property

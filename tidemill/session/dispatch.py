@@ -13,6 +13,7 @@ from tidemill.session.statements import (
     create_table,
     describe,
     drop,
+    jobs,
     namespaces,
     options,
     queries,
@@ -68,5 +69,6 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.ResetOption: options.reset_option,
     s.AddJar: _jars,
     s.RemoveJar: _jars,
+    s.StopJob: jobs.stop_job,
     s.Unsupported: _unsupported,
 }

@@ -6,6 +6,7 @@ holds the job back, an abandoned one is cancelled with its result.
 
 from __future__ import annotations
 
+import datetime as dt
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -69,6 +70,7 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult
     planned = [planning.physical(context, _optimized(s), keep_update_before=False) for s in sinks]
     request = _request(context, name, _next_directory(context))
     job = jobs.start_inserts([node for node in planned if isinstance(node, p.Sink)], request)
+    context.jobs.append((job, dt.datetime.now(dt.UTC)))
     result = _inserted(context, fields, job)
     if context.configuration.read(table_options.DML_SYNC):
         job.wait()
@@ -103,6 +105,7 @@ def _request(context: SessionContext, name: str, checkpoint_directory: str = "")
         text=context.rendered,
         checkpoint_directory=checkpoint_directory,
         on_progress=context.on_progress,
+        on_event=context.on_event,
         fault=context.fault,
     )
 
@@ -178,6 +181,14 @@ class QueryJob:
     @property
     def job_id(self) -> str:
         return self.job.job_id
+
+    @property
+    def name(self) -> str:
+        return self.job.name
+
+    @property
+    def status(self) -> str:
+        return self.job.status
 
     def is_running(self) -> bool:
         return self.job.is_running()

@@ -13,6 +13,14 @@ class JobHandle(Protocol):
         """32 hexadecimal digits, stable over restarts from a checkpoint directory."""
         ...
 
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def status(self) -> str:
+        """RUNNING, FINISHED, CANCELED or FAILED, as Flink says it."""
+        ...
+
     def wait(self, timeout: float | None = None) -> None:
         """Blocks until the job has ended or ``timeout`` seconds have passed (TimeoutError); raises what
         made the job fail."""

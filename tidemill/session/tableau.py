@@ -30,7 +30,7 @@ def stream_lines(
     show: Show = values.text,
 ) -> Iterator[str]:
     """The lines of a changelog, each as soon as its row is there."""
-    widths = [max(_width(f.name), _type_width(f.type, max_width), len(NULL)) for f in fields]
+    widths = _stream_widths(fields, max_width)
     yield from _table(
         [2, *widths], [_OP, *(f.name for f in fields)], _shown(fields, rows, zone, show, True), max_width
     )
@@ -49,6 +49,35 @@ def batch_lines(
     columns = zip(*cells, strict=True) if cells else [()] * len(fields)
     widths = [max([_width(f.name), *map(_width, column)]) for f, column in zip(fields, columns, strict=True)]
     yield from _table(widths, [f.name for f in fields], iter(cells), max_width)
+
+
+def stream_width(fields: Sequence[t.Field], max_width: int) -> int:
+    """How wide a changelog's table is."""
+    return sum(_stream_widths(fields, max_width)) + 3 * len(fields) + 6
+
+
+def _stream_widths(fields: Sequence[t.Field], max_width: int) -> list[int]:
+    return [max(_width(f.name), _type_width(f.type, max_width), len(NULL)) for f in fields]
+
+
+def vertical_lines(
+    fields: Sequence[t.Field],
+    rows: Iterable[ChangelogRow],
+    *,
+    zone: dt.tzinfo,
+    show: Show = values.text,
+    op: bool,
+) -> Iterator[str]:
+    """A line for each column, uncut, as rows come; ``op`` says the row's kind above it."""
+    widest = max((_width(f.name) for f in fields), default=0)
+    names = [" " * (widest - _width(f.name)) + f.name for f in fields]
+    count = 0
+    for count, (kind, carried) in enumerate(rows, start=1):
+        yield f"-[ row {count}{f', {kind.short}' if op else ''} ]".ljust(widest + 24, "-")
+        for name, field, value in zip(names, fields, carried, strict=True):
+            shown = NULL if value is None else show(field.type, value, zone)
+            yield f"{name} | " + shown.replace("\n", f"\n{' ' * widest} | ")
+    yield f"{count} row{'s' if count != 1 else ''} in set" if count else "Empty set"
 
 
 def _table(widths: list[int], names: list[str], rows: Iterator[list[str]], max_width: int) -> Iterator[str]:

@@ -22,7 +22,6 @@ _UNSUPPORTED = {
     "CALL": "CALL",
     "LOAD": "LOAD MODULE",
     "UNLOAD": "UNLOAD MODULE",
-    "STOP": "STOP JOB",
     "COMPILE": "COMPILE PLAN",
 }
 
@@ -166,6 +165,20 @@ class StatementGrammar(ShowGrammar):
         self.expect("JAR")
         return s.RemoveJar(jar=self.string(), text=self.text_since(token), position=token.position)
 
+    def _stop(self, token: Token) -> s.StopJob:
+        self.expect("JOB")
+        job_id = self.string()
+        given: set[str] = set()
+        while self.take("WITH"):
+            given.add(self.expect_any("SAVEPOINT", "DRAIN"))
+        return s.StopJob(
+            job_id=job_id,
+            savepoint="SAVEPOINT" in given,
+            drain="DRAIN" in given,
+            text=self.text_since(token),
+            position=token.position,
+        )
+
     _STATEMENTS: ClassVar[dict[str, Callable[[StatementGrammar, Token], s.Statement]]] = {
         "INSERT": _insert,
         "EXECUTE": _execute,
@@ -175,6 +188,7 @@ class StatementGrammar(ShowGrammar):
         "RESET": _reset,
         "ADD": _add,
         "REMOVE": _remove,
+        "STOP": _stop,
         "CREATE": ShowGrammar.create,
         "DROP": ShowGrammar.drop,
         "ALTER": ShowGrammar.alter,

@@ -420,5 +420,14 @@ class AddJar(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StopJob(Statement):
+    """``savepoint`` and ``drain``: WITH SAVEPOINT, WITH DRAIN."""
+
+    job_id: str
+    savepoint: bool = False
+    drain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveJar(Statement):
     jar: str

@@ -74,6 +74,14 @@ class FileSource:
             return False
         return not any(f.length for f in self._untaken(position))
 
+    def extent(self, start: Offset | None, end: Offset) -> str:
+        parts = ranges(from_json(start), from_json(end))
+        if not parts:
+            return ""
+        amount = sum(part.end - part.start for part in parts)
+        unit = "rows" if self.row_groups else "bytes"
+        return f"{len(parts):,} file{'s' if len(parts) > 1 else ''}, {amount:,} {unit}"
+
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
         return self.read_through(spark, start, end, None, self._schema())
 

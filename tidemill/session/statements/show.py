@@ -12,6 +12,7 @@ from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing
 from tidemill.session.statements import show_create
 from tidemill.session.statements.describe import show_columns
+from tidemill.session.statements.jobs import show_jobs
 from tidemill.session.statements.like import matches
 from tidemill.session.statements.namespaces import MODULES
 from tidemill.sql import statements as s
@@ -80,10 +81,6 @@ def _partitions(statement: s.Show, context: SessionContext) -> TableResult:
     raise NotSupportedError("SHOW PARTITIONS is not supported", position=statement.position)
 
 
-def _jobs(statement: s.Show, context: SessionContext) -> TableResult:
-    raise NotSupportedError("SHOW JOBS is not supported", position=statement.position)
-
-
 def _create_catalog(statement: s.Show, context: SessionContext) -> TableResult:
     return show_create.catalog(context.catalogs.catalog(statement.path[-1]))
 
@@ -128,7 +125,7 @@ _KINDS: dict[ShowKind, Handler] = {
     ShowKind.MODULES: _names("module name", lambda _, __: MODULES),
     ShowKind.FULL_MODULES: _modules,
     ShowKind.JARS: _names("jars", lambda _, __: ()),
-    ShowKind.JOBS: _jobs,
+    ShowKind.JOBS: show_jobs,
     ShowKind.COLUMNS: show_columns,
     ShowKind.PARTITIONS: _partitions,
     ShowKind.CREATE_TABLE: _create(view=False),

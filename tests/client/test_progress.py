@@ -1,0 +1,81 @@
+"""What is said of a running job: a line on a terminal, a log elsewhere."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+from tidemill.client.progress import Apart, ProgressLine, ProgressLog, line
+from tidemill.runtime.progress import EpochBegun, EpochProgress, JobResumed, SoFar
+
+PROGRESS = EpochProgress(
+    epoch=3, rows_in=1000, rows_out=10, seconds=0.5, state_rows=70, state_bytes=2048, job_id="ab"
+)
+BEGUN = EpochBegun(
+    job_id="ab", epoch=1, inputs=("305 files, 1,024 bytes",), so_far=lambda: SoFar(12, 40, 7000)
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_an_epoch_in_a_line() -> None:
+    assert line(PROGRESS, 4000) == (
+        "epoch 3 | 4,000 rows in (2,000/s) | 10 out | state 70 rows, 2.0 KiB | lag 0.5 s"
+    )
+
+
+def test_a_terminal_shows_the_epoch_under_way_before_anything_is_committed() -> None:
+    stream, clock = io.StringIO(), Clock()
+    progress = ProgressLine(stream, clock)
+    progress.event(BEGUN)
+    progress.tick()
+    assert stream.getvalue() == ""
+    clock.now = 7
+    progress.tick()
+    progress.close()
+    assert stream.getvalue() == (
+        "\r\x1b[2Kepoch 1 | reading 305 files, 1,024 bytes | 12 of 40 tasks | 7,000 rows in so far | 7 s"
+        "\r\x1b[2K"
+    )
+
+
+def test_other_output_takes_the_line_away() -> None:
+    stream = io.StringIO()
+    progress = ProgressLine(stream)
+    progress.show(PROGRESS)
+    stream.truncate(0)
+    stream.seek(0)
+    Apart(stream, progress).write("+I[1]\n")
+    assert stream.getvalue() == "\r\x1b[2K+I[1]\n"
+
+
+def test_a_closed_line_stays_away() -> None:
+    stream = io.StringIO()
+    progress = ProgressLine(stream)
+    progress.close()
+    progress.show(PROGRESS)
+    assert stream.getvalue() == ""
+
+
+def test_a_log_has_a_line_in_ten_seconds_and_the_last_epoch() -> None:
+    stream, clock = io.StringIO(), Clock()
+    log = ProgressLog(stream, clock)
+    log.event(JobResumed(job_id="ab", epoch=2))
+    for second in range(3, 16):
+        clock.now = second
+        log.show(replace(PROGRESS, epoch=second))
+    log.close()
+    log.close()
+    shown = [text.split(" | lag")[0] for text in stream.getvalue().splitlines()]
+    assert shown == [
+        "1970-01-01T00:00:00Z job ab resumed after epoch 2",
+        "1970-01-01T00:00:03Z job ab epoch 3 | 1,000 rows in (2,000/s) | 10 out | state 70 rows, 2.0 KiB",
+        "1970-01-01T00:00:13Z job ab epoch 13 | 11,000 rows in (2,000/s) | 10 out | state 70 rows, 2.0 KiB",
+        "1970-01-01T00:00:15Z job ab epoch 15 | 13,000 rows in (2,000/s) | 10 out | state 70 rows, 2.0 KiB",
+    ]
