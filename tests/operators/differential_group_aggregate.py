@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from decimal import Decimal
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -25,9 +27,13 @@ TYPES: dict[str, pa.DataType] = {
     "n": pa.int32(),
     "d": pa.decimal128(10, 2),
     "x": pa.float64(),
+    "y": pa.float32(),
+    "b": pa.int64(),
+    "w": pa.decimal128(38, 2),
     "s": pa.string(),
     "f": pa.bool_(),
 }
+WIDEST = Decimal("9" * 36 + ".99")
 TINY = SpineOptions(fuel=4, fuel_per_row=1, slice_rows=2)
 
 
@@ -54,6 +60,11 @@ LINEAR = (
     call("SUM", "d", pa.decimal128(38, 2)),
     call("AVG", "d", pa.decimal128(38, 6)),
     call("$SUM0", "v", I32, filter="f"),
+    call("SUM", "x", F64),
+    call("AVG", "x", F64),
+    call("SUM", "y", pa.float32()),
+    call("AVG", "b", I64),
+    call("SUM", "w", pa.decimal128(38, 2)),
     call("VAR_POP", "n", F64),
     call("STDDEV_SAMP", "n", F64, filter="f"),
 )
@@ -64,6 +75,11 @@ EXTREMES = (
     call("MAX", "d", TYPES["d"]),
     call("MAX", "f", pa.bool_()),
     call("MIN", "x", F64),
+    call("MAX", "x", F64),
+    call("MAX", "y", pa.float32()),
+    call("MIN", "b", I64),
+    call("MAX", "b", I64),
+    call("MAX", "w", TYPES["w"]),
 )
 DISTINCT = (
     call("COUNT", "v", I64, distinct=True),
@@ -75,6 +91,7 @@ DISTINCT = (
 ORDERED = (
     call("FIRST_VALUE", "v", I32),
     call("LAST_VALUE", "s", TEXT, filter="f"),
+    call("LAST_VALUE", "x", F64),
     call("LISTAGG", "s", TEXT),
     call("LISTAGG", "s", TEXT, distinct=True, filter="f"),
     call("ARRAY_AGG", "n", pa.list_(I32)),
@@ -90,7 +107,10 @@ rows_strategy = st.fixed_dictionaries(
         "v": st.one_of(st.none(), st.integers(-4, 4), st.integers(2**30, 2**31 - 1)),
         "n": st.integers(-4, 4),
         "d": st.one_of(st.none(), st.decimals(-999, 999, places=2)),
-        "x": st.sampled_from([1.5, -2.0, float("nan"), None]),
+        "x": st.sampled_from([1.5, -2.0, 0.1, 1e30, 0.0, -0.0, math.inf, -math.inf, math.nan, None]),
+        "y": st.sampled_from([1.5, 0.0, -0.0, -2.5, math.inf, math.nan, None]),
+        "b": st.sampled_from([-(2**63), 2**63 - 1, 0, 7, None]),
+        "w": st.sampled_from([WIDEST, WIDEST.copy_negate(), Decimal(6 * 10**35), Decimal("0.05"), None]),
         "s": st.sampled_from(["", "x", "yy", "é", None]),
         "f": st.sampled_from([True, False, None]),
     }

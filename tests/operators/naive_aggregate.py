@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
 import pyarrow as pa
@@ -69,19 +70,38 @@ def _wrap(total: int, bits: int) -> int:
 def _sum(call: AggregateSpec, values: list[Any]) -> Any:
     if not values:
         return None
+    if isinstance(values[0], float):
+        return _float_sum(values)
+    if isinstance(values[0], Decimal):
+        return _decimal_sum(values, call.result.scale)
     total = sum(values)
-    return _wrap(total, call.result.bit_width) if isinstance(total, int) else total
+    return _wrap(total, call.result.bit_width)
+
+
+def _decimal_sum(values: list[Decimal], scale: int) -> Decimal | None:
+    with localcontext(prec=80):
+        total = sum(values, Decimal(0))
+        return total if abs(total) < Decimal(10) ** (38 - scale) else None
+
+
+def _float_sum(values: list[float]) -> float:
+    """Exact, whatever the order: NaN wins, then infinities."""
+    special = sum(v for v in values if not math.isfinite(v))
+    return math.fsum(v for v in values if math.isfinite(v)) + special
 
 
 def _avg(call: AggregateSpec, values: list[Any]) -> Any:
     if not values:
         return None
+    if isinstance(values[0], float):
+        return _float_sum(values) / len(values)
     total, n = sum(values), len(values)
     if isinstance(total, int):
+        total = _wrap(total, 64)
         return total // n if total >= 0 else -(-total // n)
     if isinstance(total, Decimal):
         return (total / n).quantize(Decimal(1).scaleb(-call.result.scale), ROUND_HALF_UP)
-    return total / n
+    raise TypeError(type(total))
 
 
 def _spread(call: AggregateSpec, values: list[Any]) -> Any:
@@ -94,8 +114,11 @@ def _spread(call: AggregateSpec, values: list[Any]) -> Any:
     return value**0.5 if call.function.startswith("STDDEV") else value
 
 
-def _numbers(values: list[Any]) -> list[Any]:
-    return [v for v in values if v == v] or values
+def _place(value: Any) -> Any:
+    """Where a value stands: -0.0 below 0.0, NaN above all."""
+    if not isinstance(value, float):
+        return value
+    return (value != value, 0.0 if value != value else value, math.copysign(1.0, value) > 0)
 
 
 RESULTS: dict[str, Any] = {
@@ -103,8 +126,8 @@ RESULTS: dict[str, Any] = {
     "SUM": _sum,
     "$SUM0": lambda c, v: _sum(c, v) or 0,
     "AVG": _avg,
-    "MIN": lambda c, v: min(_numbers(v), default=None),
-    "MAX": lambda c, v: max(_numbers(v), default=None),
+    "MIN": lambda c, v: min(v, key=_place, default=None),
+    "MAX": lambda c, v: max(v, key=_place, default=None),
     "VAR_POP": _spread,
     "VAR_SAMP": _spread,
     "STDDEV_POP": _spread,
@@ -160,8 +183,7 @@ class NaiveAggregate:
     def _change(self, before: Any, after: Any) -> list[Change]:
         if before is None or after is None:
             return [(kind, row) for kind, row in ((3, before), (0, after)) if row is not None]
-        results = after[len(self.spec.keys) :]
-        if before == after and "nan" not in results:  # NaN is never the NaN it was
+        if before == after:
             return []
         return [(1, before), (2, after)] if self.spec.emit_update_before else [(2, after)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -56,13 +57,14 @@ def call(function: str, kinds: tuple[pa.DataType, ...], result: pa.DataType, **m
     return AggregateSpec(function=function, args=args, arg_types=kinds, result=result, name="r", **more)
 
 
-def test_decimal_sum_beyond_38_digits_is_null_and_stays_so(tmp_path: Path) -> None:
+def test_decimal_sum_is_null_only_while_beyond_38_digits(tmp_path: Path) -> None:
     kind = pa.decimal128(38, 0)
     run = one(tmp_path, call("SUM", (kind,), kind))
     big = Decimal(6 * 10**37)
     assert run.epoch({"a": pa.array([big], kind)}) == [("+I", big)]
     assert run.epoch({"a": pa.array([big], kind)}) == [("-U", big), ("+U", None)]
-    assert run.epoch({"a": pa.array([-big, -big], kind)}) == []
+    assert run.epoch({"a": pa.array([big, -big], kind)}) == []
+    assert run.epoch({"a": pa.array([-big, -big], kind)}) == [("-U", None), ("+U", Decimal(0))]
 
 
 def test_decimal_sum_at_the_edge_is_exact(tmp_path: Path) -> None:
@@ -98,9 +100,50 @@ def test_variances_of_integers_are_cut_and_held_in_range(tmp_path: Path) -> None
     assert run.epoch({"a": decimals}) == [("+I", Decimal("0.707107"))]
 
 
-def test_nan_wins_an_extreme_only_alone(tmp_path: Path) -> None:
-    run = one(tmp_path, call("MAX", (F64,), F64))
-    assert run.epoch({"a": pa.array([float("nan"), -1.5])}) == [("+I", -1.5)]
+@pytest.mark.parametrize("per_record", [False, True])
+def test_the_largest_bigint_is_found_among_the_smallest(tmp_path: Path, per_record: bool) -> None:
+    least, most = -(2**63), 2**63 - 1
+    run = one(tmp_path, call("MAX", (I64,), I64), retracts=True, per_record=per_record)
+    assert run.epoch({"a": pa.array([least], I64)}) == [("+I", least)]
+    assert run.epoch({"a": pa.array([5], I64)}) == [("-U", least), ("+U", 5)]
+    assert run.epoch({"a": pa.array([most], I64)}) == [("-U", 5), ("+U", most)]
+    assert run.epoch({"a": pa.array([most], I64)}, "-D") == [("-U", most), ("+U", 5)]
+
+
+def test_extremes_of_floats_go_by_their_order(tmp_path: Path) -> None:
+    values = pa.array([0.0, float("nan"), -0.0, -1.5])
+    run = one(tmp_path / "most", call("MAX", (F64,), F64))
+    assert repr(run.epoch({"a": values})) == "[('+I', nan)]"
+    run = one(tmp_path / "least", call("MIN", (F64,), F64))
+    assert repr(run.epoch({"a": values.slice(0, 3)})) == "[('+I', -0.0)]"
+
+
+def test_values_that_print_differently_are_a_change(tmp_path: Path) -> None:
+    run = one(tmp_path, call("LAST_VALUE", (F64,), F64))
+    run.epoch({"a": pa.array([-0.0])})
+    assert repr(run.epoch({"a": pa.array([0.0])})) == "[('-U', -0.0), ('+U', 0.0)]"
+    assert repr(run.epoch({"a": pa.array([float("nan")])})) == "[('-U', 0.0), ('+U', nan)]"
+    assert run.epoch({"a": pa.array([float("nan")])}) == []
+
+
+def test_a_float_sum_comes_back_from_where_it_was(tmp_path: Path) -> None:
+    run = one(tmp_path, call("SUM", (F64,), F64), retracts=True)
+    assert run.epoch({"a": pa.array([0.1, 0.2, 0.3])}) == [("+I", 0.6)]
+    huge = pa.array([1e30, float("inf"), float("nan")])
+    assert repr(run.epoch({"a": huge})) == "[('-U', 0.6), ('+U', nan)]"
+    assert repr(run.epoch({"a": huge.slice(2)}, "-D")) == "[('-U', nan), ('+U', inf)]"
+    assert run.epoch({"a": huge.slice(1, 1)}, "-D") == [("-U", float("inf")), ("+U", 1e30)]
+    assert run.epoch({"a": huge.slice(0, 1)}, "-D") == [("-U", 1e30), ("+U", 0.6)]
+
+
+def test_a_float_sum_does_not_depend_on_the_order_of_rows(tmp_path: Path) -> None:
+    values = [10.0**n * sign for n in range(-8, 9) for sign in (1.1, -0.3, 0.7)]
+    sums = set()
+    for number, step in enumerate((1, 5, 7, 25, -1)):
+        run = one(tmp_path / str(number), call("SUM", (F64,), F64))
+        order = [values[i * step % len(values)] for i in range(len(values))]
+        sums.add(run.epoch({"a": pa.array(order)})[0][1])
+    assert sums == {math.fsum(values)}
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,12 @@ nested) stays in Arrow and moves by ``take``. Values under a NULL are arbitrary:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -117,58 +115,3 @@ def _bits(buffer: pa.Buffer | None, offset: int, n: int) -> Mask:
     packed = np.frombuffer(buffer, np.uint8)[first : (offset + n + 7) // 8]
     bits = np.unpackbits(packed, bitorder="little")
     return bits[offset - 8 * first : offset - 8 * first + n].view(np.bool_)
-
-
-def key_bits(values: Values) -> Values:
-    """Values that are equal integers where SQL grouping calls the numbers equal (all NaN alike)."""
-    if values.dtype.kind != "f":
-        return values
-    bits = values.view(np.dtype(f"i{values.dtype.itemsize}"))
-    missing = np.isnan(values)
-    if missing.any():
-        bits = np.where(missing, np.array(np.nan, values.dtype).view(bits.dtype), bits)
-    return bits
-
-
-def equal_at(left: pa.Array, left_rows: Values, right: pa.Array, right_rows: Values) -> Mask:
-    """Whether ``left[left_rows[i]]`` and ``right[right_rows[i]]`` group together; NULL equals NULL."""
-    if is_fixed(left.type):
-        return _fixed_equal(vector(left).take(left_rows), vector(right).take(right_rows))
-    if pa.types.is_null(left.type):
-        return np.ones(len(left_rows), np.bool_)
-    if pa.types.is_nested(left.type):
-        left, right = canonical(left), canonical(right)
-    a, b = left.take(pa.array(left_rows)), right.take(pa.array(right_rows))
-    same = pc.equal(a, b)
-    if same.null_count == 0:
-        return vector(same).values
-    both = pc.and_(pc.is_null(a), pc.is_null(b))
-    return vector(pc.or_(pc.fill_null(same, False), both)).values
-
-
-def rows_equal(
-    left: Sequence[pa.Array], left_rows: Values, right: Sequence[pa.Array], right_rows: Values
-) -> Mask:
-    """``equal_at`` over all columns of a key; no columns: always equal."""
-    same = np.ones(len(left_rows), np.bool_)
-    for a, b in zip(left, right, strict=True):
-        same &= equal_at(a, left_rows, b, right_rows)
-    return same
-
-
-def canonical(array: pa.Array) -> pa.Array:
-    """A nested column as text that is equal exactly where the values group together.
-
-    The one place that walks values in Python: nested grouping keys are rare and Arrow cannot
-    compare them.
-    """
-    return pa.array([None if v is None else repr(v) for v in array.to_pylist()], pa.string())
-
-
-def _fixed_equal(a: Vec, b: Vec) -> Mask:
-    x, y = key_bits(a.values), key_bits(b.values)
-    same: Mask = (x == y).all(axis=1) if x.ndim == 2 else x == y
-    if a.valid is None and b.valid is None:
-        return same
-    left, right = a.mask(), b.mask()
-    return np.where(left & right, same, left == right)

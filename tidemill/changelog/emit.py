@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidemill.changelog.columns import Ints, Mask, Vec, dtype_of, equal_at, single, to_arrow, vector
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow
 from tidemill.changelog.rowkind import RowKind
+from tidemill.changelog.values import rows_same
 
 Kinds = npt.NDArray[np.int8]
 
@@ -49,31 +50,7 @@ def net_changes(existed: Mask, exists: Mask, same: Mask, update_before: bool) ->
     return Changes(owners, final & exists[owners], kinds)
 
 
-def same_results(before: list[pa.Array], after: list[pa.Array], rows: int) -> Mask:
-    """Where a result did not change. As in Flink's equality of rows NaN is never the same, and 0.0
-    is -0.0."""
-    same = np.ones(rows, np.bool_)
+def unchanged(before: list[pa.Array], after: list[pa.Array], rows: int) -> Mask:
+    """Where a result stays the same value, so that nothing needs to be shown."""
     everyone = np.arange(rows)
-    for a, b in zip(before, after, strict=True):
-        same &= _equal_at(a, everyone, b, everyone)
-    return same
-
-
-def same_at(columns: list[pa.Array], before: Ints, after: Ints) -> Mask:
-    """``same_results`` between rows of the same columns."""
-    same = np.ones(len(before), np.bool_)
-    for column in columns:
-        same &= _equal_at(column, before, column, after)
-    return same
-
-
-def _equal_at(a: pa.Array, i: Ints, b: pa.Array, j: Ints) -> Mask:
-    if not pa.types.is_floating(a.type):
-        return equal_at(a, i, b, j)
-    assert dtype_of(a.type) is not None
-    x, y = vector(a), vector(b)
-    same: Mask = x.values[i] == y.values[j]
-    if x.valid is None and y.valid is None:
-        return same
-    left, right = x.mask()[i], y.mask()[j]
-    return np.where(left & right, same, left == right)
+    return rows_same(before, everyone, after, everyone)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Hashes, Ints, Mask, rows_equal
+from tidemill.changelog.columns import Hashes, Ints, Mask
+from tidemill.changelog.values import rows_same
 
 _FEW = 64
 _SAMPLE = 1024
@@ -57,7 +58,7 @@ def group_rows(hashes: Hashes, keys: Sequence[pa.Array]) -> Groups:
         return Groups(order, starts)
     followers = np.flatnonzero(~fresh)
     leader = starts[np.cumsum(fresh) - 1][followers]
-    same = rows_equal(keys, order[followers], keys, order[leader])
+    same = rows_same(keys, order[followers], keys, order[leader])
     if same.all():
         return Groups(order, starts)
     return _split(order, fresh, followers[~same], keys)
@@ -114,7 +115,7 @@ def _split(order: Ints, fresh: Mask, strangers: Ints, keys: Sequence[pa.Array]) 
         first = np.ones(len(pending), np.bool_)
         np.not_equal(segment[pending[1:]], segment[pending[:-1]], out=first[1:])
         leader = pending[np.flatnonzero(first)[np.cumsum(first) - 1]]
-        same = rows_equal(keys, order[pending], keys, order[leader])
+        same = rows_same(keys, order[pending], keys, order[leader])
         rank[pending] = round_
         pending = pending[~same]
     mixed = np.zeros(segment[-1] + 1, np.bool_)

@@ -1,6 +1,6 @@
 """64-bit hashes of key columns, the same in every process and version.
 
-Equal keys (as ``columns.equal_at`` sees them) have equal hashes; the reverse is likely, never
+Equal keys (as ``values.same_at`` sees them) have equal hashes; the reverse is likely, never
 assumed. State is ordered by these hashes, so changing a constant here orphans old state.
 """
 
@@ -16,13 +16,12 @@ from tidemill.changelog.columns import (
     Hashes,
     Ints,
     Values,
-    canonical,
     is_fixed,
-    key_bits,
     single,
     validity,
     vector,
 )
+from tidemill.changelog.values import canonical, identity_bits
 
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 _STEP = np.uint64(0xD6E8FEB86659FD93)
@@ -49,7 +48,7 @@ def hash_column(array: pa.Array) -> Hashes:
     """One hash per value; NULL has its own."""
     if is_fixed(array.type):
         vec = vector(array)
-        hashes = _hash_fixed(key_bits(vec.values))
+        hashes = _hash_fixed(identity_bits(vec.values))
         return hashes if vec.valid is None else np.where(vec.valid, hashes, _NULL)
     if pa.types.is_null(array.type):
         return np.full(len(array), _NULL, np.uint64)

@@ -12,18 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import (
-    Hashes,
-    Ints,
-    Mask,
-    Vec,
-    is_fixed,
-    rows_equal,
-    single,
-    to_arrow,
-    vector,
-    zeros,
-)
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, is_fixed, single, to_arrow, vector, zeros
+from tidemill.changelog.values import rows_same
 from tidemill.state.layout import Layout
 from tidemill.state.run import RunReader, clip
 
@@ -147,7 +137,7 @@ def _match(
     hit = np.flatnonzero(have[at] == wanted)
     while len(hit):
         place, query = at[hit], asked[hit]
-        same = rows_equal(columns, place, keys, query)
+        same = rows_same(columns, place, keys, query)
         queries.append(query[same])
         rows.append(place[same])
         if same.all():

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, rows_equal, single, to_arrow, vector
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import code_range, hash_columns
+from tidemill.changelog.values import rows_same
 from tidemill.state.layout import Layout, conform, hash_array
 from tidemill.state.lookup import Found, find, total_weight
 from tidemill.state.merge import expired, merge_tables
@@ -155,7 +156,7 @@ class StateTable:
         ends = np.cumsum(counts)
         rows = np.arange(len(owner)) - np.repeat(ends - counts - first, counts)
         columns = [reader.column(f.name) for f in self.layout.keys]
-        same = rows_equal(columns, rows, keys, owner)
+        same = rows_same(columns, rows, keys, owner)
         return owner[same], rows[same]
 
     def _consolidate(self, owners: Ints, table: pa.Table) -> tuple[Ints, pa.Table]:

@@ -119,7 +119,11 @@ class RunningAccumulator(TableAccumulator, Protocol):
     """A ``TableAccumulator`` that needs no rounds for per-record changes."""
 
     def run(self, old: Cells, rows: GroupedRows, table: StateTable) -> Cells:
-        """Cells after each row, in group order; the table takes the rows in. ``old``: one per group."""
+        """Cells after each row, in group order. ``old``: one per group."""
+        ...
+
+    def take_in(self, rows: GroupedRows, table: StateTable) -> None:
+        """The table takes the rows in, once all who share it have run."""
         ...
 
 

@@ -1,11 +1,14 @@
-"""SUM and AVG of decimals in exact 128-bit arithmetic on 64-bit limbs.
+"""SUM and AVG of decimals in exact integer arithmetic on 64-bit limbs.
 
-A running sum is kept as DECIMAL(38, s); once it leaves 38 digits it is NULL for good (Flink's overflow).
-Limbs are summed in 32-bit halves, so no epoch of fewer than 2^31 rows can lose a carry.
+A running sum is kept as a DECIMAL(38, s) and how many whole 10^38 units it lies beyond (``EXCESS``, 0 but
+for sums out of range): the result is NULL only while the sum has more than 38 digits, so it depends
+neither on the order of rows nor on where epochs are cut. Limbs are summed in 32-bit quarters, so no epoch
+of fewer than 2^31 rows can lose a carry.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 
@@ -19,14 +22,16 @@ from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-_TOP = 10**38 - 1
+_UNIT = 10**38
+_LIMB = (1 << 64) - 1
+_SAFE = _UNIT >> 64
+"""A value whose upper limb lies strictly within +-_SAFE has at most 38 digits."""
 _WIDE = Context(prec=80, rounding=ROUND_HALF_UP)
-_LIMIT = 1.6e38
 
 
 @dataclass(frozen=True, slots=True)
 class DecimalSumAccumulator:
-    """Two columns: the sum (NULL: none yet or overflown) and whether it has overflown."""
+    """Two columns: the sum (NULL while no value was seen) and its excess, both of the sum's sign."""
 
     name: str
     arg: str
@@ -37,45 +42,77 @@ class DecimalSumAccumulator:
     def fields(self) -> tuple[pa.Field, ...]:
         return (
             pa.field(self.name, pa.decimal128(38, self.scale)),
-            pa.field(f"{self.name} OVERFLOW", pa.bool_()),
+            pa.field(f"{self.name} EXCESS", pa.int64()),
         )
 
     def delta(self, rows: GroupedRows) -> Cells:
         limbs = rows.vec(self.arg).values
         weights = counted(rows, (self.arg,), self.weight_key)
         if weights is None:
-            return self._total(rows, limbs, None)
-        limbs = _scaled(limbs, weights)
-        return self._total(rows, limbs, rows.any(weights != 0))
+            return _totals(rows, limbs, None)
+        return _totals(rows, _scaled(limbs, weights), rows.any(weights != 0))
 
     def fold(self, rows: GroupedRows) -> Cells:
-        vec = rows.vec(self.name)
+        vec, excess = rows.vec(self.name), no_nulls(rows.vec(self.fields[1].name)).values
         seen = None if vec.valid is None else rows.any(vec.valid)
-        total, over = self._total(rows, no_nulls(vec).values, seen)
-        before = rows.vec(self.fields[1].name)
-        return total, Vec(over.values | rows.any(before.values & before.mask()))
+        return _totals(rows, no_nulls(vec).values, seen, rows.reduce(np.add, excess))
 
     def merge(self, old: Cells, new: Cells) -> Cells:
         a, b = no_nulls(old[0]).values, no_nulls(new[0]).values
         low = a[:, 0] + b[:, 0]
         high = a[:, 1] + b[:, 1] + (low < a[:, 0]).astype(np.uint64)
-        over = out_of_range(low, high, approximate(a) + approximate(b))
-        over |= (old[1].values & old[1].mask()) | new[1].values
-        return _cells(low, high, over, either(old[0], new[0]))
+        excess = no_nulls(old[1]).values + no_nulls(new[1]).values
+        # Where the sum of two values of 38 digits wraps, its upper limb is large as well.
+        suspects = ~_within(high) | (excess != 0)
 
-    def _total(self, rows: GroupedRows, limbs: Values, seen: Mask | None) -> Cells:
-        low, high = _segment_sum(rows, limbs)
-        rough = rows.reduce(np.add, approximate(limbs))
-        return _cells(low, high, out_of_range(low, high, rough), seen)
+        def exact(i: int) -> int:
+            return _integer(a[i]) + _integer(b[i]) + int(excess[i]) * _UNIT
+
+        return _cells(low, high, suspects, exact, either(old[0], new[0]))
 
 
-def _cells(low: Values, high: Values, over: Mask, seen: Mask | None) -> Cells:
-    values = np.stack([low, high], axis=1)
-    valid = seen
-    if over.any():
-        values[over] = 0
-        valid = ~over if seen is None else seen & ~over
-    return Vec(values, valid), Vec(over)
+def _totals(rows: GroupedRows, limbs: Values, seen: Mask | None, excess: Ints | None = None) -> Cells:
+    """The sums of each group, from the sums of 32-bit quarters, and of ``excess`` units."""
+    low, high = limbs[:, 0], limbs[:, 1]
+    first = rows.reduce(np.add, low & _LOW)
+    second = rows.reduce(np.add, low >> _HALF) + (first >> _HALF)
+    third = rows.reduce(np.add, high & _LOW) + (second >> _HALF)
+    fourth = rows.reduce(np.add, high.view(np.int64) >> 32) + (third >> _HALF).view(np.int64)
+    total_low = (second << _HALF) | (first & _LOW)
+    total_high = (fourth.view(np.uint64) << _HALF) | (third & _LOW)
+    suspects = ~_within(total_high) | (fourth >> 31 != fourth >> 63)
+    if excess is not None:
+        suspects |= excess != 0
+
+    def exact(i: int) -> int:
+        units = 0 if excess is None else int(excess[i]) * _UNIT
+        return (int(fourth[i]) << 96) + (int(third[i] & _LOW) << 64) + int(total_low[i]) + units
+
+    return _cells(total_low, total_high, suspects, exact, seen)
+
+
+def _cells(
+    low: Values, high: Values, suspects: Mask, exact: Callable[[int], int], seen: Mask | None
+) -> Cells:
+    """The two columns; what may be out of range is told apart in Python's integers, row by row."""
+    excess = np.zeros(len(low), np.int64)
+    for i in np.flatnonzero(suspects).tolist():
+        total = exact(i)
+        units, rest = divmod(abs(total), _UNIT)
+        signed = rest if total >= 0 else -rest
+        excess[i] = units if total >= 0 else -units
+        low[i], high[i] = signed & _LIMB, (signed >> 64) & _LIMB
+    return Vec(np.stack([low, high], axis=1), seen), Vec(excess)
+
+
+def _within(high: Values) -> Mask:
+    """Where the upper limb alone says that a value has at most 38 digits."""
+    signed = high.view(np.int64)
+    return (signed < _SAFE) & (signed >= -_SAFE)
+
+
+def _integer(limbs: Values) -> int:
+    return (int(limbs[1].view(np.int64)) << 64) | int(limbs[0])
 
 
 def _scaled(limbs: Values, weights: Ints) -> Values:
@@ -90,29 +127,6 @@ def _scaled(limbs: Values, weights: Ints) -> Values:
     return np.stack([np.where(nothing, 0, low), np.where(nothing, 0, high)], axis=1)
 
 
-def _segment_sum(rows: GroupedRows, limbs: Values) -> tuple[Values, Values]:
-    low, high = limbs[:, 0], limbs[:, 1]
-    halves = rows.reduce(np.add, low & _LOW)
-    uppers = rows.reduce(np.add, low >> _HALF) + (halves >> _HALF)
-    total_low = (uppers << _HALF) | (halves & _LOW)
-    return total_low, rows.reduce(np.add, high) + (uppers >> _HALF)
-
-
-def approximate(limbs: Values) -> Values:
-    """The values as doubles."""
-    return limbs[:, 1].view(np.int64).astype(np.float64) * 2.0**64 + limbs[:, 0].astype(np.float64)
-
-
-def out_of_range(low: Values, high: Values, rough: Values) -> Mask:
-    """Beyond 38 digits: exactly by the 128-bit value, by ``rough`` where that may have wrapped."""
-    big = np.abs(rough) > 9.9e37
-    over: Mask = np.abs(rough) > _LIMIT
-    for i in np.flatnonzero(big & ~over):
-        value = (int(high[i].view(np.int64)) << 64) | int(low[i])
-        over[i] = abs(value) > _TOP
-    return over
-
-
 def decimal_sum_of(spec: AggregateSpec) -> DecimalSumAccumulator:
     return DecimalSumAccumulator(
         spec.canonical("SUM"), spec.args[0], spec.arg_types[0].scale, spec.weight_key
@@ -123,16 +137,19 @@ def decimal_sum(spec: AggregateSpec, source: Source, *, empty_is_zero: bool = Fa
     total, number = decimal_sum_of(spec), count_of(spec)
 
     def result(state: State) -> pa.Array:
-        vec, over = state[total.name]
-        valid = vec.valid
-        if source.retracts and not empty_is_zero:
-            some = state[number.name][0].values != 0
-            valid = some if valid is None else valid & some
+        vec, fits = _in_range(state[total.name])
         if empty_is_zero:
-            vec, valid = no_nulls(vec), ~over.values
-        return to_arrow(Vec(vec.values, valid), spec.result)
+            return to_arrow(Vec(no_nulls(vec).values, fits), spec.result)
+        some = state[number.name][0].values != 0 if source.retracts else vec.valid
+        return to_arrow(Vec(vec.values, fits if some is None else fits & some), spec.result)
 
     return Aggregate(spec, (total, number) if source.retracts else (total,), result)
+
+
+def _in_range(cells: Cells) -> tuple[Vec, Mask]:
+    """The sum, and where it has at most 38 digits."""
+    total, excess = cells
+    return total, no_nulls(excess).values == 0
 
 
 def decimal_average(spec: AggregateSpec) -> Aggregate:
@@ -140,7 +157,8 @@ def decimal_average(spec: AggregateSpec) -> Aggregate:
     total, number = decimal_sum_of(spec), count_of(spec)
 
     def result(state: State) -> pa.Array:
-        sums = to_arrow(state[total.name][0], pa.decimal128(38, total.scale))
+        vec, fits = _in_range(state[total.name])
+        sums = to_arrow(Vec(vec.values, fits & vec.mask()), pa.decimal128(38, total.scale))
         return divide(sums, state[number.name][0].values, spec.result)
 
     return Aggregate(spec, (total, number), result)
@@ -176,7 +194,7 @@ def _divide_small(sums: pa.Array, counts: Ints, result: pa.Decimal128Type) -> pa
     valid = np.asarray(sums.is_valid()) & (counts > 0)
     limbs = np.frombuffer(sums.buffers()[1], np.int64).reshape(-1, 2)[sums.offset : sums.offset + len(sums)]
     low = np.where(valid, limbs[:, 0], 0)
-    if not ((limbs[:, 1] == limbs[:, 0] >> 63) | ~valid).all() or (np.abs(low) > limit).any():
+    if not ((limbs[:, 1] == limbs[:, 0] >> 63) | ~valid).all() or (low > limit).any() or (low < -limit).any():
         return None
     scaled = np.abs(low) * 10**shift
     divisor = np.where(counts > 0, counts, 1)

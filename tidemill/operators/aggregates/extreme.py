@@ -1,20 +1,19 @@
 """MIN and MAX: the better of two columns of values, element by element or per group.
 
-NULL never wins; NaN wins only where nothing else is there. Numbers and times compare in NumPy; text,
-bytes and decimals by their rank among the values at hand.
+NULL never wins. Values compare by their ranks (``changelog.values``), which numbers and times carry in
+themselves; those of text, bytes and long decimals are among the values at hand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemill.changelog.columns import Ints, Mask, Values, Vec, dtype_of, is_fixed, single, to_arrow, vector
+from tidemill.changelog.values import number_ranks, ranked_numbers, ranks
 from tidemill.operators.aggregates.api import Cell
 
 Reduce = Callable[[np.ufunc, Values], Values]
@@ -41,7 +40,7 @@ class Extreme:
         codes = ranks(column)
         if mask is not None:
             codes = np.where(mask, codes, _WORST[self.least])
-        best = reduce(self._ufunc(codes), codes)
+        best = reduce(self._ufunc, codes)
         if mask is None:
             return as_cell(column.take(pa.array(_rows_with(codes, best))))
         valid = reduce(np.logical_or, mask)
@@ -56,7 +55,7 @@ class Extreme:
         codes, n = ranks(both), len(left)
         missing = vector(both.is_null()).values
         codes = np.where(missing, _WORST[self.least], codes)
-        best = self._ufunc(codes)(codes[:n], codes[n:])
+        best = self._ufunc(codes[:n], codes[n:])
         rows = np.where(best == codes[:n], np.arange(n), np.arange(n, 2 * n))
         return as_cell(both.take(pa.array(rows)))
 
@@ -71,41 +70,24 @@ class Extreme:
         return wins & ~vector(left.is_null()).values
 
     def _numbers(self, values: Values, mask: Mask | None, reduce: Reduce) -> Vec:
-        ufunc = self._ufunc(values)
-        if mask is None:
-            return Vec(reduce(ufunc, values))
-        filled = np.where(mask, values, self._neutral(values.dtype)).astype(values.dtype, copy=False)
-        return Vec(reduce(ufunc, filled), reduce(np.logical_or, mask))
+        found = number_ranks(values)
+        if mask is not None:
+            worst = np.iinfo(found.dtype)
+            found = np.where(mask, found, worst.max if self.least else worst.min)
+        best = ranked_numbers(reduce(self._ufunc, found), values.dtype)
+        return Vec(best, None if mask is None else reduce(np.logical_or, mask))
 
     def _better_numbers(self, a: Vec, b: Vec) -> Vec:
-        best = self._ufunc(a.values)(a.values, b.values)
+        found = self._ufunc(number_ranks(a.values), number_ranks(b.values))
+        best = ranked_numbers(found, a.values.dtype)
         if a.valid is None and b.valid is None:
             return Vec(best)
         left, right = a.mask(), b.mask()
         return Vec(np.where(left & right, best, np.where(left, a.values, b.values)), left | right)
 
-    def _ufunc(self, values: Any) -> np.ufunc:
-        if values.dtype.kind == "f":
-            return np.fmin if self.least else np.fmax
+    @property
+    def _ufunc(self) -> np.ufunc:
         return np.minimum if self.least else np.maximum
-
-    def _neutral(self, dtype: np.dtype[Any]) -> Any:
-        if dtype.kind == "f":
-            return np.nan
-        info = np.iinfo(dtype)
-        return info.max if self.least else info.min
-
-
-def ranks(column: pa.Array) -> Ints:
-    """Integers in the order of the values (NULL anywhere); bytes compare unsigned, as Flink's do."""
-    if pa.types.is_boolean(column.type):
-        return vector(column).values.astype(np.int64)
-    if pa.types.is_decimal128(column.type) and column.type.precision <= 18:
-        return vector(column).values[:, 0].view(np.int64)
-    if dtype_of(column.type) is not None and not pa.types.is_floating(column.type):
-        return vector(column).values.astype(np.int64)
-    dense = pc.rank(column, sort_keys="ascending", tiebreaker="dense")
-    return vector(dense).values.astype(np.int64)
 
 
 def _rows_with(codes: Ints, wanted: Ints) -> Ints:

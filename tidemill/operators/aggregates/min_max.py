@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, single, vector
+from tidemill.changelog.values import ranks
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State
 from tidemill.operators.aggregates.count import counted
-from tidemill.operators.aggregates.extreme import Extreme, as_array, as_cell, ranks
+from tidemill.operators.aggregates.extreme import Extreme, as_array, as_cell
 from tidemill.operators.aggregates.running_extreme import HeldValues, running_least
 from tidemill.operators.aggregates.value_table import VALUE, ValueTable
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
@@ -84,14 +85,13 @@ class RetractableExtremeAccumulator:
         return old, (as_cell(after),)
 
     def run(self, old: Cells, rows: GroupedRows, table: StateTable) -> Cells:
-        """The extreme after each row (``rows`` in group order); the table takes the rows' weights."""
+        """The extreme after each row (``rows`` in group order)."""
         kind = self.extreme.kind
         held, stored = self._held(old, rows, table)
-        self.values.put(rows, table)
         weights = counted(rows, (self.arg,), self.weight_key)
         column = rows.array(self.arg)
         both = single(pa.chunked_array([stored, column], kind))
-        codes = ranks(both) if self.extreme.least else -ranks(both)
+        codes = ranks(both) if self.extreme.least else ~ranks(both)
         n = len(stored)
         ones = np.ones(len(column), np.int64)
         least, present = running_least(
@@ -106,6 +106,10 @@ class RetractableExtremeAccumulator:
         picks = np.zeros(len(least), np.int64)
         picks[present] = valued[found[present]]
         return (as_cell(both.take(pa.array(picks, mask=~present))),)
+
+    def take_in(self, rows: GroupedRows, table: StateTable) -> None:
+        """The table takes the rows' weights."""
+        self.values.put(rows, table)
 
     def _held(self, old: Cells, rows: GroupedRows, table: StateTable) -> tuple[HeldValues, pa.Array]:
         """The values there before the epoch: all of them only where the extreme may fall."""

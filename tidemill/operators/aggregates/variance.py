@@ -16,19 +16,20 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Mask, Values, Vec, dtype_of, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source, State
 from tidemill.operators.aggregates.count import count_of
-from tidemill.operators.aggregates.sum import SumAccumulator
+from tidemill.operators.aggregates.float_sum import FloatSumAccumulator
 
 
 def _variance(sample: bool, root: bool) -> Callable[[AggregateSpec, Source], Aggregate]:
     def build(spec: AggregateSpec, source: Source) -> Aggregate:
         key, arg = spec.weight_key, spec.args[0]
-        total = SumAccumulator(spec.canonical("SUM_DOUBLE"), arg, pa.float64(), key)
-        squares = SumAccumulator(spec.canonical("SUM_SQUARES"), arg, pa.float64(), key, power=2)
+        total = FloatSumAccumulator(spec.canonical("SUM_DOUBLE"), arg, key, source.retracts)
+        squares = FloatSumAccumulator(spec.canonical("SUM_SQUARES"), arg, key, source.retracts, power=2)
         number = count_of(spec)
 
         def result(state: State) -> pa.Array:
             counts = state[number.name][0].values
-            values = _spread(counts, state[total.name][0].values, state[squares.name][0].values, sample)
+            sums, of_squares = (a.total(state[a.name]) for a in (total, squares))
+            values = _spread(counts, sums, of_squares, sample)
             return as_result(np.sqrt(values) if root else values, counts > int(sample), spec.result)
 
         return Aggregate(spec, (total, squares, number), result)

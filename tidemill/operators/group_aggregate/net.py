@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, vector
-from tidemill.changelog.emit import Changes, net_changes, same_results
+from tidemill.changelog.emit import Changes, net_changes, unchanged
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.operators.aggregates.api import Cells
 from tidemill.operators.aggregates.count import CountAccumulator
@@ -101,7 +101,7 @@ def _show(
     same = np.zeros(len(existed), np.bool_)
     if existed.any():
         old = [aggregate.result(before) for aggregate in spec.aggregates]
-        same = same_results(old, new, len(existed))
+        same = unchanged(old, new, len(existed))
     if spec.renews:
         same[:] = False
     changes = net_changes(existed, exists, same, spec.emit_update_before)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.emit import net_changes, same_results
+from tidemill.changelog.emit import net_changes, unchanged
 from tidemill.changelog.grouping import Groups
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.aggregates.api import Cells
@@ -94,6 +94,9 @@ def _running(spec: GroupShape, rows: GroupedRows, store: StateStore) -> pa.Table
         assert is_simple(accumulator)
         inherited = tuple(take_cell(cell, owner, lives.inherits) for cell in old[name])
         after[name] = accumulator.merge(inherited, accumulator.delta(parts))
+    for accumulator in spec.accumulators.values():
+        if is_runnable(accumulator):
+            accumulator.take_in(rows, store.table(accumulator.layout))
     last = rows.groups.starts + rows.groups.sizes - 1
     final = {name: tuple(take_cell(cell, last) for cell in cells) for name, cells in after.items()}
     write_records(table, spec.layout, spec.accumulators, rows, final, found.found, lives.exists[last])
@@ -145,7 +148,7 @@ def _show(
         single(pa.chunked_array([a, b], b.type)).take(pa.array(previous))
         for a, b in zip(first, new, strict=True)
     ]
-    same = same_results(before, new, n)
+    same = unchanged(before, new, n)
     if spec.renews:
         same[:] = False
     changes = net_changes(lives.existed, lives.exists & ~lives.ignored, same, spec.emit_update_before)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.changelog.columns import Mask, single, vector
+from tidemill.changelog.values import comparable, equal
 from tidemill.user_functions.calls import BoundScalar
 
 
@@ -102,7 +103,7 @@ class Residual:
 
 def _or_null_safe_equal(left: Any, right: Any) -> Any:
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    return pc.or_(pc.fill_null(pc.equal(left, right), False), both_null)
+    return pc.or_(pc.fill_null(equal(left, right), False), both_null)
 
 
 def _all(*conditions: Any) -> Any:
@@ -114,12 +115,12 @@ def _any(*conditions: Any) -> Any:
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
+    "=": equal,
+    "<>": lambda a, b: pc.invert(equal(a, b)),
+    "<": lambda a, b: pc.less(*comparable(a, b)),
+    "<=": lambda a, b: pc.less_equal(*comparable(a, b)),
+    ">": lambda a, b: pc.greater(*comparable(a, b)),
+    ">=": lambda a, b: pc.greater_equal(*comparable(a, b)),
     "+": pc.add,
     "-": pc.subtract,
     "*": pc.multiply,

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of
-from tidemill.changelog.columns import Ints, Mask, Vec, is_fixed, rows_equal, single, to_arrow, vector
+from tidemill.changelog.columns import Ints, Mask, Vec, is_fixed, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.changelog.values import rows_same
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
 from tidemill.operators.over.window import Frame, Window, evaluate
@@ -188,7 +189,7 @@ def _without_equal(before: _Results, after: _Results, size: int) -> tuple[_Resul
     for place, (rows, _) in zip(places, (before, after), strict=True):
         place[rows] = np.arange(len(rows))
     both = np.flatnonzero((places >= 0).all(axis=0))
-    calm = both[rows_equal(before[1], places[0, both], after[1], places[1, both])]
+    calm = both[rows_same(before[1], places[0, both], after[1], places[1, both])]
     kept = []
     for place, (rows, results) in zip(places, (before, after), strict=True):
         moved = np.ones(len(rows), np.bool_)

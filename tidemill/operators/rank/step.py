@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import hashes_of, weights_of
-from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, rows_equal, single, to_arrow, vector
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.emit import Kinds
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN, RowKind
+from tidemill.changelog.values import rows_same
 from tidemill.errors import ExecutionError
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rank.shape import RankShape
@@ -128,7 +129,7 @@ class RankStep:
         owners = rows.owners[live]
         _, first = np.unique(owners, return_index=True)
         heads = live[first][np.searchsorted(owners[first], owners)]
-        differs = np.flatnonzero(~rows_equal(rows.columns, live, rows.columns, heads))
+        differs = np.flatnonzero(~rows_same(rows.columns, live, rows.columns, heads))
         if len(differs) == 0:
             return
         owner = int(owners[differs[0]])

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.emit import net_changes, same_at
+from tidemill.changelog.emit import net_changes
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.changelog.values import rows_same
 from tidemill.state.layout import Layout
 from tidemill.state.lookup import Found
 from tidemill.state.table import StateTable
@@ -102,7 +103,7 @@ def replace_rows(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: 
     same = np.zeros(len(steps.after), np.bool_)
     if shape.skip_equal and not shape.ttl:
         values = [column for name, column in columns.items() if name not in shape.keys]
-        same = same_at(values, steps.before, steps.after)
+        same = rows_same(values, steps.before, values, steps.after)
     _write(shape, rows, chosen, state)
     changes = net_changes(steps.existed, steps.alive, same, shape.update_before)
     shown = changes.owners

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidemill.changelog.columns import Ints, is_fixed, validity, vector
+from tidemill.changelog.columns import Ints, validity
+from tidemill.changelog.values import ranks
 
 _WORTH_PACKING = 1024
+_INTS = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +26,15 @@ class OrderKey:
 def codes(array: pa.Array, key: OrderKey) -> Ints:
     """Integers that order rows as ``key`` says; equal values have equal codes."""
     valid = validity(array)
-    ranks = _values(array)
-    if not key.ascending:
-        ranks = -ranks
-    if valid is None:
-        return ranks
-    lowest, highest = (int(ranks.min()), int(ranks.max())) if len(ranks) else (0, 0)
-    return np.where(valid, ranks, lowest - 1 if key.nulls_first else highest + 1)
-
-
-def _values(array: pa.Array) -> Ints:
-    """Ascending codes; arbitrary under a NULL."""
-    kind = array.type
-    if is_fixed(kind) and not pa.types.is_floating(kind) and not pa.types.is_decimal(kind):
-        values = vector(array).values
-        if values.dtype.itemsize < 8 or len(values) == 0:
-            return values.astype(np.int64)
-        if values.min() > np.iinfo(np.int64).min + 2 and values.max() < np.iinfo(np.int64).max - 2:
-            return values.astype(np.int64)
-    if pa.types.is_decimal128(kind) and kind.precision <= 18:
-        return vector(array).values[:, 0].view(np.int64)
-    if pa.types.is_nested(kind):
-        array = pa.array([None if v is None else repr(v) for v in array.to_pylist()])
-    ranks = pc.rank(array, sort_keys="ascending", tiebreaker="dense")
-    return np.asarray(ranks).astype(np.int64)
+    found = ranks(array) if key.ascending else ~ranks(array)
+    if valid is None or len(found) == 0:
+        return found
+    lowest, highest = int(found.min()), int(found.max())
+    if lowest == _INTS.min or highest == _INTS.max:
+        # No integer is left for NULL: what matters is the order alone.
+        found = np.unique(found, return_inverse=True)[1].astype(np.int64)
+        lowest, highest = 0, len(found)
+    return np.where(valid, found, lowest - 1 if key.nulls_first else highest + 1)
 
 
 def sort_rows(owners: Ints, order: list[Ints], arrival: Ints) -> Ints:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -88,7 +89,7 @@ class ExchangeWriter:
     in_place: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = 0 if self.handover is None else task_number()
+        task = task_number()
         for partition, form, data in self._data(batches):
             yield self._block(partition, form, task, data)
         control = None if self.handover is None else self.handover.take()
@@ -143,6 +144,8 @@ def received(
 ) -> tuple[int, tuple[Received, ...]]:
     """The partition, and the blocks of one reduce task by port.
 
+    Blocks are put in the order of the tasks that wrote them, whatever the order in which they were fetched:
+    a stage that runs again gives the same rows, to the last bit of a sum and the order of equal rows.
     The partition is what the blocks say: below a union Spark counts tasks over all its branches. A task
     without blocks has none (-1). ``reached``: watermarks by origin before the epoch.
     """
@@ -173,7 +176,8 @@ class _Incoming:
     def received(self, reached: Mapping[str, int]) -> Received:
         prefix = Prefix.over(self.controls, reached)
         raw, partial = (
-            [_lifted(table, task, prefix) for task, table in tables] for tables in (self.raw, self.partial)
+            [_lifted(table, task, prefix) for task, table in sorted(tables, key=itemgetter(0))]
+            for tables in (self.raw, self.partial)
         )
         return Received(raw, partial, prefix.marks)
 

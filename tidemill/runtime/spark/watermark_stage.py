@@ -61,8 +61,9 @@ def _path() -> Path:
 
 
 def task_number() -> int:
-    """The place of this task among those of its stage."""
-    return int(_context().partitionId())
+    """The place of this task among those of its stage; 0 where there is none."""
+    context = TaskContext.get()
+    return 0 if context is None else int(context.partitionId())
 
 
 def _context() -> Any:
