@@ -43,15 +43,12 @@ def test_key_is_read_though_not_selected() -> None:
     assert node.input.keys == (1,)
 
 
-def test_filter_is_shown_within_but_runs_above_on_retractions() -> None:
-    shown = plan(FILTERED, explained=True)
-    assert isinstance(shown, p.ChangelogNormalize)
-    assert shown.condition == FILTERED.condition
-    run = plan(FILTERED)
-    assert isinstance(run, p.Calc)
-    assert isinstance(run.input, p.ChangelogNormalize)
-    assert run.input.condition is None
-    assert modes(run)[0] == "ChangelogNormalize I-+D"
+@pytest.mark.parametrize("explained", [True, False])
+def test_filter_is_part_of_it(explained: bool) -> None:
+    node = plan(FILTERED, explained=explained)
+    assert isinstance(node, p.ChangelogNormalize)
+    assert node.condition == FILTERED.condition
+    assert modes(node)[0] == "ChangelogNormalize I+D"
 
 
 def test_repeated_events_are_normalized() -> None:

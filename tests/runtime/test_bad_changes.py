@@ -105,6 +105,40 @@ def test_normalized_changes_have_no_ghosts(spark: SparkSession, tmp_path: Path, 
     assert folded(session.changes(select)) == Counter(NORMALIZED)
 
 
+LEAVING = [
+    created(k=1, v=5),
+    created(k=2, v=1),
+    updated({"k": 1, "v": 5}, v=2),
+    updated({"k": 1, "v": 2}, v=7),
+    updated({"k": 1, "v": 7}, v=8),
+    updated({"k": 2, "v": 1}, v=1),
+    deleted(k=1, v=8),
+    created(k=3, v=9),
+    deleted(k=2, v=1),
+]
+
+
+@pytest.mark.parametrize("cut", ["1000", "1"])
+@pytest.mark.parametrize("condition", ["v > 3", "v > 3 AND k < 100", "CAST(v AS STRING) > '3'"])
+def test_an_update_that_leaves_a_filter_deletes(
+    spark: SparkSession, tmp_path: Path, condition: str, cut: str
+) -> None:
+    """Flink's changelog: the condition is part of the normalization, so no -U stands without its +U."""
+    drop_file(tmp_path / "in", "a.json", LEAVING)
+    options = {"table.exec.source.cdc-events-duplicate": "true", "tidemill.epoch.max-rows": cut}
+    session = Session({**options, "parallelism.default": "1"})
+    session.execute(debezium_table("src", "k INT, v INT, PRIMARY KEY (k) NOT ENFORCED", tmp_path / "in"))
+    assert session.changes(f"SELECT k, v FROM src WHERE {condition}") == [
+        ("+I", (1, 5)),
+        ("-D", (1, 5)),
+        ("+I", (1, 7)),
+        ("-U", (1, 7)),
+        ("+U", (1, 8)),
+        ("-D", (1, 8)),
+        ("+I", (3, 9)),
+    ]
+
+
 @pytest.mark.parametrize("materialize", ["AUTO", "FORCE"])
 @pytest.mark.parametrize("cut", ["1000", "1"])
 def test_a_sink_takes_what_never_came(

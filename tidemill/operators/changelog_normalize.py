@@ -2,8 +2,9 @@
 
 The last row per unique key is the truth: a row for a key without one is +I, a different one -U/+U, an equal
 one nothing, a deletion -D of the row known (unknown keys: nothing), as in Flink's
-``processLastRowOnChangelog``. Input: ``columns``, ``$kind``, ``$seq`` (always needed), ``$hash``. With
-``per_record`` False one net change per key and epoch.
+``processLastRowOnChangelog``. A row that fails the node's condition ends its key as a deletion does: it is
+not kept, and the row before it is -D, never a lone -U. Input: ``columns``, ``$kind``, ``$seq`` (always
+needed), ``$hash``. With ``per_record`` False one net change per key and epoch.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import weights_of
+from tidemill.changelog.columns import vector
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.keyed_rows import Candidates, Columns, RowsByKey, open_rows, replace_rows
 from tidemill.state.store import StateStore
@@ -22,10 +24,12 @@ from tidemill.state.store import StateStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangelogNormalizeSpec:
-    """``columns``: (name, Arrow type) of the rows; ``keys``: names of the unique key."""
+    """``columns``: (name, Arrow type) of the rows; ``keys``: names of the unique key; ``passes``: the
+    BOOLEAN input column that says whether a row passes the condition, '' for none."""
 
     columns: Columns
     keys: tuple[str, ...]
+    passes: str = ""
     emit_update_before: bool = True
     per_record: bool = False
     sequence: bool = False
@@ -50,7 +54,7 @@ class ChangelogNormalizeSpec:
 
     @property
     def fingerprint(self) -> str:
-        text = f"changelog-normalize {self.shape.layout.schema}"
+        text = f"changelog-normalize {self.shape.layout.schema} {self.passes}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def output_schema(self) -> pa.Schema:
@@ -67,6 +71,8 @@ class ChangelogNormalizeSpec:
         weights = weights_of(rows.table)
         everyone = np.arange(len(rows.groups.order))
         alive = np.ones(len(everyone), np.bool_) if weights is None else weights[rows.groups.order] > 0
+        if self.passes:
+            alive &= vector(rows.table.column(self.passes)).values[rows.groups.order]
         chosen = Candidates(everyone, alive)
         if not self.per_record:
             chosen = chosen.last_of_each(rows.groups)

@@ -117,7 +117,7 @@ def _(node: n.Filter, context: PlannerContext) -> p.PhysicalNode:
         return _ranked(found, every, node.fields, context)
     _refuse_subqueries([node.condition])
     child = convert(node.input, context)
-    return _normalized(child, node.condition) if context.explained else _filtered(child, node.condition)
+    return _normalized(child, node.condition)
 
 
 def _refuse_subqueries(expressions: Iterable[Expr]) -> None:

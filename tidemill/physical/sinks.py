@@ -30,7 +30,7 @@ def check_sink(sink: p.Sink, config: Configuration) -> p.Sink:
     _check_kinds(sink)
     _check_conflict(sink)
     free = sink.conflict or _materialize_option(config) != "AUTO"
-    if _may_conflict(sink) and not free and config.read(REQUIRE_ON_CONFLICT):
+    if may_conflict(sink) and not free and config.read(REQUIRE_ON_CONFLICT):
         raise _conflict_required(sink)
     return replace(sink, materialize=_materializes(sink, config))
 
@@ -91,11 +91,11 @@ def _materializes(sink: p.Sink, config: Configuration) -> bool:
     if choice == "FORCE":
         return primary_key(sink) is not None
     if sink.conflict in ("NOTHING", "ERROR"):
-        return _may_conflict(sink)
-    return choice == "AUTO" and sink.input.traits.kinds != INSERT_ONLY and _may_conflict(sink)
+        return may_conflict(sink)
+    return choice == "AUTO" and sink.input.traits.kinds != INSERT_ONLY and may_conflict(sink)
 
 
-def _may_conflict(sink: p.Sink) -> bool:
+def may_conflict(sink: p.Sink) -> bool:
     """Whether rows of several upsert keys may meet under one primary key of an upsert sink."""
     key = primary_key(sink)
     if key is None or sink.retract or sink.consumed == INSERT_ONLY:
@@ -106,6 +106,11 @@ def _may_conflict(sink: p.Sink) -> bool:
 def _check_conflict(sink: p.Sink) -> None:
     if not sink.conflict:
         return
+    if sink.retract:
+        raise ValidationError(
+            f"ON CONFLICT clause is only allowed for upsert sinks. The sink '{sink.table.path}' is not an "
+            "upsert sink because it requires UPDATE_BEFORE (retract mode)."
+        )
     if sink.consumed == INSERT_ONLY:
         raise ValidationError(
             f"ON CONFLICT clause is only allowed for upsert sinks. The sink '{sink.table.path}' is not an "

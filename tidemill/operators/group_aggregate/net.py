@@ -111,8 +111,10 @@ def _show(
     for call, a, b in zip(spec.calls, old, new, strict=True):
         columns[call.name] = changes.pick(a, b)
     if spec.sequence:
-        last = rows.reduce(np.maximum, vector(rows.array(SEQUENCE_COLUMN)).values)
-        columns[SEQUENCE_COLUMN] = to_arrow(Vec(last[changes.owners]), pa.int64())
+        # What is never updated came with its first row.
+        end = np.minimum if spec.insert_only else np.maximum
+        arrival = rows.reduce(end, vector(rows.array(SEQUENCE_COLUMN)).values)
+        columns[SEQUENCE_COLUMN] = to_arrow(Vec(arrival[changes.owners]), pa.int64())
     return as_output(spec, changes, columns), rows.groups.heads[changes.owners]
 
 

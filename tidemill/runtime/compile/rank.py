@@ -20,9 +20,10 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.schemas import keyed_schema
 from tidemill.runtime.compile.stream import compile_node, names
 from tidemill.types.logical import Field
-from tidemill.types.physical import arrow_type
+from tidemill.types.physical import arrow_type, quote
 
 CHEAP_ROUNDS = 64
+PASSES_COLUMN = "$passes"
 
 
 @compile_node.register
@@ -79,12 +80,28 @@ def _(node: p.ChangelogNormalize, context: CompileContext, sequenced: bool) -> g
     spec = ChangelogNormalizeSpec(
         columns=columns_of(inputs),
         keys=tuple(inputs[i].name for i in node.keys),
+        passes="" if node.condition is None else PASSES_COLUMN,
         emit_update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         per_record=context.per_event,
         sequence=sequenced,
         state_ttl=node.state_ttl,
     )
-    return keyed(node, spec, "changelog-normalize", spec.keys, context, sequenced)
+    below = compile_node(node.input, context, True)
+    if node.condition is not None:
+        below = _judged(below, context.translator(node.input).sql(node.condition))
+    return keyed(node, spec, "changelog-normalize", spec.keys, context, sequenced, below=below)
+
+
+def _judged(below: g.ExecNode, condition: str) -> g.Select:
+    """``below`` and whether each row passes."""
+    return g.Select(
+        columns=(*below.columns, PASSES_COLUMN),
+        kinds=below.kinds,
+        sequenced=below.sequenced,
+        input=below,
+        expressions=(*map(quote, below.columns), f"COALESCE({condition}, FALSE)"),
+        references=(*below.columns, None),
+    )
 
 
 def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
@@ -119,11 +136,13 @@ def keyed(
     sequenced: bool,
     *,
     whole: p.PhysicalNode | None = None,
+    below: g.ExecNode | None = None,
 ) -> g.ExecNode:
     """A keyed operator that needs all columns and the arrival order of its one input. ``whole``: the plan's
-    node that it is, where ``node`` only stands in for it."""
-    below = compile_node(node.input, context, True)
-    carried = names(node.input.fields)
+    node that it is, where ``node`` only stands in for it. ``below``: the compiled input with columns more."""
+    below = below or compile_node(node.input, context, True)
+    own = names(node.input.fields)
+    carried = (*own, *below.columns[len(own) :])
     kinds = node.consumed if isinstance(node, p.Sink) else node.traits.kinds
     fields = node.input.fields if isinstance(node, p.Sink) else node.fields
     return g.Keyed(

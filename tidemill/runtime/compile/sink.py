@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.config.option import Configuration
+from tidemill.operators.last_arrived import LastArrivedSpec
 from tidemill.physical import nodes as p
+from tidemill.physical.sinks import may_conflict
+from tidemill.physical.tree import walk
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.not_null import not_null
-from tidemill.runtime.compile.rank import materialized
+from tidemill.runtime.compile.rank import columns_of, materialized
 from tidemill.runtime.compile.registry import compile_node
+from tidemill.runtime.compile.schemas import keyed_schema
+from tidemill.runtime.compile.stream import names
 from tidemill.types.logical import Field
 
 
 def compile_sink(sink: p.Sink, context: CompileContext, config: Configuration) -> g.ExecNode:
     """The exec node whose rows the sink gets."""
-    node = materialized(sink, context) if sink.materialize else compile_node(sink.input, context, False)
+    if sink.materialize:
+        node = materialized(sink, context)
+    elif _meet_in_disorder(sink):
+        node = _last_arrived(sink, context)
+    else:
+        node = compile_node(sink.input, context, False)
     targets = tuple(Field(c.name, c.type) for c in sink.table.physical_columns)
     return _enforcing(node, sink.input, targets, config)
+
+
+def _meet_in_disorder(sink: p.Sink) -> bool:
+    """Whether rows that only come may meet under a primary key out of tasks that work side by side."""
+    apart = any(isinstance(node, p.Exchange | p.Union) for node in walk(sink.input))
+    return apart and sink.input.traits.kinds == INSERT_ONLY and may_conflict(sink)
+
+
+def _last_arrived(sink: p.Sink, context: CompileContext) -> g.ExecNode:
+    """Of the rows of an epoch the last of each primary key, as if they came one by one."""
+    below = compile_node(sink.input, context, True)
+    fields = sink.input.fields
+    named = {c.name: f.name for c, f in zip(sink.table.physical_columns, fields, strict=False)}
+    keys = tuple(named[k] for k in sink.table.primary_key)
+    spec = LastArrivedSpec(columns=columns_of(fields), keys=keys)
+    return g.Keyed(
+        columns=names(fields),
+        kinds=INSERT_ONLY,
+        sequenced=False,
+        operator=context.add_operator("last-arrived", sink, spec),
+        spec=spec,
+        ports=(g.Port(input=below, references=below.columns, columns=names(fields), keys=keys),),
+        schema=keyed_schema(fields, INSERT_ONLY, False),
+        local=True,
+    )
 
 
 def compile_result(root: p.PhysicalNode, context: CompileContext, config: Configuration) -> g.ExecNode:

@@ -1,0 +1,55 @@
+"""The last row of each key of an epoch by arrival: what an upsert sink takes of rows that only come.
+
+Rows of one key may come out of several key groups, or branches of a union; the sink must not take them in the
+order in which tasks end. Nothing is remembered: a row of a later epoch replaces this one's anyhow. Cost: one
+sort of the epoch's rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
+from tidemill.changelog.columns import single
+from tidemill.changelog.grouping import group_rows
+from tidemill.operators.api import EpochContext
+from tidemill.state.store import StateStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastArrivedSpec:
+    """``columns``: the row, (name, type); ``keys``: names of the sink's primary key. Input with ``$seq``."""
+
+    columns: tuple[tuple[str, pa.DataType], ...]
+    keys: tuple[str, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(f"last-arrived {self.columns} {self.keys}".encode()).hexdigest()[:16]
+
+    @property
+    def combinable(self) -> bool:
+        return True
+
+    def output_schema(self) -> pa.Schema:
+        return pa.schema([pa.field(name, kind) for name, kind in self.columns])
+
+    def combine(self, table: pa.Table) -> pa.Table:
+        """The last row of each key in a chunk."""
+        table = contiguous(by_arrival(table))
+        keys = [single(table.column(name)) for name in self.keys]
+        groups = group_rows(hashes_of(table, keys), keys)
+        return table.take(pa.array(np.sort(groups.order[groups.starts + groups.sizes - 1])))
+
+    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[LastArrivedSpec, pa.Table]:
+        return self, pa.concat_tables([*raw, *combined])
+
+    def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
+        (table,) = inputs
+        if len(table) == 0:
+            return self.output_schema().empty_table()
+        return self.combine(table).select([name for name, _ in self.columns]).cast(self.output_schema())
