@@ -12,7 +12,7 @@ from pathlib import Path
 from tidemill.runtime.checkpoint import CheckpointDirectory
 from tidemill.session.environment import TableEnvironment
 from tidemill.state.manifest import read_manifest
-from tidemill.state.storage import Storage
+from tidemill.state.storage import StateFiles
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def state_bytes(folder: Path) -> int:
     commit = checkpoint.last_commit()
     if commit is None:
         return 0
-    storage = Storage.open(str(checkpoint.state_root))
+    storage = StateFiles.open(str(checkpoint.state_root))
     names = [name for parts in commit.manifests.values() for name in parts.values()]
     return sum(read_manifest(storage, name).size for name in names)
 

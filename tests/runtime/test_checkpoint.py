@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.errors import StateError
+from tidemill.errors import CommitUnknownError, StateError
+from tidemill.runtime import records
 from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan, JobIdentity
+from tidemill.state.record import encode_record
 
 IDENTITY = JobIdentity(
     job_id="j",
@@ -107,11 +109,109 @@ def test_the_newest_commit_counts_and_older_records_go(
     assert directory.planned(12) is None
 
 
-def test_a_damaged_record_is_an_error_that_names_it(directory: CheckpointDirectory, tmp_path: Path) -> None:
+DAMAGED = [
+    (b"", "is damaged"),
+    (b"{}", "has no format version"),
+    (b"[]", "holds a JSON list"),
+    (b"\xfe\xff", "is damaged: 'utf-8'"),
+    (b'{"version":2,"checksum":"00', "is damaged"),
+    (b'{"version":3,"new":"form"}', "format version 3, this Tidemill reads version 2"),
+    (b'{"version":1,"epoch":3}', "format version 1, this Tidemill reads version 2"),
+    (encode_record(2, {}), "is damaged"),
+    (encode_record(2, {"epoch": 3, "unheard": 1}), "is damaged: .*unexpected keyword argument"),
+]
+
+
+@pytest.mark.parametrize(("contents", "said"), DAMAGED)
+def test_a_damaged_record_is_an_error_that_names_it(tmp_path: Path, contents: bytes, said: str) -> None:
+    with CheckpointDirectory(tmp_path) as directory:
+        directory.open(IDENTITY)
+        directory.write_commit(commit(2))
+        directory.write_commit(commit(3))
+        (tmp_path / "epochs" / "3.commit.json").write_bytes(contents)
+        with pytest.raises(StateError, match=rf"3\.commit\.json' .*{said}") as e:
+            directory.last_commit()
+        assert "The last whole epoch is 2." in e.value.hint
+        assert "new" in e.value.hint
+        (tmp_path / "epochs" / "3.plan.json").write_bytes(contents)
+        with pytest.raises(StateError, match=rf"3\.plan\.json' .*{said}"):
+            directory.planned(3)
+    (tmp_path / "job.json").write_bytes(contents)
+    with pytest.raises(StateError, match=rf"job\.json' .*{said}"):
+        CheckpointDirectory(tmp_path).open(IDENTITY)
+
+
+def test_every_flipped_bit_of_a_record_is_seen(directory: CheckpointDirectory, tmp_path: Path) -> None:
     directory.write_commit(commit(3))
-    (tmp_path / "epochs" / "3.commit.json").write_text('{"epoch": 3, ')
-    with pytest.raises(StateError, match=r"3\.commit\.json' is damaged"):
+    path = tmp_path / "epochs" / "3.commit.json"
+    contents = path.read_bytes()
+    for place in range(8 * len(contents)):
+        flipped = bytearray(contents)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        with pytest.raises(StateError, match=r"3\.commit\.json'"):
+            directory.last_commit()
+
+
+def test_a_record_under_another_name_is_damaged(directory: CheckpointDirectory, tmp_path: Path) -> None:
+    directory.write_commit(commit(3))
+    (tmp_path / "epochs" / "3.commit.json").rename(tmp_path / "epochs" / "4.commit.json")
+    with pytest.raises(StateError, match=r"4\.commit\.json' is damaged: it is that of epoch 3"):
         directory.last_commit()
+
+
+def test_a_job_whose_commits_are_lost_is_refused(tmp_path: Path) -> None:
+    """From the beginning it would show everything twice."""
+    with CheckpointDirectory(tmp_path) as first:
+        first.open(IDENTITY)
+        first.write_commit(commit(1))
+        first.begin_showing()
+        first.begin_showing()
+    (tmp_path / "epochs" / "1.commit.json").unlink()
+    with CheckpointDirectory(tmp_path) as again:
+        again.open(IDENTITY)
+        with pytest.raises(StateError, match=r"commit record of the job .* is lost") as e:
+            again.last_commit()
+        assert "empty sinks" in e.value.hint
+    (tmp_path / "job.json").unlink()
+    with pytest.raises(StateError, match=r"The job record '.*job\.json' is lost"):
+        CheckpointDirectory(tmp_path).open(IDENTITY)
+
+
+def test_who_is_overtaken_stops(tmp_path: Path) -> None:
+    """Two machines that do not see each other's lock: the later one has the directory."""
+    with CheckpointDirectory(tmp_path) as first:
+        first.open(IDENTITY)
+        assert first.run_id == "1"
+        first.write_commit(commit(1))
+        (tmp_path / "lock").rename(tmp_path / "unseen")
+        with CheckpointDirectory(tmp_path) as second:
+            second.open(IDENTITY)
+            assert second.run_id == "2"
+            with pytest.raises(StateError, match=f"taken over by another job .process {os.getpid()} on "):
+                first.write_commit(commit(2))
+            assert second.last_commit() == commit(1)
+            second.write_commit(commit(2))
+
+
+def test_an_epoch_is_committed_once(directory: CheckpointDirectory, tmp_path: Path) -> None:
+    directory.write_commit(commit(2))
+    with pytest.raises(StateError, match=r"2\.commit\.json' is there already: another job has written"):
+        directory.write_commit(replace(commit(2), time=99))
+    assert directory.last_commit() == commit(2)
+    assert [p.name for p in (tmp_path / "epochs").iterdir()] == ["2.commit.json"]
+
+
+def test_a_commit_that_may_not_be_on_disk_is_unknown(
+    directory: CheckpointDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(records, "sync_directory", fail)
+    with pytest.raises(CommitUnknownError, match="could not be forced to disk: Input/output error"):
+        directory.write_commit(commit(1))
+    assert directory.last_commit() == commit(1)
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
@@ -122,18 +222,19 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_half_written_record_is_never_seen(
-    directory: CheckpointDirectory, monkeypatch: pytest.MonkeyPatch
+    directory: CheckpointDirectory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     directory.write_commit(commit(1))
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", fail)
+    monkeypatch.setattr(os, "link", fail)
     with pytest.raises(StateError, match="No space left on device"):
         directory.write_commit(commit(2))
     monkeypatch.undo()
     assert directory.last_commit() == commit(1)
+    assert [p.name for p in (tmp_path / "epochs").iterdir()] == ["1.commit.json"]
 
 
 def _fields(identity: JobIdentity) -> dict[str, object]:

@@ -114,6 +114,28 @@ def test_another_query_on_the_checkpoint_is_refused(folder: Path) -> None:
         )
 
 
+def test_a_job_that_lost_its_commits_is_refused(folder: Path) -> None:
+    """From the beginning its output would be there twice."""
+    Session(options(folder)).execute(*statements(folder), INSERTS)
+    for record in (folder / "checkpoint" / "epochs").glob("*.commit.json"):
+        record.unlink()
+    with pytest.raises(StateError, match="is lost: epochs were committed"):
+        Session(options(folder)).execute(*statements(folder), INSERTS)
+    assert written(folder, "plain") == PLAIN
+
+
+def test_damaged_state_is_named_with_its_operator_and_the_last_whole_epoch(folder: Path) -> None:
+    with pytest.raises(Crash):
+        Session(options(folder), crash_at("published", 3)).execute(*statements(folder), INSERTS)
+    for run in (folder / "checkpoint" / "state").rglob("*.arrow"):
+        contents = bytearray(run.read_bytes())
+        contents[len(contents) // 2] ^= 4
+        run.write_bytes(contents)
+    said = r"partition \d+ \(the last whole epoch is 3\) is damaged: its checksum"
+    with pytest.raises(StateError, match=rf"\.arrow' of operator '.*', {said}"):
+        Session(options(folder)).execute(*statements(folder), INSERTS)
+
+
 def test_state_files_do_not_pile_up(folder: Path) -> None:
     Session(options(folder)).execute(*statements(folder), INSERTS)
     state = [f for f in (folder / "checkpoint" / "state").rglob("*") if f.is_file()]

@@ -141,8 +141,8 @@ def rows_in_state(root: Path, operator: str) -> int:
 
 
 def _rows(manifest: dict[str, Any]) -> int:
-    layers = [layer for table in manifest["tables"].values() for layer in table]
-    return sum(run["rows"] for layer in layers for run in layer)
+    layers = [layer for table in manifest["tables"].values() for layer in table["layers"]]
+    return sum(run["stop"] - run["start"] for layer in layers for run in layer)
 
 
 MEETING = [

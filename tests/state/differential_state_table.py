@@ -80,8 +80,8 @@ def _assert_spine(root: str, manifest: str | None) -> None:
     if manifest is None:
         return
     storage = StateStore.open(root, "op", 3, manifest, 0).storage
-    for layers in read_manifest(storage, manifest).tables.values():
-        for layer in layers:
+    for table in read_manifest(storage, manifest).tables.values():
+        for layer in table.layers:
             bounds = [b for run in layer for b in (run.lo, run.hi)]
             assert bounds == sorted(bounds)
             assert all(run.rows > 0 for run in layer)

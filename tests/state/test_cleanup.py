@@ -31,13 +31,13 @@ def test_old_manifests_and_merged_runs_go(tmp_path: Path) -> None:
     other = write(tmp_path, None, 0, [1], partition=1)
     (tmp_path / "op" / "0" / "1.0.0.arrow.tmp-dead").write_bytes(b"left by a crash")
     gone = remove_unnamed_files(str(tmp_path), "op", 0, [second])
-    assert sorted(gone) == ["op/0/0.manifest.json", "op/0/1.0.0.arrow.tmp-dead"]
-    assert (tmp_path / "op" / "0" / "0.0.0.arrow").is_file()
+    assert sorted(gone) == ["op/0/0.0.manifest.json", "op/0/1.0.0.arrow.tmp-dead"]
+    assert (tmp_path / "op" / "0" / "0.0.0.0.arrow").is_file()
     assert (tmp_path / other).is_file()
     third = write(tmp_path, second, 2, list(range(100)))
     remove_unnamed_files(str(tmp_path), "op", 0, [third])
     names = sorted(f.name for f in (tmp_path / "op" / "0").iterdir())
-    assert names == ["2.0.0.arrow", "2.manifest.json"]
+    assert names == ["2.0.0.0.arrow", "2.0.manifest.json"]
 
 
 def test_a_kept_older_manifest_keeps_its_runs(tmp_path: Path) -> None:

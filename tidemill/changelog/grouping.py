@@ -53,6 +53,11 @@ def group_rows(hashes: Hashes, keys: Sequence[pa.Array]) -> Groups:
     ordered = hashes[order]
     fresh = np.ones(len(order), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+    return group_ordered(order, fresh, keys)
+
+
+def group_ordered(order: Ints, fresh: Mask, keys: Sequence[pa.Array]) -> Groups:
+    """Groups of rows that are in order by what equal keys share; ``fresh``: it is not the one before."""
     starts = np.flatnonzero(fresh)
     if len(starts) == len(order) or not keys:
         return Groups(order, starts)

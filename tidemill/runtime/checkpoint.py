@@ -1,34 +1,36 @@
-"""The checkpoint directory of one job: its identity, plan records, commit records, and the lock.
+"""The checkpoint directory of one job: its identity, plan records, commit records, and who owns it.
 
 Layout::
 
     job.json                   identity: digests of the plan's nodes and what they are, parallelism
-    lock                       held (flock) while a process runs the job
+    lock, owners/<n>           held while a process runs the job (see ``ownership``)
+    committed.json             there has been a first commit
     epochs/<n>.plan.json       intent: the offset ranges of epoch n and its processing time
     epochs/<n>.commit.json     fact: epoch n happened; offsets, manifests, sink tokens
     state/<operator>/...       runs and manifests (see tidemill.state)
 
-Guarantee: a record file is either absent or whole (temp file, fsync, rename). Epoch n is committed
-iff ``<n>.commit.json`` exists. Records older than the last commit are removed once its sinks have
-published; nothing that the last commit names is ever removed.
+Guarantee: a record file is either absent or whole, and is never replaced. Epoch n is committed iff
+``<n>.commit.json`` exists. Records older than the last commit are removed once its sinks have published;
+nothing that the last commit names is ever removed. Where records are missing that must have been there the
+job is refused: from the beginning it would show everything twice.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
-import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, Self, TypeVar
 
 from tidemill.connectors.api import Offset
 from tidemill.errors import StateError
+from tidemill.runtime.ownership import Ownership
+from tidemill.runtime.records import put_record, read_record, remove_record, sync_directory
+from tidemill.state.record import START_AGAIN, damaged
 
-FORMAT_VERSION = 2
+T = TypeVar("T")
+_JOB = "the job record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,6 @@ class JobIdentity:
     nodes: dict[str, str]
     operators: dict[str, str]
     name: str = ""
-    version: int = FORMAT_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,39 +78,39 @@ class CheckpointDirectory:
     def __init__(self, root: Path, fault: Callable[[str], None] = lambda step: None) -> None:
         self.root = root
         self.fault = fault
-        self._lock: TextIO | None = None
+        self._ownership: Ownership | None = None
 
     @property
     def state_root(self) -> Path:
         return self.root / "state"
 
     @property
+    def run_id(self) -> str:
+        """No other run of the job has it; state files bear it in their names."""
+        return str(self._ownership.token) if self._ownership is not None else "0"
+
+    @property
     def _epochs(self) -> Path:
         return self.root / "epochs"
 
     def open(self, identity: JobIdentity) -> JobIdentity:
-        """Takes the lock and checks or writes the identity; returns the stored one.
+        """Takes the directory and checks or writes the identity; returns the stored one.
 
         Raises StateError: the directory is not writable, is in use, or belongs to another query.
         """
         try:
-            self._epochs.mkdir(parents=True, exist_ok=True)
-            self.state_root.mkdir(exist_ok=True)
-            self._take_lock()
-            stored = self._read(self.root / "job.json")
-            if stored is None:
-                self._write(self.root / "job.json", asdict(identity))
-                return identity
-        except StateError:
-            self.close()
-            raise
+            self._make()
+            self._ownership = Ownership.take(self.root)
+            return self._identified(identity)
         except OSError as e:
             self.close()
             raise StateError(
                 f"The checkpoint directory '{self.root}' cannot be used: {e.strerror or e}",
                 hint="It must be a directory that this user can write to.",
             ) from e
-        return self._checked(JobIdentity(**stored), identity)
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -118,102 +119,112 @@ class CheckpointDirectory:
         self.close()
 
     def close(self) -> None:
-        """Gives the lock back."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        """Gives the directory back."""
+        if self._ownership is not None:
+            self._ownership.close()
+            self._ownership = None
 
     def last_commit(self) -> EpochCommit | None:
-        """The newest commit record."""
+        """The newest commit record; StateError if there must be one and there is none."""
         epochs = self._numbered(".commit.json")
         if not epochs:
+            if (self.root / "committed.json").exists():
+                raise StateError(
+                    f"The commit record of the job in '{self.root}' is lost: epochs were committed, but "
+                    f"'{self._epochs}' has none. From the beginning the job would write everything twice",
+                    hint=START_AGAIN,
+                )
             return None
-        record = self._read(self._epochs / f"{epochs[-1]}.commit.json")
-        if record is None:
-            raise StateError(f"Commit record {epochs[-1]} vanished from '{self._epochs}'")
-        return EpochCommit(**record)
+        try:
+            return self._commit(epochs[-1])
+        except StateError as e:
+            before = [n for n in epochs[:-1] if self._is_whole(n)]
+            e.hint = f"The last whole epoch is {before[-1] if before else epochs[-1] - 1}. {e.hint}"
+            raise
 
     def planned(self, epoch: int) -> EpochPlan | None:
         """The plan record of ``epoch``, if it was written before a crash."""
-        record = self._read(self._epochs / f"{epoch}.plan.json")
-        return None if record is None else EpochPlan(**record)
+        return _record(EpochPlan, self._epochs / f"{epoch}.plan.json", "the plan record", epoch)
 
     def write_plan(self, plan: EpochPlan) -> None:
-        self._write(self._epochs / f"{plan.epoch}.plan.json", asdict(plan))
+        self._put(self._epochs / f"{plan.epoch}.plan.json", asdict(plan))
 
     def remove_plan(self, epoch: int) -> None:
-        (self._epochs / f"{epoch}.plan.json").unlink(missing_ok=True)
+        remove_record(self._epochs / f"{epoch}.plan.json")
 
     def write_commit(self, commit: EpochCommit) -> None:
-        self._write(self._epochs / f"{commit.epoch}.commit.json", asdict(commit))
+        """The epoch has happened when this returns; it must not have happened before."""
+        self._put(self._epochs / f"{commit.epoch}.commit.json", asdict(commit))
+
+    def begin_showing(self) -> None:
+        """Notes that there has been a commit, before anybody sees what it did."""
+        if not (self.root / "committed.json").exists():
+            self._put(self.root / "committed.json", {})
 
     def forget_before(self, epoch: int) -> None:
         """Removes the records of epochs before ``epoch``."""
         for suffix in (".plan.json", ".commit.json"):
             for old in self._numbered(suffix):
                 if old < epoch:
-                    (self._epochs / f"{old}{suffix}").unlink(missing_ok=True)
+                    remove_record(self._epochs / f"{old}{suffix}")
 
-    def _numbered(self, suffix: str) -> list[int]:
-        names = (p.name[: -len(suffix)] for p in self._epochs.glob(f"*{suffix}"))
-        return sorted(int(n) for n in names if n.isdigit())
+    def _make(self) -> None:
+        new = not self.root.exists()
+        self._epochs.mkdir(parents=True, exist_ok=True)
+        self.state_root.mkdir(exist_ok=True)
+        sync_directory(self.root)
+        if new:
+            sync_directory(self.root.parent)
 
-    def _take_lock(self) -> None:
-        lock = open(self.root / "lock", "a", encoding="utf-8")  # noqa: SIM115 - held for the job's life
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as e:
-            lock.close()
-            if e.errno in (errno.EAGAIN, errno.EACCES):
+    def _identified(self, wanted: JobIdentity) -> JobIdentity:
+        stored = _record(JobIdentity, self.root / "job.json", _JOB)
+        if stored is None:
+            if self._numbered(".commit.json") or (self.root / "committed.json").exists():
                 raise StateError(
-                    f"The checkpoint directory '{self.root}' is in use by another running job",
-                    hint="Stop that job first, or give this one a directory of its own.",
-                ) from e
-            raise
-        self._lock = lock
-
-    def _checked(self, stored: JobIdentity, wanted: JobIdentity) -> JobIdentity:
-        if stored.version != FORMAT_VERSION:
-            self.close()
-            raise StateError(
-                f"The checkpoint in '{self.root}' has format version {stored.version}, "
-                f"this Tidemill reads version {FORMAT_VERSION}"
-            )
+                    f"The job record '{self.root / 'job.json'}' is lost: there are epochs, "
+                    "but not whose they are",
+                    hint=START_AGAIN,
+                )
+            self._put(self.root / "job.json", asdict(wanted))
+            return wanted
         if (stored.fingerprint, stored.operators) != (wanted.fingerprint, wanted.operators):
-            self.close()
             raise StateError(
                 f"The checkpoint in '{self.root}' belongs to another query ({_difference(stored, wanted)})",
                 hint="Use another checkpoint directory, or run the query that made this one.",
             )
         return stored
 
-    def _read(self, path: Path) -> dict[str, Any] | None:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        try:
-            record: dict[str, Any] = json.loads(text)
-        except ValueError as e:
-            raise StateError(f"The record '{path}' is damaged: {e}") from e
+    def _commit(self, epoch: int) -> EpochCommit:
+        record = _record(EpochCommit, self._epochs / f"{epoch}.commit.json", "the commit record", epoch)
+        if record is None:
+            raise StateError(f"Commit record {epoch} vanished from '{self._epochs}'", hint=START_AGAIN)
         return record
 
-    def _write(self, path: Path, record: dict[str, Any]) -> None:
-        temporary = path.with_name(f".{path.name}.tmp")
-        try:
-            with open(temporary, "w", encoding="utf-8") as f:
-                json.dump(record, f)
-                f.flush()
-                os.fsync(f.fileno())
-            os.replace(temporary, path)
-            _sync_directory(path.parent)
-        except OSError as e:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise StateError(
-                f"Cannot write '{path}': {e.strerror or e}",
-                hint="Nothing was committed; the job resumes from its last epoch when the cause is gone.",
-            ) from e
+    def _is_whole(self, epoch: int) -> bool:
+        with contextlib.suppress(StateError):
+            return self._commit(epoch) is not None
+        return False
+
+    def _numbered(self, suffix: str) -> list[int]:
+        names = (p.name[: -len(suffix)] for p in self._epochs.glob(f"*{suffix}"))
+        return sorted(int(n) for n in names if n.isdigit())
+
+    def _put(self, path: Path, fields: dict[str, Any]) -> None:
+        if self._ownership is not None:
+            self._ownership.check()
+        put_record(path, fields)
+
+
+def _record(kind: type[T], path: Path, what: str, epoch: int | None = None) -> T | None:
+    fields = read_record(path, what)
+    if fields is None:
+        return None
+    if epoch is not None and fields.get("epoch") != epoch:
+        raise damaged(f"{what} '{path}'", f"it is that of epoch {fields.get('epoch')}")
+    try:
+        return kind(**fields)
+    except TypeError as e:
+        raise damaged(f"{what} '{path}'", str(e)) from e
 
 
 def _difference(stored: JobIdentity, wanted: JobIdentity) -> str:
@@ -228,11 +239,3 @@ def _difference(stored: JobIdentity, wanted: JobIdentity) -> str:
         return f"it has {gone}, which this query lacks" if gone else f"it lacks {new}"
     changed = [key for key in stored.operators if stored.operators[key] != wanted.operators.get(key)]
     return f"the state of {', '.join(changed)} is laid out in another way" if changed else "its parts repeat"
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -20,6 +20,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -31,6 +32,7 @@ from pyspark.sql import functions as F
 
 from tidemill.changelog.watermarks import END
 from tidemill.connectors.api import ArrowSink, GroupedSink, MeasuredSource, Offset, ReadLimit, Sink, Source
+from tidemill.errors import TidemillError
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
@@ -148,7 +150,8 @@ class StreamingJob:
             return None
         plan = EpochPlan(
             epoch=self._commit.epoch + 1,
-            time=int(self.clock() * 1000),
+            # A clock that is set back stands still: what is stored must not come from the future.
+            time=max(int(self.clock() * 1000), self._commit.time),
             start=dict(start),
             end=end,
             ended=sorted(ended),
@@ -202,6 +205,7 @@ class StreamingJob:
             sources=self.sources,
             ranges={key: (plan.start[key], plan.end[key]) for key in self.sources},
             state_root=str(self.checkpoint.state_root),
+            run_id=self.checkpoint.run_id,
             manifests={
                 op: {int(p): path for p, path in parts.items()}
                 for op, parts in self._commit.manifests.items()
@@ -229,10 +233,13 @@ class StreamingJob:
         return collected, by_sink
 
     def _take_back(self, plan: EpochPlan) -> None:
-        """A failed epoch leaves neither output nor intent."""
+        """A failed epoch leaves neither output nor intent; what cannot be removed now (the disk may be what
+        failed) is removed when the job starts again."""
         for sink in self._sinks().values():
-            sink.discard(plan.epoch)
-        self.checkpoint.remove_plan(plan.epoch)
+            with suppress(TidemillError, OSError):
+                sink.discard(plan.epoch)
+        with suppress(TidemillError):
+            self.checkpoint.remove_plan(plan.epoch)
 
     def _committed(self, plan: EpochPlan, report: Report, tokens: dict[str, list[str]]) -> EpochCommit:
         manifests = {op: dict(parts) for op, parts in self._commit.manifests.items()}
@@ -258,6 +265,7 @@ class StreamingJob:
 
     def _publish(self, commit: EpochCommit) -> None:
         """Sinks that can commit together do so; see ``GroupedSink``."""
+        self.checkpoint.begin_showing()
         groups: dict[Hashable, list[tuple[GroupedSink, list[str]]]] = {}
         for key, sink in self._sinks().items():
             tokens = commit.tokens.get(key, [])

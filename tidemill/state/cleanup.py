@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidemill.state.manifest import read_manifest
-from tidemill.state.storage import Storage
+from tidemill.state.storage import StateFiles
 
 
 def remove_unnamed_files(root: str, operator: str, partition: int, keep: Iterable[str]) -> list[str]:
@@ -17,12 +17,12 @@ def remove_unnamed_files(root: str, operator: str, partition: int, keep: Iterabl
 
     Returns the names that went, relative to ``root``.
     """
-    storage = Storage.open(root)
+    storage = StateFiles.open(root)
     named: set[str] = set()
     for manifest in keep:
         named.add(manifest)
         named.update(run.path for run in read_manifest(storage, manifest).runs)
-    gone = [name for name in storage.files(f"{operator}/{partition}") if name not in named]
+    gone = [name for name in storage.names(f"{operator}/{partition}") if name not in named]
     for name in gone:
         storage.remove(name)
     return gone

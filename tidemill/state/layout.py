@@ -2,15 +2,16 @@
 
 Two families. *Records*: the newest row of an identity wins, deletions are tombstones. *Multisets*
 (``additive``): rows of an identity add their ``$weight``; weight zero is absence.
-An identity is the key columns, then (two-part tables) the value columns: rows are ordered by a code
+An identity is the key columns, then (two-part tables) the value columns: rows are ordered by a hash code
 whose upper half comes from the key's hash, so that all values of a key lie together. The lower half is
 the hash of the values, but for a ``growing`` multiset: its rows are never taken back, so equal ones need
 not meet, and one value (``coded``) is enough to spread a key's rows.
+Tables ``by_time`` are ordered by the time a row is due (part of its identity) before that: see
+``state.timeline``.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,10 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Hashes, Vec, is_fixed, to_arrow
 from tidemill.changelog.hashing import hash_columns, pair_code
-from tidemill.state.run import DELETED, HASH, TIME, WEIGHT
+from tidemill.state.run import DELETED, DUE, HASH, TIME, WEIGHT
+
+VERSION = b"tidemill.version"
+"""Metadata of a field whose values mean something else than under the same name and type before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,19 +37,23 @@ class Layout:
     additive: bool = False
     ttl: int = 0
     growing: bool = False
+    by_time: bool = False
 
     def __post_init__(self) -> None:
         if self.additive and (self.columns or self.ttl):
             raise ValueError(f"state table '{self.name}': a multiset has neither payload nor TTL")
+        if self.by_time and (self.ttl or self.growing):
+            raise ValueError(f"state table '{self.name}': rows by time go when they are due, in no other way")
 
     @property
     def identity(self) -> tuple[pa.Field, ...]:
-        return (*self.keys, *self.values)
+        due = (pa.field(DUE, pa.int64()),) if self.by_time else ()
+        return (*due, *self.keys, *self.values)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of a run."""
-        fields = [pa.field(HASH, pa.uint64()), *self.identity, *self.columns]
+        fields = [pa.field(HASH, pa.uint64()), *self._fields]
         if self.additive:
             fields.append(pa.field(WEIGHT, pa.int64()))
         else:
@@ -55,8 +63,14 @@ class Layout:
         return pa.schema([f.with_nullable(True).remove_metadata() for f in fields])
 
     @property
-    def schema_id(self) -> str:
-        return hashlib.sha256(str(self.schema).encode()).hexdigest()[:12]
+    def described(self) -> dict[str, str]:
+        """Per column what a run must agree on: its type and, where a field says one, its version."""
+        versions = {f.name: f.metadata.get(VERSION, b"").decode() for f in self._fields if f.metadata}
+        return {f.name: f"{f.type} {versions.get(f.name, '')}".rstrip() for f in self.schema}
+
+    @property
+    def _fields(self) -> tuple[pa.Field, ...]:
+        return (*self.identity, *self.columns)
 
     @property
     def coded(self) -> tuple[pa.Field, ...]:

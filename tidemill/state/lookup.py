@@ -1,21 +1,98 @@
 """Finding records in a spine: one binary search per run for all queries at once.
 
 Cost per run: one ``searchsorted`` of the still unanswered queries and one key comparison per hash
-hit; queries are in ascending hash order, so the search walks the run forward.
+hit; queries are in ascending order, so the search walks the run forward. In a table ordered by time there is
+one search per time that is asked for, or twenty-odd steps for all of them where these are many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, is_fixed, single, to_arrow, vector, zeros
+from tidemill.changelog.columns import (
+    Hashes,
+    Ints,
+    Mask,
+    Values,
+    Vec,
+    is_fixed,
+    single,
+    to_arrow,
+    vector,
+    zeros,
+)
 from tidemill.changelog.values import rows_same
 from tidemill.state.layout import Layout
-from tidemill.state.run import RunReader, clip
+from tidemill.state.run import RunReader, due_range
+
+_FEW_TIMES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Identities that are looked for, in ascending order of their codes; ``dues`` in a table by time."""
+
+    hashes: Hashes
+    dues: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def take(self, rows: Values | slice) -> Queries:
+        return Queries(self.hashes[rows], None if self.dues is None else self.dues[rows])
+
+    def within(self, reader: RunReader) -> slice:
+        """Those that ``reader`` may answer."""
+        lo, hi = reader.bounds
+        if self.dues is None:
+            return _between(self.hashes, np.uint64(lo), np.uint64(hi))
+        return _between(self.dues, *due_range(lo, hi))
+
+    def places(self, reader: RunReader) -> Ints:
+        """Per query the first row of ``reader`` that is not before it."""
+        dues = reader.dues
+        if self.dues is None or dues is None:
+            return np.searchsorted(reader.hashes, self.hashes)
+        start = np.searchsorted(dues, self.dues, side="left")
+        stop = np.searchsorted(dues, self.dues, side="right")
+        turns = np.flatnonzero(np.append(True, self.dues[1:] != self.dues[:-1]))
+        if len(turns) > _FEW_TIMES:
+            return _bisected(reader.hashes, self.hashes, start, stop)
+        for first, last in zip(turns, [*turns[1:], len(self)], strict=True):
+            part = reader.hashes[start[first] : stop[first]]
+            start[first:last] += np.searchsorted(part, self.hashes[first:last])
+        return start
+
+    def matches(self, reader: RunReader, rows: Ints, queries: Ints) -> Mask:
+        """Whether ``rows`` (some may be beyond the end) have the code of ``queries``."""
+        there = rows < reader.rows
+        rows = np.where(there, rows, 0)
+        there &= reader.hashes[rows] == self.hashes[queries]
+        dues = reader.dues
+        if self.dues is not None and dues is not None:
+            there &= dues[rows] == self.dues[queries]
+        return there
+
+
+def _between(values: Values, lo: Any, hi: Any) -> slice:
+    first = int(np.searchsorted(values, lo, side="left"))
+    return slice(first, int(np.searchsorted(values, hi, side="right")))
+
+
+def _bisected(have: Hashes, wanted: Hashes, low: Ints, high: Ints) -> Ints:
+    """``searchsorted`` of each wanted value in a range of its own."""
+    low, high = low.copy(), high.copy()
+    while (open_ := np.flatnonzero(low < high)).size:
+        middle = (low[open_] + high[open_]) >> 1
+        below = have[middle] < wanted[open_]
+        low[open_] = np.where(below, middle + 1, low[open_])
+        high[open_] = np.where(below, high[open_], middle)
+    return low
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +158,14 @@ class Found:
 
 
 def find(
-    layout: Layout, layers: Sequence[Sequence[RunReader]], hashes: Hashes, keys: list[pa.Array]
+    layout: Layout, layers: Sequence[Sequence[RunReader]], queries: Queries, keys: list[pa.Array]
 ) -> Found:
     """The newest row of each query's identity, tombstones included."""
-    size = len(hashes)
+    size = len(queries)
     pieces: list[Piece] = []
     found = np.zeros(size, np.bool_)
     for layer in layers:
-        for piece in _hits(layout, layer, hashes, keys, found):
+        for piece in _hits(layout, layer, queries, keys, found):
             pieces.append(piece)
             found[piece.queries] = True
         if found.all():
@@ -98,43 +175,42 @@ def find(
 
 
 def total_weight(
-    layout: Layout, layers: Sequence[Sequence[RunReader]], hashes: Hashes, keys: list[pa.Array], weight: str
+    layout: Layout, layers: Sequence[Sequence[RunReader]], queries: Queries, keys: list[pa.Array], weight: str
 ) -> Ints:
     """The sum of weights of each query's identity over all layers."""
-    totals = np.zeros(len(hashes), np.int64)
-    nothing = np.zeros(len(hashes), np.bool_)
+    totals = np.zeros(len(queries), np.int64)
+    nothing = np.zeros(len(queries), np.bool_)
     for layer in layers:
-        for piece in _hits(layout, layer, hashes, keys, nothing):
+        for piece in _hits(layout, layer, queries, keys, nothing):
             column = piece.reader.column(weight)
             totals[piece.queries] += vector(column).values[piece.rows]
     return totals
 
 
 def _hits(
-    layout: Layout, layer: Sequence[RunReader], hashes: Hashes, keys: list[pa.Array], done: Mask
+    layout: Layout, layer: Sequence[RunReader], queries: Queries, keys: list[pa.Array], done: Mask
 ) -> Iterator[Piece]:
     """The rows of one layer that match queries not yet ``done``; at most one row per query."""
     left = None if not done.any() else np.flatnonzero(~done)
+    wanted = queries if left is None else queries.take(left)
     for reader in layer:
-        wanted = hashes if left is None else hashes[left]
-        part = clip(wanted, *reader.bounds)
+        part = wanted.within(reader)
         if part.start == part.stop:
             continue
         asked = np.arange(part.start, part.stop) if left is None else left[part]
-        queries, rows = _match(layout, reader, wanted[part], asked, keys)
-        if len(queries):
-            yield Piece(reader, queries, rows)
+        found, rows = _match(layout, reader, wanted.take(part), asked, keys)
+        if len(found):
+            yield Piece(reader, found, rows)
 
 
 def _match(
-    layout: Layout, reader: RunReader, wanted: Hashes, asked: Ints, keys: list[pa.Array]
+    layout: Layout, reader: RunReader, wanted: Queries, asked: Ints, keys: list[pa.Array]
 ) -> tuple[Ints, Ints]:
     """Query numbers and rows of ``reader`` with equal identity."""
-    have = reader.hashes
-    at = np.searchsorted(have, wanted)
+    at = wanted.places(reader)
     columns = [reader.column(f.name) for f in layout.identity]
     queries, rows = [], []
-    hit = np.flatnonzero(have[at] == wanted)
+    hit = np.flatnonzero(wanted.matches(reader, at, np.arange(len(wanted))))
     while len(hit):
         place, query = at[hit], asked[hit]
         same = rows_same(columns, place, keys, query)
@@ -142,11 +218,10 @@ def _match(
         rows.append(place[same])
         if same.all():
             break
-        # A different key of the same hash: its neighbour may be the one that is meant.
+        # A different key of the same code: its neighbour may be the one that is meant.
         hit = hit[~same]
         at[hit] += 1
-        hit = hit[at[hit] < len(have)]
-        hit = hit[have[at[hit]] == wanted[hit]]
+        hit = hit[wanted.matches(reader, at[hit], hit)]
     if not queries:
         empty = np.zeros(0, np.int64)
         return empty, empty

@@ -1,36 +1,58 @@
 """A manifest: which runs make up the state of one operator partition after one epoch.
 
-A JSON file named ``<operator>/<partition>/<epoch>.manifest.json`` below the state root; paths in it
-are relative to that root. Per state table it lists layers, newest first; a layer is a list of runs
-with disjoint, ascending hash ranges. Manifests are immutable: going back to an epoch is naming its
-manifest, a savepoint is a manifest whose files are kept.
+A record (see ``state.record``) named ``<operator>/<partition>/<epoch>.<attempt>.manifest.json`` below the
+state root; paths in it are relative to that root. Per state table it has the columns by name, with type and
+version, and layers, newest first; a layer is a list of runs with disjoint, ascending ranges. Manifests are
+immutable, and mean nothing until a commit record names them: going back to an epoch is naming its manifest,
+a savepoint is a manifest whose files are kept.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from tidemill.errors import StateError
+from tidemill.state.record import damaged, decode_record, encode_record
 from tidemill.state.run import Run
-from tidemill.state.storage import Storage
+from tidemill.state.storage import StateFiles
 
-VERSION = 1
+VERSION = 2
 
 Layers = tuple[tuple[Run, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    epoch: int
-    tables: dict[str, Layers]
+class TableEntry:
+    """``columns``: name -> type and version, of all columns that a run of the table may have."""
+
+    columns: Mapping[str, str]
+    layers: Layers
 
     @property
     def runs(self) -> Iterator[Run]:
-        for layers in self.tables.values():
-            for layer in layers:
-                yield from layer
+        for layer in self.layers:
+            yield from layer
+
+    def to_json(self) -> dict[str, Any]:
+        layers = [[run.to_json() for run in layer] for layer in self.layers]
+        return {"columns": dict(sorted(self.columns.items())), "layers": layers}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TableEntry:
+        layers = tuple(tuple(Run.from_json(run) for run in layer) for layer in data["layers"])
+        return cls(columns=dict(data["columns"]), layers=layers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    epoch: int
+    tables: Mapping[str, TableEntry]
+
+    @property
+    def runs(self) -> Iterator[Run]:
+        for table in self.tables.values():
+            yield from table.runs
 
     @property
     def rows(self) -> int:
@@ -40,34 +62,25 @@ class Manifest:
     @property
     def size(self) -> int:
         """Bytes of all files named."""
-        return sum({run.path: run.bytes for run in self.runs}.values())
+        return sum({run.path: run.size for run in self.runs}.values())
 
     def to_bytes(self) -> bytes:
-        tables = {
-            name: [[run.to_json() for run in layer] for layer in layers]
-            for name, layers in sorted(self.tables.items())
-        }
-        return json.dumps({"version": VERSION, "epoch": self.epoch, "tables": tables}, indent=1).encode()
+        tables = {name: entry.to_json() for name, entry in sorted(self.tables.items())}
+        return encode_record(VERSION, {"epoch": self.epoch, "tables": tables})
 
 
-def manifest_name(operator: str, partition: int, epoch: int) -> str:
-    return f"{operator}/{partition}/{epoch}.manifest.json"
+def manifest_name(operator: str, partition: int, epoch: int, attempt: str) -> str:
+    return f"{operator}/{partition}/{epoch}.{attempt}.manifest.json"
 
 
-def read_manifest(storage: Storage, name: str) -> Manifest:
+def read_manifest(storage: StateFiles, name: str) -> Manifest:
     """The manifest of that name; StateError if it is missing, damaged or of another version."""
+    what = f"the manifest '{storage.path(name)}'"
+    if storage.owner:
+        what += f" of {storage.owner}"
+    fields = decode_record(storage.read_bytes(name), VERSION, what)
     try:
-        data = json.loads(storage.read_bytes(name))
-        version = data["version"]
-        tables = {
-            table: tuple(tuple(Run.from_json(run) for run in layer) for layer in layers)
-            for table, layers in data["tables"].items()
-        }
-        manifest = Manifest(epoch=data["epoch"], tables=tables)
-    except (ValueError, KeyError, TypeError) as e:
-        raise StateError(f"Manifest '{storage.path(name)}' is damaged: {e}") from e
-    if version != VERSION:
-        raise StateError(
-            f"Manifest '{storage.path(name)}' has version {version}, this Tidemill reads {VERSION}"
-        )
-    return manifest
+        tables = {table: TableEntry.from_json(data) for table, data in fields["tables"].items()}
+        return Manifest(epoch=fields["epoch"], tables=tables)
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise damaged(what, f"{type(e).__name__}: {e}") from e

@@ -1,21 +1,67 @@
 """Merging runs of one state table: equal identities become one row.
 
-Inputs come newest first, each sorted by hash; the output is sorted by hash. Rows of a growing table stay
+Inputs come newest first, each sorted by code; the output is sorted by code. Rows of a growing table stay
 as they are. Cost: linear in the rows (a stable sort of sorted pieces), one comparison per pair of equal
-hashes.
+codes. Memory: what is merged at once is bounded in bytes; more of it becomes several runs, one after another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.grouping import Groups, group_rows, sort_order
+from tidemill.changelog.grouping import Groups, group_ordered, group_rows, sort_order
+from tidemill.errors import StateError
 from tidemill.state.layout import Layout, conform
-from tidemill.state.run import DELETED, HASH, TIME, WEIGHT
+from tidemill.state.run import DELETED, DUE, HASH, TIME, WEIGHT, RunReader
+
+_OFFSETS = (1 << 31) - 1
+"""Bytes that one Arrow column of text can hold."""
+
+
+def merge_readers(
+    layout: Layout, readers: Sequence[RunReader], slice_bytes: int, *, last: bool, now: int
+) -> list[RunReader]:
+    """The rows of ``readers``, newest first, as runs with ascending ranges; see ``merge_tables``."""
+    merged: list[RunReader] = []
+    epochs = min(r.epochs[0] for r in readers), max(r.epochs[1] for r in readers)
+    for slice_ in _slices(layout, list(readers), slice_bytes):
+        table = merge_tables(layout, [r.own_rows for r in slice_], last=last, now=now)
+        if len(table):
+            merged.append(RunReader.of_table(readers[0].storage, table, epochs))
+    return merged
+
+
+def _slices(layout: Layout, readers: list[RunReader], limit: int) -> Iterator[list[RunReader]]:
+    """``readers`` in ranges of codes with at most ``limit`` bytes, where codes allow it."""
+    size = sum(r.table.nbytes for r in readers)
+    if size <= limit:
+        yield readers
+        return
+    largest = max(readers, key=lambda r: r.rows)
+    middle = largest.code(largest.rows // 2)
+    below = [r.cut(0, at) for r in readers if (at := r.at(middle)) > 0]
+    above = [r.cut(at, r.rows) for r in readers if (at := r.at(middle)) < r.rows]
+    if below and above:
+        yield from _slices(layout, below, limit)
+        yield from _slices(layout, above, limit)
+    elif size <= _OFFSETS or largest.bounds[0] == largest.bounds[1]:
+        if size > _OFFSETS:
+            raise StateError(
+                f"State table '{layout.name}': one key has {size} bytes of rows, it may have {_OFFSETS}",
+                hint="Let the key have fewer or shorter rows.",
+            )
+        yield readers
+    else:
+        # Half of the largest run has its lowest code: the next code is where to split.
+        middle = largest.code(0) + 1
+        yield [r.cut(0, at) for r in readers if (at := r.at(middle)) > 0]
+        yield from _slices(
+            layout, [r.cut(at, r.rows) for r in readers if (at := r.at(middle)) < r.rows], limit
+        )
 
 
 def merge_tables(layout: Layout, tables: Sequence[pa.Table], *, last: bool, now: int) -> pa.Table:
@@ -26,8 +72,7 @@ def merge_tables(layout: Layout, tables: Sequence[pa.Table], *, last: bool, now:
         return table
     if layout.growing:
         return table.take(pa.array(sort_order(vector(table.column(HASH)).values)))
-    identity = [single(table.column(f.name)) for f in layout.identity]
-    groups = group_rows(vector(table.column(HASH)).values, identity)
+    groups = _groups(layout, table)
     if layout.additive:
         return _merge_weights(table, groups)
     rows = groups.heads
@@ -38,6 +83,20 @@ def merge_tables(layout: Layout, tables: Sequence[pa.Table], *, last: bool, now:
 def expired(times: Ints, layout: Layout, now: int) -> Mask:
     """Whether a record last written at ``times`` (ms) reads as absent at ``now``."""
     return times + layout.ttl <= now
+
+
+def _groups(layout: Layout, table: pa.Table) -> Groups:
+    """Equal identities, in the order of codes."""
+    identity = [single(table.column(f.name)) for f in layout.identity]
+    hashes = vector(table.column(HASH)).values
+    if not layout.by_time:
+        return group_rows(hashes, identity)
+    dues = vector(table.column(DUE)).values
+    order = np.lexsort((hashes, dues))
+    dues, hashes = dues[order], hashes[order]
+    fresh = np.ones(len(order), np.bool_)
+    np.logical_or(dues[1:] != dues[:-1], hashes[1:] != hashes[:-1], out=fresh[1:])
+    return group_ordered(order, fresh, identity)
 
 
 def _merge_weights(table: pa.Table, groups: Groups) -> pa.Table:

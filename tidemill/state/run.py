@@ -1,8 +1,11 @@
-"""A run: an immutable Arrow IPC file of rows sorted by hash, and the piece of it that still counts.
+"""A run: an immutable Arrow IPC file of sorted rows, and the piece of it that still counts.
 
 ``Run`` is what a manifest lists: a file plus the rows ``[start, stop)`` of it. Merging a prefix of a
-run into a deeper one only raises ``start``; the file stays as it is. Reading is by memory map and
-lazy: a run that no lookup touches is never opened.
+run into a deeper one, or taking what was due, only raises ``start``; the file stays as it is. Reading is by
+memory map and lazy: a run that no lookup touches is never opened.
+
+Rows are in the order of their *code*, an integer: the hash, or, in a table ordered by time, the time a row
+is due and then the hash. Everything that cuts and merges runs goes by codes alone.
 """
 
 from __future__ import annotations
@@ -14,52 +17,63 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from tidemill.changelog.columns import Hashes, single, vector
-from tidemill.errors import StateError
-from tidemill.state.storage import Storage
+from tidemill.changelog.columns import Hashes, Ints, single, vector
+from tidemill.state.storage import Published, StateFiles
 
 HASH = "$hash"
+DUE = "$due"
 WEIGHT = "$weight"
 DELETED = "$deleted"
 TIME = "$time"
 
+_HASHES = 1 << 64
+_EPOCH_START = 1 << 63
+
+
+def due_code(due: int) -> int:
+    """The lowest code of rows that are due at ``due``."""
+    return (due + _EPOCH_START) * _HASHES
+
+
+def due_range(lo: int, hi: int) -> tuple[int, int]:
+    """When the rows with codes from ``lo`` to ``hi`` are due, first and last."""
+    return lo // _HASHES - _EPOCH_START, hi // _HASHES - _EPOCH_START
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """``lo``/``hi``: first and last hash of the live rows. Epochs: which ones wrote these rows."""
+    """``lo``/``hi``: first and last code of the live rows. Epochs: which ones wrote these rows.
+
+    ``size``, ``checksum`` and ``file_rows`` are those of the file. With a TTL ``written`` is the median and
+    the last of the times at which the file's rows were written. ``within``: of rows ordered by time only
+    those count whose hash lies in this range (the file is a neighbour's, from before a rescaling).
+    """
 
     path: str
     start: int
     stop: int
-    bytes: int
+    size: int
+    checksum: int
+    file_rows: int
     lo: int
     hi: int
     min_epoch: int
     max_epoch: int
-    schema: str
+    written: tuple[int, int] | None = None
+    within: tuple[int, int] | None = None
 
     @property
     def rows(self) -> int:
         return self.stop - self.start
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "path": self.path,
-            "start": self.start,
-            "rows": self.rows,
-            "bytes": self.bytes,
-            "lo": self.lo,
-            "hi": self.hi,
-            "min_epoch": self.min_epoch,
-            "max_epoch": self.max_epoch,
-            "schema": self.schema,
-        }
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Run:
-        known = dict(data)
-        rows = known.pop("rows")
-        return cls(stop=known["start"] + rows, **known)
+        """TypeError or ValueError where ``data`` is no run."""
+        pairs = {name: tuple(data[name]) for name in ("written", "within") if data.get(name) is not None}
+        return cls(**{**data, **pairs})
 
 
 @dataclass(slots=True)
@@ -69,18 +83,18 @@ class RunReader:
     ``epochs``: the first and the last epoch whose rows are among them.
     """
 
-    storage: Storage
+    storage: StateFiles
     run: Run | None
     epochs: tuple[int, int]
     _table: pa.Table | None = None
     _hashes: Hashes | None = field(default=None, repr=False)
 
     @classmethod
-    def of_run(cls, storage: Storage, run: Run) -> RunReader:
+    def of_run(cls, storage: StateFiles, run: Run) -> RunReader:
         return cls(storage, run, (run.min_epoch, run.max_epoch))
 
     @classmethod
-    def of_table(cls, storage: Storage, table: pa.Table, epochs: tuple[int, int]) -> RunReader:
+    def of_table(cls, storage: StateFiles, table: pa.Table, epochs: tuple[int, int]) -> RunReader:
         return cls(storage, None, epochs, table)
 
     @property
@@ -88,11 +102,17 @@ class RunReader:
         return self.run.rows if self.run is not None else len(self.table)
 
     @property
+    def bytes_per_row(self) -> float:
+        if self.run is not None:
+            return self.run.size / self.run.file_rows
+        return float(self.table.nbytes) / len(self.table)
+
+    @property
     def bounds(self) -> tuple[int, int]:
-        """First and last hash."""
+        """First and last code."""
         if self.run is not None:
             return self.run.lo, self.run.hi
-        return int(self.hashes[0]), int(self.hashes[-1])
+        return self.code(0), self.code(len(self.hashes) - 1)
 
     @property
     def table(self) -> pa.Table:
@@ -103,69 +123,104 @@ class RunReader:
         return self._table
 
     @property
+    def own_rows(self) -> pa.Table:
+        """The live rows without those that are ``within`` a neighbour's range."""
+        if self.run is None or self.run.within is None:
+            return self.table
+        lo, hi = (np.uint64(bound) for bound in self.run.within)
+        return self.table.filter(pa.array((self.hashes >= lo) & (self.hashes <= hi)))
+
+    @property
     def hashes(self) -> Hashes:
         if self._hashes is None:
             self._hashes = vector(self.table.column(HASH)).values
         return self._hashes
+
+    @property
+    def dues(self) -> Ints | None:
+        """When each row is due; None in a table ordered by hash."""
+        at = self.table.schema.get_field_index(DUE)
+        return None if at < 0 else vector(self.table.column(at)).values
 
     def column(self, name: str) -> pa.Array | None:
         """The column as one array; None where this run predates it."""
         at = self.table.schema.get_field_index(name)
         return None if at < 0 else single(self.table.column(at))
 
+    def code(self, row: int) -> int:
+        code, dues = int(self.hashes[row]), self.dues
+        return code if dues is None else due_code(int(dues[row])) + code
+
+    def at(self, code: int) -> int:
+        """The first row whose code is at least ``code``."""
+        dues, start, stop = self.dues, 0, len(self.hashes)
+        if dues is not None:
+            due, code = due_range(code, code)[0], code % _HASHES
+            if due >= _EPOCH_START:
+                return stop
+            start = int(np.searchsorted(dues, due, side="left"))
+            stop = int(np.searchsorted(dues, due, side="right"))
+        if code >= _HASHES:
+            return stop
+        return start + int(np.searchsorted(self.hashes[start:stop], np.uint64(code)))
+
     def cut(self, start: int, stop: int) -> RunReader:
-        """The live rows ``[start, stop)`` of these, counted from the first live row."""
+        """The live rows ``[start, stop)`` of these (not none), counted from the first live row."""
+        table = self.table.slice(start, stop - start)
         if self.run is None:
-            return RunReader(self.storage, None, self.epochs, self.table.slice(start, stop - start))
-        piece = self.hashes[start:stop]
+            return RunReader(self.storage, None, self.epochs, table)
         run = replace(
             self.run,
             start=self.run.start + start,
             stop=self.run.start + stop,
-            lo=int(piece[0]),
-            hi=int(piece[-1]),
+            lo=self.code(start),
+            hi=self.code(stop - 1),
         )
-        return RunReader(self.storage, run, self.epochs, self.table.slice(start, stop - start), piece)
+        return RunReader(self.storage, run, self.epochs, table, self.hashes[start:stop])
 
 
-def write_run(storage: Storage, path: str, table: pa.Table, epochs: tuple[int, int], schema: str) -> Run:
-    """Publishes ``table`` (sorted by ``$hash``, not empty) as a run file."""
+def write_run(storage: StateFiles, path: str, table: pa.Table, epochs: tuple[int, int]) -> Run:
+    """Publishes ``table`` (sorted by code, not empty) as a run file."""
     table = table.combine_chunks()
 
     def write(sink: Any) -> None:
         with ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
 
-    size = storage.publish(path, write)
-    hashes = vector(table.column(HASH)).values
+    published = storage.publish(path, write)
+    lo, hi = RunReader.of_table(storage, table, epochs).bounds
     return Run(
         path=path,
         start=0,
         stop=len(table),
-        bytes=size,
-        lo=int(hashes[0]),
-        hi=int(hashes[-1]),
+        size=published.size,
+        checksum=published.checksum,
+        file_rows=len(table),
+        lo=lo,
+        hi=hi,
         min_epoch=epochs[0],
         max_epoch=epochs[1],
-        schema=schema,
+        written=_written(table),
     )
 
 
-def _read(storage: Storage, run: Run) -> pa.Table:
-    source = storage.open_input(run.path)
+def _written(table: pa.Table) -> tuple[int, int] | None:
+    if TIME not in table.schema.names:
+        return None
+    times = vector(table.column(TIME)).values
+    middle = (len(times) - 1) // 2
+    return int(np.partition(times, middle)[middle]), int(times.max())
+
+
+def _read(storage: StateFiles, run: Run) -> pa.Table:
+    buffer = storage.read(run.path, Published(run.size, run.checksum))
     try:
-        table = ipc.open_file(source).read_all()
-    except pa.ArrowInvalid as e:
-        raise StateError(f"State file '{storage.path(run.path)}' is damaged: {e}") from e
-    if len(table) < run.stop:
-        raise StateError(
-            f"State file '{storage.path(run.path)}' holds {len(table)} rows, its manifest says {run.stop}"
+        table = ipc.open_file(buffer).read_all()
+    except (pa.ArrowInvalid, OSError) as e:
+        raise storage.damaged(run.path, str(e)) from e
+    if len(table) != run.file_rows or not 0 <= run.start <= run.stop <= run.file_rows:
+        raise storage.damaged(
+            run.path,
+            f"it has {len(table)} rows, its manifest says [{run.start}, {run.stop}) of {run.file_rows}",
         )
     return table.slice(run.start, run.rows)
-
-
-def clip(hashes: Hashes, lo: int, hi: int) -> slice:
-    """The part of ascending ``hashes`` within [lo, hi]."""
-    first = int(np.searchsorted(hashes, np.uint64(lo), side="left"))
-    last = int(np.searchsorted(hashes, np.uint64(hi), side="right"))
-    return slice(first, last)

@@ -1,12 +1,13 @@
 """The spine: layers of runs, newest first, kept few by merges whose work is bounded per epoch.
 
-A layer is a tuple of readers with disjoint, ascending hash ranges. When a layer is no longer small
-beside the one below it, it sinks into it: slice by slice from its lowest hash, each slice merged with
-the same hash range below. A half-sunk layer simply starts at a higher hash; nothing else records the
-progress, and every state in between is a correct spine, because layers below a hash range are older.
+A layer is a tuple of readers with disjoint, ascending ranges of codes. When a layer is no longer small
+beside the one below it, it sinks into it: slice by slice from its lowest code, each slice merged with
+the same range below. A half-sunk layer simply starts at a higher code; nothing else records the
+progress, and every state in between is a correct spine, because layers below a range are older.
 
-Cost: an epoch that adds r rows merges at most ``fuel`` rows (a constant plus a multiple of r), so an
-epoch never pays for the size of the state; over time each row is merged O(log(N / r)) times.
+Cost: an epoch that adds r rows merges at most ``fuel`` rows (a constant plus a multiple of r), fewer where
+they are wide, so an epoch never pays for the size of the state; over time each row is merged O(log(N / r))
+times.
 """
 
 from __future__ import annotations
@@ -14,27 +15,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from tidemill.state.run import RunReader
 
 Layer = tuple[RunReader, ...]
-Merge = Callable[[list[RunReader], bool], RunReader | None]
-"""Merges readers, newest first; the flag says that nothing older lies below."""
+Merge = Callable[[list[RunReader], bool], list[RunReader]]
+"""Merges readers, newest first, to ones with ascending ranges; the flag says that nothing lies below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpineOptions:
     """``ratio``: a layer sinks when ``ratio`` times its rows reach the layer below. ``fuel``: rows an
     epoch may always merge; ``fuel_per_row``: and as many more per row it adds, for each layer over
-    ``calm_layers`` once more. ``slice_rows``: the smallest piece worth a file. ``lazy_layers``: so many
-    layers may lie as they are, then the two that are cheapest to merge do, whatever ``ratio`` says."""
+    ``calm_layers`` once more. ``slice_rows``: the smallest piece worth a file. ``wide_row``: rows of more
+    bytes count as several. ``slice_bytes``: what is merged at once. ``lazy_layers``: so many layers may lie
+    as they are, then the two that are cheapest to merge do, whatever ``ratio`` says."""
 
     ratio: int = 2
     fuel: int = 1 << 18
     fuel_per_row: int = 6
     calm_layers: int = 10
     slice_rows: int = 1 << 15
+    wide_row: int = 1 << 10
+    slice_bytes: int = 1 << 28
     lazy_layers: int = 0
 
     def budget(self, added: int, layers: int) -> int:
@@ -48,16 +50,24 @@ def layer_rows(layer: Layer) -> int:
 def compact(layers: list[Layer], options: SpineOptions, added: int, merge: Merge) -> list[Layer]:
     """The layers after this epoch's share of merging; smallest merges first."""
     layers = [layer for layer in layers if layer]
-    budget = options.budget(added, len(layers))
+    budget: float = options.budget(added, len(layers))
     while (at := _next_sinking(layers, options)) is not None:
         upper, lower = layers[at], layers[at + 1]
         last = at + 2 == len(layers)
-        if budget < options.slice_rows and budget < layer_rows(upper) + layer_rows(lower):
+        share = _share((*upper, *lower), options)
+        if budget < options.slice_rows and budget * share < layer_rows(upper) + layer_rows(lower):
             break
-        upper, lower, spent = _sink(upper, lower, budget, last, merge)
-        budget -= spent
+        upper, lower, spent = _sink(upper, lower, max(1, int(budget * share)), last, merge)
+        budget -= -(-spent // share)
         layers[at : at + 2] = [layer for layer in (upper, lower) if layer]
     return layers
+
+
+def _share(readers: Layer, options: SpineOptions) -> float:
+    """How many of such rows count as one of ordinary width; 1 at most."""
+    rows = layer_rows(readers)
+    width = sum(r.rows * r.bytes_per_row for r in readers) / rows
+    return min(1.0, options.wide_row / width) if width else 1.0
 
 
 def _next_sinking(layers: list[Layer], options: SpineOptions) -> int | None:
@@ -90,12 +100,11 @@ def _sink(upper: Layer, lower: Layer, budget: int, last: bool, merge: Merge) -> 
     beneath, beyond = _split(rest, ceiling)
     spent = layer_rows(now) + layer_rows(beneath)
     merged = merge([*now, *beneath], last)
-    middle = () if merged is None else (merged,)
-    return later, (*above, *middle, *beyond), spent
+    return later, (*above, *merged, *beyond), spent
 
 
 def _ceiling(upper: Layer, rest: Layer, budget: int) -> int | None:
-    """The exclusive upper hash of a slice of about ``budget`` rows; None for everything."""
+    """The exclusive upper code of a slice of about ``budget`` rows; None for everything."""
     high, low = layer_rows(upper), layer_rows(rest)
     if high + low <= budget:
         return None
@@ -103,14 +112,14 @@ def _ceiling(upper: Layer, rest: Layer, budget: int) -> int | None:
     wanted = max(1, rows * budget // (high + low))
     for reader in layer:
         if wanted <= reader.rows:
-            return int(reader.hashes[wanted - 1]) + 1
+            return reader.code(wanted - 1) + 1
         wanted -= reader.rows
     return None
 
 
 def _split(layer: Layer, bound: int | None) -> tuple[Layer, Layer]:
-    """The rows with hash below ``bound``, and the others."""
-    if bound is None or bound >= 1 << 64:
+    """The rows with a code below ``bound``, and the others."""
+    if bound is None:
         return layer, ()
     below: list[RunReader] = []
     above: list[RunReader] = []
@@ -121,7 +130,7 @@ def _split(layer: Layer, bound: int | None) -> tuple[Layer, Layer]:
         elif lo >= bound:
             above.append(reader)
         else:
-            at = int(np.searchsorted(reader.hashes, np.uint64(bound)))
+            at = reader.at(bound)
             below.append(reader.cut(0, at))
             above.append(reader.cut(at, reader.rows))
     return tuple(below), tuple(above)

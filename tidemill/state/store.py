@@ -2,43 +2,48 @@
 
 Life of a store, within one task::
 
-    store = StateStore.open(root, operator, partition, base_manifest, epoch, now=time_ms)
+    store = StateStore.open(root, operator, partition, base_manifest, epoch, attempt=..., now=time_ms)
     output = spec.step(inputs, store, context)        # reads the base, buffers this epoch's rows
     manifest = store.flush()                          # writes runs, then the manifest; None: no state
 
 ``root`` is a directory or a ``pyarrow.fs`` URI; ``base_manifest`` is the name that the previous epoch's
 ``flush`` returned (relative to the root; None: no state yet). ``flush`` returns the new manifest's
-name, ``<operator>/<partition>/<epoch>.manifest.json``, or the base unchanged if the epoch changed
-nothing. Files appear whole (temporary name, fsync, rename), runs before the manifest that names them;
-until a commit record names the manifest they mean nothing. The same step writes the same names and
-bytes, so a task may run twice.
+name, ``<operator>/<partition>/<epoch>.<attempt>.manifest.json``, or the base unchanged if the epoch changed
+nothing. No two attempts share a name, so one that outlives its epoch overwrites nothing; which one counts
+is said by the commit record that names its manifest, and by nothing else. All that a manifest names is
+forced to disk before ``flush`` returns, file names included.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tidemill.errors import StateError
+from tidemill.state.layers import TableLayers
 from tidemill.state.layout import Layout
-from tidemill.state.manifest import Manifest, manifest_name, read_manifest
+from tidemill.state.manifest import Manifest, TableEntry, manifest_name, read_manifest
 from tidemill.state.run import RunReader, write_run
 from tidemill.state.spine import SpineOptions
-from tidemill.state.storage import Storage
+from tidemill.state.storage import StateFiles
 from tidemill.state.table import StateTable
+from tidemill.state.timeline import TimeTable
 
 DEFAULT_OPTIONS = SpineOptions()
 
 
 @dataclass(slots=True)
 class StateStore:
-    storage: Storage
+    storage: StateFiles
     operator: str
     partition: int
     epoch: int
     now: int
     base: str | None
     manifest: Manifest
+    attempt: str = "0"
     options: SpineOptions = DEFAULT_OPTIONS
-    _tables: dict[str, StateTable] = field(default_factory=dict)
+    _layers: dict[str, TableLayers] = field(default_factory=dict)
+    _tables: dict[str, StateTable | TimeTable] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -49,59 +54,101 @@ class StateStore:
         base_manifest: str | None,
         epoch: int,
         *,
+        attempt: str = "0",
         now: int = 0,
         options: SpineOptions = DEFAULT_OPTIONS,
     ) -> StateStore:
-        """The state after ``base_manifest``; ``now`` is the epoch's processing time in milliseconds."""
-        storage = Storage.open(root)
+        """The state after ``base_manifest``; ``now`` is the epoch's processing time in milliseconds.
+
+        ``attempt``: letters and digits that no other run of this epoch's task has.
+        """
+        storage = StateFiles.open(
+            root, f"operator '{operator}', partition {partition} (the last whole epoch is {epoch - 1})"
+        )
         manifest = (
             read_manifest(storage, base_manifest) if base_manifest else Manifest(epoch=epoch, tables={})
         )
-        return cls(storage, operator, partition, epoch, now, base_manifest, manifest, options)
+        return cls(storage, operator, partition, epoch, now, base_manifest, manifest, attempt, options)
 
     def table(self, layout: Layout) -> StateTable:
         """The table of that name; always the same object within a step."""
         table = self._tables.get(layout.name)
         if table is None:
-            layers = [
-                tuple(RunReader.of_run(self.storage, run) for run in layer)
-                for layer in self.manifest.tables.get(layout.name, ())
-            ]
-            table = StateTable(layout, self.storage, self.options, self.now, self.epoch, layers)
-            self._tables[layout.name] = table
+            table = self._tables[layout.name] = StateTable(self._opened(layout))
+        assert isinstance(table, StateTable)
+        return table
+
+    def timeline(self, layout: Layout) -> TimeTable:
+        """The table of that name, which is ordered by time."""
+        table = self._tables.get(layout.name)
+        if table is None:
+            table = self._tables[layout.name] = TimeTable(self._opened(layout))
+        assert isinstance(table, TimeTable)
         return table
 
     def flush(self) -> str | None:
         """Writes what the step changed; the name of the manifest that now describes the state."""
         tables = dict(self.manifest.tables)
         changed = False
-        for name in sorted(self._tables):
-            table = self._tables[name]
-            layers = table.finish(_Writer(self, table.layout, sorted({*tables, *self._tables}).index(name)))
+        numbers = {name: number for number, name in enumerate(sorted({*tables, *self._layers}))}
+        for name, open_layers in sorted(self._layers.items()):
+            layers = open_layers.finish(_Writer(self, numbers[name]))
             if layers is not None:
                 changed = True
-                tables[name] = tuple(tuple(r.run for r in layer if r.run) for layer in layers)
+                tables[name] = TableEntry(
+                    columns={**_columns(tables.get(name)), **open_layers.layout.described},
+                    layers=tuple(tuple(r.run for r in layer if r.run) for layer in layers),
+                )
         if not changed:
             return self.base
         manifest = Manifest(epoch=self.epoch, tables=tables)
-        name = manifest_name(self.operator, self.partition, self.epoch)
+        name = manifest_name(self.operator, self.partition, self.epoch, self.attempt)
         self.storage.publish(name, lambda sink: sink.write(manifest.to_bytes()))
+        self.storage.settle(f"{self.operator}/{self.partition}")
         self.manifest = manifest
         return name
+
+    def _opened(self, layout: Layout) -> TableLayers:
+        entry = self.manifest.tables.get(layout.name)
+        if entry is not None:
+            self._check_columns(layout, entry)
+        stored = [
+            tuple(RunReader.of_run(self.storage, run) for run in layer)
+            for layer in (entry.layers if entry is not None else ())
+        ]
+        layers = TableLayers(layout, self.storage, self.options, self.now, self.epoch, stored)
+        self._layers[layout.name] = layers
+        return layers
+
+    def _check_columns(self, layout: Layout, entry: TableEntry) -> None:
+        """A column of the same name must be of the same type and version; one that is new is NULL so far,
+        but no row can do without a part of its identity, its weight or its time."""
+        payload = {f.name for f in layout.columns if not f.name.startswith("$")}
+        for name, kind in layout.described.items():
+            found = entry.columns.get(name)
+            if found != kind and (found is not None or name not in payload):
+                raise StateError(
+                    f"The state of {self.storage.owner} does not fit: column '{name}' of its table "
+                    f"'{layout.name}' is {found or 'not there'}, the query needs {kind}",
+                    hint="Use another checkpoint directory, or run the query that made this one.",
+                )
+
+
+def _columns(entry: TableEntry | None) -> dict[str, str]:
+    return dict(entry.columns) if entry is not None else {}
 
 
 @dataclass(slots=True)
 class _Writer:
-    """Names and writes the runs of one table in this epoch: ``<epoch>.<table number>.<run number>``."""
+    """Names and writes the runs of one table: ``<epoch>.<attempt>.<table number>.<run number>``."""
 
     store: StateStore
-    layout: Layout
     number: int
     written: int = 0
 
     def __call__(self, rows: RunReader) -> RunReader:
         store = self.store
-        path = f"{store.operator}/{store.partition}/{store.epoch}.{self.number}.{self.written}.arrow"
+        name = f"{store.epoch}.{store.attempt}.{self.number}.{self.written}.arrow"
         self.written += 1
-        run = write_run(store.storage, path, rows.table, rows.epochs, self.layout.schema_id)
-        return RunReader.of_run(store.storage, run)
+        path = f"{store.operator}/{store.partition}/{name}"
+        return RunReader.of_run(store.storage, write_run(store.storage, path, rows.table, rows.epochs))

@@ -1,13 +1,11 @@
 """One named table of an operator's state: look up, gather, put; merged and written by ``flush``.
 
-``layers`` are newest first; rows put during the epoch form in-memory layers on top, visible to later
-lookups of the same step. Nothing is written before ``flush``.
+Rows put during the epoch are visible to later lookups of the same step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -16,45 +14,40 @@ from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import code_range, hash_columns
 from tidemill.changelog.values import rows_same
+from tidemill.state.layers import TableLayers
 from tidemill.state.layout import Layout, conform, hash_array
-from tidemill.state.lookup import Found, find, total_weight
-from tidemill.state.merge import expired, merge_tables
+from tidemill.state.lookup import Found, Queries, find, total_weight
+from tidemill.state.merge import expired
 from tidemill.state.run import DELETED, HASH, TIME, WEIGHT, RunReader
-from tidemill.state.spine import Layer, SpineOptions, compact
-from tidemill.state.storage import Storage
-
-GROWING_LAYERS = 8
-"""Layers of a growing table that are not merged: its rows are wide, and few keys are asked for at a time."""
+from tidemill.state.spine import Layer
 
 
 @dataclass(slots=True)
 class StateTable:
-    """``now``: the epoch's processing time in ms, the clock of TTL."""
+    """A table ordered by hash."""
 
-    layout: Layout
-    storage: Storage
-    options: SpineOptions
-    now: int
-    epoch: int
-    layers: list[Layer]
-    added: int = 0
-    fresh: list[Layer] = field(default_factory=list)
+    rows: TableLayers
 
     @property
-    def all_layers(self) -> list[Layer]:
-        return [*self.fresh, *self.layers]
+    def layout(self) -> Layout:
+        return self.rows.layout
+
+    @property
+    def layers(self) -> list[Layer]:
+        """What was stored before this epoch."""
+        return self.rows.stored
 
     def lookup(self, hashes: Hashes, keys: list[pa.Array]) -> Found:
         """Records of distinct identities. ``hashes`` ascending (``Layout.codes``); ``keys`` are the
         identity columns, one row per query. Deleted and expired records are not found."""
-        found = find(self.layout, self.all_layers, hashes, keys)
+        found = find(self.layout, self.rows.all, Queries(hashes), keys)
         if found.pieces:
             found.found &= self._alive(found)
         return found
 
     def weights(self, hashes: Hashes, keys: list[pa.Array]) -> Ints:
         """A multiset's total weight of each queried identity (ascending ``hashes``)."""
-        return total_weight(self.layout, self.all_layers, hashes, keys, WEIGHT)
+        return total_weight(self.layout, self.rows.all, Queries(hashes), keys, WEIGHT)
 
     def gather(self, key_hashes: Hashes, keys: list[pa.Array]) -> tuple[Ints, pa.Table]:
         """All live rows of the given distinct keys, in a two-part table.
@@ -86,7 +79,7 @@ class StateTable:
         owners: list[Ints] = []
         tables: list[pa.Table] = []
         schema = self.layout.schema
-        for layer in self.all_layers if len(lo) else ():
+        for layer in self.rows.all if len(lo) else ():
             for reader in layer:
                 owner, rows = self._ranges(reader, lo, hi, keys)
                 if len(rows):
@@ -99,6 +92,12 @@ class StateTable:
             return np.zeros(0, np.int64), self.layout.schema.empty_table()
         return np.concatenate(owners), pa.concat_tables(tables).combine_chunks()
 
+    def everything(self) -> pa.Table:
+        """All live rows, with all columns of the layout. Cost: that of the whole state."""
+        readers = [reader for layer in self.rows.all for reader in layer]
+        pieces = [reader.table for reader in (self.rows.merge(readers, True) if readers else ())]
+        return pa.concat_tables(pieces or [self.layout.schema.empty_table()])
+
     def put(self, hashes: Hashes, columns: dict[str, pa.Array], deleted: Mask | None = None) -> None:
         """Adds distinct records; ``deleted`` marks tombstones. Rows of a multiset may repeat in a table
         that is read by ``pieces`` only."""
@@ -109,43 +108,17 @@ class StateTable:
         if deleted is not None:
             columns[DELETED] = to_arrow(Vec(deleted), pa.bool_())
         if self.layout.ttl:
-            columns[TIME] = to_arrow(Vec(np.full(rows, self.now, np.int64)), pa.int64())
+            columns[TIME] = to_arrow(Vec(np.full(rows, self.rows.now, np.int64)), pa.int64())
         table = conform(pa.table(columns), self.layout.schema)
         if not (hashes[1:] >= hashes[:-1]).all():
             table = table.take(pa.array(np.argsort(hashes, kind="stable")))
-        self.added += rows
-        self.fresh.insert(0, (RunReader.of_table(self.storage, table, (self.epoch, self.epoch)),))
-        self._settle()
-
-    def finish(self, write: Callable[[RunReader], RunReader]) -> list[Layer] | None:
-        """The layers after this epoch, every new one written by ``write``; None if nothing changed."""
-        if not self.fresh:
-            return None
-        if len(self.fresh) > 1:
-            merged = self._merge([layer[0] for layer in self.fresh], not self.layers)
-            self.fresh = [(merged,)] if merged is not None else []
-        options = replace(self.options, lazy_layers=GROWING_LAYERS) if self.layout.growing else self.options
-        layers = compact(self.all_layers, options, self.added, self._merge)
-        return [tuple(r if r.run is not None else write(r) for r in layer) for layer in layers]
-
-    def _merge(self, readers: list[RunReader], last: bool) -> RunReader | None:
-        merged = merge_tables(self.layout, [r.table for r in readers], last=last, now=self.now)
-        if len(merged) == 0:
-            return None
-        epochs = min(r.epochs[0] for r in readers), max(r.epochs[1] for r in readers)
-        return RunReader.of_table(self.storage, merged, epochs)
-
-    def _settle(self) -> None:
-        """Keeps in-memory layers geometric, so that many small puts stay cheap."""
-        while len(self.fresh) > 1 and 2 * self.fresh[0][0].rows >= self.fresh[1][0].rows:
-            merged = self._merge([layer[0] for layer in self.fresh[:2]], False)
-            self.fresh[:2] = [(merged,)] if merged is not None else []
+        self.rows.add(table)
 
     def _alive(self, found: Found) -> Mask:
         deleted = found.vec(DELETED)
         alive = ~(deleted.values & deleted.mask())
         if self.layout.ttl:
-            alive &= ~expired(found.vec(TIME).values, self.layout, self.now)
+            alive &= ~expired(found.vec(TIME).values, self.layout, self.rows.now)
         return alive
 
     def _ranges(self, reader: RunReader, lo: Hashes, hi: Hashes, keys: list[pa.Array]) -> tuple[Ints, Ints]:
@@ -183,7 +156,7 @@ class StateTable:
         deleted = vector(table.column(DELETED)).take(rows)
         keep = ~(deleted.values & deleted.mask())
         if self.layout.ttl:
-            keep &= ~expired(vector(table.column(TIME)).values[rows], self.layout, self.now)
+            keep &= ~expired(vector(table.column(TIME)).values[rows], self.layout, self.rows.now)
         return keep
 
     def _public(self, table: pa.Table) -> pa.Table:

@@ -17,7 +17,6 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.join.pairs import Matches
 from tidemill.operators.join.sides import UNMOVED, Change, Side
 from tidemill.state.layout import Layout
-from tidemill.state.merge import merge_tables
 from tidemill.state.run import WEIGHT
 from tidemill.state.store import StateStore
 from tidemill.state.table import StateTable
@@ -69,12 +68,7 @@ class RightRows:
 
 def with_all(change: Change, table: StateTable) -> Change:
     """``change`` and all rows of the state, as rows that do not move."""
-    layout = table.layout
-    held = (
-        merge_tables(layout, [r.table for layer in table.all_layers for r in layer], last=True, now=table.now)
-        if table.all_layers
-        else layout.schema.empty_table()
-    )
+    layout, held = table.layout, table.everything()
     size = len(held)
     columns = {
         name: single(pa.chunked_array([column, single(held.column(name))]))

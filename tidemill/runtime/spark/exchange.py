@@ -174,6 +174,8 @@ class _Incoming:
         (self.partial if form is Form.COMBINED else self.raw).append((task, table))
 
     def received(self, reached: Mapping[str, int]) -> Received:
+        """The blocks in the order of the tasks that wrote them, not in that of their arrival: a task that
+        runs again gets the same rows in the same order, and its sums the same last bit."""
         prefix = Prefix.over(self.controls, reached)
         raw, partial = (
             [_lifted(table, task, prefix) for task, table in sorted(tables, key=itemgetter(0))]

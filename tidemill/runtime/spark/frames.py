@@ -38,6 +38,7 @@ class EpochFrames:
     sources: dict[str, Source]
     ranges: dict[str, tuple[Offset | None, Offset]]
     state_root: str
+    run_id: str
     manifests: dict[str, dict[int, str]]
     epoch: int
     time: int
@@ -136,6 +137,7 @@ class EpochFrames:
             operator=node.operator,
             spec=node.spec,
             state_root=self.state_root,
+            run_id=self.run_id,
             base=self.manifests.get(node.operator, {}),
             epoch=self.epoch,
             time=self.time,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyspark import Accumulator, AccumulatorParam
+from pyspark import Accumulator, AccumulatorParam, TaskContext
 
 from tidemill.changelog.watermarks import END, NONE, Control
 from tidemill.connectors.api import BatchMap
@@ -29,7 +29,7 @@ Report = dict[str, dict[str, Any]]
 
 
 class ReportParam(AccumulatorParam[Report]):
-    """Merges task reports; a task that ran twice reports the same under the same key."""
+    """Merges task reports; of a task that ran twice the report that came last is as good as the other."""
 
     def zero(self, value: Report) -> Report:
         return {}
@@ -107,12 +107,14 @@ class Incoming:
 class KernelTask:
     """``base``: manifest per partition of the epoch before; ``inputs``: one per port; ``then``: what
     takes the output as it is in the same worker, the next operator's exchange or a sink. ``handover``:
-    where the control of the output's event time goes, if something above wants it."""
+    where the control of the output's event time goes, if something above wants it. ``run_id``: of the
+    driver, part of the names of all files."""
 
     operator: str
     spec: OperatorSpec
     state_root: str
     base: dict[int, str]
+    run_id: str
     epoch: int
     time: int
     inputs: tuple[Exchanged | Fed, ...]
@@ -151,7 +153,15 @@ class KernelTask:
 
     def _step(self, inputs: tuple[Incoming, ...], watermark: int, partition: int) -> pa.Table:
         base = self.base.get(partition)
-        store = StateStore.open(self.state_root, self.operator, partition, base, self.epoch, now=self.time)
+        store = StateStore.open(
+            self.state_root,
+            self.operator,
+            partition,
+            base,
+            self.epoch,
+            attempt=f"{self.run_id}-{_attempt()}",
+            now=self.time,
+        )
         step = EpochContext(
             epoch=self.epoch,
             time=self.time,
@@ -192,6 +202,14 @@ class KernelTask:
 def _batches(output: pa.Table) -> list[pa.RecordBatch]:
     batches: list[pa.RecordBatch] = output.combine_chunks().to_batches(max_chunksize=ARROW_ROWS_PER_BATCH)
     return batches
+
+
+def _attempt() -> int:
+    """The number of this run of this task, which no other has in the application."""
+    task = TaskContext.get()
+    if task is None:
+        raise InternalError("a kernel runs in a Spark task")
+    return int(task.taskAttemptId())
 
 
 def _whole(tables: list[pa.Table], schema: pa.Schema | None) -> pa.Table:

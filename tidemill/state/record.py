@@ -1,0 +1,70 @@
+"""Record files: one JSON object that says its version and its own checksum.
+
+``{"version":N,"checksum":"<16 hex digits>",...}``; the checksum (xxh3, 64 bit) is that of all bytes of the
+file with zeros in its own place, so that any changed byte is seen. The version is looked at before anything
+else: a record of another version may mean anything by its other fields, the checksum included.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import xxhash
+
+from tidemill.errors import StateError
+
+_UNKNOWN = "0" * 16
+START_AGAIN = (
+    "Restore the checkpoint directory from a copy, or start again with a new one and with empty sinks."
+)
+
+
+def encode_record(version: int, fields: dict[str, Any]) -> bytes:
+    """The record's bytes; ``fields`` must be plain JSON."""
+    blank = _dumped({"version": version, "checksum": _UNKNOWN, **fields})
+    return _with_checksum(blank, version, xxhash.xxh3_64_hexdigest(blank))
+
+
+def decode_record(data: bytes, version: int, what: str) -> dict[str, Any]:
+    """The fields; StateError that names ``what`` ("the commit record 'x'") where they cannot be trusted."""
+    try:
+        record = json.loads(data.decode())
+    except (ValueError, RecursionError) as e:
+        raise damaged(what, str(e)) from e
+    if not isinstance(record, dict):
+        raise damaged(what, f"it holds a JSON {type(record).__name__}, not an object")
+    found = record.pop("version", None)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise damaged(what, "it has no format version")
+    if found != version:
+        raise _other_version(what, found, version)
+    checksum = record.pop("checksum", None)
+    if not isinstance(checksum, str) or len(checksum) != len(_UNKNOWN):
+        raise damaged(what, "it has no checksum")
+    blank = _with_checksum(data, version, _UNKNOWN)
+    if _with_checksum(blank, version, xxhash.xxh3_64_hexdigest(blank)) != data:
+        raise damaged(what, "its checksum does not fit its contents")
+    return record
+
+
+def damaged(what: str, why: str) -> StateError:
+    return StateError(f"{what[0].upper()}{what[1:]} is damaged: {why}", hint=START_AGAIN)
+
+
+def _other_version(what: str, found: int, version: int) -> StateError:
+    newer = "a newer" if found > version else "an older"
+    return StateError(
+        f"{what[0].upper()}{what[1:]} has format version {found}, this Tidemill reads version {version}",
+        hint=f"It was written by {newer} Tidemill: resume with that one, or start with a new directory.",
+    )
+
+
+def _dumped(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode()
+
+
+def _with_checksum(data: bytes, version: int, checksum: str) -> bytes:
+    """``data`` with ``checksum`` in the place where a record of ours has it."""
+    start = len(f'{{"version":{version},"checksum":"')
+    return data[:start] + checksum.encode() + data[start + len(_UNKNOWN) :]

@@ -1,0 +1,108 @@
+"""A state table ordered by time: what is due is taken from its start, the rest is not looked at.
+
+Timers, rows that expire, interval joins and windows keep their entries here. An entry is identified by the
+time it is due, its key (and value) columns; entries of equal identity follow the family of the layout: the
+newest record wins and a tombstone deletes, weights of a multiset add. Runs are sorted by (time, hash).
+
+``take_due(t)`` removes all entries with a time at or before t by raising the start of each run: nothing is
+written for it, and files of which nothing is left are dropped. Cost: the entries due, and one comparison of
+bounds per run that has none. An entry added later for a time that was taken is simply taken the next time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, to_arrow, vector
+from tidemill.state.layers import TableLayers
+from tidemill.state.layout import Layout, conform, hash_array
+from tidemill.state.lookup import Found, Queries, find, total_weight
+from tidemill.state.run import DELETED, DUE, HASH, WEIGHT, RunReader, due_code, due_range
+
+
+@dataclass(slots=True)
+class TimeTable:
+    """A table whose layout is ``by_time``; times are any integers, by habit milliseconds."""
+
+    rows: TableLayers
+
+    @property
+    def layout(self) -> Layout:
+        return self.rows.layout
+
+    def put(
+        self, dues: Ints, hashes: Hashes, columns: dict[str, pa.Array], deleted: Mask | None = None
+    ) -> None:
+        """Adds or replaces distinct entries; ``deleted`` marks those to delete. ``hashes`` are the codes of
+        the keys (``Layout.codes``); any order."""
+        if len(dues) == 0:
+            return
+        columns = {HASH: hash_array(hashes), DUE: to_arrow(Vec(dues), pa.int64()), **columns}
+        if deleted is not None:
+            columns[DELETED] = to_arrow(Vec(deleted), pa.bool_())
+        table = conform(pa.table(columns), self.layout.schema)
+        order = np.lexsort((hashes, dues))
+        if (order[1:] < order[:-1]).any():
+            table = table.take(pa.array(order))
+        self.rows.add(table)
+
+    def take_due(self, time: int) -> pa.Table:
+        """All entries that are due at or before ``time``, by time (``$due``) and hash; they are gone.
+
+        The columns are the layout's, with ``$hash`` and, of a multiset, ``$weight``.
+        """
+        return self._merged(self.rows.take_below(due_code(time + 1)))
+
+    def earliest(self) -> int | None:
+        """No entry is due before this time; None if there is none at all. Cost: no file is opened."""
+        bounds = [layer[0].bounds for layer in self.rows.all if layer]
+        return min((due_range(lo, hi)[0] for lo, hi in bounds), default=None)
+
+    def lookup(self, dues: Ints, hashes: Hashes, keys: list[pa.Array]) -> Found:
+        """Records of distinct identities, in ascending order of (``dues``, ``hashes``); ``keys`` are the key
+        (and value) columns, one row per query. Deleted ones are not found."""
+        found = find(self.layout, self.rows.all, Queries(hashes, dues), [_times(dues), *keys])
+        if found.pieces:
+            deleted = found.vec(DELETED)
+            found.found &= ~(deleted.values & deleted.mask())
+        return found
+
+    def weights(self, dues: Ints, hashes: Hashes, keys: list[pa.Array]) -> Ints:
+        """A multiset's total weight of each queried identity, asked as in ``lookup``."""
+        queries = Queries(hashes, dues)
+        return total_weight(self.layout, self.rows.all, queries, [_times(dues), *keys], WEIGHT)
+
+    def range(self, first: int, last: int) -> pa.Table:
+        """All entries that are due from ``first`` to ``last``; they stay. Columns as in ``take_due``."""
+        lo, hi = due_code(first), due_code(last + 1)
+        found = []
+        for reader in (r for layer in self.rows.all for r in layer):
+            if reader.bounds[1] >= lo and reader.bounds[0] < hi:
+                start, stop = reader.at(lo), reader.at(hi)
+                found += [reader.cut(start, stop)] if start < stop else []
+        return self._merged(found)
+
+    def _merged(self, readers: list[RunReader]) -> pa.Table:
+        """What is alive of ``readers``, which hold all versions of their entries, newest first."""
+        tables = [reader.table for reader in (self.rows.merge(readers, True) if readers else ())]
+        rows = pa.concat_tables(tables or [self.layout.schema.empty_table()])
+        return rows if self.layout.additive else rows.drop_columns([DELETED])
+
+
+def _times(dues: Ints) -> pa.Array:
+    return to_arrow(Vec(dues), pa.int64())
+
+
+def by_time_order(dues: Ints, hashes: Hashes) -> Ints:
+    """The order in which ``lookup`` wants its queries."""
+    order: Ints = np.lexsort((hashes, dues))
+    return order
+
+
+def due_times(rows: pa.Table) -> Ints:
+    """When each row of ``take_due`` was due."""
+    times: Ints = vector(rows.column(DUE)).values
+    return times
