@@ -5,7 +5,7 @@ after a restart wherever it stands in the script. The digest is of a canonical t
 decides: it does not change with Python's hash seed, the process, how EXPLAIN prints or how expressions are
 translated. A field of a node counts unless it stands at its default, so a new field with a default changes
 no digest; what only says how to run or to show a node does not count (``_INCIDENTAL``), nor do nodes that
-only say where rows go (``_PASSING``). Changelog modes do not count either: who gets -U is settled among
+only say where rows go (``PASSING``). Changelog modes do not count either: who gets -U is settled among
 the consumers. Cost: one pass over the tree.
 """
 
@@ -29,7 +29,8 @@ DIGEST_LENGTH = 16
 SECRETS = ("password", "secret", "token", "credential")
 """Options whose key has one of these words say how to get in, not what is read."""
 
-_PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore)
+PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore)
+"""They give the very rows they get."""
 _PHASES = (p.GroupAggregate, p.GlobalGroupAggregate)
 _INCIDENTAL: dict[type, frozenset[str]] = {
     p.PhysicalNode: frozenset({"traits"}),
@@ -53,7 +54,7 @@ class Digests:
 
     def of(self, node: p.PhysicalNode) -> str:
         """Hex digits that tell ``node`` and all below it from every other plan."""
-        while isinstance(node, _PASSING):
+        while isinstance(node, PASSING):
             node = node.input
         known = self._known.get(id(node))
         if known is None or known[0] is not node:

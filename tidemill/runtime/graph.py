@@ -16,6 +16,7 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import OperatorSpec
+from tidemill.types.physical import quote
 from tidemill.user_functions.calls import BoundScalar, BoundTable
 
 
@@ -65,9 +66,10 @@ class ExecNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read(ExecNode):
-    """The epoch's range of source ``source``."""
+    """The epoch's range of source ``source``; ``schema`` is its rows as Spark DDL."""
 
     source: str
+    schema: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,3 +184,19 @@ class Keyed(ExecNode):
     @property
     def timed(self) -> bool:
         return self.keeps_time
+
+
+def choice(node: ExecNode, columns: tuple[str, ...], chosen: tuple[str, ...], sequenced: bool) -> Select:
+    """The columns ``chosen`` of ``node`` under the names ``columns``."""
+    return Select(
+        columns=columns,
+        kinds=node.kinds,
+        sequenced=sequenced,
+        input=node,
+        expressions=tuple(map(quote, chosen)),
+        references=chosen,
+    )
+
+
+def renamed(node: ExecNode, columns: tuple[str, ...]) -> Select:
+    return choice(node, columns, node.columns, node.sequenced)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -39,6 +38,7 @@ from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobRe
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.frames import EpochFrames
 from tidemill.runtime.spark.kernel import EpochTime, Report, ReportParam
+from tidemill.runtime.stages import Stages
 from tidemill.runtime.state_files import remove_unnamed
 from tidemill.types.physical import quote
 
@@ -80,12 +80,10 @@ class JobSettings:
 
 @dataclass(slots=True, kw_only=True)
 class StreamingJob:
-    """``outputs`` by id; exactly one CollectOutput, or any number of SinkOutputs. ``source_groups``: the
-    table each source reads; a table that is read twice is cut once, or an epoch would show half of it."""
+    """``outputs`` by id; exactly one CollectOutput, or any number of SinkOutputs."""
 
     spark: SparkSession
     sources: dict[str, Source]
-    source_groups: dict[str, str]
     outputs: dict[str, SinkOutput | CollectOutput]
     checkpoint: CheckpointDirectory
     settings: JobSettings
@@ -94,6 +92,7 @@ class StreamingJob:
     clock: Callable[[], float] = time.time
     stopping: threading.Event = field(default_factory=threading.Event)
     _report: Accumulator[Report] = field(init=False)
+    _stages: Stages = field(init=False)
     _commit: EpochCommit = field(
         default_factory=lambda: EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
     )
@@ -101,6 +100,7 @@ class StreamingJob:
     def __post_init__(self) -> None:
         # One for all epochs: Spark never forgets an accumulator.
         self._report = self.spark.sparkContext.accumulator({}, ReportParam())
+        self._stages = Stages.of([output.node for output in self.outputs.values()])
 
     def run(self) -> None:
         """Runs epochs until bounded sources end or ``stopping`` is set; raises TidemillError."""
@@ -139,12 +139,7 @@ class StreamingJob:
     def _plan(self) -> EpochPlan | None:
         """Step 1; None when no source has anything new."""
         start = {key: self._commit.offsets.get(key) for key in self.sources}
-        ends: dict[str, Offset] = {}
-        for key, source in self.sources.items():
-            group = self.source_groups[key]
-            if group not in ends:
-                ends[group] = source.next_offset(start[key], self.settings.limit)
-        end = {key: ends[self.source_groups[key]] for key in self.sources}
+        end = {key: s.next_offset(start[key], self.settings.limit) for key, s in self.sources.items()}
         ended = self._ended(end)
         if all(s.is_empty(start[key], end[key]) for key, s in self.sources.items()) and not self._ends(ended):
             return None
@@ -214,16 +209,22 @@ class StreamingJob:
             time=plan.time,
             parallelism=self.settings.parallelism,
             report=report,
-            parents=self._parents(),
+            stages=self._stages,
             event_time=EpochTime(reached=self._commit.watermarks, ended=frozenset(plan.ended)),
         )
+        try:
+            return self._outputs(frames, plan.epoch)
+        finally:
+            frames.close()
+
+    def _outputs(self, frames: EpochFrames, epoch: int) -> tuple[pa.Table | None, dict[str, list[str]]]:
         collected: pa.Table | None = None
         staged: DataFrame | None = None
         for key, output in self.outputs.items():
             if isinstance(output, CollectOutput):
                 collected = frames.frame(output.node).toArrow()
                 continue
-            tokens = _staged(frames, output, plan.epoch).select(
+            tokens = _staged(frames, output, epoch).select(
                 F.lit(key).alias(SINK_COLUMN), F.col(quote(TOKEN_COLUMN))
             )
             staged = tokens if staged is None else staged.unionAll(tokens)
@@ -303,18 +304,6 @@ class StreamingJob:
 
     def _sinks(self) -> dict[str, Sink]:
         return {key: o.sink for key, o in self.outputs.items() if isinstance(o, SinkOutput)}
-
-    def _parents(self) -> dict[int, int]:
-        """How many consumers each exec node has: a shared one cannot write for just one of them."""
-        counts: Counter[int] = Counter()
-        seen: set[int] = set()
-        for output in self.outputs.values():
-            counts[id(output.node)] += 1
-            for node in output.node.walk():
-                if id(node) not in seen:
-                    seen.add(id(node))
-                    counts.update(id(child) for child in node.inputs)
-        return counts
 
     def _bounded(self) -> bool:
         return all(s.is_bounded for s in self.sources.values())

@@ -36,6 +36,7 @@ from tidemill.plan.nodes import Sink as LogicalSink
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, JobIdentity
 from tidemill.runtime.compile.context import CompileContext, unused
+from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
 from tidemill.runtime.identity import job_identity
 from tidemill.runtime.job import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
@@ -128,8 +129,8 @@ class RunningJob:
 
 def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest) -> RunningJob:
     """Runs ``root``; every committed epoch's rows go to ``collector``."""
-    context = _context(request)
-    node = compile_result(root, context, request.config)
+    context = _context(request, [root])
+    node = compiled(context, lambda: compile_result(root, context, request.config))
     shown = g.Select(
         columns=node.columns,
         kinds=node.kinds,
@@ -145,8 +146,8 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
 
 def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
     """Runs all ``sinks`` as one job; their epochs commit together."""
-    context = _context(request)
-    nodes = [compile_sink(sink, context, request.config) for sink in sinks]
+    context = _context(request, sinks)
+    nodes = compiled(context, lambda: [compile_sink(sink, context, request.config) for sink in sinks])
     with _Preparation(context, request) as preparation:
         identity = preparation.open(sinks)
         outputs: dict[str, SinkOutput | CollectOutput] = {}
@@ -218,8 +219,8 @@ def read_limit(config: Configuration) -> ReadLimit:
     return ReadLimit(rows=min(rows, default=None), bytes=config.read(MAX_BYTES).bytes or None)
 
 
-def _context(request: JobRequest) -> CompileContext:
-    return CompileContext(
+def _context(request: JobRequest, roots: Sequence[p.PhysicalNode]) -> CompileContext:
+    context = CompileContext(
         make_source=make_source,
         frames=request.frames,
         zone=request.zone,
@@ -228,6 +229,8 @@ def _context(request: JobRequest) -> CompileContext:
         per_event=request.config.get(MINI_BATCH_ENABLED.key, "false").lower() != "true",
         compact=request.config.read(DEDUPLICATE_COMPACT),
     )
+    context.survey(roots)
+    return context
 
 
 def parallelism(request: JobRequest) -> int:
@@ -289,7 +292,6 @@ class _Preparation:
                 partitions=self._identity.parallelism,
             ),
             sources=self._context.sources,
-            source_groups=self._context.source_groups,
             outputs=dict(outputs),
             checkpoint=self._checkpoint,
             settings=JobSettings(

@@ -10,8 +10,8 @@ from tidemill.physical import nodes as p
 from tidemill.plan.expressions import AggregateCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.schemas import keyed_schema
-from tidemill.runtime.compile.stream import compile_node, names
+from tidemill.runtime.compile.schemas import keyed_schema, names
+from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
 
@@ -51,7 +51,7 @@ def _aggregate(
 
 
 for _kind in (p.GroupAggregate, p.GlobalGroupAggregate):
-    compile_node.register(_kind, _aggregate)
+    build.register(_kind, _aggregate)
 
 
 def group_spec(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
@@ -11,8 +11,11 @@ from tidemill.connectors.api import Source, SourceRequest
 from tidemill.operators.api import OperatorSpec
 from tidemill.physical import nodes as p
 from tidemill.physical.explain import describe
-from tidemill.physical.identity import Digests
+from tidemill.physical.identity import PASSING, Digests, table_digest
+from tidemill.physical.tree import walk
+from tidemill.runtime import graph as g
 from tidemill.runtime.spark.expressions import Translator
+from tidemill.types.logical import Field
 
 MakeSource = Callable[[SourceRequest], Source]
 
@@ -24,6 +27,8 @@ class CompileContext:
     ``per_record``: mini-batch is off, kernels show Flink's intermediate rows. ``per_event``:
     mini-batch was not asked for, so ChangelogNormalize shows every event, as Flink does. ``compact``: a
     deduplication by event time shows one change per key and epoch. ``frames``: registered DataFrames by key.
+    ``made``: exec nodes by digest; ``sequenced``: the digests whose node gives ``$seq``; ``behind``: one of
+    them was made before that was known.
     """
 
     make_source: MakeSource
@@ -36,22 +41,78 @@ class CompileContext:
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
-    source_groups: dict[str, str] = field(default_factory=dict)
     operators: dict[str, OperatorSpec] = field(default_factory=dict)
     digests: Digests = field(default_factory=Digests)
+
+    made: dict[str, g.ExecNode] = field(default_factory=dict)
+    sequenced: set[str] = field(default_factory=set)
+    behind: bool = False
+    _fullest: dict[str, p.PhysicalNode] = field(default_factory=dict)
+    _scans: dict[str, p.TableSourceScan] = field(default_factory=dict)
+
+    def survey(self, roots: Iterable[p.PhysicalNode]) -> None:
+        """Looks at all plans of the job before the first is compiled: what their equal parts must give."""
+        for root in roots:
+            for node in walk(root):
+                digest = self.digests.of(node)
+                known = self._fullest.get(digest)
+                if not isinstance(node, PASSING) and (
+                    known is None or known.traits.kinds < node.traits.kinds
+                ):
+                    self._fullest[digest] = node
+                if isinstance(node, p.TableSourceScan):
+                    self._widen(node)
+
+    def fullest(self, digest: str, node: p.PhysicalNode) -> p.PhysicalNode:
+        """Of the nodes of this digest one that gives -U if any of them does."""
+        return self._fullest.get(digest, node)
+
+    def whole_scan(self, scan: p.TableSourceScan) -> p.TableSourceScan:
+        """The one scan of the table with all columns that are read of it, at least one; maybe ``scan``."""
+        place = table_digest(scan.table, dict(scan.options))
+        whole = self._scans.get(place)
+        if whole is None:
+            self._widen(scan)
+            whole = self._scans[place]
+        same = scan.columns == whole.columns and scan.fields == whole.fields
+        return scan if same else whole
+
+    def _widen(self, scan: p.TableSourceScan) -> None:
+        place = table_digest(scan.table, dict(scan.options))
+        known = self._scans.get(place)
+        pairs = [] if known is None else list(zip(known.columns, known.fields, strict=True))
+        read = {c for c, _ in pairs}
+        pairs += [
+            (c, Field(c, f.type)) for c, f in zip(scan.columns, scan.fields, strict=True) if c not in read
+        ]
+        if not pairs:
+            # Only the rows count (COUNT(*)): one column tells how many there are.
+            first = scan.table.physical_columns[0]
+            pairs = [(first.name, Field(first.name, first.type))]
+        places = {c.name: place for place, c in enumerate(scan.table.columns)}
+        pairs.sort(key=lambda pair: places[pair[0]])
+        columns, fields = zip(*pairs, strict=True)
+        self._scans[place] = replace(scan, columns=columns, fields=fields)
+
+    def restart(self) -> None:
+        """Forgets what was compiled, not what was learned."""
+        self.behind = False
+        for gathered in (self.made, self.sources, self.operators, self.descriptions):
+            gathered.clear()
+
+    def ask_sequence(self, digest: str) -> None:
+        if digest not in self.sequenced:
+            self.sequenced.add(digest)
+            self.behind |= digest in self.made
 
     def translator(self, node: p.PhysicalNode) -> Translator:
         """Translates expressions over the fields of ``node``."""
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
 
-    def add_source(self, source: Source, name: str, group: str = "") -> str:
-        """Registers a source under ``name``, and a number where it is not the first of that name.
-
-        Sources of one ``group`` read the same table: every epoch takes the same range of all of them.
-        """
+    def add_source(self, source: Source, name: str) -> str:
+        """Registers a source under ``name``, and a number where it is not the first of that name."""
         key = unused(name, self.sources)
         self.sources[key] = source
-        self.source_groups[key] = group or key
         return key
 
     def add_operator(self, kind: str, node: p.PhysicalNode, spec: OperatorSpec) -> str:

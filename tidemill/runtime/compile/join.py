@@ -20,8 +20,8 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.residual import ResidualSplit, side_column
-from tidemill.runtime.compile.schemas import keyed_schema
-from tidemill.runtime.compile.stream import compile_node, names
+from tidemill.runtime.compile.schemas import keyed_schema, names
+from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.runtime.placement import partitioned_by
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import BOOLEAN, LogicalType
@@ -51,7 +51,7 @@ class _Condition:
     null_aware: bool = False
 
 
-@compile_node.register
+@build.register
 def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
     inputs = (compile_node(node.left, context, False), compile_node(node.right, context, False))
     condition = _aligned(_condition(node), inputs)

@@ -17,14 +17,14 @@ from tidemill.plan.expressions import FrameBound, OverCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.rank import columns_of, keyed, refuse_arrival_order
-from tidemill.runtime.compile.stream import compile_node
+from tidemill.runtime.compile.shared import build
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
 MILLISECONDS_A_DAY = 86_400_000
 
 
-@compile_node.register
+@build.register
 def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.ExecNode:
     bottom, windows = _chain(node)
     inputs = bottom.input.fields

@@ -17,8 +17,8 @@ from tidemill.plan.expressions import SortKey
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.schemas import keyed_schema
-from tidemill.runtime.compile.stream import compile_node, names
+from tidemill.runtime.compile.schemas import keyed_schema, names
+from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type, quote
 
@@ -26,7 +26,7 @@ CHEAP_ROUNDS = 64
 PASSES_COLUMN = "$passes"
 
 
-@compile_node.register
+@build.register
 def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
     refuse_arrival_order(node.input, node.order)
     inputs = node.input.fields
@@ -53,7 +53,7 @@ def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
     return keyed(node, spec, "rank", spec.partition, context, sequenced)
 
 
-@compile_node.register
+@build.register
 def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode:
     refuse_arrival_order(node.input, node.order)
     inputs = node.input.fields
@@ -74,7 +74,7 @@ def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode
     return keyed(node, spec, "sort-limit", (), context, sequenced)
 
 
-@compile_node.register
+@build.register
 def _(node: p.ChangelogNormalize, context: CompileContext, sequenced: bool) -> g.ExecNode:
     inputs = node.input.fields
     spec = ChangelogNormalizeSpec(

@@ -1,4 +1,4 @@
-"""Spark DDL of a kernel's output: the node's fields, then its hidden columns."""
+"""Names of a node's columns, and Spark DDL of what a reader or a kernel gives: fields, hidden columns."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema
+
+
+def names(fields: tuple[Field, ...]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields)
 
 
 def keyed_schema(

@@ -1,17 +1,10 @@
-"""Physical stream plan -> exec graph.
+"""Scans and the stateless nodes of a physical stream plan -> exec graph.
 
-``compile_node(node, context, sequenced)`` gives the exec node whose frame has the fields of ``node``;
-``sequenced`` asks for the ``$seq`` column: it is made at the sources, and only where an operator above
-depends on arrival order. Nodes that only describe (MiniBatchAssigner, WatermarkAssigner, Exchange,
-local phases) leave no trace here.
+Nodes that only describe (MiniBatchAssigner, WatermarkAssigner, Exchange, local phases) leave no trace here.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import singledispatch
-
-from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
@@ -27,33 +20,34 @@ from tidemill.runtime.compile.generators import (
     rows_generator,
     unnest_generator,
 )
+from tidemill.runtime.compile.schemas import keyed_schema, names
+from tidemill.runtime.compile.shared import build, compile_node, without_update_before
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.spark.user_columns import expression
 from tidemill.runtime.values_source import FrameSource, ValuesSource
-from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema
 from tidemill.user_functions.calls import BoundTable
 
 
-def names(fields: tuple[Field, ...]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields)
-
-
-@singledispatch
-def compile_node(node: p.PhysicalNode, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    raise NotSupportedError(f"{type(node).__name__} in streaming mode is not supported yet")
-
-
-@compile_node.register
+@build.register
 def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    if not node.fields:
-        return _counting_scan(node, context, sequenced)
-    request = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
+    """A choice of the columns that all scans of the table read together."""
+    whole = context.whole_scan(node)
+    if whole is not node:
+        below = compile_node(whole, context, sequenced)
+        columns = tuple(below.columns[whole.columns.index(c)] for c in node.columns)
+        return g.choice(below, names(node.fields), columns, sequenced)
     place = f"scan-{table_digest(node.table, dict(node.options))}"
-    source = context.add_source(context.make_source(request), place, place)
+    request = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
     columns = names(node.fields)
-    read = g.Read(columns=columns, kinds=node.traits.kinds, sequenced=sequenced, source=source)
+    read = g.Read(
+        columns=columns,
+        kinds=node.traits.kinds,
+        sequenced=sequenced,
+        source=context.add_source(context.make_source(request), place),
+        schema=keyed_schema(request.fields, node.traits.kinds, sequenced),
+    )
     texts = declared(request, columns)
     references = tuple(c if text == quote(c) else None for c, text in zip(columns, texts, strict=True))
     if None not in references:
@@ -68,17 +62,7 @@ def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.Ex
     )
 
 
-def _counting_scan(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    """A scan of which only the rows matter (COUNT(*)): reads one column and drops it."""
-    first = node.table.physical_columns[0]
-    one = replace(node, fields=(Field(first.name, first.type),), columns=(first.name,))
-    below = compile_node(one, context, sequenced)
-    return g.Select(
-        columns=(), kinds=below.kinds, sequenced=sequenced, input=below, expressions=(), references=()
-    )
-
-
-@compile_node.register
+@build.register
 def _(node: p.Values, context: CompileContext, sequenced: bool) -> g.ExecNode:
     source = ValuesSource(
         columns=names(node.fields),
@@ -87,18 +71,29 @@ def _(node: p.Values, context: CompileContext, sequenced: bool) -> g.ExecNode:
         sequence=sequenced,
     )
     key = context.add_source(source, f"values-{context.digests.of(node)}")
-    return g.Read(columns=names(node.fields), kinds=node.traits.kinds, sequenced=sequenced, source=key)
+    return _read(node, key, sequenced)
 
 
-@compile_node.register
+@build.register
 def _(node: p.DataFrameScan, context: CompileContext, sequenced: bool) -> g.ExecNode:
     frame = context.frames[node.key]
     source = FrameSource(frame=frame, expressions=tuple(map(quote, frame.columns)), sequence=sequenced)
     key = context.add_source(source, f"frame-{node.key}")
-    return g.Read(columns=names(node.fields), kinds=node.traits.kinds, sequenced=sequenced, source=key)
+    return _read(node, key, sequenced)
 
 
-@compile_node.register
+def _read(node: p.PhysicalNode, source: str, sequenced: bool) -> g.Read:
+    kinds = node.traits.kinds
+    return g.Read(
+        columns=names(node.fields),
+        kinds=kinds,
+        sequenced=sequenced,
+        source=source,
+        schema=keyed_schema(node.fields, kinds, sequenced),
+    )
+
+
+@build.register
 def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
     below = compile_node(node.input, context, sequenced)
     translator = Translator(columns=below.columns, zone=context.zone)
@@ -119,23 +114,14 @@ def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
 def _transparent(node: p.Unary, context: CompileContext, sequenced: bool) -> g.ExecNode:
     """The node changes nothing but traits; its fields are its input's by position."""
     below = compile_node(node.input, context, sequenced)
-    if below.columns == names(node.fields):
-        return below
-    return g.Select(
-        columns=names(node.fields),
-        kinds=below.kinds,
-        sequenced=sequenced,
-        input=below,
-        expressions=tuple(map(quote, below.columns)),
-        references=below.columns,
-    )
+    return below if below.columns == names(node.fields) else g.renamed(below, names(node.fields))
 
 
 for _kind in (p.Exchange, p.MiniBatchAssigner, p.WatermarkAssigner):
-    compile_node.register(_kind, _transparent)
+    build.register(_kind, _transparent)
 
 
-@compile_node.register
+@build.register
 def _(node: p.Sort, context: CompileContext, sequenced: bool) -> g.ExecNode:
     """A changelog has no order between epochs; an event-time sort changes nothing but the order."""
     if not node.by_time:
@@ -145,21 +131,12 @@ def _(node: p.Sort, context: CompileContext, sequenced: bool) -> g.ExecNode:
     return _transparent(node, context, sequenced)
 
 
-@compile_node.register
+@build.register
 def _(node: p.DropUpdateBefore, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    below = compile_node(node.input, context, sequenced)
-    return g.Select(
-        columns=below.columns,
-        kinds=below.kinds - {RowKind.UPDATE_BEFORE},
-        sequenced=sequenced,
-        input=below,
-        expressions=tuple(map(quote, below.columns)),
-        references=below.columns,
-        condition=f"{quote(KIND_COLUMN)} <> {int(RowKind.UPDATE_BEFORE)}",
-    )
+    return without_update_before(compile_node(node.input, context, sequenced))
 
 
-@compile_node.register
+@build.register
 def _(node: p.Expand, context: CompileContext, sequenced: bool) -> g.ExecNode:
     below = compile_node(node.input, context, sequenced)
     translator = Translator(columns=below.columns, zone=context.zone)
@@ -173,7 +150,7 @@ def _(node: p.Expand, context: CompileContext, sequenced: bool) -> g.ExecNode:
     )
 
 
-@compile_node.register
+@build.register
 def _(node: p.Union, context: CompileContext, sequenced: bool) -> g.ExecNode:
     branches = tuple(compile_node(b, context, sequenced) for b in node.branches)
     return g.Merge(
@@ -184,7 +161,7 @@ def _(node: p.Union, context: CompileContext, sequenced: bool) -> g.ExecNode:
     )
 
 
-@compile_node.register
+@build.register
 def _(node: p.Correlate, context: CompileContext, sequenced: bool) -> g.ExecNode:
     below = compile_node(node.input, context, sequenced)
     translator = Translator(columns=below.columns, zone=context.zone)

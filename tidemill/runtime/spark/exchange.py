@@ -1,6 +1,6 @@
 """The columnar exchange: rows cross a Spark shuffle as few Arrow blocks, not one by one.
 
-The map side (``ExchangeWriter``, in a Python worker) hashes the key, splits a chunk of rows by key
+The map side (``Writers``, in a Python worker) hashes the key, splits a chunk of rows by key
 group and emits one Arrow IPC block per target partition; Spark shuffles those blocks as binary
 values; the reduce side maps them back without copying. The partition of a key is a function of its
 hash and the parallelism only. The writer runs in the worker that made the rows (a source's reader or
@@ -77,25 +77,28 @@ class PortRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeWriter:
-    """``local``: the combiner of the operator above, None for no local phase. ``handover``: where the maker
-    of the rows leaves the control of its task, None where there is no event time. ``in_place``: the rows
-    stay in the partition that they were made in."""
+    """Writes the blocks of one port. ``local``: the combiner of the operator above, None for no local phase.
+    ``timed``: the port wants the control of every task. ``in_place``: the rows stay in the partition that
+    they were made in."""
 
     port: int
     rows: PortRows
     partitions: int
     local: LocalPhase | None = None
-    handover: Handover | None = None
+    timed: bool = False
     in_place: bool = False
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def blocks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The blocks of these rows."""
         task = task_number()
         for partition, form, data in self._data(batches):
-            yield self._block(partition, form, task, data)
-        control = None if self.handover is None else self.handover.take()
-        if control is not None:
-            for partition in (control.task,) if self.in_place else range(self.partitions):
-                yield self._block(partition, Form.CONTROL, task, control.to_bytes())
+            yield block_row(partition, self.port, form, task, data)
+
+    def controls(self, control: Control) -> Iterator[pa.RecordBatch]:
+        """The end of a task, for every partition."""
+        task = task_number()
+        for partition in (control.task,) if self.in_place else range(self.partitions):
+            yield block_row(partition, self.port, Form.CONTROL, task, control.to_bytes())
 
     def _data(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Form, bytes]]:
         combining = self.local is not None
@@ -111,19 +114,49 @@ class ExchangeWriter:
 
     def _split(self, table: pa.Table, form: Form) -> Iterator[tuple[int, Form, bytes]]:
         for partition, rows in _split(table, self.partitions):
-            yield partition, form, _serialised(rows)
+            yield partition, form, serialised(rows)
 
-    def _block(self, partition: int, form: Form, task: int, data: bytes) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.array([partition], pa.int32()),
-                pa.array([self.port], pa.int32()),
-                pa.array([form], pa.int8()),
-                pa.array([task], pa.int32()),
-                pa.array([data], pa.binary()),
-            ],
-            names=[PARTITION_COLUMN, PORT_COLUMN, FORM_COLUMN, TASK_COLUMN, BLOCK_COLUMN],
-        )
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writers:
+    """Writes the blocks of the ports of one task that get the same rows, in one pass over them.
+
+    ``handover``: where the maker of the rows leaves the control of its task, None where there is no event
+    time.
+    """
+
+    ports: tuple[ExchangeWriter, ...]
+    handover: Handover | None = None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if len(self.ports) == 1:
+            yield from self.ports[0].blocks(batches)
+        else:
+            for chunk in chunks(batches):
+                yield from self.blocks(chunk)
+        control = None if self.handover is None else self.handover.take()
+        if control is not None:
+            for port in self.ports:
+                if port.timed:
+                    yield from port.controls(control)
+
+    def blocks(self, chunk: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for port in self.ports:
+            yield from port.blocks(chunk)
+
+
+def block_row(partition: int, port: int, form: Form, task: int, data: bytes) -> pa.RecordBatch:
+    """One row of BLOCK_SCHEMA."""
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([partition], pa.int32()),
+            pa.array([port], pa.int32()),
+            pa.array([form], pa.int8()),
+            pa.array([task], pa.int32()),
+            pa.array([data], pa.binary()),
+        ],
+        names=[PARTITION_COLUMN, PORT_COLUMN, FORM_COLUMN, TASK_COLUMN, BLOCK_COLUMN],
+    )
 
 
 @dataclass(slots=True)
@@ -224,6 +257,11 @@ def _split(table: pa.Table, partitions: int) -> Iterator[tuple[int, pa.Table]]:
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    for chunk in chunks(batches):
+        yield pa.Table.from_batches(chunk).combine_chunks()
+
+
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
     """Small batches put together, large ones as they come."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
@@ -231,13 +269,13 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= CHUNK_ROWS:
-            yield pa.Table.from_batches(waiting).combine_chunks()
+            yield waiting
             waiting, rows = [], 0
     if rows:
-        yield pa.Table.from_batches(waiting).combine_chunks()
+        yield waiting
 
 
-def _serialised(table: pa.Table) -> bytes:
+def serialised(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -1,8 +1,8 @@
 """One epoch's lazy Spark frames from the exec graph.
 
-Each exec node becomes a frame once per epoch; a node that several parents share is the same frame.
-Keyed operators are a columnar exchange by key group (see ``exchange``) and a ``mapInArrow`` kernel; those
-that need no exchange between them (see ``placement``) are one stage and one task.
+Each exec node becomes a frame once per epoch. Keyed operators are a columnar exchange by key group (see
+``exchange``) and a ``mapInArrow`` kernel; those that need no exchange between them are one stage and one task
+(see ``runtime.stages``). A read or an operator with several readers runs once for all of them (``spread``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce, singledispatchmethod
 
 import pyarrow as pa
-from pyspark import Accumulator
+from pyspark import Accumulator, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -22,11 +22,19 @@ from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
 from tidemill.errors import InternalError
 from tidemill.operators.api import LocalPhase
 from tidemill.runtime import graph as g
-from tidemill.runtime.placement import origin, origins_of, stays
-from tidemill.runtime.spark.exchange import BLOCK_SCHEMA, PARTITION_COLUMN, ExchangeWriter, PortRows
+from tidemill.runtime.placement import origin, origins_of
+from tidemill.runtime.spark.exchange import (
+    BLOCK_SCHEMA,
+    PARTITION_COLUMN,
+    ExchangeWriter,
+    PortRows,
+    Writers,
+)
 from tidemill.runtime.spark.kernel import EpochTime, Exchanged, Fed, InPlace, KernelTask, Report
+from tidemill.runtime.spark.spread import READER_COLUMN, ROWS, SPREAD_SCHEMA, RowsOfBlocks, SpreadWriter
 from tidemill.runtime.spark.user_columns import selected
 from tidemill.runtime.spark.watermark_stage import Handover, WatermarkStage
+from tidemill.runtime.stages import Leaf, Stage, Stages, Task
 from tidemill.types.physical import quote
 
 
@@ -44,9 +52,10 @@ class EpochFrames:
     time: int
     parallelism: int
     report: Accumulator[Report]
-    parents: dict[int, int]
+    stages: Stages
     event_time: EpochTime = field(default_factory=EpochTime)
     _made: dict[int, DataFrame] = field(default_factory=dict)
+    _kept: dict[int, DataFrame] = field(default_factory=dict)
 
     def frame(self, node: g.ExecNode) -> DataFrame:
         """The lazy frame of ``node``: its columns, then its hidden columns."""
@@ -62,11 +71,14 @@ class EpochFrames:
         places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
         chosen = tuple(places[name] for name in (*columns, *node.hidden))
         renamed = _Renamed(places=chosen, names=(*node.columns, *node.hidden), then=through)
-        if isinstance(below, g.Keyed) and self._parents(below) == 1:
-            return self._keyed(below, renamed, schema)
-        if isinstance(below, g.Read) and self._reads_arrow(below):
-            return self._read_through(below, renamed, schema)
+        if self._is_arrow(below):
+            return self._rows(below, renamed, schema)
         return self.frame(node).mapInArrow(through, schema)
+
+    def close(self) -> None:
+        """Gives back what was kept for several readers."""
+        for frame in self._kept.values():
+            frame.unpersist(blocking=False)
 
     @singledispatchmethod
     def _make(self, node: g.ExecNode) -> DataFrame:
@@ -74,9 +86,12 @@ class EpochFrames:
 
     @_make.register
     def _(self, node: g.Read) -> DataFrame:
+        spread = self.stages.spread(node)
+        if spread is not None and self._is_arrow(node):
+            return self._rows(node, None, node.schema)
         start, end = self.ranges[node.source]
-        frame = self.sources[node.source].read(self.spark, start, end)
-        return frame.toDF(*node.columns, *node.hidden)
+        frame = self.sources[node.source].read(self.spark, start, end).toDF(*node.columns, *node.hidden)
+        return frame if spread is None else self._keep(node, frame)
 
     @_make.register
     def _(self, node: g.Select) -> DataFrame:
@@ -112,27 +127,96 @@ class EpochFrames:
 
     @_make.register
     def _(self, node: g.Keyed) -> DataFrame:
-        return self._keyed(node, None, node.schema, Handover(across=True) if node.timed else None)
+        if node.timed:
+            return self._keyed(self.stages.stage(node), None, node.schema, Handover(across=True))
+        return self._rows(node, None, node.schema)
+
+    def _is_arrow(self, node: g.ExecNode) -> bool:
+        """Whether the node's rows are Arrow batches in a worker of ours."""
+        if isinstance(node, g.Read):
+            source: object = self.sources[node.source]
+            return isinstance(source, ArrowSource)
+        return isinstance(node, g.Keyed)
+
+    def _rows(self, node: g.ExecNode, then: BatchMap | None, schema: str) -> DataFrame:
+        """The rows of a node that makes Arrow batches, or what ``then`` makes of them."""
+        if self.stages.spread(node) is None:
+            return self._through(node, then, schema)
+        whole = RowsOfBlocks(names=(*node.columns, *node.hidden), then=then)
+        return self._part(node, ROWS).mapInArrow(whole, schema)
+
+    def _through(
+        self, node: g.ExecNode, through: BatchMap | None, schema: str, handover: Handover | None = None
+    ) -> DataFrame:
+        """``through`` over the node's batches, in the workers that make them; they leave the control of their
+        event time in ``handover``."""
+        if isinstance(node, g.Keyed):
+            return self._keyed(self.stages.stage(node), through, schema, handover)
+        if isinstance(node, g.Read) and through is not None:
+            source: object = self.sources[node.source]
+            if isinstance(source, ArrowSource):
+                start, end = self.ranges[node.source]
+                return source.read_through(self.spark, start, end, through, schema)
+        frame = self.frame(node)
+        return frame if through is None else _plainly_named(frame).mapInArrow(through, schema)
+
+    def _part(self, node: g.ExecNode, reader: int) -> DataFrame:
+        """A reader's blocks of a node that runs once for several."""
+        spread = self.stages.spread(node)
+        if spread is None:
+            raise InternalError("a node of one reader is not spread")
+        kept = self._kept.get(id(node))
+        if kept is None:
+            readers = tuple((number, self._writers(group)) for number, group in spread.groups.items())
+            writer = SpreadWriter(readers=readers, rows=spread.rows)
+            kept = self._keep(node, self._through(node, writer, SPREAD_SCHEMA))
+        return kept.where(f"{quote(READER_COLUMN)} = {reader}").drop(READER_COLUMN)
+
+    def _keep(self, node: g.ExecNode, frame: DataFrame) -> DataFrame:
+        self._kept[id(node)] = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        return frame
 
     def _keyed(
-        self, node: g.Keyed, then: BatchMap | None, schema: str, handover: Handover | None = None
+        self, stage: Stage, then: BatchMap | None, schema: str, handover: Handover | None = None
     ) -> DataFrame:
         """The operator's output, or what ``then`` makes of it: the next operator's blocks, a sink's files."""
-        leaves: list[_Leaf] = []
-        task = replace(self._task(node, then, leaves), handover=handover)
-        if len(leaves) == 1 and stays(leaves[0].node, leaves[0].port):
-            below, writer = self._written(leaves[0], 0, combine=False)
-            if leaves[0].port.timed:
-                writer = replace(writer, handover=Handover(across=True), in_place=True)
-            return _plainly_named(self.frame(below)).mapInArrow(InPlace(writer=writer, task=task), schema)
-        exchanged = reduce(
-            DataFrame.unionAll, (self._sent(leaf, number) for number, leaf in enumerate(leaves))
-        )
+        task = replace(self._task(stage.task, then), handover=handover)
+        if stage.in_place:
+            return self._in_place(stage, task, schema)
+        exchanged = reduce(DataFrame.unionAll, (self._sent(stage, group) for group in stage.groups))
         target = F.col(quote(PARTITION_COLUMN))
-        return exchanged.repartitionById(self._partitions(node), target).mapInArrow(task, schema)
+        return exchanged.repartitionById(self._partitions(stage.node), target).mapInArrow(task, schema)
 
-    def _task(self, node: g.Keyed, then: BatchMap | None, leaves: list[_Leaf]) -> KernelTask:
-        """The operator's task with those that can run within it; ``leaves`` gains what must be sent."""
+    def _in_place(self, stage: Stage, task: KernelTask, schema: str) -> DataFrame:
+        (group,) = stage.groups
+        below = group[0].below
+        if self._is_spread(below):
+            return self._part(below, stage.number).mapInArrow(task, schema)
+        writers = self._writers(group, across=True, in_place=True)
+        if isinstance(below, g.Keyed) and not below.timed:
+            return self._through(below, InPlace(writer=writers, task=task), schema)
+        return _plainly_named(self.frame(below)).mapInArrow(InPlace(writer=writers, task=task), schema)
+
+    def _is_spread(self, node: g.ExecNode) -> bool:
+        return self.stages.spread(node) is not None and self._is_arrow(node)
+
+    def _sent(self, stage: Stage, group: tuple[Leaf, ...]) -> DataFrame:
+        """A group's rows as exchange blocks, written where they are made if that is possible."""
+        below = group[0].below
+        if self._is_spread(below):
+            return self._part(below, stage.number)
+        if isinstance(below, g.AssignWatermark):
+            read, columns = origin(below.input, (*below.columns, below.mark))
+            if isinstance(read, g.Read) and self._is_arrow(read):
+                writers = self._writers(group)
+                return self._rows(read, _stage(below, read, columns, writers.handover, writers), BLOCK_SCHEMA)
+        if isinstance(below, g.Keyed):
+            writers = self._writers(group)
+            return self._through(below, writers, BLOCK_SCHEMA, writers.handover)
+        return self._through(below, self._writers(group, across=True), BLOCK_SCHEMA)
+
+    def _task(self, task: Task, then: BatchMap | None) -> KernelTask:
+        node = task.node
         return KernelTask(
             operator=node.operator,
             spec=node.spec,
@@ -141,59 +225,41 @@ class EpochFrames:
             base=self.manifests.get(node.operator, {}),
             epoch=self.epoch,
             time=self.time,
-            inputs=tuple(self._input(node, port, leaves) for port in node.ports),
+            inputs=tuple(map(self._input, task.inputs, node.ports)),
             then=then,
             report=self.report,
             event_time=self.event_time,
         )
 
-    def _input(self, node: g.Keyed, port: g.Port, leaves: list[_Leaf]) -> Exchanged | Fed:
-        below, shape = _port_rows(port)
-        if isinstance(below, g.Keyed) and self._parents(below) == 1 and stays(node, port):
-            task = self._task(below, None, leaves)
-            return Fed(task=task, shape=shape, schema=port.schema, origins=origins_of(port))
-        leaves.append(_Leaf(node, port))
-        return Exchanged(number=len(leaves) - 1, schema=port.schema, origins=origins_of(port))
+    def _input(self, given: Leaf | Task, port: g.Port) -> Exchanged | Fed:
+        if isinstance(given, Leaf):
+            return Exchanged(number=given.number, schema=port.schema, origins=origins_of(port))
+        below, columns = origin(port.input, port.references)
+        shape = _shape(below, columns, port)
+        return Fed(task=self._task(given, None), shape=shape, schema=port.schema, origins=origins_of(port))
 
     def _partitions(self, node: g.Keyed) -> int:
         return 1 if node.single else self.parallelism
 
-    def _sent(self, leaf: _Leaf, number: int) -> DataFrame:
-        """A port's rows as exchange blocks, written where they are made if that is possible."""
-        below, writer = self._written(leaf, number, combine=leaf.node.local)
-        handover = Handover(across=False) if leaf.port.timed else None
-        if isinstance(below, g.Keyed) and self._parents(below) == 1:
-            return self._keyed(below, replace(writer, handover=handover), BLOCK_SCHEMA, handover)
-        if isinstance(below, g.AssignWatermark):
-            read, columns = origin(below.input, (*below.columns, below.mark))
-            stage = _stage(below, read, columns, handover, replace(writer, handover=handover))
-            if isinstance(read, g.Read) and self._reads_arrow(read):
-                return self._read_through(read, stage)
-        if isinstance(below, g.Read) and self._reads_arrow(below):
-            return self._read_through(below, writer)
-        across = replace(writer, handover=Handover(across=True) if leaf.port.timed else None)
-        return _plainly_named(self.frame(below)).mapInArrow(across, BLOCK_SCHEMA)
+    def _writers(self, group: tuple[Leaf, ...], *, across: bool = False, in_place: bool = False) -> Writers:
+        """``across``: rows are made in another worker than they are written in."""
+        timed = any(leaf.port.timed for leaf in group)
+        return Writers(
+            ports=tuple(self._writer(leaf, in_place) for leaf in group),
+            handover=Handover(across=across) if timed else None,
+        )
 
-    def _reads_arrow(self, node: g.Read) -> bool:
-        source: object = self.sources[node.source]
-        return isinstance(source, ArrowSource)
-
-    def _read_through(self, node: g.Read, through: BatchMap, schema: str = BLOCK_SCHEMA) -> DataFrame:
-        source: object = self.sources[node.source]
-        assert isinstance(source, ArrowSource)
-        start, end = self.ranges[node.source]
-        return source.read_through(self.spark, start, end, through, schema)
-
-    def _written(self, leaf: _Leaf, number: int, *, combine: bool) -> tuple[g.ExecNode, ExchangeWriter]:
-        """What makes a port's rows, and the writer of their blocks."""
-        below, shape = _port_rows(leaf.port)
+    def _writer(self, leaf: Leaf, in_place: bool) -> ExchangeWriter:
         spec = leaf.node.spec
-        local = spec if combine and isinstance(spec, LocalPhase) else None
-        partitions = self._partitions(leaf.node)
-        return below, ExchangeWriter(port=number, rows=shape, partitions=partitions, local=local)
-
-    def _parents(self, node: g.Keyed) -> int:
-        return self.parents.get(id(node), 1)
+        combines = leaf.node.local and not in_place and isinstance(spec, LocalPhase)
+        return ExchangeWriter(
+            port=leaf.number,
+            rows=_shape(leaf.below, leaf.columns, leaf.port),
+            partitions=self._partitions(leaf.node),
+            local=spec if combines and isinstance(spec, LocalPhase) else None,
+            timed=leaf.port.timed,
+            in_place=in_place,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,20 +277,11 @@ class _Renamed:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    """An input that comes from outside the task."""
-
-    node: g.Keyed
-    port: g.Port
-
-
-def _port_rows(port: g.Port) -> tuple[g.ExecNode, PortRows]:
-    """The node that makes a port's rows, and how they look to the kernel."""
-    below, columns = origin(port.input, port.references)
+def _shape(below: g.ExecNode, columns: tuple[str, ...], port: g.Port) -> PortRows:
+    """How the rows of ``below`` look to the kernel."""
     places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
     wanted = (*zip(columns, port.columns, strict=True), *((h, h) for h in port.hidden))
-    return below, PortRows(
+    return PortRows(
         columns=tuple((places[name], kernel_name) for name, kernel_name in wanted), keys=port.keys
     )
 

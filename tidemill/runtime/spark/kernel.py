@@ -20,7 +20,7 @@ from tidemill.connectors.api import BatchMap
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
 from tidemill.operators.api import EpochContext, LocalPhase, OperatorSpec
-from tidemill.runtime.spark.exchange import ExchangeWriter, PortRows, Received, received
+from tidemill.runtime.spark.exchange import PortRows, Received, received
 from tidemill.runtime.spark.session import ARROW_ROWS_PER_BATCH
 from tidemill.runtime.spark.watermark_stage import Handover
 from tidemill.state.store import StateStore
@@ -224,7 +224,7 @@ def _whole(tables: list[pa.Table], schema: pa.Schema | None) -> pa.Table:
 class InPlace:
     """A task whose input's rows lie in their partition already: written as blocks, and read, in one go."""
 
-    writer: ExchangeWriter
+    writer: BatchMap
     task: KernelTask
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

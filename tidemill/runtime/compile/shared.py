@@ -1,0 +1,67 @@
+"""Physical stream plan -> exec graph, equal parts once.
+
+``compile_node(node, context, sequenced)`` gives the exec node whose frame has the fields of ``node``;
+``sequenced`` asks for the ``$seq`` column: it is made at the sources, and only where an operator above
+depends on arrival order. Nodes of one digest become one exec node. It gives what any of its consumers
+needs, -U and ``$seq``; those that want less leave it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import TypeVar
+
+from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
+from tidemill.errors import NotSupportedError
+from tidemill.physical import nodes as p
+from tidemill.physical.identity import PASSING
+from tidemill.runtime import graph as g
+from tidemill.runtime.compile.context import CompileContext
+from tidemill.types.physical import quote
+
+T = TypeVar("T")
+
+
+@singledispatch
+def build(node: p.PhysicalNode, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    """The exec node of one physical node, by its kind; others ask for it through ``compile_node``."""
+    raise NotSupportedError(f"{type(node).__name__} in streaming mode is not supported yet")
+
+
+def compiled(context: CompileContext, compile_plans: Callable[[], T]) -> T:
+    """What ``compile_plans`` gives once it is known which nodes must give ``$seq``: that only grows, so this
+    ends, at the first time where nothing is shared."""
+    while True:
+        context.restart()
+        made = compile_plans()
+        if not context.behind:
+            return made
+
+
+def compile_node(node: p.PhysicalNode, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    if isinstance(node, PASSING):
+        return build(node, context, sequenced)
+    digest = context.digests.of(node)
+    if sequenced:
+        context.ask_sequence(digest)
+    made = context.made.get(digest)
+    if made is None:
+        # The inputs are compiled in between; they cannot have this digest.
+        made = build(context.fullest(digest, node), context, digest in context.sequenced)
+        context.made[digest] = made
+    if RowKind.UPDATE_BEFORE in made.kinds - node.traits.kinds:
+        made = without_update_before(made)
+    return g.choice(made, made.columns, made.columns, False) if made.sequenced and not sequenced else made
+
+
+def without_update_before(node: g.ExecNode) -> g.Select:
+    return g.Select(
+        columns=node.columns,
+        kinds=node.kinds - {RowKind.UPDATE_BEFORE},
+        sequenced=node.sequenced,
+        input=node,
+        expressions=tuple(map(quote, node.columns)),
+        references=node.columns,
+        condition=f"{quote(KIND_COLUMN)} <> {int(RowKind.UPDATE_BEFORE)}",
+    )

@@ -1,0 +1,73 @@
+"""One pass over a node's rows for several readers: in the worker that makes them, as Arrow blocks.
+
+Each reader has a number: a stage gets the exchange blocks of its ports, what wants the rows as they are
+gets them whole (``ROWS``). The frame of all blocks is kept by Spark for the epoch (few rows, large binary
+values: no row is touched), each reader takes the blocks with its number. Cost: a copy of the blocks, against
+reading and computing the rows again for each reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from tidemill.connectors.api import BatchMap
+from tidemill.runtime.spark.exchange import (
+    BLOCK_COLUMN,
+    BLOCK_SCHEMA,
+    Form,
+    Writers,
+    block_row,
+    chunks,
+    serialised,
+)
+from tidemill.runtime.spark.session import ARROW_ROWS_PER_BATCH
+
+READER_COLUMN = "$reader"
+SPREAD_SCHEMA = f"`{READER_COLUMN}` INT, {BLOCK_SCHEMA}"
+ROWS = -1
+"""The reader that takes rows as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadWriter:
+    """``readers``: the writers of each stage by its number; ``rows``: somebody wants them as they are."""
+
+    readers: tuple[tuple[int, Writers], ...]
+    rows: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for chunk in chunks(batches):
+            if self.rows:
+                whole = serialised(pa.Table.from_batches(chunk))
+                yield _numbered(ROWS, block_row(0, 0, Form.RAW, 0, whole))
+            for number, writers in self.readers:
+                for block in writers.blocks(chunk):
+                    yield _numbered(number, block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsOfBlocks:
+    """The rows of whole blocks under ``names``, or what ``then`` makes of them."""
+
+    names: tuple[str, ...]
+    then: BatchMap | None = None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = self._rows(batches)
+        yield from rows if self.then is None else self.then(rows)
+
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for block in batch.column(BLOCK_COLUMN):
+                table = ipc.open_stream(block.as_buffer()).read_all()
+                yield from table.rename_columns(list(self.names)).to_batches(
+                    max_chunksize=ARROW_ROWS_PER_BATCH
+                )
+
+
+def _numbered(number: int, block: pa.RecordBatch) -> pa.RecordBatch:
+    return block.add_column(0, READER_COLUMN, pa.array([number] * block.num_rows, pa.int32()))

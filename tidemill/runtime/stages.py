@@ -1,0 +1,166 @@
+"""Which operators of an exec graph run together in one task, and who reads what they give.
+
+A stage is one task per partition: a keyed operator, and below it those whose rows lie in their partition
+already (see ``placement``). What comes from elsewhere are its groups: all ports that one node feeds. A node
+that feeds one group alone makes that group's blocks where it makes its rows; what feeds several stages, or
+a stage and something else, is spread: it runs once an epoch and each reader takes its part of the spread.
+
+Stateless nodes run wherever their rows go: only reads and keyed operators are made once. Built once a job;
+EXPLAIN EXECUTION_PLAN shows it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tidemill.runtime import graph as g
+from tidemill.runtime.placement import origin, stays
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Leaf:
+    """An input that comes from outside the task: the ``number``-th. ``columns`` are those of ``below``, the
+    node that makes its rows, in the order of the port's."""
+
+    node: g.Keyed
+    port: g.Port
+    number: int
+    below: g.ExecNode
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Task:
+    """``inputs``: per port a leaf, or the task that makes its rows in the same partition."""
+
+    node: g.Keyed
+    inputs: tuple[Leaf | Task, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Stage:
+    """``number``: its place among the job's stages, inputs first. ``groups``: the leaves by what feeds them.
+    ``in_place``: no exchange is needed, as the one group's rows are where they belong."""
+
+    number: int
+    task: Task
+    groups: tuple[tuple[Leaf, ...], ...]
+
+    @property
+    def node(self) -> g.Keyed:
+        return self.task.node
+
+    @property
+    def in_place(self) -> bool:
+        return len(self.groups) == 1 and all(stays(leaf.node, leaf.port) for leaf in self.groups[0])
+
+
+@dataclass(slots=True)
+class Spread:
+    """A node that runs once for several readers: groups by the number of their stage, and ``rows`` where
+    something takes its rows as they are."""
+
+    node: g.ExecNode
+    groups: dict[int, tuple[Leaf, ...]] = field(default_factory=dict)
+    rows: bool = False
+
+
+@dataclass(slots=True)
+class Stages:
+    """The stages of one job, by their upper operator."""
+
+    _uses: Counter[int] = field(default_factory=Counter)
+    _stages: dict[int, Stage] = field(default_factory=dict)
+    _spreads: dict[int, Spread] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outputs: Sequence[g.ExecNode]) -> Stages:
+        made = cls()
+        for node in outputs:
+            made._count(node)
+        for node in outputs:
+            made._feed(node)
+        return made
+
+    def stage(self, node: g.Keyed) -> Stage:
+        """The stage whose upper operator is ``node``."""
+        return self._stages[id(node)]
+
+    def spread(self, node: g.ExecNode) -> Spread | None:
+        """How the rows of ``node`` go to several readers; None where there is but one."""
+        return self._spreads.get(id(node))
+
+    @property
+    def all(self) -> tuple[Stage, ...]:
+        """In the order of their numbers."""
+        return tuple(self._stages.values())
+
+    def _count(self, node: g.ExecNode) -> None:
+        """Counts a reader of ``node``; stateless nodes pass the wish on, once per path."""
+        if isinstance(node, g.Read | g.Keyed):
+            self._uses[id(node)] += 1
+            if self._uses[id(node)] > 1:
+                return
+        below = _feeders(node) if isinstance(node, g.Keyed) else node.inputs
+        for child in below:
+            self._count(child)
+
+    def _feed(self, node: g.ExecNode) -> None:
+        """Something takes the rows of ``node`` as they are."""
+        if not isinstance(node, g.Read | g.Keyed):
+            for child in node.inputs:
+                self._feed(child)
+            return
+        if self._spreads_out(node, 1):
+            self._spreads.setdefault(id(node), Spread(node)).rows = True
+        self._enter(node)
+
+    def _spreads_out(self, node: g.ExecNode, own: int) -> bool:
+        """Whether there are readers beside ``own`` ones. Event time does not go with a spread's blocks: an
+        operator that gives it is run for each reader."""
+        return self._uses[id(node)] > own and not (isinstance(node, g.Keyed) and node.timed)
+
+    def _enter(self, node: g.ExecNode) -> None:
+        """Lays out the stage of a keyed operator, after those below it."""
+        if not isinstance(node, g.Keyed) or id(node) in self._stages:
+            return
+        leaves: list[Leaf] = []
+        task = self._task(node, leaves)
+        by_feeder: dict[int, list[Leaf]] = {}
+        for leaf in leaves:
+            by_feeder.setdefault(id(leaf.below), []).append(leaf)
+        groups = tuple(map(tuple, by_feeder.values()))
+        for group in groups:
+            below = group[0].below
+            if isinstance(below, g.Read | g.Keyed):
+                self._enter(below)
+            else:
+                self._feed(below)
+        number = len(self._stages)
+        self._stages[id(node)] = Stage(number=number, task=task, groups=groups)
+        for group in groups:
+            below = group[0].below
+            readers = len({id(leaf.node) for leaf in group})
+            if isinstance(below, g.Read | g.Keyed) and self._spreads_out(below, readers):
+                self._spreads.setdefault(id(below), Spread(below)).groups[number] = group
+
+    def _task(self, node: g.Keyed, leaves: list[Leaf]) -> Task:
+        inputs: list[Leaf | Task] = []
+        feeders = [origin(port.input, port.references) for port in node.ports]
+        for port, (below, columns) in zip(node.ports, feeders, strict=True):
+            alone = self._uses[id(below)] == 1 and sum(other is below for other, _ in feeders) == 1
+            if isinstance(below, g.Keyed) and alone and stays(node, port):
+                inputs.append(self._task(below, leaves))
+                continue
+            leaf = Leaf(node=node, port=port, number=len(leaves), below=below, columns=columns)
+            leaves.append(leaf)
+            inputs.append(leaf)
+        return Task(node=node, inputs=tuple(inputs))
+
+
+def _feeders(node: g.Keyed) -> list[g.ExecNode]:
+    """What makes the rows of an operator's ports, each once."""
+    found = [origin(port.input, port.references)[0] for port in node.ports]
+    return list({id(below): below for below in found}.values())
