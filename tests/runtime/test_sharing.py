@@ -29,8 +29,8 @@ CASES: dict[str, tuple[list[str], int]] = {
     ),
     "a view read by inserts with and without -U": (
         [
-            "SELECT k AS x, n AS y FROM counts",
-            "SELECT n AS x, COUNT(*) AS y FROM counts GROUP BY n",
+            "SELECT k AS x, n + m AS y FROM counts",
+            "SELECT n AS x, SUM(k + m) AS y FROM counts GROUP BY n",
             "SELECT x, y FROM (SELECT k AS x, m AS y, ROW_NUMBER() OVER (PARTITION BY n ORDER BY m DESC, k) "
             "AS r FROM counts) WHERE r = 1",
         ],
@@ -39,8 +39,8 @@ CASES: dict[str, tuple[list[str], int]] = {
     "self-joins": (
         [
             "SELECT l.v AS x, r.j AS y FROM a AS l JOIN a AS r ON l.k = r.k AND l.j < r.v",
-            "SELECT l.k AS x, r.m AS y FROM counts AS l JOIN counts AS r ON l.k = r.k",
-            "SELECT l.k AS x, r.k AS y FROM counts AS l LEFT JOIN counts AS r ON l.n = r.m",
+            "SELECT l.n + l.m AS x, r.m - r.n AS y FROM counts AS l JOIN counts AS r ON l.k = r.k",
+            "SELECT l.k + l.m AS x, r.k + r.n AS y FROM counts AS l LEFT JOIN counts AS r ON l.n = r.m",
             "SELECT l.v AS x, r.v AS y FROM (SELECT * FROM a WHERE v > 4) AS l JOIN "
             "(SELECT * FROM a WHERE v < 3) AS r ON l.k = r.k",
         ],

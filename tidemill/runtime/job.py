@@ -179,16 +179,15 @@ class StreamingJob:
         self.on_progress(EpochProgress.of(plan, report.value, tokens, rows, seconds=seconds, job_id=job_id))
 
     def _begun(self, plan: EpochPlan) -> EpochBegun:
-        """A table that is read twice is said once."""
-        extents: dict[str, str] = {}
+        extents: list[str] = []
         for key, source in self.sources.items():
             measured: object = source
             if isinstance(measured, MeasuredSource):
-                extents[self.source_groups[key]] = measured.extent(plan.start[key], plan.end[key])
+                extents.append(measured.extent(plan.start[key], plan.end[key]))
         return EpochBegun(
             job_id=self.settings.job_id,
             epoch=plan.epoch,
-            inputs=tuple(filter(None, extents.values())),
+            inputs=tuple(filter(None, extents)),
             so_far=partial(so_far, self.spark.sparkContext, self._report),
         )
 

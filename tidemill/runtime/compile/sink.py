@@ -13,8 +13,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.not_null import not_null
 from tidemill.runtime.compile.rank import columns_of, materialized
 from tidemill.runtime.compile.registry import compile_node
-from tidemill.runtime.compile.schemas import keyed_schema
-from tidemill.runtime.compile.stream import names
+from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.types.logical import Field
 
 

@@ -88,15 +88,13 @@ class ExchangeWriter:
     timed: bool = False
     in_place: bool = False
 
-    def blocks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The blocks of these rows."""
-        task = task_number()
+    def blocks(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
+        """The blocks of these rows; ``task``: the place of the writing task in its stage."""
         for partition, form, data in self._data(batches):
             yield block_row(partition, self.port, form, task, data)
 
-    def controls(self, control: Control) -> Iterator[pa.RecordBatch]:
+    def controls(self, control: Control, task: int) -> Iterator[pa.RecordBatch]:
         """The end of a task, for every partition."""
-        task = task_number()
         for partition in (control.task,) if self.in_place else range(self.partitions):
             yield block_row(partition, self.port, Form.CONTROL, task, control.to_bytes())
 
@@ -129,20 +127,21 @@ class Writers:
     handover: Handover | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = task_number()
         if len(self.ports) == 1:
-            yield from self.ports[0].blocks(batches)
+            yield from self.ports[0].blocks(batches, task)
         else:
             for chunk in chunks(batches):
-                yield from self.blocks(chunk)
+                yield from self.blocks(chunk, task)
         control = None if self.handover is None else self.handover.take()
         if control is not None:
             for port in self.ports:
                 if port.timed:
-                    yield from port.controls(control)
+                    yield from port.controls(control, task)
 
-    def blocks(self, chunk: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def blocks(self, chunk: list[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
         for port in self.ports:
-            yield from port.blocks(chunk)
+            yield from port.blocks(chunk, task)
 
 
 def block_row(partition: int, port: int, form: Form, task: int, data: bytes) -> pa.RecordBatch:

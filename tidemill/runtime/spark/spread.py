@@ -25,6 +25,7 @@ from tidemill.runtime.spark.exchange import (
     serialised,
 )
 from tidemill.runtime.spark.session import ARROW_ROWS_PER_BATCH
+from tidemill.runtime.spark.watermark_stage import task_number
 
 READER_COLUMN = "$reader"
 SPREAD_SCHEMA = f"`{READER_COLUMN}` INT, {BLOCK_SCHEMA}"
@@ -40,12 +41,13 @@ class SpreadWriter:
     rows: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = task_number()
         for chunk in chunks(batches):
             if self.rows:
                 whole = serialised(pa.Table.from_batches(chunk))
-                yield _numbered(ROWS, block_row(0, 0, Form.RAW, 0, whole))
+                yield _numbered(ROWS, block_row(0, 0, Form.RAW, task, whole))
             for number, writers in self.readers:
-                for block in writers.blocks(chunk):
+                for block in writers.blocks(chunk, task):
                     yield _numbered(number, block)
 
 
