@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,6 +13,7 @@ from tests.connectors.sinks import sink, stage, visible, write
 from tests.connectors.sources import rows, source, table
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS
+from tidemill.connectors.filesystem.sink import FileSink
 from tidemill.connectors.registry import connector
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.types import logical as t
@@ -51,17 +54,51 @@ def test_publish_continues_where_a_crash_cut_it(spark: SparkSession, tmp_path: P
     tokens = stage(target, pairs(spark, (1, "x"), (2, "y")), 7)
     staged = tmp_path / ".staging" / "job" / "7"
     (tmp_path / "b=x").mkdir()
-    next(staged.glob("b=x/*")).rename(tmp_path / "b=x" / next(staged.glob("b=x/*")).name)
+    moved = next(staged.glob("*/b=x/*"))
+    moved.rename(tmp_path / "b=x" / moved.name)
     sink(declared).publish(7, tokens)
     assert sorted(visible(tmp_path).values()) == ["1\n", "2\n"]
 
 
-def test_staging_twice_writes_the_same_names(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_task_that_outlives_its_attempt_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     target = sink(files(tmp_path))
-    first = stage(target, pairs(spark, (1, "x")), 3)
-    assert stage(target, pairs(spark, (1, "x")), 3) == first
-    target.publish(3, first)
-    assert list(visible(tmp_path).values()) == ["1,x\n"]
+    lost = stage(target, pairs(spark, (9, "lost")), 3)
+    won = stage(target, pairs(spark, (1, "x")), 3)
+    late = stage(target, pairs(spark, (8, "late")), 3)
+    target.publish(3, won)
+    expected = {"part-job-00000003-0-0.csv": "1,x\n"}
+    assert visible(tmp_path) == expected
+    stage(target, pairs(spark, (7, "later")), 3)
+    target.publish(3, won)
+    assert visible(tmp_path) == expected
+    assert len({*lost, *won, *late}) == 3
+    target.discard(5)
+    assert not list(tmp_path.glob(".staging/job/*"))
+
+
+def test_what_is_named_is_on_the_disk_first(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        forced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    target = sink(files(tmp_path))
+    assert isinstance(target, FileSink)
+    writer = target.stager(1)
+    assert writer is not None
+    batch = pa.record_batch({"a": pa.array([1], pa.int32()), "b": ["x"]})
+    [token] = [row for made in writer([batch]) for row in made.column("token").to_pylist()]
+    staged = next((tmp_path / ".staging").rglob("*.csv"))
+    parents = [p for p in staged.parents if p.is_relative_to(tmp_path)]
+    assert {str(staged), *map(str, parents)} <= set(forced)
+    forced.clear()
+    target.publish(1, [token])
+    assert str(tmp_path) in forced
 
 
 def test_discard_removes_the_epoch_and_later_ones(spark: SparkSession, tmp_path: Path) -> None:

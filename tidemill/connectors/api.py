@@ -132,8 +132,9 @@ class Sink(Protocol):
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         """A lazy frame with one STRING column ``token``: running it writes the rows of ``frame``
-        where no reader sees them, under names that depend only on (epoch, partition), so that a
-        task that runs twice writes the same. One token per task, JSON text, small."""
+        where no reader sees them, under names of its attempt's own and durably, so that a task that
+        runs twice, or outlives its epoch, harms nothing: only what tokens name is published. One token
+        per task, JSON text, small."""
         ...
 
     def publish(self, epoch: int, tokens: list[str]) -> None:

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from tidemill.config.option import parse_boolean, parse_duration, parse_memory
+from tidemill.config.secrets import shown_value
 from tidemill.connectors.api import ConnectorOption
 from tidemill.errors import ValidationError
 
@@ -34,12 +35,14 @@ def parse_option(option: ConnectorOption, text: str, prefix: str = "") -> Any:
     except ValueError as e:
         reason = f"'{text}' is not {_KIND_NAMES[option.kind]}" if option.kind in _KIND_NAMES else str(e)
         hint = _UNSET if "${" in text else ""
+        text = shown_value(key, text)
         raise ValidationError(
             f"Could not parse value '{text}' for key '{key}': {reason}.", hint=hint
         ) from None
     if option.choices and text.lower() not in {c.lower() for c in option.choices}:
         raise ValidationError(
-            f"Unsupported value '{text}' for key '{key}'. Supported values are [{', '.join(option.choices)}]."
+            f"Unsupported value '{shown_value(key, text)}' for key '{key}'."
+            f" Supported values are [{', '.join(option.choices)}]."
         )
     return value
 

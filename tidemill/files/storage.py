@@ -9,6 +9,7 @@ means.
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -173,10 +174,23 @@ class Storage:
             return
 
     def remove_directory(self, relative: str) -> None:
-        """With all that is in it; nothing happens when it is not there."""
+        """With all that is in it; nothing happens when it is not there. What another process puts into it
+        meanwhile may stay."""
         path = self.absolute(relative)
-        if self.system.get_file_info(path).type == fs.FileType.Directory:
+        if self.is_local:
+            shutil.rmtree(path, ignore_errors=True)
+        elif self.system.get_file_info(path).type == fs.FileType.Directory:
             self.system.delete_dir(path)
+
+    def prune(self, relative: str) -> None:
+        """Removes a directory that is empty, and its parents up to the root that are empty then. Object
+        stores have no empty ones."""
+        while self.is_local and relative:
+            try:
+                os.rmdir(self.absolute(relative))
+            except OSError:
+                return
+            relative = relative.rpartition("/")[0]
 
     def _make_parent(self, relative: str) -> None:
         parent = relative.rpartition("/")[0]

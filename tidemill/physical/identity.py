@@ -20,13 +20,13 @@ from enum import Enum
 from functools import singledispatch
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.config.secrets import without_secrets
 from tidemill.physical import nodes as p
 from tidemill.types.logical import LogicalType
 from tidemill.user_functions.aggregates import BoundAggregate
 from tidemill.user_functions.calls import BoundFunction
 
 DIGEST_LENGTH = 16
-SECRETS = ("password", "secret", "token", "credential")
 """Options whose key has one of these words say how to get in, not what is read."""
 
 PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore)
@@ -99,8 +99,7 @@ def _place(node: p.PhysicalNode) -> list[str]:
 
 
 def _table_text(table: CatalogTable, options: Mapping[str, str]) -> str:
-    telling = {k: v for k, v in options.items() if not any(word in k.lower() for word in SECRETS)}
-    return _joined("Table", [canonical(str(table.path)), canonical(telling)])
+    return _joined("Table", [canonical(str(table.path)), canonical(without_secrets(options))])
 
 
 def _telling(value: object) -> list[Field[object]]:

@@ -99,7 +99,7 @@ class PartitionMarkers:
 
     def _mark(self, directories: Iterable[str]) -> None:
         for name in sorted(directories):
-            self.storage.create(f"{name}/{self.file}").close()
+            self.storage.publish(f"{name}/{self.file}", lambda _: None)
             self._known().pop(name)
 
     def _known(self) -> dict[str, int]:

@@ -1,10 +1,11 @@
 """Writes tables as files, exactly once.
 
-1. *stage*: tasks write complete files below ``<path>/.staging/<job>/<epoch>/``, where no reader looks.
-2. *publish*: each file is renamed to its final name, which depends on job, epoch, task and number
-   alone (epochs are padded: names sort in their order); one that is not staged any more must be in
-   place. Repeating it changes nothing.
-3. *discard*: staged files of an epoch and later are removed.
+1. *stage*: tasks write complete files below ``<path>/.staging/<job>/<epoch>/<attempt>/``, where no reader
+   looks; they and their folders are on the disk before a token names them.
+2. *publish*: each file that a token names is renamed to its final name, which depends on job, epoch, task
+   and number alone (epochs are padded: names sort in their order); one that is not staged any more must
+   be in place. It is durable when this returns. Repeating it changes nothing.
+3. *discard*: what is staged is removed, also what tasks have left behind that outlived earlier epochs.
 
 An INSERT OVERWRITE (batch only) removes what was there before when it publishes: the whole table, or
 each partition that is written to.
@@ -13,6 +14,7 @@ each partition that is written to.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,20 +71,21 @@ class FileSink:
 
     def publish(self, epoch: int, tokens: list[str]) -> None:
         """ConnectorError when a file is neither staged nor in place."""
-        names = [str(name) for token in tokens for name, _ in json.loads(token)["files"]]
+        staged = _named(tokens)
         try:
             if self.overwrite:
-                self._remove_old(names)
-            self._move(epoch, names)
-            self.markers.written({n.rpartition("/")[0] for n in names})
+                self._remove_old(staged)
+            self._move(epoch, staged)
+            self.markers.written(_directories(staged))
             self.storage.remove_directory(self._staged(epoch))
         except (OSError, pa.ArrowException) as e:
             raise ConnectorError(f"Cannot publish to {self.storage.location}: {e}") from None
 
     def discard(self, epoch: int) -> None:
+        """Of the epoch before it, which may yet be published again, nothing goes."""
         job = f"{_STAGING}/{self.job}"
         for name in self.storage.directories(job):
-            if name.isdigit() and int(name) >= epoch:
+            if name != str(epoch - 1):
                 self.storage.remove_directory(f"{job}/{name}")
 
     def finish(self) -> None:
@@ -100,11 +103,12 @@ class FileSink:
             return frame.repartition(*keys)
         return frame.repartition(self.parallelism) if self.parallelism else frame
 
-    def _move(self, epoch: int, names: list[str]) -> None:
-        for directory in sorted({n.rpartition("/")[0] for n in names}):
+    def _move(self, epoch: int, attempts: dict[str, str]) -> None:
+        directories = _directories(attempts)
+        for directory in sorted(directories):
             self.storage.make_directory(directory)
-        for name in names:
-            staged = f"{self._staged(epoch)}/{name}"
+        for name, attempt in attempts.items():
+            staged = f"{self._staged(epoch)}/{attempt}/{name}"
             if self.storage.stat(staged) is not None:
                 self.storage.move(staged, name)
             elif self.storage.stat(name) is None:
@@ -112,12 +116,24 @@ class FileSink:
                     f"File {self.storage.shown(name)} of epoch {epoch} is neither staged nor published.",
                     hint="Something else has removed files below the sink's path.",
                 )
+        for directory in directories:
+            self.storage.force_directory(directory)
 
-    def _remove_old(self, names: list[str]) -> None:
+    def _remove_old(self, attempts: dict[str, str]) -> None:
         """Everything visible that is not of this job: in the touched partitions, or in all the table."""
-        touched = {n.rpartition("/")[0] for n in names}
+        touched = _directories(attempts)
         for file in list_files_or_none(self.storage):
             directory, _, name = file.path.rpartition("/")
             ours = name.startswith(f"part-{self.job}-")
             if not ours and (not self.partitions or directory in touched):
                 self.storage.remove(file.path)
+
+
+def _named(tokens: list[str]) -> dict[str, str]:
+    """The attempt that wrote each file."""
+    parsed = [json.loads(token) for token in tokens]
+    return {str(name): token["attempt"] for token in parsed for name, _ in token["files"]}
+
+
+def _directories(names: Iterable[str]) -> set[str]:
+    return {name.rpartition("/")[0] for name in names}

@@ -1,12 +1,14 @@
 """Writes one task's rows of one epoch into staged files, in Spark Python workers.
 
-Names depend on job, epoch, task and file number alone, and a file appears by rename when it is
-complete, so a task that runs twice leaves the same files. One token per task names them.
+A task's files lie in a folder of its attempt's own, forced to disk when its token names them: the commit
+record's tokens alone say which attempt counts, and a task that outlives its epoch writes where nobody
+looks. The names that files are published under depend on job, epoch, task and file number alone.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -42,15 +44,11 @@ class StagedWriter:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row with the column ``token``."""
         context = TaskContext.get()
-        task = _Task(
-            writer=self,
-            partition=context.partitionId() if context else 0,
-            attempt=context.taskAttemptId() if context else 0,
-        )
+        task = _Task(writer=self, partition=context.partitionId() if context else 0)
         try:
             for batch in batches:
                 task.write(self._named(batch))
-            token = json.dumps({"files": task.finish()})
+            token = json.dumps({"attempt": task.attempt, "files": task.finish()})
         except (OSError, pa.ArrowException) as e:
             root = self.storage.location
             raise WorkerError(ConnectorError(f"Cannot write to {root}: {e}")) from None
@@ -66,9 +64,9 @@ class StagedWriter:
 
 @dataclass(slots=True, kw_only=True)
 class _OpenFile:
-    """A file being written under a name of this attempt's own."""
+    """A file being written; ``name`` is the one to publish it under."""
 
-    temporary: str
+    staged: str
     name: str
     stream: pa.NativeFile
     writer: TableWriter
@@ -79,21 +77,27 @@ class _OpenFile:
 class _Task:
     writer: StagedWriter
     partition: int
-    attempt: int
+    attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     _open: dict[str, _OpenFile] = field(default_factory=dict)
-    _done: list[list[object]] = field(default_factory=list)
+    _done: list[tuple[str, int]] = field(default_factory=list)
     _count: int = 0
 
     def write(self, table: pa.Table) -> None:
         for directory, part in self._parts(table):
             self._append(directory, part)
 
-    def finish(self) -> list[list[object]]:
+    def finish(self) -> list[tuple[str, int]]:
         """[final path, rows] of each file, in the order of writing."""
         for directory in sorted(self._open):
             self._complete(self._open[directory])
         self._open.clear()
+        for directory in {f"{self._directory}/{name}".rpartition("/")[0] for name, _ in self._done}:
+            self.writer.storage.force_directory(directory)
         return self._done
+
+    @property
+    def _directory(self) -> str:
+        return f"{self.writer.directory}/{self.attempt}"
 
     def _parts(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         spec = self.writer
@@ -123,17 +127,16 @@ class _Task:
         name = f"{spec.prefix}-{self.partition}-{self._count}.{spec.extension}"
         self._count += 1
         final = f"{directory}/{name}" if directory else name
-        staged = f"{spec.directory}/{final}"
+        staged = f"{self._directory}/{final}"
         spec.storage.make_directory(staged.rpartition("/")[0])
-        temporary = f"{staged}.{self.attempt}.tmp"
-        stream = spec.storage.create(temporary)
-        return _OpenFile(temporary=temporary, name=final, stream=stream, writer=spec.encoder.open(stream))
+        stream = spec.storage.create(staged)
+        return _OpenFile(staged=staged, name=final, stream=stream, writer=spec.encoder.open(stream))
 
     def _complete(self, file: _OpenFile) -> None:
         file.writer.close()
         file.stream.close()
-        self.writer.storage.move(file.temporary, f"{self.writer.directory}/{file.name}")
-        self._done.append([file.name, file.rows])
+        self.writer.storage.force(file.staged)
+        self._done.append((file.name, file.rows))
 
 
 def _partition_texts(table: pa.Table, column: Field) -> pa.Array:

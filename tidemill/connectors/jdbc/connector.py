@@ -6,7 +6,6 @@ table itself is the user's. As a source it is a bounded scan.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 
 from tidemill.catalog.table import CatalogTable
@@ -18,6 +17,7 @@ from tidemill.connectors.jdbc.target import TargetTable
 from tidemill.connectors.jdbc.urls import Database
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.files.private import own_directory
 from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 from tidemill.types.logical import Field, LogicalType
@@ -57,7 +57,7 @@ _OPTIONS = (
     ConnectorOption(key="sink.parallelism", kind="int", doc="Accepted, unused."),
     ConnectorOption(
         key="sink.staging-path",
-        doc="Directory for rows between their epoch and its commit; default: a temporary one.",
+        doc="Directory for rows between their epoch and its commit; default: one of this user's own.",
     ),
     ConnectorOption(key="lookup.", kind="map", doc="Accepted; there are no lookup joins yet."),
 )
@@ -116,7 +116,7 @@ class JdbcConnector:
             raise NotSupportedError("INSERT OVERWRITE into a jdbc table.")
         options = OptionValues(_OPTIONS, request.options)
         columns = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
-        root = options["sink.staging-path"] or f"{tempfile.gettempdir()}/tidemill-spool"
+        root = options["sink.staging-path"] or own_directory("spool")
         sink = JdbcSink(
             database=_database(options),
             target=TargetTable(
@@ -124,7 +124,8 @@ class JdbcConnector:
                 fields=columns if len(columns) == len(request.fields) else request.fields,
                 keys=request.table.primary_key,
             ),
-            staging=Storage(f"{root}/{request.job_id}/{request.ordinal}"),
+            staging=Storage(root),
+            directory=f"{request.job_id}/{request.ordinal}",
             name=f"{request.job_id}/{request.ordinal}",
             ordered=request.ordered,
             patience=options["connection.max-retry-timeout"].seconds,

@@ -7,6 +7,7 @@ import sqlite3
 import psycopg
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from tidemill.config.secrets import masked
 from tidemill.connectors.jdbc.urls import Database
 from tidemill.errors import ConnectorError
 
@@ -24,7 +25,7 @@ def failure(error: Exception, database: Database, table: str, epoch: int | None 
     cause = _cause(error)
     text = str(cause).strip()
     place = "" if epoch is None else f", epoch {epoch}"
-    reason = text.splitlines()[0] if text else type(cause).__name__
+    reason = masked(text.splitlines()[0]) if text else type(cause).__name__
     return ConnectorError(
         f"Database {database.shown}, table '{table}'{place}: {reason}", hint=_circumstances(cause)
     )

@@ -44,6 +44,7 @@ class Part:
     name: str
     target: TargetTable
     staging: Storage
+    directory: str
     tasks: list[TaskFiles]
     ordered: bool
 
@@ -104,12 +105,12 @@ class Publication:
         writer = WRITERS[self.database.dialect]
         for step in part.steps():
             if step.deletes:
-                writer.delete(open, part.target, part.staging, self._paths(step.deletes))
-            for file in self._paths(step.upserts):
+                writer.delete(open, part.target, part.staging, self._paths(part, step.deletes))
+            for file in self._paths(part, step.upserts):
                 writer.upsert(open, part.target, part.staging, file)
 
-    def _paths(self, names: list[str]) -> list[str]:
-        return [f"{self.epoch}/{name}" for name in names]
+    def _paths(self, part: Part, names: list[str]) -> list[str]:
+        return [f"{part.directory}/{self.epoch}/{name}" for name in names]
 
     def _given_up(self, error: Exception) -> ConnectorError | CommitUnknownError:
         failed = failure(error, self.database, self._at, self.epoch)

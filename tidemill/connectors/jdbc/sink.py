@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcSink:
-    """``name``: the sink's own, stable over restarts; ``staging``: a directory of its own; ``patience``
+    """``name``: the sink's own, stable over restarts; ``directory``: its own below ``staging``; ``patience``
     in seconds; ``ordered`` as in SinkRequest."""
 
     database: Database
     target: TargetTable
     staging: Storage
+    directory: str
     name: str
     patience: float
     ordered: bool = False
@@ -52,7 +53,7 @@ class JdbcSink:
     def stager(self, epoch: int) -> JdbcStager:
         return JdbcStager(
             storage=self.staging,
-            directory=str(epoch),
+            directory=self._staged(epoch),
             fields=self.target.fields,
             keys=self.target.keys,
             rows=WRITERS[self.database.dialect].rows(self.target),
@@ -67,15 +68,18 @@ class JdbcSink:
         if any(task.upserts or task.deletes for share in shares for task in share.tasks):
             Publication(database=self.database, epoch=epoch, parts=shares, patience=self.patience).run()
         for sink, _ in parts:
-            sink.staging.remove_directory(str(epoch))
+            sink.staging.remove_directory(sink._staged(epoch))
+            sink.staging.prune(sink.directory)
 
     def discard(self, epoch: int) -> None:
-        for name in self.staging.directories(""):
-            if name.isdigit() and int(name) >= epoch:
-                self.staging.remove_directory(name)
+        """Of the epoch before it, which may yet be published again, nothing goes."""
+        for name in self.staging.directories(self.directory):
+            if name != str(epoch - 1):
+                self.staging.remove_directory(f"{self.directory}/{name}")
 
     def finish(self) -> None:
-        self.staging.remove_directory("")
+        self.staging.remove_directory(self.directory)
+        self.staging.prune(self.directory.rpartition("/")[0])
 
     def check(self) -> None:
         """ConnectorError when the table is not there or cannot take the rows."""
@@ -85,11 +89,15 @@ class JdbcSink:
         except DATABASE_ERRORS as e:
             raise failure(e, self.database, self.target.name) from None
 
+    def _staged(self, epoch: int) -> str:
+        return f"{self.directory}/{epoch}"
+
     def _part(self, tokens: list[str]) -> Part:
         return Part(
             name=self.name,
             target=self.target,
             staging=self.staging,
+            directory=self.directory,
             tasks=[_task_files(token) for token in tokens],
             ordered=self.ordered,
         )

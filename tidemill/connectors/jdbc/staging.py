@@ -7,6 +7,7 @@ an update that moves a row to another task is a delete there and an upsert here.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -48,7 +49,7 @@ class JdbcStager:
         """One row with the column ``token``: {"files": [[name, what, rows], ...]}."""
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        attempt = context.taskAttemptId() if context else 0
+        attempt = uuid.uuid4().hex[:12]
         try:
             table = self._table(batches)
             upserts, deletes = self._net(table)
@@ -56,7 +57,7 @@ class JdbcStager:
                 [name, what, part.num_rows]
                 for what, part in ((UPSERT_FILE, upserts), (DELETE_FILE, deletes.select(list(self.keys))))
                 if part.num_rows
-                for name in [self._write(f"{what}-{task}", attempt, part)]
+                for name in [self._write(f"{what}-{task}-{attempt}", part)]
             ]
         except (OSError, pa.ArrowException) as e:
             raise WorkerError(ConnectorError(f"Cannot stage rows: {e}")) from None
@@ -84,12 +85,9 @@ class JdbcStager:
         goes = (kinds & 1) == 1
         return _picked(plain, last[~goes[last]]), _picked(plain, last[goes[last]])
 
-    def _write(self, name: str, attempt: int, part: pa.Table) -> str:
-        final = f"{self.directory}/{name}"
-        self.storage.make_directory(self.directory)
-        with self.storage.create(f"{final}.{attempt}.tmp") as stream:
-            stream.write(self.rows.encode(part))
-        self.storage.move(f"{final}.{attempt}.tmp", final)
+    def _write(self, name: str, part: pa.Table) -> str:
+        """On the disk when this returns, under a name of this attempt's own: the tokens say who counts."""
+        self.storage.publish(f"{self.directory}/{name}", lambda stream: stream.write(self.rows.encode(part)))
         return name
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import parse_qsl
 
 from sqlalchemy import URL, Engine, create_engine
 from sqlalchemy.pool import NullPool
 
+from tidemill.config.secrets import masked
 from tidemill.errors import NotSupportedError, ValidationError
 
 _NETWORK = re.compile(r"//(?P<host>[^:/?]*)(?::(?P<port>\d+))?/(?P<database>[^?]*)(?:\?(?P<query>.*))?")
@@ -20,9 +21,9 @@ _DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
 class Database:
     """A place to connect to; pickled as its texts. ``dialect`` is postgresql or sqlite."""
 
-    url: str
+    url: str = field(repr=False)
     user: str | None = None
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
 
     @property
     def dialect(self) -> str:
@@ -40,7 +41,7 @@ class Database:
     @property
     def shown(self) -> str:
         """The URL for messages: without its query, which may hold a password."""
-        return self.url.partition("?")[0]
+        return masked(self.url.partition("?")[0])
 
     @property
     def place(self) -> tuple[object, ...]:

@@ -5,7 +5,6 @@ Every option but connector, format and spool.path goes to Spark as it is.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from tidemill.connectors.registry import PLANNER_OPTIONS
 from tidemill.connectors.spark.reading import SparkBatchSource, SparkFormat, SparkStreamSource
 from tidemill.connectors.spark.writing import SparkSink
 from tidemill.errors import ValidationError
+from tidemill.files.private import own_directory
 from tidemill.types import logical as t
 from tidemill.types.logical import Field, LogicalType
 
@@ -25,7 +25,7 @@ _OPTIONS = (
     ConnectorOption(key="format", required=True, doc="Spark's name of the source or sink."),
     ConnectorOption(
         key="spool.path",
-        doc="Directory for micro-batches between Spark and Tidemill; default: a temporary one.",
+        doc="Directory for micro-batches between Spark and Tidemill; default: one of this user's own.",
     ),
 )
 _OWN = {*PLANNER_OPTIONS, "format", "spool.path"}
@@ -75,10 +75,12 @@ class SparkConnector:
                 )
             )
 
-        return SparkStreamSource(format=given, spool=spool, root=request.options.get("spool.path"))
+        return SparkStreamSource(
+            format=given, spool=spool, root=request.options.get("spool.path") or own_directory("spool")
+        )
 
     def sink(self, request: SinkRequest) -> SparkSink:
-        root = Path(request.options.get("spool.path") or Path(tempfile.gettempdir()) / "tidemill-spool")
+        root = Path(request.options.get("spool.path") or own_directory("spool"))
         place = root / request.job_id / str(request.ordinal)
         files = {"connector": "filesystem", "path": str(place), "format": "parquet"}
         columns = tuple(Field(c.name, c.type) for c in request.table.physical_columns)

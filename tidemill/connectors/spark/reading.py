@@ -103,7 +103,7 @@ class SparkStreamSource:
 
     format: SparkFormat
     spool: Callable[[str], Source]
-    root: str | None
+    root: str
     _open: dict[str, Source] = field(default_factory=dict, repr=False)
     _queries: dict[str, StreamingQuery] = field(default_factory=dict, repr=False)
 
@@ -135,8 +135,7 @@ class SparkStreamSource:
         """One per source object, kept until the first offset is committed."""
         if self._open:
             return next(iter(self._open))
-        if self.root is not None:
-            Path(self.root).mkdir(parents=True, exist_ok=True)
+        Path(self.root).mkdir(parents=True, exist_ok=True)
         return tempfile.mkdtemp(prefix="tidemill-spool-", dir=self.root)
 
     def _source(self, place: str) -> Source:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -18,6 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidemill.runtime.spark.launch import launch, load_classes
+from tidemill.runtime.spark.local_directory import local_directory
 
 OPTION_PREFIX = "tidemill."
 ARROW_ROWS_PER_BATCH = 1 << 18
@@ -43,6 +45,8 @@ _STATIC: dict[str, str] = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.shuffle.partitions": "2",
 }
+
+_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 _RUNTIME: dict[str, str] = {
     "spark.sql.ansi.enabled": "false",
@@ -131,17 +135,18 @@ class _Ahead:
 
 
 _AHEAD = _Ahead()
+_own_folder = cache(local_directory)
 
 
 def start_ahead(options: Mapping[str, str]) -> None:
     """Begins to start Spark in a thread of its own and returns: it takes seconds in which a command can load
     and read its script. ``spark_application`` waits for it, or starts anew where other options came."""
-    _AHEAD.begin(_settings(options))
+    _AHEAD.begin(spark_settings(options))
 
 
 def spark_application(options: Mapping[str, str]) -> SparkSession:
     """The process's Spark application; made on the first call from ``tidemill.spark.*`` options."""
-    settings = _settings(options)
+    settings = spark_settings(options)
     ahead = _AHEAD.take(settings)
     if ahead is not None:
         return ahead
@@ -161,7 +166,8 @@ def _running() -> SparkSession | None:
     return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
 
 
-def _settings(options: Mapping[str, str]) -> dict[str, str]:
+def spark_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """What Spark is started with: ours, then what ``tidemill.spark.*`` options say."""
     log_config = resources.files("tidemill.runtime.spark").joinpath("log4j2.properties")
     settings = {**_STATIC, **_RUNTIME, "spark.pyspark.python": sys.executable, "spark.master": DEFAULT_MASTER}
     settings["spark.driver.extraJavaOptions"] = (
@@ -171,7 +177,15 @@ def _settings(options: Mapping[str, str]) -> dict[str, str]:
     for key, value in options.items():
         if key.startswith(OPTION_PREFIX + "spark."):
             settings[key[len(OPTION_PREFIX) :]] = value
-    return settings
+    return {**_local(settings["spark.master"]), **settings}
+
+
+def _local(master: str) -> dict[str, str]:
+    """A Spark within one machine listens on loopback alone, and keeps its files where no other user looks."""
+    if not master.startswith("local"):
+        return {}
+    listening = {} if "SPARK_LOCAL_IP" in os.environ else _LOOPBACK
+    return listening if "SPARK_LOCAL_DIRS" in os.environ else {**listening, "spark.local.dir": _own_folder()}
 
 
 def job_session(

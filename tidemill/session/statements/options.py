@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidemill.config.secrets import shown_value
 from tidemill.session.context import SessionContext
 from tidemill.session.result import StatementKind, TableResult, listing, ok
 from tidemill.sql import statements as s
@@ -11,9 +12,10 @@ _COLUMNS = (Field("key", STRING), Field("value", STRING))
 
 
 def set_option(statement: s.SetOption, context: SessionContext) -> TableResult:
-    """SET 'key' = 'value' keeps the text; a bare SET lists what is set, sorted by key."""
+    """SET 'key' = 'value' keeps the text; a bare SET lists what is set, sorted by key, secrets masked."""
     if not statement.key:
-        return listing(_COLUMNS, sorted(context.configuration.items()), StatementKind.SET)
+        options = sorted(context.configuration.items())
+        return listing(_COLUMNS, [(k, shown_value(k, v)) for k, v in options], StatementKind.SET)
     context.set_option(statement.key, statement.value)
     return ok(StatementKind.SET)
 

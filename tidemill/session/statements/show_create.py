@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.memory import InMemoryCatalog
 from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind
+from tidemill.config.secrets import shown_value
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing
@@ -83,7 +84,7 @@ def _comment(comment: str) -> str:
 def _with(options: Mapping[str, str]) -> str:
     if not options:
         return ""
-    entries = (f"{_string(k)} = {_string(v)}" for k, v in sorted(options.items()))
+    entries = (f"{_string(k)} = {_string(shown_value(k, v))}" for k, v in sorted(options.items()))
     return "WITH (\n" + _indented(entries) + "\n)\n"
 
 

@@ -1,0 +1,50 @@
+"""The folder of a local Spark: this process's own; those of dead processes go."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tidemill.runtime.spark.local_directory import local_directory
+from tidemill.runtime.spark.session import spark_settings
+
+_DEAD = """
+import os, sys
+from tidemill.runtime.spark.local_directory import local_directory
+made = local_directory()
+os.mkdir(made + "/blockmgr-1")
+print(made, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+
+
+def test_what_a_killed_run_left_is_removed_and_the_living_stay() -> None:
+    living = local_directory()
+    killed = subprocess.run([sys.executable, "-c", _DEAD], capture_output=True, text=True, check=False)
+    left = Path(killed.stdout.strip())
+    assert (left / "blockmgr-1").is_dir()
+    assert left.stat().st_mode & 0o777 == 0o700
+    local_directory()
+    assert not left.exists()
+    assert Path(living).is_dir()
+
+
+def test_a_local_spark_listens_on_loopback_alone() -> None:
+    settings = spark_settings({})
+    assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
+    remote = spark_settings({"tidemill.spark.master": "spark://h:7077"})
+    assert "spark.driver.bindAddress" not in remote
+    assert "spark.local.dir" not in remote
+    assert spark_settings({"tidemill.spark.local.dir": "/mine"})["spark.local.dir"] == "/mine"
