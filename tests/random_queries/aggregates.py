@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.random_queries.expressions import Operand, condition, value
+from tests.random_queries.pools import Type
 from tests.random_queries.relation import NUMBERS, Column, Maker, Relation, items
-from tests.random_queries.tables import Type
 
 SET_OPERATIONS = ("UNION ALL", "UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
-MINIMA = (*NUMBERS, Type.STRING, Type.TIMESTAMP)
+MINIMA = (*NUMBERS, Type.STRING, Type.TIMESTAMP, Type.CHAR, Type.DATE, Type.TIME, Type.INSTANT)
 
 
 def aggregate(maker: Maker, operands: Sequence[Operand]) -> Operand:
@@ -75,6 +75,17 @@ def distinct(maker: Maker, depth: int) -> Relation:
     if not shown:
         return grouped(maker, depth)
     return maker.select(shown, f"FROM {inner.source} AS {a}", (inner,), distinct=True)
+
+
+def doubled(maker: Maker, depth: int) -> Relation:
+    """Every row twice or more, the copies in one place of the sequence."""
+    inner = maker.relation(depth)
+    a, times = maker.name("t"), maker.chance.choice((2, 2, 3))
+    listed = ", ".join(f"{a}.{c.name}" for c in inner.columns)
+    branch = f"SELECT {listed} FROM {inner.source} AS {a}"
+    return Relation(
+        source=f"({' UNION ALL '.join([branch] * times)})", columns=inner.columns, inputs=(inner,)
+    )
 
 
 def set_operation(maker: Maker, depth: int) -> Relation:

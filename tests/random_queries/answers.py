@@ -1,19 +1,20 @@
-"""Runs a query as a stream, in epochs and with stops, and as a batch over what its tables add up to."""
+"""Runs a query as a stream, in epochs with stops and crashes, and as a batch over what its tables become."""
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.random_queries.case import SINK, Query, Run
 from tests.random_queries.tables import Table
-from tests.runtime.running import Change, Row, folded
+from tests.runtime.running import Change, Crash, Row, crash_at, folded
 from tidemill.runtime.progress import EpochProgress
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.result import TableResult
@@ -46,7 +47,7 @@ class Data:
 
 @dataclass(slots=True, kw_only=True)
 class Stretch:
-    """One running job; it is told to stop after ``run.epochs`` epochs."""
+    """One running job; it is told to stop after ``run.epochs`` epochs, or dies in the last of them."""
 
     run: Run
     _seen: int = 0
@@ -54,7 +55,10 @@ class Stretch:
     _started: threading.Event = field(default_factory=threading.Event)
 
     def start(self, query: str, environment: TableEnvironment) -> None:
-        environment.context.on_progress = self._on_progress
+        if self.run.crash:
+            environment.context.fault = crash_at(self.run.crash, self.run.epochs)
+        else:
+            environment.context.on_progress = self._on_progress
         try:
             self._result = environment.execute_sql(query)
         finally:
@@ -64,7 +68,8 @@ class Stretch:
         """The changelog; nothing where it goes into a table."""
         assert self._result is not None
         if not self._result.changelog:
-            self._result.wait(WAIT_SECONDS)
+            with suppress(Crash):
+                self._result.wait(WAIT_SECONDS)
             return []
         with self._result.collect() as rows:
             return [(row.kind.short, tuple(map(plain, row))) for row in rows]
@@ -153,4 +158,10 @@ def batch_answer(data: Data, query: str) -> Counter[Row]:
 
 def plain(value: Any) -> Any:
     """Values that can be counted, one text for numbers that are equal."""
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, dict):
+        return tuple(sorted(((plain(k), plain(v)) for k, v in value.items()), key=repr))
+    if isinstance(value, bytearray):
+        return bytes(value)
     return tuple(map(plain, value)) if isinstance(value, list | tuple) else value

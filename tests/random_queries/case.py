@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.random_queries import aggregates, joins, ranks
+from tests.random_queries.pools import Theme, Type
 from tests.random_queries.relation import Column, Maker, Relation
-from tests.random_queries.tables import Table, Type, random_table
+from tests.random_queries.tables import Table, random_table
 
 QUERIES_PER_CASE = 5
 
@@ -27,6 +28,7 @@ OPERATORS = {
     "grouped": (6, aggregates.grouped),
     "distinct": (1, aggregates.distinct),
     "set_operation": (3, aggregates.set_operation),
+    "doubled": (2, aggregates.doubled),
     "top_n": (5, ranks.top_n),
     "deduplicated": (1, ranks.deduplicated),
     "over": (2, ranks.over),
@@ -38,7 +40,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "table.optimizer.agg-phase-strategy": ("AUTO", "AUTO", "ONE_PHASE", "TWO_PHASE"),
     "table.optimizer.distinct-agg.split.enabled": ("false", "false", "true"),
     "parallelism.default": ("1", "1", "2"),
+    "table.exec.state.ttl": ("0 ms", "0 ms", "1 d"),
 }
+THEMES = {Theme.PLAIN: 9, Theme.HOSTILE: 10, Theme.LARGE: 1}
+STEPS = ("planned", "ran", "committed", "published")
+"""Where a job may die."""
 STORED = (Type.INT, Type.BIGINT, Type.STRING, Type.DOUBLE)
 """Types that a SQLite table gives back as they are."""
 SINK = "sink"
@@ -48,10 +54,11 @@ REPEATS = "table.exec.source.cdc-events-duplicate"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A stretch of epochs of at most ``rows`` rows of each table; the job stops after ``epochs`` of them
-    and the next stretch resumes it. 0 is to the end."""
+    and the next stretch resumes it. 0 is to the end. ``crash``: it dies at that step of the last one."""
 
     rows: int
     epochs: int
+    crash: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +75,7 @@ class Query:
     @property
     def stored(self) -> tuple[Column, ...]:
         """The columns that go into the sink."""
-        kept = [c for c in self.relation.columns if c.type in STORED and c not in self.relation.key]
+        kept = [c for c in self.relation.columns if _stored(c) and c not in self.relation.key]
         return (*self.relation.key, *kept)
 
     @property
@@ -88,28 +95,36 @@ class Query:
         return self.query + (f" LIMIT {self.limit}" if self.limit >= 0 else "")
 
 
+def _stored(column: Column) -> bool:
+    """SQLite has no NaN."""
+    return column.type in STORED and (column.exact or column.type is not Type.DOUBLE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     seed: int
+    theme: Theme
     tables: tuple[Table, ...]
     queries: tuple[Query, ...]
 
 
 def random_case(seed: int) -> Case:
     chance = Random(seed)
+    (theme,) = chance.choices(list(THEMES), list(THEMES.values()))
     repeats = chance.random() < 0.2
-    tables = tuple(random_table(chance, f"src{n}", repeats=repeats) for n in range(chance.randint(2, 3)))
+    names = [f"src{n}" for n in range(chance.randint(2, 3))]
+    tables = tuple(random_table(chance, name, theme, repeats=repeats) for name in names)
     queries = []
     for _ in range(QUERIES_PER_CASE):
-        maker = Maker(chance=chance, tables=tables, operators=OPERATORS)
+        maker = Maker(chance=chance, tables=tables, theme=theme, operators=OPERATORS)
         relation = maker.relation(0)
         while not relation.inputs:
-            relation = maker.relation(chance.choice((1, 2, 2, 3)))
-        queries.append(_query(chance, relation, repeats))
-    return Case(seed=seed, tables=tables, queries=tuple(queries))
+            relation = maker.relation(chance.choice(theme.depth))
+        queries.append(_query(chance, relation, theme, repeats))
+    return Case(seed=seed, theme=theme, tables=tables, queries=tuple(queries))
 
 
-def _query(chance: Random, relation: Relation, repeats: bool) -> Query:
+def _query(chance: Random, relation: Relation, theme: Theme, repeats: bool) -> Query:
     options = {key: chance.choice(values) for key, values in CHOICES.items()}
     limit = -1
     sink = all(c.type in STORED for c in relation.key) and bool(relation.key) and chance.random() < 0.8
@@ -118,15 +133,16 @@ def _query(chance: Random, relation: Relation, repeats: bool) -> Query:
     return Query(
         relation=relation,
         options={**options, REPEATS: str(repeats).lower()},
-        runs=_runs(chance),
+        runs=_runs(chance, 50 if theme is Theme.LARGE else 1, sink),
         limit=limit,
         sink=sink,
     )
 
 
-def _runs(chance: Random) -> tuple[Run, ...]:
-    """One stretch, or two with a stop between them."""
-    last = Run(rows=chance.choice((6, 8, 10, 13, 100)), epochs=0)
+def _runs(chance: Random, size: int, sink: bool) -> tuple[Run, ...]:
+    """One stretch, or two with a stop or a crash between (only into a sink: a SELECT shows rows twice)."""
+    last = Run(rows=size * chance.choice((6, 8, 10, 13, 100)), epochs=0)
     if chance.random() < 0.7:
         return (last,)
-    return (Run(rows=chance.choice((3, 5, 8)), epochs=chance.choice((1, 1, 2))), last)
+    crash = chance.choice(STEPS) if sink and chance.random() < 0.5 else ""
+    return (Run(rows=size * chance.choice((3, 5, 8)), epochs=chance.choice((1, 1, 2)), crash=crash), last)

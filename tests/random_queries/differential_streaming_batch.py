@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from pyspark.sql import SparkSession
 
 from tests.random_queries.case import QUERIES_PER_CASE, random_case
 from tests.random_queries.checking import Checker, report
+from tests.random_queries.pools import Theme
+from tests.random_queries.small_state import small_state
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -23,6 +26,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.mark.random_queries
 def test_streams_fold_to_the_batch_answer(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     checker, case = Checker(tmp_path), random_case(seed)
-    failures = checker.case(case)
-    if failures:
-        pytest.fail("\n\n".join(report(case, checker.smaller(f)) for f in failures), pytrace=False)
+    with small_state() if case.theme is Theme.LARGE else nullcontext():
+        failures = checker.case(case)
+        if failures:
+            pytest.fail("\n\n".join(report(case, checker.smaller(f)) for f in failures), pytrace=False)

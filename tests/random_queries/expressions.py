@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.random_queries.relation import NUMBERS, Column, Maker, literal
-from tests.random_queries.tables import Type
+from tests.random_queries.pools import Type
+from tests.random_queries.relation import NUMBERS, Column, Maker
 
 Operand = tuple[str, Column]
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
@@ -25,7 +25,7 @@ def condition(maker: Maker, operands: Sequence[Operand], depth: int = 1) -> str:
 
 def _with_literal(maker: Maker, operand: Operand, operands: Sequence[Operand]) -> str:
     text, column = operand
-    return f"{text} {maker.chance.choice(COMPARISONS)} {literal(maker.chance, column.type)}"
+    return f"{text} {maker.chance.choice(COMPARISONS)} {maker.literal(column.type)}"
 
 
 def _with_column(maker: Maker, operand: Operand, operands: Sequence[Operand]) -> str:
@@ -40,13 +40,13 @@ def _is_null(maker: Maker, operand: Operand, operands: Sequence[Operand]) -> str
 
 def _in_list(maker: Maker, operand: Operand, operands: Sequence[Operand]) -> str:
     text, column = operand
-    listed = ", ".join(literal(maker.chance, column.type) for _ in range(maker.chance.randint(1, 3)))
+    listed = ", ".join(maker.literal(column.type) for _ in range(maker.chance.randint(1, 3)))
     return f"{text} {maker.chance.choice(('', 'NOT '))}IN ({listed})"
 
 
 def _between(maker: Maker, operand: Operand, operands: Sequence[Operand]) -> str:
     text, column = operand
-    low, high = (literal(maker.chance, column.type) for _ in range(2))
+    low, high = (maker.literal(column.type) for _ in range(2))
     return f"{text} BETWEEN {low} AND {high}"
 
 
@@ -111,6 +111,8 @@ def _boolean(maker: Maker, operand: Operand, operands: Sequence[Operand]) -> Ope
 _COMPUTED: dict[Type, Callable[[Maker, Operand, Sequence[Operand]], Operand]] = {
     Type.INT: _whole,
     Type.BIGINT: _whole,
+    Type.TINYINT: _whole,
+    Type.SMALLINT: _whole,
     Type.STRING: _text,
     Type.INTS: _size,
     Type.STRINGS: _size,

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.random_queries.expressions import COMPARISONS, Operand, condition, value
+from tests.random_queries.pools import Type
 from tests.random_queries.relation import (
     ARRAYS,
     ELEMENTS,
+    WHOLE,
     Column,
     Maker,
     Relation,
     items,
     same_type,
 )
-from tests.random_queries.tables import Type
 
 MEMBERSHIPS = ("IN", "NOT IN")
 TRUTHS = ("TRUE", "NOT TRUE", "UNKNOWN", "FALSE")
-WHOLE = (Type.INT, Type.BIGINT)
 JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 
 

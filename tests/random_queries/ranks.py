@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.random_queries.aggregates import MINIMA, distinct
+from tests.random_queries.pools import Type
 from tests.random_queries.relation import NUMBERS, Column, Maker, Relation, items
-from tests.random_queries.tables import Type
 
 RANKS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 NUMBER = Column(name="", type=Type.BIGINT)

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
-from tests.random_queries.tables import VALUES, Table, Type
+from tests.random_queries.pools import HOSTILE, Theme, Type
+from tests.random_queries.tables import Table
 
-NUMBERS = (Type.INT, Type.BIGINT, Type.DOUBLE, Type.DECIMAL)
+WHOLE = (Type.INT, Type.BIGINT, Type.TINYINT, Type.SMALLINT)
+NUMBERS = (*WHOLE, Type.DOUBLE, Type.FLOAT, Type.DECIMAL, Type.WIDE, Type.WIDEST)
 ARRAYS = (Type.INTS, Type.STRINGS)
+UNORDERED = (*ARRAYS, Type.ROW, Type.MAP)
 ELEMENTS = {Type.INTS: Type.INT, Type.STRINGS: Type.STRING}
 
 
@@ -28,7 +32,7 @@ class Column:
     @property
     def ordered(self) -> bool:
         """Whether it can be compared, grouped and sorted."""
-        return self.type not in ARRAYS
+        return self.type not in UNORDERED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,7 @@ class Maker:
 
     chance: Random
     tables: Sequence[Table]
+    theme: Theme = Theme.PLAIN
     names: int = 0
     operators: Operators = field(default_factory=dict)
 
@@ -90,7 +95,9 @@ class Maker:
     def base(self) -> Relation:
         """A table as it is."""
         table = self.chance.choice(self.tables)
-        columns = tuple(Column(name=c.name, type=c.type) for c in table.columns)
+        columns = tuple(
+            Column(name=c.name, type=c.type, exact=self.theme.exact(c.type)) for c in table.columns
+        )
         arrival = table if table.rowtime else None
         return Relation(source=table.name, columns=columns, arrival=arrival, key=columns[: table.key])
 
@@ -117,18 +124,34 @@ class Maker:
     def flip(self, probability: float = 0.5) -> bool:
         return self.chance.random() < probability
 
+    def literal(self, kind: Type) -> str:
+        """A literal of a column's type."""
+        value = self.chance.choice(self.theme.values.get(kind) or HOSTILE[kind])
+        return LITERALS.get(kind, "CAST({} AS " + kind.value + ")").format(_text(kind, value))
 
-def literal(chance: Random, kind: Type) -> str:
-    """A literal of a column's type."""
-    value = chance.choice(VALUES[kind])
-    texts: dict[Type, Callable[[], str]] = {
-        Type.STRING: lambda: f"'{value}'",
-        Type.BOOLEAN: lambda: str(value).upper(),
-        Type.TIMESTAMP: lambda: f"TIMESTAMP '{value}'",
-        Type.DOUBLE: lambda: f"CAST({value} AS DOUBLE)",
-        Type.BIGINT: lambda: f"CAST({value} AS BIGINT)",
-    }
-    return texts.get(kind, lambda: str(value))()
+
+LITERALS: dict[Type, str] = {
+    Type.INT: "{}",
+    Type.DECIMAL: "{}",
+    Type.BOOLEAN: "{}",
+    Type.STRING: "{}",
+    Type.TIMESTAMP: "TIMESTAMP {}",
+    Type.DATE: "DATE {}",
+    Type.TIME: "TIME {}",
+    Type.BYTES: "{}",
+}
+
+
+def _text(kind: Type, value: Any) -> str:
+    """The value as it stands in a literal of its type, or in a CAST to it."""
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if kind is Type.BOOLEAN:
+        return str(value).upper()
+    if kind in NUMBERS and kind not in (Type.DOUBLE, Type.FLOAT):
+        return f"'{value}'" if kind in (Type.WIDE, Type.WIDEST, Type.BIGINT) else str(value)
+    shown = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(str(value), str(value))
+    return "'" + shown.replace("'", "''") + "'"
 
 
 def items(alias: str, columns: Sequence[Column]) -> list[tuple[str, Column]]:

@@ -2,13 +2,15 @@
 
 A table is a list of chains; a chain is the life of one row (inserted, updated, perhaps deleted), and an
 event is one step of one chain. Leaving a chain out leaves a changelog that is valid again, which is how
-failures are made smaller. Values are few, so that keys collide, and exact, so that sums have one answer.
+failures are made smaller. Values are few, so that keys collide (see ``pools``).
 """
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,34 +19,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.random_queries.pools import Theme, Type
+
 Row = tuple[Any, ...]
-
-
-class Type(Enum):
-    """A column's type, by its text in DDL."""
-
-    INT = "INT"
-    BIGINT = "BIGINT"
-    STRING = "STRING"
-    DOUBLE = "DOUBLE"
-    DECIMAL = "DECIMAL(8, 2)"
-    TIMESTAMP = "TIMESTAMP(3)"
-    BOOLEAN = "BOOLEAN"
-    INTS = "ARRAY<INT>"
-    STRINGS = "ARRAY<STRING>"
-
-
-VALUES: dict[Type, tuple[Any, ...]] = {
-    Type.INT: (0, 1, 2, 3, -1),
-    Type.BIGINT: (0, 1, 2, 5, 10_000_000_000),
-    Type.STRING: ("a", "b", "ab", "", "B"),
-    Type.DOUBLE: (0.5, 1.0, -2.25, 4.0),
-    Type.DECIMAL: (Decimal("0.10"), Decimal("1.00"), Decimal("2.50"), Decimal("-1.00")),
-    Type.TIMESTAMP: tuple(dt.datetime(2024, 1, 1, 0, 0, n) for n in (0, 1, 5, 30)),
-    Type.BOOLEAN: (True, False),
-    Type.INTS: ([], [1], [1, 2], [2, 2, None], [3]),
-    Type.STRINGS: ([], ["a"], ["b", "a"], [None]),
-}
 
 
 class Changes(Enum):
@@ -87,6 +64,7 @@ class Table:
     events: tuple[Event, ...]
     repeats: bool = False
     rowtime: str = ""
+    theme: Theme = Theme.PLAIN
 
     @property
     def rows(self) -> list[Row]:
@@ -135,71 +113,98 @@ class Table:
     def _object(self, row: Row | None) -> dict[str, Any] | None:
         if row is None:
             return None
-        return {c.name: _plain(v) for c, v in zip(self.columns, row, strict=True)}
+        return {c.name: _written(c.type, v) for c, v in zip(self.columns, row, strict=True)}
+
+
+def _written(kind: Type, value: Any) -> Any:
+    """An instant is told from a date and time by its zone."""
+    plain = _plain(value)
+    return f"{plain}Z" if kind is Type.INSTANT and value is not None else plain
 
 
 def _plain(value: Any) -> Any:
     """As JSON has it."""
-    if isinstance(value, dt.datetime):
-        return value.isoformat(sep=" ", timespec="milliseconds")
-    return float(value) if isinstance(value, Decimal) else value
+    match value:
+        case dt.datetime():
+            return value.isoformat(sep=" ", timespec="milliseconds")
+        case dt.date() | dt.time():
+            return value.isoformat()
+        case bytes():
+            return base64.b64encode(value).decode()
+        case Decimal():
+            return str(value)
+        case float() if not math.isfinite(value):
+            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    return value
 
 
-def random_table(chance: Random, name: str, *, repeats: bool) -> Table:
-    """A table of 2 to 6 columns and at most two dozen events."""
+def random_table(chance: Random, name: str, theme: Theme, *, repeats: bool) -> Table:
+    """A table of 2 to 6 columns and as many events as the theme says."""
     changes = chance.choice((Changes.APPEND, Changes.KEYED) if repeats else tuple(Changes))
     key = chance.choice((1, 1, 2)) if changes is Changes.KEYED else 0
-    columns = tuple(_columns(chance, key))
+    columns = tuple(_columns(chance, key, theme))
     rowtime = ""
     if changes is Changes.APPEND:
-        columns = (*columns, TableColumn(name="rt", type=Type.TIMESTAMP, nullable=False))
-        rowtime = "rt"
-    events = tuple(_events(chance, columns, changes, key))
+        columns = (*columns, TableColumn(name=ROWTIME, type=Type.TIMESTAMP, nullable=False))
+        rowtime = ROWTIME
     return Table(
         name=name,
         columns=columns,
         changes=changes,
         key=key,
-        events=events,
+        events=tuple(_events(chance, columns, changes, key, theme)),
         repeats=repeats and changes is Changes.KEYED,
         rowtime=rowtime,
+        theme=theme,
     )
 
 
-def _columns(chance: Random, key: int) -> Iterator[TableColumn]:
+def _columns(chance: Random, key: int, theme: Theme) -> Iterator[TableColumn]:
     for place in range(key):
         yield TableColumn(
             name=f"k{place}", type=chance.choice((Type.INT, Type.BIGINT, Type.STRING)), nullable=False
         )
     yield TableColumn(name="i", type=Type.INT, nullable=chance.random() < 0.8)
     for number in range(chance.randint(1, 4)):
-        kind = chance.choice(list(Type))
+        kind = chance.choice(list(theme.values))
         yield TableColumn(name=f"c{number}", type=kind, nullable=chance.random() < 0.8)
 
 
-def _row(chance: Random, columns: tuple[TableColumn, ...]) -> Row:
+def _row(chance: Random, columns: tuple[TableColumn, ...], theme: Theme) -> Row:
     return tuple(
-        None if c.nullable and chance.random() < 0.15 else chance.choice(VALUES[c.type]) for c in columns
+        None if c.nullable and chance.random() < 0.15 else chance.choice(_values(c, theme)) for c in columns
     )
 
 
-def _events(chance: Random, columns: tuple[TableColumn, ...], changes: Changes, key: int) -> Iterator[Event]:
+def _values(column: TableColumn, theme: Theme) -> tuple[Any, ...]:
+    """Event time stays where a watermark can follow it."""
+    return (Theme.PLAIN if column.name == ROWTIME else theme).values[column.type]
+
+
+def _events(
+    chance: Random, columns: tuple[TableColumn, ...], changes: Changes, key: int, theme: Theme
+) -> Iterator[Event]:
     live: dict[int, Row] = {}
-    for number in range(chance.randint(0, 24)):
+    keys: set[Row] = set()
+    for number in range(chance.randint(theme.least, theme.most)):
         step = "insert" if changes is Changes.APPEND or not live else chance.choice(STEPS)
-        row = _row(chance, columns)
+        row = _row(chance, columns, theme)
         if step == "insert":
-            if key and row[:key] in {r[:key] for r in live.values()}:
+            if key and row[:key] in keys:
                 continue
+            keys.add(row[:key])
             live[number] = row
             yield Event(chain=number, before=None, after=row)
             continue
         chain = chance.choice(list(live))
         before = live.pop(chain)
         after = before[:key] + row[key:] if step == "update" else None
-        if after is not None:
+        if after is None:
+            keys.discard(before[:key])
+        else:
             live[chain] = after
         yield Event(chain=chain, before=before, after=after)
 
 
+ROWTIME = "rt"
 STEPS = ("insert", "insert", "insert", "update", "update", "delete")
