@@ -56,8 +56,7 @@ PLAIN: Values = {
 _ENDS = (dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999000))
 _TURNS = (dt.datetime(1969, 12, 31, 23, 59, 59, 999000), dt.datetime(1582, 10, 10, 12))
 _TEXTS = ("", "a", "A", " ", "a ", " a", "\u00e9", "e\u0301", "\U0001f600")
-_WIDE = Decimal(10) ** 28 - Decimal(10) ** -10
-_WIDEST = Decimal(10) ** 38 - 1
+_WIDE, _WIDEST = Decimal("9" * 28 + "." + "9" * 10), Decimal("9" * 38)
 
 HOSTILE: Values = {
     Type.INT: (0, -1, 2, 2**31 - 1, -(2**31)),
@@ -72,8 +71,8 @@ HOSTILE: Values = {
     Type.TINYINT: (0, 127, -128, 1),
     Type.SMALLINT: (0, 32767, -32768, 1),
     Type.FLOAT: (0.0, -0.0, float("nan"), float("inf"), float("-inf"), 0.5, 16777216.0),
-    Type.WIDE: (_WIDE, -_WIDE, Decimal("0E-10"), Decimal("1E-10"), Decimal("1.5")),
-    Type.WIDEST: (_WIDEST, -_WIDEST, Decimal(0), Decimal(1)),
+    Type.WIDE: (_WIDE, _WIDE.copy_negate(), Decimal("0E-10"), Decimal("1E-10"), Decimal("1.5")),
+    Type.WIDEST: (_WIDEST, _WIDEST.copy_negate(), Decimal(0), Decimal(1)),
     Type.CHAR: ("abc", "ab ", "xyz", "\U0001d4b3bc"),
     Type.DATE: (dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1970, 1, 1), dt.date(1582, 10, 10)),
     Type.TIME: (dt.time(0), dt.time(23, 59, 59), dt.time(12, 30)),
