@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tidemill.errors import TidemillError
     from tidemill.session.environment import TableEnvironment
+    from tidemill.session.job_client import JobClient
     from tidemill.session.result import TableResult
     from tidemill.session.row import Row
+    from tidemill.session.settings import EnvironmentSettings
     from tidemill.session.statement_set import StatementSet
     from tidemill.session.table import Table
     from tidemill.user_functions.declared import udaf, udf, udtf
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "AggregateFunction": "tidemill.user_functions.kinds",
+    "EnvironmentSettings": "tidemill.session.settings",
+    "JobClient": "tidemill.session.job_client",
     "Row": "tidemill.session.row",
     "StatementSet": "tidemill.session.statement_set",
     "Table": "tidemill.session.table",
@@ -33,6 +37,8 @@ _PLACES = {
 }
 __all__ = [
     "AggregateFunction",
+    "EnvironmentSettings",
+    "JobClient",
     "Row",
     "StatementSet",
     "Table",

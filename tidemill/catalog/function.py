@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidemill.catalog.table import ObjectPath
+from tidemill.user_functions.kinds import UserFunction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +20,5 @@ class CatalogFunction:
     implementation: str
     language: str
     temporary: bool = False
+    declared: UserFunction | None = None
+    """The function itself, where a Python program registered it."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+UNNAMED = "$table-"
 _LOGGER = logging.getLogger("tidemill")
 
 
@@ -84,7 +85,9 @@ class SessionContext:
         return self.catalogs.find(path)
 
     def object_names(self, catalog: str, database: str) -> tuple[str, ...]:
-        return tuple(p.name for p in self.catalogs.paths(catalog, database))
+        """Without the names that a table of a Python program got because it has none."""
+        names = (p.name for p in self.catalogs.paths(catalog, database))
+        return tuple(name for name in names if not name.startswith(UNNAMED))
 
     def scalar_function(self, name: str) -> ScalarFunction | None:
         return registry.scalar(name)
@@ -103,6 +106,8 @@ class SessionContext:
 
     def _loaded(self, function: CatalogFunction) -> UserFunction:
         """Its module is looked at once for each value of ``python.files``."""
+        if function.declared is not None:
+            return function.declared
         files = self.configuration.read(PYTHON_FILES)
         key = (function.implementation, files)
         known = self._user_functions.get(key)

@@ -7,24 +7,31 @@ env.sql_query("SELECT ...").execute().print()
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tidemill.catalog.table import CatalogFrame, CatalogView
+from tidemill.catalog.function import CatalogFunction
+from tidemill.catalog.table import CatalogFrame, CatalogView, ObjectPath
 from tidemill.config import registry as options
 from tidemill.config.execution_options import RUNTIME_MODE
 from tidemill.config.option import Configuration
 from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import ValidationError
-from tidemill.session import dispatch, frames_in
-from tidemill.session.context import SessionContext
+from tidemill.session import arrow_in, dispatch, execution, frames_in, user_modules
+from tidemill.session.arrow_in import Schema
+from tidemill.session.context import UNNAMED, SessionContext
 from tidemill.session.result import TableResult
+from tidemill.session.settings import EnvironmentSettings
 from tidemill.session.statement_set import StatementSet
 from tidemill.session.table import Table
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_script, parse_statement
 from tidemill.sql.probe import check_parser
+from tidemill.types.logical import Field
 
 
 class TableConfig:
@@ -56,9 +63,12 @@ class TableEnvironment:
 
     @classmethod
     def create(
-        cls, configuration: Mapping[str, str] | None = None, *, runtime_mode: str = ""
+        cls, configuration: Mapping[str, str] | EnvironmentSettings | None = None, *, runtime_mode: str = ""
     ) -> TableEnvironment:
-        """``runtime_mode``: 'streaming' (the default) or 'batch'; ``configuration``: option texts by key."""
+        """``configuration``: option texts by key, or PyFlink's settings; ``runtime_mode``: 'streaming' (the
+        default) or 'batch'."""
+        if isinstance(configuration, EnvironmentSettings):
+            configuration = configuration.options()
         given = dict(configuration or {})
         if runtime_mode:
             given[RUNTIME_MODE.key] = runtime_mode
@@ -93,15 +103,30 @@ class TableEnvironment:
         """A registered table or view as a Table; ``path`` as in SQL, quoted where needed."""
         return self.sql_query(f"SELECT * FROM {path}")
 
-    def create_temporary_view(self, path: str, table: Table | DataFrame) -> None:
-        """Gives a Table or a Spark DataFrame a name in the current catalog and database."""
+    def from_pandas(self, frame: pd.DataFrame, schema: Schema = None) -> Table:
+        """A pandas frame as a Table; ``schema``: names, or ``ROW<name TYPE, ...>``."""
+        return self._unnamed(arrow_in.from_pandas(frame, schema), schema)
+
+    def from_elements(self, elements: Iterable[Any], schema: Schema = None) -> Table:
+        """Tuples (or single values) as a Table; ``schema`` as in ``from_pandas``."""
+        return self._unnamed(arrow_in.from_elements(elements, schema), schema)
+
+    def create_temporary_view(self, path: str, table: Table | DataFrame | pd.DataFrame) -> None:
+        """Gives a Table, a Spark or a pandas DataFrame a name in the current catalog and database."""
         named = self.context.catalogs.qualify(_parts(path))
-        if isinstance(table, DataFrame):
-            key = str(named)
+        if isinstance(table, Table):
+            self._create_view(named, table)
+        elif isinstance(table, pd.DataFrame):
+            self._register_arrow(named, arrow_in.from_pandas(table, None), None)
+        elif isinstance(table, DataFrame):
             fields = frames_in.flink_fields(table)
-            self.context.catalogs.create(CatalogFrame(path=named, key=key, fields=fields))
-            self.context.frames[key] = frames_in.carrier_frame(table, fields)
-            return
+            self._register(named, fields, frames_in.carrier_frame(table, fields))
+        else:
+            raise ValidationError(
+                f"create_temporary_view() takes a Table, a Spark or a pandas DataFrame, not {type(table)}"
+            )
+
+    def _create_view(self, named: ObjectPath, table: Table) -> None:
         self.context.catalogs.create(
             CatalogView(
                 path=named,
@@ -111,6 +136,60 @@ class TableEnvironment:
                 temporary=True,
             )
         )
+
+    def _unnamed(self, rows: pa.Table, schema: Schema) -> Table:
+        path = self.context.catalogs.qualify((f"{UNNAMED}{len(self.context.frames)}",))
+        self._register_arrow(path, rows, schema)
+        return self.from_path(f"`{path.catalog}`.`{path.database}`.`{path.name}`")
+
+    def _register_arrow(self, path: ObjectPath, rows: pa.Table, schema: Schema) -> None:
+        fields = arrow_in.fields_of(rows, schema)
+        spark = execution.application(self.context)
+        self._register(path, fields, arrow_in.carrier_frame(spark, rows, fields))
+
+    def _register(self, path: ObjectPath, fields: tuple[Field, ...], frame: DataFrame) -> None:
+        key = str(path)
+        self.context.catalogs.create(CatalogFrame(path=path, key=key, fields=fields))
+        self.context.frames[key] = frame
+
+    def create_temporary_function(self, path: str, function: Any) -> None:
+        """Registers a function of this program: what ``udf``, ``udtf`` or ``udaf`` made, or a plain one with
+        annotated types."""
+        named = self.context.catalogs.qualify(_parts(path))
+        self._create_function(named.name, named, function)
+
+    def create_temporary_system_function(self, name: str, function: Any) -> None:
+        """As ``create_temporary_function``, found in every database, before built-in functions."""
+        self._create_function(name, None, function)
+
+    def _create_function(self, name: str, path: ObjectPath | None, function: Any) -> None:
+        declared = user_modules.registered(name, function)
+        made = CatalogFunction(
+            name=name,
+            path=path,
+            implementation=f"{getattr(declared.body, '__module__', '')}.{declared.name}",
+            language="PYTHON",
+            temporary=True,
+            declared=declared,
+        )
+        self.context.catalogs.functions.create(made, ignore_if_exists=False)
+
+    def drop_temporary_function(self, path: str) -> bool:
+        """Whether there was one."""
+        return self._drop_function(_parts(path), system=False)
+
+    def drop_temporary_system_function(self, name: str) -> bool:
+        """Whether there was one."""
+        return self._drop_function((name,), system=True)
+
+    def _drop_function(self, parts: tuple[str, ...], *, system: bool) -> bool:
+        try:
+            self.context.catalogs.functions.drop(
+                parts, temporary=True, system=system, ignore_if_missing=False
+            )
+        except ValidationError:
+            return False
+        return True
 
     def drop_temporary_view(self, path: str) -> bool:
         """Whether there was one."""

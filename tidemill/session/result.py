@@ -17,6 +17,7 @@ from tidemill.session import tableau, values
 from tidemill.session.carrier import ChangelogRow
 from tidemill.session.frames import folded_pandas
 from tidemill.session.job import JobHandle
+from tidemill.session.job_client import JobClient
 from tidemill.session.row import Row
 from tidemill.types.logical import STRING, Field
 
@@ -98,8 +99,9 @@ class TableResult:
         if self.job is not None:
             self.job.wait(timeout)
 
-    def get_job_client(self) -> JobHandle | None:
-        return self.job
+    def get_job_client(self) -> JobClient | None:
+        """None where there is no job: statements other than queries and INSERTs, and batch."""
+        return None if self.job is None else JobClient(self.job)
 
 
 class CloseableRows:

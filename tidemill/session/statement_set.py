@@ -6,6 +6,7 @@ from tidemill.errors import ValidationError
 from tidemill.session import execution, explaining, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
+from tidemill.session.table import Table
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
 
@@ -22,6 +23,10 @@ class StatementSet:
         if not isinstance(parsed, s.Insert):
             raise ValidationError("add_insert_sql() takes an INSERT statement")
         self._inserts.append(parsed)
+        return self
+
+    def add_insert(self, table_path: str, table: Table, overwrite: bool = False) -> StatementSet:
+        self._inserts.append(table.insert_into(table_path, overwrite))
         return self
 
     def explain(self, *details: str) -> str:

@@ -11,6 +11,7 @@ from tidemill.session import execution, explaining, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
 from tidemill.sql import statements as s
+from tidemill.sql.parser import parse_statement
 from tidemill.types.logical import Field
 
 if TYPE_CHECKING:
@@ -28,6 +29,18 @@ class Table:
     def execute(self) -> TableResult:
         """Runs the query; a streaming one has been started on return."""
         return execution.run_query(self._context, planning.bind(self._context, self.query))
+
+    def execute_insert(self, table_path: str, overwrite: bool = False) -> TableResult:
+        """Writes the rows into a table; a streaming job has been started on return."""
+        insert = planning.bind_insert(self._context, self.insert_into(table_path, overwrite))
+        return execution.run_inserts(self._context, [insert])
+
+    def insert_into(self, table_path: str, overwrite: bool = False) -> s.Insert:
+        """The INSERT of the rows into a table."""
+        verb = "OVERWRITE" if overwrite else "INTO"
+        parsed = parse_statement(f"INSERT {verb} {table_path} {self.query.text}")
+        assert isinstance(parsed, s.Insert)
+        return parsed
 
     def to_pandas(self) -> pd.DataFrame:
         """The final rows; waits for a bounded input's end."""

@@ -50,10 +50,22 @@ def load(function: CatalogFunction, folders: Sequence[str], files: str) -> UserF
         raise ValidationError(
             f"{failed} Module '{name}' has no attribute '{attribute}'.", expected=_functions_in(module)
         )
+    return _declared(found, failed, f"'{function.implementation}'")
+
+
+def registered(name: str, given: Any) -> UserFunction:
+    """A function object of the running program, made ready to travel. ValidationError where it is none."""
+    module = sys.modules.get(getattr(getattr(given, "body", given), "__module__", ""))
+    if module is not None:
+        _ship_by_value(module)
+    return _declared(given, f"Cannot register the function '{name}'.", repr(given))
+
+
+def _declared(found: Any, failed: str, called: str) -> UserFunction:
     declared = found if isinstance(found, UserFunction) else plain_function(found)
     if declared is None:
         raise ValidationError(
-            f"{failed} '{function.implementation}' is not a user function.",
+            f"{failed} {called} is not a user function.",
             hint="Declare it with @udf, @udtf or @udaf of tidemill, or annotate the types of a function.",
         )
     _check_travels(declared, failed)

@@ -1,0 +1,187 @@
+"""PyFlink's habits: programs that were written for it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tidemill import AggregateFunction, EnvironmentSettings, TableEnvironment, udaf, udf, udtf
+from tidemill.errors import NotSupportedError, ValidationError
+
+
+@pytest.fixture
+def env(spark: SparkSession) -> TableEnvironment:
+    return TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+
+
+def answer(env: TableEnvironment, query: str) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in env.execute_sql(query).collect())
+
+
+def test_settings_choose_the_mode() -> None:
+    builder = EnvironmentSettings.new_instance().in_batch_mode()
+    settings = builder.with_configuration({"parallelism.default": "1"}).build()
+    config = TableEnvironment.create(settings).get_config()
+    assert (config.get("execution.runtime-mode", ""), config.get("parallelism.default", "")) == ("BATCH", "1")
+    streaming = TableEnvironment.create(EnvironmentSettings.in_streaming_mode()).get_config()
+    assert streaming.get("execution.runtime-mode", "") == "STREAMING"
+
+
+def test_elements_get_the_types_of_python(env: TableEnvironment) -> None:
+    row = (1, 2.5, "a", None, Decimal("1.20"), dt.date(2024, 2, 29), dt.time(1, 2, 3), True, [1, 2])
+    table = env.from_elements([row, (2, None, "b", b"x", None, None, None, False, [])])
+    assert [str(f.type) for f in table.fields] == [
+        "BIGINT",
+        "DOUBLE",
+        "STRING",
+        "BYTES",
+        "DECIMAL(3, 2)",
+        "DATE",
+        "TIME(3)",
+        "BOOLEAN",
+        "ARRAY<BIGINT>",
+    ]
+    assert sorted(tuple(r) for r in table.execute().collect())[0] == row
+    assert env.list_tables() == []
+
+
+def test_a_schema_names_or_types_the_elements(env: TableEnvironment) -> None:
+    assert [f.name for f in env.from_elements([(1, "a")], ["id", "name"]).fields] == ["id", "name"]
+    table = env.from_elements(
+        [(1, {"a": 1}, dt.time(0, 0, 1), dt.datetime(2024, 1, 1, 12))],
+        "ROW<id INT, m MAP<STRING, INT>, t TIME(3), ts TIMESTAMP(3)>",
+    )
+    assert [str(f.type) for f in table.fields] == ["INT", "MAP<STRING, INT>", "TIME(3)", "TIMESTAMP(3)"]
+    ((*values,),) = table.execute().collect()
+    assert values == [1, {"a": 1}, dt.time(0, 0, 1), dt.datetime(2024, 1, 1, 12)]
+    env.create_temporary_view("typed", table)
+    assert answer(env, "SELECT id + 1, m['a'] FROM typed") == [(2, 1)]
+
+
+def test_plain_values_are_one_column(env: TableEnvironment) -> None:
+    env.create_temporary_view("numbers", env.from_elements([3, 4]))
+    assert answer(env, "SELECT SUM(_1) FROM numbers") == [(7,)]
+
+
+@pytest.mark.parametrize(
+    ("elements", "schema", "message"),
+    [
+        ([], None, "needs an element"),
+        ([(1,), (1, 2)], None, "not all of one length"),
+        ([(1, 2)], ["a"], "The schema has 1 columns, the data has 2"),
+        ([(1, "x"), ("y", 2)], None, "do not fit a type"),
+        ([(1, 2)], ["a", "a"], "not unique"),
+        ([(1,)], "INT", "not 'INT'"),
+        ([("x",)], "ROW<a INT>", "do not fit a type"),
+    ],
+)
+def test_elements_that_are_no_table(
+    env: TableEnvironment, elements: list[object], schema: str | list[str] | None, message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message):
+        env.from_elements(elements, schema)
+
+
+def test_pandas_comes_in_and_goes_out(env: TableEnvironment) -> None:
+    frame = pd.DataFrame(
+        {"k": ["a", "b", "a"], "seen": pd.to_datetime(["2024-01-01", "2024-01-02", None]), "n": [1, 2, 3]}
+    )
+    table = env.from_pandas(frame)
+    assert [str(f.type) for f in table.fields] == ["STRING", "TIMESTAMP(6)", "BIGINT"]
+    env.create_temporary_view("frame", frame)
+    assert answer(env, "SELECT k, SUM(n), MAX(seen) FROM frame GROUP BY k") == [
+        ("a", 4, dt.datetime(2024, 1, 1)),
+        ("b", 2, dt.datetime(2024, 1, 2)),
+    ]
+    assert list(env.from_pandas(frame, ["x", "y", "z"]).to_pandas()["z"]) == [1, 2, 3]
+
+
+def test_a_view_of_something_else_is_refused(env: TableEnvironment) -> None:
+    with pytest.raises(ValidationError, match="a Spark or a pandas DataFrame, not <class 'list'>"):
+        env.create_temporary_view("v", [1])
+
+
+def test_functions_of_the_program(env: TableEnvironment) -> None:
+    @udf(result_type="BIGINT")
+    def doubled(n: int) -> int:
+        return 2 * n
+
+    def shout(text: str) -> str:
+        return text.upper()
+
+    @udtf(result_types=["STRING"])
+    def letters(text: str) -> list[str]:
+        return list(text)
+
+    class Longest(AggregateFunction):
+        def create_accumulator(self) -> list[str]:
+            return [""]
+
+        def accumulate(self, accumulator: list[str], text: str) -> None:
+            accumulator[0] = max(accumulator[0], text, key=len)
+
+        def get_value(self, accumulator: list[str]) -> str:
+            return accumulator[0]
+
+    env.create_temporary_function("doubled", doubled)
+    env.create_temporary_system_function("shout", shout)
+    env.create_temporary_function("letters", letters)
+    env.create_temporary_function(
+        "longest", udaf(Longest(), result_type="STRING", accumulator_type="ROW<s STRING>")
+    )
+    env.create_temporary_view("words", env.from_elements([(1, "ab"), (2, "cde")], ["n", "w"]))
+    assert answer(env, "SELECT doubled(n), shout(w) FROM words") == [(2, "AB"), (4, "CDE")]
+    assert answer(env, "SELECT l FROM words, LATERAL TABLE(letters(w)) AS x(l) WHERE n = 1") == [
+        ("a",),
+        ("b",),
+    ]
+    assert answer(env, "SELECT longest(w) FROM words") == [("cde",)]
+    assert (env.drop_temporary_function("doubled"), env.drop_temporary_function("doubled")) == (True, False)
+    with pytest.raises(ValidationError):
+        env.execute_sql("SELECT doubled(n) FROM words")
+
+
+def test_what_is_no_function_is_refused(env: TableEnvironment) -> None:
+    with pytest.raises(ValidationError, match=r"Cannot register the function 'f'.*is not a user function"):
+        env.create_temporary_function("f", lambda n: n)
+
+
+def test_a_table_is_inserted_and_its_job_followed(spark: SparkSession, tmp_path: Path) -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    for name in ("first_sink", "second_sink"):
+        env.execute_sql(
+            f"CREATE TABLE {name} (k STRING, n BIGINT)"
+            f" WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/{name}', 'format' = 'csv')"
+        )
+    table = env.from_elements([("a", 1), ("b", 2)], ["k", "n"])
+    client = table.execute_insert("first_sink").get_job_client()
+    assert client is not None
+    assert client.get_job_execution_result().result().get_job_id() == client.get_job_id()
+    assert client.get_job_status().result() == "FINISHED"
+    with pytest.raises(NotSupportedError, match="Savepoints"):
+        client.stop_with_savepoint("/tmp/x")
+    both = env.create_statement_set().add_insert("first_sink", table).add_insert("second_sink", table)
+    both.execute().wait()
+    assert answer(env, "SELECT k, n FROM first_sink") == [("a", 1), ("a", 1), ("b", 2), ("b", 2)]
+    assert answer(env, "SELECT k, n FROM second_sink") == [("a", 1), ("b", 2)]
+
+
+def test_a_failing_job_fails_its_future(spark: SparkSession) -> None:
+    env = TableEnvironment.create()
+    env.execute_sql("CREATE TABLE sink (n INT) WITH ('connector' = 'blackhole')")
+    table = env.sql_query("SELECT CAST(w AS INT) FROM (VALUES ('x')) AS t(w)")
+    client = table.execute_insert("sink").get_job_client()
+    assert client is not None
+    assert "x" in str(client.get_job_execution_result().exception())
+    assert client.get_job_status().result() == "FAILED"
+
+
+def test_arrow_types_without_a_word_are_refused(env: TableEnvironment) -> None:
+    with pytest.raises(ValidationError, match="has no counterpart"):
+        env.from_pandas(pd.DataFrame({"a": pd.arrays.ArrowExtensionArray(pa.array([1], pa.uint64()))}))

@@ -1,0 +1,89 @@
+"""PyFlink's JobClient over a job: its methods give futures."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tidemill.errors import NotSupportedError
+from tidemill.session.job import JobHandle
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JobExecutionResult:
+    """``milliseconds`` since the client was asked for; a job that had ended by then took none of them."""
+
+    job_id: str
+    milliseconds: int
+
+    def get_job_id(self) -> str:
+        return self.job_id
+
+    def get_net_runtime(self) -> int:
+        return self.milliseconds
+
+
+@dataclass(slots=True)
+class JobClient:
+    """Besides PyFlink's methods it has the job's own: ``wait``, ``stop``, ``is_running``, ``job_id``."""
+
+    job: JobHandle
+    _since: float = field(default_factory=time.monotonic)
+
+    @property
+    def job_id(self) -> str:
+        return self.job.job_id
+
+    def is_running(self) -> bool:
+        return self.job.is_running()
+
+    def wait(self, timeout: float | None = None) -> None:
+        self.job.wait(timeout)
+
+    def stop(self) -> None:
+        """Asks the job to stop after its current epoch; returns at once."""
+        self.job.stop()
+
+    def get_job_id(self) -> str:
+        return self.job.job_id
+
+    def get_job_status(self) -> Future[str]:
+        """RUNNING, FINISHED, CANCELED or FAILED."""
+        return _done(self.job.status)
+
+    def cancel(self) -> Future[None]:
+        """Stops the job after its current epoch; it has stopped on return."""
+        self.job.cancel()
+        return _done(None)
+
+    def stop_with_savepoint(self, *_: object) -> Future[str]:
+        raise NotSupportedError(
+            "Savepoints are not supported",
+            hint="Every epoch is a checkpoint: a job with an execution.checkpointing.dir resumes from there.",
+        )
+
+    def get_job_execution_result(self) -> Future[JobExecutionResult]:
+        """Done when the job has ended; raises what made it fail."""
+        future: Future[JobExecutionResult] = Future()
+        threading.Thread(target=self._follow, args=(future,), name="tidemill-job-result", daemon=True).start()
+        return future
+
+    def _follow(self, future: Future[JobExecutionResult]) -> None:
+        try:
+            self.job.wait()
+        except BaseException as e:  # handed to whoever asks for the result
+            future.set_exception(e)
+            return
+        took = int((time.monotonic() - self._since) * 1000)
+        future.set_result(JobExecutionResult(self.job.job_id, took))
+
+
+def _done(value: T) -> Future[T]:
+    future: Future[T] = Future()
+    future.set_result(value)
+    return future
