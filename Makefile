@@ -4,7 +4,7 @@ TEST ?= tests
 QUERIES ?= 500
 SEED ?= $(shell date +%y%m%d000)
 
-.PHONY: help setup demo test nightly check bench docs picture
+.PHONY: help setup demo test smoke nightly check bench docs picture
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 10
@@ -17,6 +17,9 @@ demo: setup  ## two minutes: a live changelog, its final table, a kill and a res
 
 test: setup  ## all tests (TEST=tests/session runs a part)
 	@$(PYTHON) -m pytest $(TEST)
+
+smoke: setup  ## the wheel in a clean environment runs the README's script
+	@sh scripts/smoke_wheel.sh
 
 nightly: setup  ## 500 random queries, other ones every day (QUERIES=2000 SEED=7 make nightly)
 	@$(PYTHON) -m pytest -m random_queries --queries=$(QUERIES) --seed=$(SEED)
