@@ -159,6 +159,12 @@ def random_table(chance: Random, name: str, theme: Theme, *, repeats: bool) -> T
     )
 
 
+def again(table: Table, chance: Random) -> Table:
+    """Another life of the same table."""
+    events = _events(chance, table.columns, table.changes, table.key, table.theme)
+    return replace(table, events=tuple(events))
+
+
 def _columns(chance: Random, key: int, theme: Theme) -> Iterator[TableColumn]:
     for place in range(key):
         yield TableColumn(
