@@ -1,4 +1,4 @@
-"""Options of the planner: how aggregations are cut into phases."""
+"""Options of the planner: how aggregations are cut into phases, what joins send to every task."""
 
 from __future__ import annotations
 
@@ -29,4 +29,17 @@ INCREMENTAL_AGG_ENABLED = Option(
     default=True,
     doc="Whether the inner phases of a split distinct aggregation are merged into an incremental one.",
 )
-OPTIONS = (AGG_PHASE_STRATEGY, DISTINCT_SPLIT_ENABLED, DISTINCT_SPLIT_BUCKETS, INCREMENTAL_AGG_ENABLED)
+BROADCAST_THRESHOLD = Option(
+    key="table.optimizer.join.broadcast-threshold",
+    kind=int,
+    default=10 << 20,
+    doc="The most bytes that one side of a batch join may have to be sent to every task instead of being "
+    "exchanged; -1 sends none.",
+)
+OPTIONS = (
+    AGG_PHASE_STRATEGY,
+    DISTINCT_SPLIT_ENABLED,
+    DISTINCT_SPLIT_BUCKETS,
+    INCREMENTAL_AGG_ENABLED,
+    BROADCAST_THRESHOLD,
+)

@@ -15,12 +15,12 @@ from tidemill.config.option import Configuration
 from tidemill.config.sink_options import NOT_NULL_ENFORCER
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
-from tidemill.plan import nodes as n
+from tidemill.physical.batch import nodes as b
 from tidemill.plan.expressions import Cast, Expr, InputRef
 from tidemill.types.logical import STRING, Field
 from tidemill.types.physical import quote
 
-Node = p.PhysicalNode | n.LogicalNode
+Node = p.PhysicalNode | b.BatchNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,22 +68,17 @@ def _declared(node: Node, place: int) -> bool:
 
 
 @_declared.register
-def _(node: p.TableSourceScan | n.Scan, place: int) -> bool:
+def _(node: p.TableSourceScan | b.TableSourceScan, place: int) -> bool:
     return not node.fields[place].type.nullable
 
 
 @_declared.register
-def _(node: p.Calc, place: int) -> bool:
+def _(node: p.Calc | b.Calc, place: int) -> bool:
     return _passes(node.projections[place], node.input)
 
 
 @_declared.register
-def _(node: n.Project, place: int) -> bool:
-    return _passes(node.expressions[place], node.input)
-
-
-@_declared.register
-def _(node: p.Expand | n.Expand, place: int) -> bool:
+def _(node: p.Expand | b.Expand, place: int) -> bool:
     return _passes(node.projections[0][place], node.input)
 
 
@@ -94,18 +89,18 @@ def _(node: p.GroupAggregate | p.GlobalGroupAggregate, place: int) -> bool:
 
 
 @_declared.register
-def _(node: n.Aggregate, place: int) -> bool:
-    return place < len(node.keys) and _declared(node.input, node.keys[place])
+def _(node: b.Aggregate, place: int) -> bool:
+    return place < len(node.keys) and _declared(node.source, node.keys[place])
 
 
 @_declared.register
-def _(node: p.Join | n.Join, place: int) -> bool:
+def _(node: p.Join | b.Join, place: int) -> bool:
     width = len(node.left.fields)
     return _declared(node.left, place) if place < width else _declared(node.right, place - width)
 
 
 @_declared.register
-def _(node: p.Union | n.SetOp, place: int) -> bool:
+def _(node: p.Union | b.Union, place: int) -> bool:
     return any(_declared(branch, place) for branch in node.branches)
 
 

@@ -60,6 +60,10 @@ _RUNTIME: dict[str, str] = {
 }
 
 
+_STATIC_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+_ADAPTIVE_BROADCAST = "spark.sql.adaptive.autoBroadcastJoinThreshold"
+
+
 @dataclass(slots=True)
 class _Start:
     """A start of Spark under way or done; ``gateway`` leads to its JVM."""
@@ -188,6 +192,15 @@ def _local(master: str) -> dict[str, str]:
     return listening if "SPARK_LOCAL_DIRS" in os.environ else {**listening, "spark.local.dir": _own_folder()}
 
 
+def _decide_by_what_is_seen(session: SparkSession) -> None:
+    """Rows that are read in Python workers have no size that Spark knows: it takes them for a few bytes and
+    would send any table to every task. What is surely small the plan says; the rest is seen as it runs."""
+    given = session.conf.get(_STATIC_BROADCAST, "10MB") or "10MB"
+    if session.conf.get(_ADAPTIVE_BROADCAST, None) is None:
+        session.conf.set(_ADAPTIVE_BROADCAST, given)
+    session.conf.set(_STATIC_BROADCAST, "-1")
+
+
 def job_session(
     application: SparkSession, *, time_zone: str, adaptive: bool, partitions: int
 ) -> SparkSession:
@@ -197,5 +210,7 @@ def job_session(
         session.conf.set(key, value)
     session.conf.set("spark.sql.session.timeZone", time_zone)
     session.conf.set("spark.sql.adaptive.enabled", "true" if adaptive else "false")
+    if adaptive:
+        _decide_by_what_is_seen(session)
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))
     return session

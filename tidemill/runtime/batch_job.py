@@ -1,4 +1,4 @@
-"""Batch mode: a bound logical plan in, one Spark job with adaptive execution out."""
+"""Batch mode: a batch plan in, one Spark job with adaptive execution out."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tidemill.changelog.rowkind import INSERT_ONLY, SEQUENCE_COLUMN
 from tidemill.connectors import registry
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.render import render_sql
-from tidemill.plan import nodes as n
+from tidemill.physical.batch import nodes as b
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.not_null import not_null
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.jobs import JobRequest, make_sink, make_source, parallelism
-from tidemill.runtime.spark.batch import BatchPlan
+from tidemill.runtime.spark.batch_frames.frames import BatchFrames
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.session import job_session
 from tidemill.runtime.spark.user_columns import selected
@@ -25,7 +25,7 @@ from tidemill.types.logical import Field
 from tidemill.types.physical import quote
 
 
-def batch_frame(root: n.LogicalNode, request: JobRequest) -> DataFrame:
+def batch_frame(root: b.BatchNode, request: JobRequest) -> DataFrame:
     """The lazy frame of ``root``, in a Spark session of its own."""
     width = parallelism(request)
     spark = job_session(request.application, time_zone=request.zone, adaptive=True, partitions=width)
@@ -38,7 +38,7 @@ def batch_frame(root: n.LogicalNode, request: JobRequest) -> DataFrame:
         streaming=False,
     )
 
-    def scan(node: n.Scan, sequenced: bool) -> DataFrame:
+    def scan(node: b.TableSourceScan, sequenced: bool) -> DataFrame:
         _check_insert_only(node.table, dict(node.options))
         wanted = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
         frame = make_source(wanted).read_all(spark)
@@ -46,12 +46,12 @@ def batch_frame(root: n.LogicalNode, request: JobRequest) -> DataFrame:
         return selected(frame.toDF(*names, *hidden), declared(wanted, names), names, hidden)
 
     try:
-        return BatchPlan(spark=spark, scan=scan, frames=request.frames, zone=request.zone).frame(root)
+        return BatchFrames(spark=spark, scan=scan, given=request.frames, zone=request.zone).frame(root)
     except Exception as e:
         raise translated(e) from e
 
 
-def run_query(root: n.LogicalNode, request: JobRequest) -> pa.Table:
+def run_query(root: b.BatchNode, request: JobRequest) -> pa.Table:
     """The rows of a batch SELECT: the root's columns in order."""
     frame = _enforcing(batch_frame(root, request), root, root.fields, request)
     if request.text:
@@ -64,16 +64,17 @@ def run_query(root: n.LogicalNode, request: JobRequest) -> pa.Table:
         raise translated(e) from e
 
 
-def run_insert(sink: n.Sink, request: JobRequest) -> int:
+def run_insert(sink: b.Sink, request: JobRequest) -> int:
     """Runs a batch INSERT: everything is staged, then published at once; returns the number of tasks."""
-    if sink.conflict in ("NOTHING", "ERROR"):
+    target = sink.target
+    if target.conflict in ("NOTHING", "ERROR"):
         raise NotSupportedError(
-            f"ON CONFLICT DO {sink.conflict} in batch mode.", hint="It tells which of two rows came first."
+            f"ON CONFLICT DO {target.conflict} in batch mode.", hint="It tells which of two rows came first."
         )
-    made = make_sink(sink, INSERT_ONLY, uuid.uuid4().hex, request.zone, streaming=False)
-    targets = tuple(Field(c.name, c.type) for c in sink.table.physical_columns)
+    made = make_sink(target, INSERT_ONLY, uuid.uuid4().hex, request.zone, streaming=False)
+    targets = tuple(Field(c.name, c.type) for c in target.table.physical_columns)
     try:
-        frame = _enforcing(batch_frame(sink.input, request), sink.input, targets, request)
+        frame = _enforcing(batch_frame(sink, request), sink.source, targets, request)
         staged = made.stage(frame, 1).collect()
     except Exception as e:
         made.discard(1)
@@ -84,7 +85,7 @@ def run_insert(sink: n.Sink, request: JobRequest) -> int:
 
 
 def _enforcing(
-    frame: DataFrame, root: n.LogicalNode, targets: tuple[Field, ...], request: JobRequest
+    frame: DataFrame, root: b.BatchNode, targets: tuple[Field, ...], request: JobRequest
 ) -> DataFrame:
     names = tuple(f.name for f in root.fields)
     check = not_null(root, names, targets, request.config)

@@ -18,7 +18,7 @@ from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
 from tidemill.operators.api import EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
-from tidemill.plan.nodes import Aggregate
+from tidemill.physical.batch.nodes import Aggregate
 from tidemill.runtime.compile.aggregate import call_spec
 from tidemill.state.store import StateStore
 from tidemill.types.physical import arrow_schema, arrow_type, quote, spark_schema
@@ -29,7 +29,7 @@ _FIRST_EPOCH = 1
 
 def kernel_frame(node: Aggregate, below: DataFrame) -> DataFrame:
     """``below`` (with ``$seq``) grouped; the columns are the node's fields."""
-    inputs = node.input.fields
+    inputs = node.source.fields
     keys = [F.col(quote(inputs[k].name)) for k in node.keys]
     together = below.repartition(*keys) if keys else below.coalesce(1)
     task = _AggregateTask(
@@ -42,7 +42,7 @@ def kernel_frame(node: Aggregate, below: DataFrame) -> DataFrame:
 
 
 def _spec(node: Aggregate) -> GroupAggregateSpec:
-    inputs = node.input.fields
+    inputs = node.source.fields
     return GroupAggregateSpec(
         keys=tuple((inputs[k].name, arrow_type(inputs[k].type)) for k in node.keys),
         calls=tuple(call_spec(call, inputs, f"$call{i}") for i, call in enumerate(node.calls)),

@@ -17,7 +17,6 @@ from pyspark.sql.window import Window
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.over.operator import OverSpec, with_results
 from tidemill.operators.over.window import check_supported
-from tidemill.plan import nodes as n
 from tidemill.plan.expressions import OverCall, SortKey
 from tidemill.runtime.compile.over import over_function
 from tidemill.runtime.compile.rank import columns_of
@@ -33,24 +32,24 @@ RANKING: dict[str, Callable[[], Column]] = {
 }
 
 
-def over_frame(node: n.Over, frame: DataFrame, *, last_first: bool = False) -> DataFrame:
-    """``frame`` (the input's fields, perhaps hidden columns) with a column per call.
+def over_frame(
+    calls: tuple[OverCall, ...],
+    inputs: tuple[Field, ...],
+    fields: tuple[Field, ...],
+    frame: DataFrame,
+    last_first: bool,
+) -> DataFrame:
+    """``frame`` (of ``inputs``, perhaps hidden columns) with a column per call; ``fields`` is all of them.
 
-    With ``$seq`` in it, rows that are equal in a ROW_NUMBER's order are numbered as they came, with
-    ``last_first`` the other way round.
+    The calls share their partition and order. With ``$seq`` in the frame, rows that are equal in a
+    ROW_NUMBER's order are numbered as they came, with ``last_first`` the other way round.
     """
-    windows: dict[tuple[object, ...], list[int]] = {}
-    for i, call in enumerate(node.calls):
-        ranking = call.function in RANKING
-        windows.setdefault((ranking, call.partition, call.order if ranking else ()), []).append(i)
-    for members in windows.values():
-        calls = tuple(node.calls[i] for i in members)
-        fields = tuple(node.fields[len(node.input.fields) + i] for i in members)
-        if calls[0].function in RANKING:
-            frame = _ranked(node, calls, fields, frame, last_first)
-        else:
-            frame = _aggregated(node, calls, fields, frame)
-    return frame
+    made = list(zip(calls, fields[len(inputs) :], strict=True))
+    for call, field in made:
+        if call.function in RANKING:
+            frame = _ranked(call, field, inputs, frame, last_first)
+    others = [(call, field) for call, field in made if call.function not in RANKING]
+    return _aggregated(others, inputs, frame) if others else frame
 
 
 def sort_column(key: SortKey, fields: tuple[Field, ...]) -> Column:
@@ -62,37 +61,30 @@ def sort_column(key: SortKey, fields: tuple[Field, ...]) -> Column:
 
 
 def _ranked(
-    node: n.Over,
-    calls: tuple[OverCall, ...],
-    fields: tuple[Field, ...],
-    frame: DataFrame,
-    last_first: bool,
+    call: OverCall, field: Field, inputs: tuple[Field, ...], frame: DataFrame, last_first: bool
 ) -> DataFrame:
-    inputs = node.input.fields
-    partition = [F.col(quote(inputs[i].name)) for i in calls[0].partition]
-    order = [sort_column(k, inputs) for k in calls[0].order]
-    ties = [F.col(quote(SEQUENCE_COLUMN))] if SEQUENCE_COLUMN in frame.columns else []
-    for call, field in zip(calls, fields, strict=True):
-        decided = [c.desc() if last_first else c.asc() for c in ties] if call.function == "ROW_NUMBER" else []
-        window = Window.partitionBy(*partition).orderBy(*order, *decided)
-        kind = spark_schema((field,)).removeprefix(quote(field.name)).strip()
-        frame = frame.withColumn(field.name, RANKING[call.function]().over(window).cast(kind))
-    return frame
+    partition = [F.col(quote(inputs[i].name)) for i in call.partition]
+    order = [sort_column(k, inputs) for k in call.order]
+    if call.function == "ROW_NUMBER" and SEQUENCE_COLUMN in frame.columns:
+        arrival = F.col(quote(SEQUENCE_COLUMN))
+        order.append(arrival.desc() if last_first else arrival.asc())
+    window = Window.partitionBy(*partition).orderBy(*order)
+    kind = spark_schema((field,)).removeprefix(quote(field.name)).strip()
+    return frame.withColumn(field.name, RANKING[call.function]().over(window).cast(kind))
 
 
 def _aggregated(
-    node: n.Over, calls: tuple[OverCall, ...], fields: tuple[Field, ...], frame: DataFrame
+    made: list[tuple[OverCall, Field]], inputs: tuple[Field, ...], frame: DataFrame
 ) -> DataFrame:
-    inputs = node.input.fields
-    functions = tuple(over_function(c, inputs, f.name) for c, f in zip(calls, fields, strict=True))
+    functions = tuple(over_function(call, inputs, field.name) for call, field in made)
     for function in functions:
         check_supported(function.call)
-    partition = tuple(inputs[i].name for i in calls[0].partition)
+    partition = tuple(inputs[i].name for i in made[0][0].partition)
     spec = OverSpec(columns=columns_of(inputs), partition=partition, functions=functions)
     keys = [F.col(quote(k)) for k in spec.partition]
     together = frame.repartition(*keys) if keys else frame.coalesce(1)
-    made = frame.schema.fields
-    columns = [f"{quote(f.name)} {f.dataType.simpleString()}" for f in made]
+    columns = [f"{quote(f.name)} {f.dataType.simpleString()}" for f in frame.schema.fields]
+    fields = tuple(field for _, field in made)
     task = _WindowTask(spec=spec, names=tuple(f.name for f in fields))
     return together.mapInArrow(task, ", ".join([*columns, spark_schema(fields)]))
 

@@ -9,9 +9,9 @@ from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.errors import InternalError, NotSupportedError
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, SparkAggregateCall
+from tidemill.physical.batch.nodes import Aggregate
 from tidemill.plan.expressions import AggregateCall
-from tidemill.plan.nodes import Aggregate
-from tidemill.runtime.spark.batch_kernel import kernel_frame
+from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
 from tidemill.types.physical import quote
 
 
@@ -31,7 +31,7 @@ def aggregate_frame(node: Aggregate, below: DataFrame, zone: str) -> DataFrame:
     """``below`` (with ``$seq`` where needs_order) grouped; the columns are the node's fields."""
     if any(c.user for c in node.calls):
         return kernel_frame(node, below)
-    names = [f.name for f in node.input.fields]
+    names = [f.name for f in node.source.fields]
     keys = [F.col(quote(names[k])).alias(f.name) for k, f in zip(node.keys, node.fields, strict=False)]
     if not node.calls:
         return below.select(*keys).distinct()
@@ -51,7 +51,7 @@ def _text(node: Aggregate, call: AggregateCall, zone: str, ordered: bool) -> str
     function = function_of(call)
     if function.spark is None:
         raise NotSupportedError(f"{call.function} in batch mode is not supported")
-    inputs = node.input.fields
+    inputs = node.source.fields
     return function.spark(
         SparkAggregateCall(
             args=tuple(quote(inputs[a].name) for a in call.args),

@@ -1,0 +1,175 @@
+"""What EXPLAIN shows of each node of a batch plan, in Flink's words and order.
+
+``runs`` is ours, where a name does not say how the node runs here; comparisons with Flink leave it out.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from tidemill.physical.batch import nodes as b
+from tidemill.physical.batch.nodes import BatchNode
+from tidemill.physical.batch.ranks import limit_attributes, rank_attributes
+from tidemill.physical.batch.steps import bracketed, ordered
+from tidemill.physical.conditions import conjuncts
+from tidemill.physical.digest import Form, Printer, record_text, rows_text
+from tidemill.plan.expressions import OverCall
+from tidemill.types.logical import Field
+
+Attributes = tuple[tuple[str, str], ...]
+
+_NOT_IN = "hash anti joins by value, by NULL among the others, by own NULL"
+_KERNEL = "in Python workers, a group's rows together"
+_SPARK = "as Spark's aggregation, by hash or sorted as memory allows"
+
+
+@singledispatch
+def attributes(node: BatchNode) -> Attributes:
+    raise NotImplementedError(type(node).__name__)
+
+
+def _runs(how: str) -> Attributes:
+    return (("runs", f"[{how}]"),)
+
+
+def _names(fields: tuple[Field, ...]) -> str:
+    return bracketed([f.name for f in fields])
+
+
+@attributes.register
+def _(node: b.Step) -> Attributes:
+    return (*node.attributes, *_runs(node.by))
+
+
+@attributes.register
+def _(node: b.TableSourceScan) -> Attributes:
+    path = node.table.path
+    parts = [path.catalog, path.database, path.name]
+    if node.columns != tuple(c.name for c in node.table.physical_columns):
+        parts += [f"project=[{', '.join(node.columns)}]", "metadata=[]"]
+    return (("table", f"[[{', '.join(parts)}]]"), ("fields", _names(node.fields)))
+
+
+@attributes.register
+def _(node: b.DataFrameScan) -> Attributes:
+    return (("table", f"[[{node.key}]]"),)
+
+
+@attributes.register
+def _(node: b.Values) -> Attributes:
+    return (("tuples", rows_text(node.rows)), ("values", _names(node.fields)))
+
+
+@attributes.register
+def _(node: b.Calc) -> Attributes:
+    printer = Printer.over(node.input.fields)
+    shown = [printer.named(x, f.name) for x, f in zip(node.projections, node.fields, strict=True)]
+    where = (("where", f"[{printer.text(node.condition)}]"),) if node.condition is not None else ()
+    return (("select", bracketed(shown)), *where)
+
+
+@attributes.register
+def _(node: b.Expand) -> Attributes:
+    printer = Printer.over(node.input.fields)
+    rows = [
+        "{" + ", ".join(printer.named(x, f.name) for x, f in zip(row, node.fields, strict=True)) + "}"
+        for row in node.projections
+    ]
+    return (("projects", bracketed(rows)),)
+
+
+@attributes.register
+def _(node: b.Aggregate) -> Attributes:
+    grouping = (("groupBy", bracketed(node.groups)),) if node.groups else ()
+    runs = _KERNEL if any(c.user for c in node.calls) else _SPARK
+    merging = ("isMerge", f"[{str(node.merges).lower()}]")
+    return (merging, *grouping, ("select", bracketed(node.select)), *_runs(runs))
+
+
+@attributes.register
+def _(node: b.Sort) -> Attributes:
+    return (("orderBy", ordered(node.order, node.fields)),)
+
+
+@attributes.register
+def _(node: b.Limit) -> Attributes:
+    return limit_attributes(node.order, node.fields, node.offset, node.fetch, first=False)
+
+
+@attributes.register
+def _(node: b.Rank) -> Attributes:
+    return rank_attributes(node.call, node.start, node.end, node.source.fields, node.fields, first=False)
+
+
+@attributes.register
+def _(node: b.OverAggregate) -> Attributes:
+    inputs = node.source.fields
+    printer = Printer.over(inputs)
+    made = node.fields[len(inputs) :]
+    shown = ", ".join(_over_text(c, f, printer) for c, f in zip(node.calls, made, strict=True))
+    return (
+        ("partitionBy", f"[{printer.columns(node.calls[0].partition)}]"),
+        ("orderBy", ordered(node.calls[0].order, inputs)),
+        ("window#0", f"[{shown}]"),
+    )
+
+
+def _over_text(call: OverCall, field: Field, printer: Printer) -> str:
+    return f"{call.function}({printer.columns(call.args) or '*'}) AS {field.name}"
+
+
+@attributes.register
+def _(node: b.Unnest) -> Attributes:
+    call = f"$UNNEST_ROWS$1({Printer.over(node.input.fields).text(node.collection)})"
+    return _correlate(call, node.fields, outer=node.outer)
+
+
+@attributes.register
+def _(node: b.TableFunction) -> Attributes:
+    printer = Printer.over(node.input.fields)
+    call = f"{node.function.name}({', '.join(printer.text(a) for a in node.args)})"
+    return _correlate(call, node.fields, outer=node.outer)
+
+
+def _correlate(call: str, fields: tuple[Field, ...], *, outer: bool) -> Attributes:
+    return (
+        ("invocation", f"[{call}]"),
+        ("correlate", f"[table({call})]"),
+        ("select", f"[{','.join(f.name for f in fields)}]"),
+        ("rowType", f"[{record_text(fields)}]"),
+        ("joinType", "[LEFT]" if outer else "[INNER]"),
+    )
+
+
+@attributes.register
+def _(node: b.Join) -> Attributes:
+    left, right = node.sources
+    printer = Printer.over((*left.fields, *right.fields), Form.PREFIX)
+    where = printer.text(node.condition) if conjuncts(node.condition) else "true"
+    return (
+        ("joinType", f"[{node.kind.value}]"),
+        ("where", f"[{where}]"),
+        ("select", _names(node.fields)),
+        *((("build", f"[{node.build}]"),) if node.build else ()),
+        *_runs(_join_runs(node)),
+    )
+
+
+def _join_runs(node: b.Join) -> str:
+    how = _NOT_IN if node.null_aware else "as adaptive execution finds best"
+    return f"{how}, {node.broadcast} side broadcast" if node.broadcast else how
+
+
+@attributes.register
+def _(node: b.Union) -> Attributes:
+    return (("all", "[true]"), ("union", _names(node.fields)))
+
+
+@attributes.register
+def _(node: b.CountedSets) -> Attributes:
+    return (("all", "[true]"), ("select", _names(node.fields)), *_runs("as Spark's own"))
+
+
+@attributes.register
+def _(node: b.Sink) -> Attributes:
+    return (("table", f"[{node.target.table.path}]"), ("fields", _names(node.source.fields)))

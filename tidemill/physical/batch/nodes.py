@@ -1,0 +1,281 @@
+"""The nodes of a batch plan: what runs, under Flink's names.
+
+Two kinds. Operators (``Calc``, ``Aggregate``, ``Join``...) each become one piece of a Spark frame. A ``Step``
+is a node that Flink's plan has and Spark makes by itself when it plans the operator above (an exchange, a
+local phase, a sort that an aggregation needs): it is shown with an attribute that says so, and is never
+compiled. An operator's expressions are over the fields of its ``source``, the nearest operator below.
+
+Invariants: a node's ``fields`` are its output columns, uniquely named; a plan's leaves are operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey, UserCall
+from tidemill.plan.nodes import JoinKind, SetKind
+from tidemill.plan.nodes import Sink as LogicalSink
+from tidemill.types.logical import Field
+from tidemill.user_functions.calls import BoundTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What is known of a node's rows before they are read.
+
+    ``sized``: they come from files or constants, of which Flink's planner takes a small number for granted;
+    ``reduced``: fewer than were read. Both only choose between names of one thing. ``partitioned``: the
+    columns they are distributed by. ``most``: about how many bytes they are at most, None if that is
+    unknown; it decides what is broadcast, so nothing lowers it that might not hold.
+    """
+
+    sized: bool = False
+    reduced: bool = False
+    partitioned: tuple[int, ...] = ()
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchNode:
+    fields: tuple[Field, ...]
+    traits: Traits = field(default_factory=Traits, compare=False)
+
+    @property
+    def name(self) -> str:
+        """What Flink calls it."""
+        return type(self).__name__
+
+    @property
+    def inputs(self) -> tuple[BatchNode, ...]:
+        return ()
+
+    def walk(self) -> Iterator[BatchNode]:
+        """This node and everything below, inputs first."""
+        for node in self.inputs:
+            yield from node.walk()
+        yield self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unary(BatchNode):
+    input: BatchNode
+
+    @property
+    def inputs(self) -> tuple[BatchNode, ...]:
+        return (self.input,)
+
+    @property
+    def source(self) -> BatchNode:
+        return operator(self.input)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Unary):
+    """``title``: Flink's name; ``by``: how Spark does it; ``attributes`` as they are shown."""
+
+    title: str
+    attributes: tuple[tuple[str, str], ...]
+    by: str
+
+    @property
+    def name(self) -> str:
+        return self.title
+
+
+def operator(node: BatchNode) -> BatchNode:
+    """``node``, or the nearest operator below where it is a Step."""
+    while isinstance(node, Step):
+        node = node.input
+    return node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSourceScan(BatchNode):
+    """A table's columns, as in ``plan.nodes.Scan``."""
+
+    table: CatalogTable
+    columns: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+    filters: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFrameScan(BatchNode):
+    """A Spark DataFrame registered as a view; ``key`` names it in the session."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values(BatchNode):
+    rows: tuple[tuple[Literal, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calc(Unary):
+    """Filter, then project."""
+
+    projections: tuple[Expr, ...]
+    condition: Expr | None = None
+
+    @property
+    def name(self) -> str:
+        return "PythonCalc" if any(isinstance(x, UserCall) for x in self.projections) else "Calc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expand(Unary):
+    """One output row per projection."""
+
+    projections: tuple[tuple[Expr, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate(Unary):
+    """Fields: the grouping columns ``keys`` of the source, then one per call.
+
+    ``hashed``: Flink's name for it; ``groups`` and ``select`` as it shows them, over the Step right below;
+    ``merges``: that Step is a local phase's.
+    """
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    hashed: bool
+    merges: bool
+    groups: tuple[str, ...]
+    select: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return "HashAggregate" if self.hashed else "SortAggregate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort(Unary):
+    order: tuple[SortKey, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit(Unary):
+    """The rows after ``offset`` in the order of ``order`` (if any), at most ``fetch``."""
+
+    order: tuple[SortKey, ...]
+    offset: int
+    fetch: int | None
+
+    @property
+    def name(self) -> str:
+        return "SortLimit" if self.order else "Limit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverAggregate(Unary):
+    """The source's fields, then one per call; the calls share partition and order.
+
+    ``last_first``: of rows that are equal in a ROW_NUMBER's order the one that came last is the first.
+    """
+
+    calls: tuple[OverCall, ...]
+    last_first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank(Unary):
+    """The rows of ranks ``start`` to ``end``, both included, with the rank behind the source's fields."""
+
+    call: OverCall
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unnest(Unary):
+    """A row per element of a collection, as in ``plan.nodes.Unnest``."""
+
+    collection: Expr
+    outer: bool
+    ordinality: bool
+
+    @property
+    def name(self) -> str:
+        return "Correlate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFunction(Unary):
+    """A row per row of a user's function."""
+
+    function: BoundTable
+    args: tuple[Expr, ...]
+    outer: bool
+
+    @property
+    def name(self) -> str:
+        return "Correlate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join(BatchNode):
+    """``condition`` over the fields of both sources; ``null_aware`` is NOT IN's anti join.
+
+    ``title`` is Flink's name and ``build`` its build side. ``broadcast``: the side that is known to be small
+    enough to be sent to every task, '' where Spark decides by what it sees.
+    """
+
+    left: BatchNode
+    right: BatchNode
+    kind: JoinKind
+    condition: Expr
+    title: str
+    build: str = ""
+    broadcast: str = ""
+    null_aware: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.title
+
+    @property
+    def inputs(self) -> tuple[BatchNode, ...]:
+        return (self.left, self.right)
+
+    @property
+    def sources(self) -> tuple[BatchNode, BatchNode]:
+        return operator(self.left), operator(self.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Union(BatchNode):
+    """UNION ALL: the branches' columns by position."""
+
+    branches: tuple[BatchNode, ...]
+
+    @property
+    def inputs(self) -> tuple[BatchNode, ...]:
+        return self.branches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedSets(BatchNode):
+    """INTERSECT ALL and EXCEPT ALL, which Flink's plans spell out and Spark has as they are."""
+
+    kind: SetKind
+    left: BatchNode
+    right: BatchNode
+
+    @property
+    def name(self) -> str:
+        return "Intersect" if self.kind is SetKind.INTERSECT else "Minus"
+
+    @property
+    def inputs(self) -> tuple[BatchNode, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink(Unary):
+    """INSERT INTO; ``target`` says where and how."""
+
+    target: LogicalSink

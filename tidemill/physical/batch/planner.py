@@ -1,0 +1,216 @@
+"""Bound logical plan -> batch plan: Flink's nodes, each an operator that is compiled or a Step of one.
+
+Invariant: the root's fields are the logical root's. Cost: one pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import singledispatch
+
+from tidemill.config.optimizer_options import BROADCAST_THRESHOLD
+from tidemill.config.option import Configuration
+from tidemill.errors import NotSupportedError
+from tidemill.physical.batch import nodes as b
+from tidemill.physical.batch.aggregates import plan_aggregate
+from tidemill.physical.batch.joins import JoinRequest, set_operation
+from tidemill.physical.batch.nodes import BatchNode, Traits
+from tidemill.physical.batch.ranks import plan_over, plan_rank, plan_sort
+from tidemill.physical.batch.sizes import SizeOf, width
+from tidemill.physical.batch.steps import derived
+from tidemill.physical.batch.ties import keeps_last
+from tidemill.physical.finish import references
+from tidemill.physical.ranks import lowered, top_n
+from tidemill.plan import nodes as n
+from tidemill.plan.unsupported_windows import window_not_run
+from tidemill.types.logical import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchContext:
+    """``size_of`` knows how large tables are as of now."""
+
+    config: Configuration
+    size_of: SizeOf
+
+    @property
+    def threshold(self) -> int:
+        return self.config.read(BROADCAST_THRESHOLD)
+
+
+def plan_batch(root: n.LogicalNode, config: Configuration, size_of: SizeOf) -> BatchNode:
+    """The plan of a SELECT or an INSERT (a logical Sink at the root)."""
+    return convert(root, BatchContext(config=config, size_of=size_of))
+
+
+@singledispatch
+def convert(node: n.LogicalNode, context: BatchContext) -> BatchNode:
+    raise NotSupportedError(f"{type(node).__name__} in batch mode is not supported yet")
+
+
+@convert.register
+def _(node: n.WindowTableFunction, context: BatchContext) -> BatchNode:
+    raise window_not_run(node, "batch mode")
+
+
+@convert.register
+def _(node: n.Scan, context: BatchContext) -> BatchNode:
+    found = context.size_of(node)
+    whole = width([Field(c.name, c.type) for c in node.table.physical_columns])
+    return b.TableSourceScan(
+        fields=node.fields,
+        traits=Traits(
+            sized=dict(node.options).get("connector") == "filesystem",
+            reduced=bool(node.filters),
+            most=None if found is None else found * width(node.fields) // whole,
+        ),
+        table=node.table,
+        columns=node.columns,
+        options=node.options,
+        filters=node.filters,
+    )
+
+
+@convert.register
+def _(node: n.FrameScan, context: BatchContext) -> BatchNode:
+    return b.DataFrameScan(fields=node.fields, traits=Traits(most=context.size_of(node)), key=node.key)
+
+
+@convert.register
+def _(node: n.Values, context: BatchContext) -> BatchNode:
+    traits = Traits(sized=True, most=width(node.fields) * len(node.rows))
+    return b.Values(fields=node.fields, traits=traits, rows=node.rows)
+
+
+@convert.register
+def _(node: n.Watermark, context: BatchContext) -> BatchNode:
+    """Time attributes mean nothing here: the input, typed as they are."""
+    return replace(convert(node.input, context), fields=node.fields)
+
+
+@convert.register
+def _(node: n.Filter, context: BatchContext) -> BatchNode:
+    over_rank = lowered(node)
+    if over_rank is not None:
+        return convert(over_rank, context)
+    found = top_n(node)
+    if found is None:
+        return _filtered(node, convert(node.input, context))
+    child = convert(found.over.input, context)
+    if found.call.function == "RANK" and not found.rest:
+        return plan_rank(found, child, node.fields)
+    return _filtered(node, plan_over(found.over, child, last_first=keeps_last(found)))
+
+
+def _filtered(node: n.Filter, child: BatchNode) -> BatchNode:
+    return b.Calc(
+        fields=node.fields,
+        traits=replace(child.traits, reduced=True),
+        input=child,
+        projections=references(child.fields),
+        condition=node.condition,
+    )
+
+
+@convert.register
+def _(node: n.Project, context: BatchContext) -> BatchNode:
+    child = convert(node.input, context)
+    condition = None
+    if isinstance(node.input, n.Filter) and isinstance(child, b.Calc) and _only_filters(child):
+        condition, child = child.condition, child.input
+    if condition is None and node.fields == child.fields and node.expressions == references(child.fields):
+        return child
+    places = {x.index: i for i, x in enumerate(node.expressions) if x in references(child.fields)}
+    kept = all(k in places for k in child.traits.partitioned)
+    traits = replace(
+        derived(child, node.fields),
+        partitioned=tuple(places[k] for k in child.traits.partitioned) if kept else (),
+        reduced=child.traits.reduced or condition is not None,
+    )
+    return b.Calc(
+        fields=node.fields, traits=traits, input=child, projections=node.expressions, condition=condition
+    )
+
+
+def _only_filters(calc: b.Calc) -> bool:
+    return calc.projections == references(calc.input.fields)
+
+
+@convert.register
+def _(node: n.Expand, context: BatchContext) -> BatchNode:
+    child = convert(node.input, context)
+    traits = derived(child, node.fields, len(node.projections))
+    return b.Expand(fields=node.fields, traits=traits, input=child, projections=node.projections)
+
+
+@convert.register
+def _(node: n.Aggregate, context: BatchContext) -> BatchNode:
+    child = convert(node.input, context)
+    return plan_aggregate(child, node.keys, node.calls, node.fields, context.config)
+
+
+@convert.register
+def _(node: n.Sort, context: BatchContext) -> BatchNode:
+    return plan_sort(node, convert(node.input, context))
+
+
+@convert.register
+def _(node: n.Over, context: BatchContext) -> BatchNode:
+    return plan_over(node, convert(node.input, context))
+
+
+@convert.register
+def _(node: n.Unnest, context: BatchContext) -> BatchNode:
+    child = convert(node.input, context)
+    return b.Unnest(
+        fields=node.fields,
+        traits=_generated(child),
+        input=child,
+        collection=node.collection,
+        outer=node.outer,
+        ordinality=node.ordinality,
+    )
+
+
+@convert.register
+def _(node: n.TableFunction, context: BatchContext) -> BatchNode:
+    child = convert(node.input, context)
+    return b.TableFunction(
+        fields=node.fields,
+        traits=_generated(child),
+        input=child,
+        function=node.function,
+        args=node.args,
+        outer=node.outer,
+    )
+
+
+def _generated(child: BatchNode) -> Traits:
+    """Any number of rows for each."""
+    return replace(child.traits, partitioned=(), most=None)
+
+
+@convert.register
+def _(node: n.Join, context: BatchContext) -> BatchNode:
+    request = JoinRequest(
+        kind=node.kind,
+        condition=node.condition,
+        fields=node.fields,
+        null_aware=node.null_aware,
+        threshold=context.threshold,
+    )
+    return request.planned(convert(node.left, context), convert(node.right, context))
+
+
+@convert.register
+def _(node: n.SetOp, context: BatchContext) -> BatchNode:
+    combined = set_operation(node, [convert(x, context) for x in node.branches], context.threshold)
+    if node.all:
+        return combined
+    return plan_aggregate(combined, tuple(range(len(node.fields))), (), node.fields, context.config)
+
+
+@convert.register
+def _(node: n.Sink, context: BatchContext) -> BatchNode:
+    child = convert(node.input, context)
+    return b.Sink(fields=node.fields, traits=child.traits, input=child, target=node)

@@ -1,0 +1,38 @@
+"""How large rows are: the bytes a row of some columns takes, roughly, as Spark holds it.
+
+Only ratios and orders of magnitude matter: whether a side of a join is small enough to be sent to every
+task. An estimate must rather be too high than too low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tidemill.physical.batch.nodes import Traits
+from tidemill.plan import nodes as n
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+
+SizeOf = Callable[[n.Scan | n.FrameScan], int | None]
+"""The bytes of all the columns a table or frame has, at most, or None if nobody knows."""
+
+_FIXED = 8
+_TEXT = 24
+_NESTED = 64
+
+
+def width(fields: Sequence[Field]) -> int:
+    return sum(_column(f.type) for f in fields) or 1
+
+
+def _column(kind: t.LogicalType) -> int:
+    if isinstance(kind, t.LengthType):
+        return _FIXED + min(kind.length, _TEXT)
+    if isinstance(kind, t.ArrayType | t.MapType | t.MultisetType):
+        return _NESTED
+    return width(kind.fields) if isinstance(kind, t.RowType) else _FIXED
+
+
+def with_fields(traits: Traits, before: Sequence[Field], after: Sequence[Field], copies: int = 1) -> int | None:
+    """The size of as many rows of ``after`` as there were of ``before``, ``copies`` of each."""
+    return None if traits.most is None else traits.most * copies * width(after) // width(before)

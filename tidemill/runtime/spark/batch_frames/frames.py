@@ -1,0 +1,223 @@
+"""A batch plan as one Spark DataFrame: batch mode is plain Spark SQL with its adaptive execution.
+
+Every operator of the plan is one piece of the frame, every Step is part of the piece above it. A frame has
+its node's field names. The same expressions and aggregates as in streaming: where an aggregate has no Spark
+translation (it depends on arrival order), the streaming kernel runs on the whole input instead, so both
+modes give one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce, singledispatchmethod
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.errors import InternalError
+from tidemill.functions.literals import literal_sql
+from tidemill.physical.batch import nodes as b
+from tidemill.plan.expressions import Expr, InputRef
+from tidemill.plan.nodes import SetKind
+from tidemill.runtime.compile.generators import (
+    ROWS_COLUMN,
+    expand_generator,
+    rows_generator,
+    unnest_generator,
+)
+from tidemill.runtime.graph import UserColumn
+from tidemill.runtime.spark.batch_frames.aggregate import aggregate_frame, needs_order
+from tidemill.runtime.spark.batch_frames.join import join_frames
+from tidemill.runtime.spark.batch_frames.over import over_frame, sort_column
+from tidemill.runtime.spark.expressions import Translator
+from tidemill.runtime.spark.user_columns import expression, selected
+from tidemill.types.logical import Field
+from tidemill.types.physical import quote, spark_schema
+
+ScanFrame = Callable[[b.TableSourceScan, bool], DataFrame]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFrames:
+    """``scan(node, sequenced)`` reads a table now; ``given`` are registered DataFrames.
+
+    ``sequenced`` frames carry ``$seq``; it is asked for only below what needs order: some aggregates, and
+    ROW_NUMBER, whose ties go to the rows that came first.
+    """
+
+    spark: SparkSession
+    scan: ScanFrame
+    given: Mapping[str, DataFrame]
+    zone: str
+
+    @singledispatchmethod
+    def frame(self, node: b.BatchNode, sequenced: bool = False) -> DataFrame:
+        """The lazy frame of ``node``: its fields, then ``$seq`` if asked for."""
+        raise InternalError(f"no frame for {type(node).__name__}")
+
+    def translator(self, node: b.BatchNode) -> Translator:
+        return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
+
+    @frame.register
+    def _(self, node: b.Step, sequenced: bool = False) -> DataFrame:
+        raise InternalError(f"a Step ({node.title}) is part of the operator above it")
+
+    @frame.register
+    def _(self, node: b.TableSourceScan, sequenced: bool = False) -> DataFrame:
+        return self.scan(node, sequenced)
+
+    @frame.register
+    def _(self, node: b.DataFrameScan, sequenced: bool = False) -> DataFrame:
+        frame = self.given[node.key].toDF(*(f.name for f in node.fields))
+        return _with_sequence(frame) if sequenced else frame
+
+    @frame.register
+    def _(self, node: b.Values, sequenced: bool = False) -> DataFrame:
+        names = [f.name for f in node.fields]
+        if not node.rows:
+            frame = self.spark.createDataFrame([], spark_schema(node.fields))
+        else:
+            rows = ", ".join(
+                "(" + ", ".join(literal_sql(v.value, v.type) for v in row) + ")" for row in node.rows
+            )
+            frame = self.spark.sql(f"SELECT * FROM VALUES {rows} AS v({', '.join(map(quote, names))})")
+        return _with_sequence(frame.coalesce(1)) if sequenced else frame
+
+    @frame.register
+    def _(self, node: b.Calc, sequenced: bool = False) -> DataFrame:
+        translator = self.translator(node.source)
+        frame = self.frame(node.source, sequenced)
+        if node.condition is not None:
+            frame = frame.where(F.expr(translator.sql(node.condition)))
+        if _passes(node.projections, node.source):
+            return _named(frame, node.fields, sequenced)
+        expressions = [expression(e, translator) for e in node.projections]
+        names = [f.name for f in node.fields]
+        return selected(frame, expressions, names, [SEQUENCE_COLUMN] * sequenced)
+
+    @frame.register
+    def _(self, node: b.Expand, sequenced: bool = False) -> DataFrame:
+        generator = expand_generator(node.projections, node.fields, self.translator(node.source))
+        return (
+            self.frame(node.source, sequenced)
+            .selectExpr(*_sequence(sequenced), generator)
+            .selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+        )
+
+    @frame.register
+    def _(self, node: b.Aggregate, sequenced: bool = False) -> DataFrame:
+        frame = aggregate_frame(node, self.frame(node.source, needs_order(node)), self.zone)
+        return _with_sequence(frame) if sequenced else frame
+
+    @frame.register
+    def _(self, node: b.Sort, sequenced: bool = False) -> DataFrame:
+        frame = self.frame(node.source, sequenced)
+        return frame.orderBy(*(sort_column(k, node.source.fields) for k in node.order))
+
+    @frame.register
+    def _(self, node: b.Limit, sequenced: bool = False) -> DataFrame:
+        frame = self.frame(node.source, sequenced)
+        if node.order:
+            frame = frame.orderBy(*(sort_column(k, node.source.fields) for k in node.order))
+        if node.offset:
+            frame = frame.offset(node.offset)
+        if node.fetch is not None:
+            frame = frame.limit(node.fetch)
+        return _named(frame, node.fields, sequenced)
+
+    @frame.register
+    def _(self, node: b.OverAggregate, sequenced: bool = False) -> DataFrame:
+        ordered = sequenced or any(call.function == "ROW_NUMBER" for call in node.calls)
+        frame = over_frame(
+            node.calls, node.source.fields, node.fields, self.frame(node.source, ordered), node.last_first
+        )
+        return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+
+    @frame.register
+    def _(self, node: b.Rank, sequenced: bool = False) -> DataFrame:
+        frame = self.frame(node.source, sequenced)
+        ranked = over_frame((node.call,), node.source.fields, node.fields, frame, False)
+        rank = F.col(quote(node.fields[-1].name))
+        kept = ranked.where(rank.between(node.start, node.end))
+        return kept.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+
+    @frame.register
+    def _(self, node: b.Unnest, sequenced: bool = False) -> DataFrame:
+        generator = unnest_generator(
+            node.collection,
+            node.fields[len(node.source.fields) :],
+            node.outer,
+            node.ordinality,
+            self.translator(node.source),
+        )
+        kept = _quoted(node.source.fields)
+        frame = self.frame(node.source, sequenced).selectExpr(*kept, *_sequence(sequenced), generator)
+        return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+
+    @frame.register
+    def _(self, node: b.TableFunction, sequenced: bool = False) -> DataFrame:
+        args = tuple(map(self.translator(node.source).sql, node.args))
+        generated = node.fields[len(node.source.fields) :]
+        generator = rows_generator(quote(ROWS_COLUMN), generated, node.outer)
+        kept = (*_quoted(node.source.fields), *_sequence(sequenced))
+        frame = self.frame(node.source, sequenced)
+        frame = selected(frame, [UserColumn(node.function, args)], [ROWS_COLUMN], frame.columns)
+        frame = frame.selectExpr(*kept, generator)
+        return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+
+    @frame.register
+    def _(self, node: b.Join, sequenced: bool = False) -> DataFrame:
+        left, right = (self.frame(side) for side in node.sources)
+        frame = join_frames(node, left, right, self.zone)
+        return _with_sequence(frame) if sequenced else frame
+
+    @frame.register
+    def _(self, node: b.Union, sequenced: bool = False) -> DataFrame:
+        names = _names(node.fields, sequenced)
+        return reduce(DataFrame.unionAll, [self.frame(x, sequenced).toDF(*names) for x in node.branches])
+
+    @frame.register
+    def _(self, node: b.CountedSets, sequenced: bool = False) -> DataFrame:
+        names = _names(node.fields, False)
+        left, right = (self.frame(side).toDF(*names) for side in node.inputs)
+        frame = _COUNTED[node.kind](left, right)
+        return _with_sequence(frame) if sequenced else frame
+
+    @frame.register
+    def _(self, node: b.Sink, sequenced: bool = False) -> DataFrame:
+        """The rows to be written; the sink itself is the job's last step."""
+        return self.frame(node.source, sequenced)
+
+
+_COUNTED: dict[SetKind, Callable[[DataFrame, DataFrame], DataFrame]] = {
+    SetKind.INTERSECT: DataFrame.intersectAll,
+    SetKind.EXCEPT: DataFrame.exceptAll,
+}
+
+
+def _passes(projections: tuple[Expr, ...], source: b.BatchNode) -> bool:
+    """Whether the columns are the source's, by place."""
+    columns = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(source.fields))
+    return projections == columns
+
+
+def _names(fields: tuple[Field, ...], sequenced: bool) -> list[str]:
+    return [f.name for f in fields] + [SEQUENCE_COLUMN] * sequenced
+
+
+def _quoted(fields: tuple[Field, ...]) -> list[str]:
+    return [quote(f.name) for f in fields]
+
+
+def _sequence(sequenced: bool) -> list[str]:
+    return [quote(SEQUENCE_COLUMN)] * sequenced
+
+
+def _named(frame: DataFrame, fields: tuple[Field, ...], sequenced: bool) -> DataFrame:
+    return frame.toDF(*_names(fields, sequenced))
+
+
+def _with_sequence(frame: DataFrame) -> DataFrame:
+    return frame.withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())

@@ -1,0 +1,83 @@
+"""Joins in batch: Spark's joins over frames whose columns were made unique by position.
+
+NOT IN is true for a row whose value equals no value of the other side, unless a value is NULL there, or the
+row's own is and there is any row: three anti joins by hash, of which the last two concern NULLs only. Where
+a column cannot be NULL its part is left out.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.errors import NotSupportedError
+from tidemill.physical.batch.nodes import Join
+from tidemill.plan.expressions import Call, Expr
+from tidemill.plan.nodes import JoinKind
+from tidemill.plan.predicates import conjuncts, null_aware_condition
+from tidemill.plan.rules.determinism import has_user_call
+from tidemill.runtime.spark.expressions import Translator
+from tidemill.types.physical import quote
+
+_SPARK_KIND = {
+    JoinKind.INNER: "inner",
+    JoinKind.LEFT: "left_outer",
+    JoinKind.RIGHT: "right_outer",
+    JoinKind.FULL: "full_outer",
+    JoinKind.SEMI: "left_semi",
+    JoinKind.ANTI: "left_anti",
+}
+_ANTI = _SPARK_KIND[JoinKind.ANTI]
+_MISSING = "$missing"
+_ANY = "$any"
+
+
+def join_frames(node: Join, left: DataFrame, right: DataFrame, zone: str) -> DataFrame:
+    """The joined frame under the node's field names."""
+    _refuse_calls_across(node)
+    left_names = tuple(f"l{i}" for i in range(len(node.sources[0].fields)))
+    right_names = tuple(f"r{i}" for i in range(len(node.sources[1].fields)))
+    left, right = left.toDF(*left_names), right.toDF(*right_names)
+    if node.broadcast == "left":
+        left = left.hint("broadcast")
+    translator = Translator(columns=(*left_names, *right_names), zone=zone)
+    if node.null_aware:
+        joined = _not_in(node, left, right, translator)
+    else:
+        sent = right.hint("broadcast") if node.broadcast == "right" else right
+        joined = left.join(sent, F.expr(translator.sql(node.condition)), _SPARK_KIND[node.kind])
+    return joined.toDF(*(f.name for f in node.fields))
+
+
+def _not_in(node: Join, left: DataFrame, right: DataFrame, translator: Translator) -> DataFrame:
+    def sent(frame: DataFrame) -> DataFrame:
+        return frame.hint("broadcast") if node.broadcast else frame
+
+    pairs = [(part.args[0], part.args[1]) for part in conjuncts(node.condition) if isinstance(part, Call)]
+    equal = F.expr(translator.sql(node.condition))
+    aware = translator.sql(null_aware_condition(node.condition))
+    found = left.join(sent(right), equal, _ANTI)
+    others = _any_null(translator, [x for _, x in pairs])
+    if others:
+        found = found.join(sent(right.where(others).distinct()), F.expr(aware), _ANTI)
+    own = _any_null(translator, [x for x, _ in pairs])
+    if own:
+        # With one value to compare it is enough that there is a row.
+        some = right.limit(1) if len(pairs) == 1 else right.distinct()
+        missing = found.withColumn(_MISSING, F.expr(own))
+        met = sent(some.withColumn(_ANY, F.lit(True)))
+        found = missing.join(met, F.expr(f"{quote(_MISSING)} = {quote(_ANY)} AND ({aware})"), _ANTI)
+    return found.select(*left.columns)
+
+
+def _any_null(translator: Translator, expressions: list[Expr]) -> str:
+    """A condition that one of them is NULL; '' where none can be."""
+    return " OR ".join(f"({translator.sql(x)}) IS NULL" for x in expressions if x.type.nullable)
+
+
+def _refuse_calls_across(node: Join) -> None:
+    """What is left of user functions in a condition reads both sides."""
+    if has_user_call(node.condition):
+        raise NotSupportedError(
+            f"A user-defined function over both sides of a {node.kind.value} in batch mode is not supported"
+        )
