@@ -15,7 +15,8 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
 from tidemill.config.option import Configuration
 from tidemill.errors import TidemillError
-from tidemill.physical.batch_explain import explain_batch_text
+from tidemill.physical.batch.explain import batch_text
+from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.explain import physical_plan
 from tidemill.physical.mini_batch import mini_batch_config
 from tidemill.physical.planner import plan_query
@@ -106,8 +107,7 @@ def planned(sql: str, options: Mapping[str, str], *, batch: bool) -> str:
     logical = bind(context, statement)
     optimized = planning.optimized(logical)
     if batch:
-        text = explain_batch_text([logical], [optimized], context.configuration)
-        return text.split("== Optimized Physical Plan ==\n")[1].split("\n==")[0]
+        return batch_text(plan_batch(optimized, context.configuration, planning.table_size))
     root = plan_query(
         optimized,
         context.configuration,

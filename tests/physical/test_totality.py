@@ -8,12 +8,15 @@ import pytest
 
 from tidemill.physical import nodes as p
 from tidemill.physical.attributes import attributes
-from tidemill.physical.batch_explain import batch_plan
+from tidemill.physical.batch import nodes as b
+from tidemill.physical.batch import planner as batch
+from tidemill.physical.batch.attributes import attributes as batch_attributes
 from tidemill.physical.planner import convert
 from tidemill.physical.syntax_tree import line
 from tidemill.plan import nodes as n
+from tidemill.runtime.spark.batch_frames.frames import BatchFrames
 
-ABSTRACT = {n.LogicalNode, n.Unary, p.PhysicalNode, p.Unary}
+ABSTRACT = {n.LogicalNode, n.Unary, p.PhysicalNode, p.Unary, b.BatchNode, b.Unary}
 WITHOUT_ATTRIBUTES = {p.DropUpdateBefore}
 
 
@@ -24,7 +27,7 @@ def _concrete(module: ModuleType, root: type) -> list[type]:
 
 @pytest.mark.parametrize("kind", _concrete(n, n.LogicalNode), ids=lambda k: str(k.__name__))
 def test_logical_node(kind: type) -> None:
-    for dispatcher in (convert, batch_plan, line):
+    for dispatcher in (convert, batch.convert, line):
         assert dispatcher.dispatch(kind) is not dispatcher.dispatch(object), dispatcher
 
 
@@ -32,3 +35,10 @@ def test_logical_node(kind: type) -> None:
 def test_physical_node(kind: type) -> None:
     handled = attributes.dispatch(kind) is not attributes.dispatch(object)
     assert handled or kind in WITHOUT_ATTRIBUTES
+
+
+@pytest.mark.parametrize("kind", _concrete(b, b.BatchNode), ids=lambda k: str(k.__name__))
+def test_batch_node(kind: type) -> None:
+    assert batch_attributes.dispatch(kind) is not batch_attributes.dispatch(object)
+    frame = vars(BatchFrames)["frame"].dispatcher
+    assert frame.dispatch(kind) is not frame.dispatch(object)

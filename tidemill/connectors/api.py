@@ -83,6 +83,16 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class SizedConnector(Protocol):
+    """Optional face of a connector that knows how large its tables are without reading them."""
+
+    def size(self, table: CatalogTable, options: Mapping[str, str]) -> int | None:
+        """How many bytes all physical columns of all rows take once decoded, rather too many than too few;
+        None where that is not known now."""
+        ...
+
+
 BatchMap = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 

@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.config import execution_options, pipeline_options, table_options
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
+from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
-from tidemill.runtime import batch, jobs
+from tidemill.runtime import batch_job, jobs
 from tidemill.runtime.jobs import JobRequest, RunningJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
@@ -49,7 +50,7 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
     """A SELECT: in batch its rows are there on return, in streaming they come as epochs commit."""
     optimized = planning.optimized(plan)
     if is_batch(context):
-        table = batch.run_query(optimized, _request(context, "select"))
+        table = batch_job.run_query(planning.batch(context, optimized), _request(context, "select"))
         return _result(context, plan.fields, rows_of(table, len(plan.fields)), None, changelog=False)
     node = planning.physical(context, optimized, keep_update_before=True)
     request = _request(context, "select", _next_directory(context))
@@ -65,7 +66,7 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult
     fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
     if is_batch(context):
         for sink in sinks:
-            batch.run_insert(_optimized(sink), _request(context, name))
+            batch_job.run_insert(_batch_insert(context, sink), _request(context, name))
         return _inserted(context, fields, None)
     planned = [planning.physical(context, _optimized(s), keep_update_before=False) for s in sinks]
     request = _request(context, name, _next_directory(context))
@@ -79,12 +80,19 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult
 
 def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
     """The plan as a lazy batch frame."""
-    return batch.batch_frame(planning.optimized(plan), _request(context, "frame"))
+    root = planning.batch(context, planning.optimized(plan))
+    return batch_job.batch_frame(root, _request(context, "frame"))
 
 
 def application(context: SessionContext) -> SparkSession:
     """The process's Spark application, started on first use."""
     return spark_application(context.configuration)
+
+
+def _batch_insert(context: SessionContext, sink: n.Sink) -> b.Sink:
+    planned = planning.batch(context, _optimized(sink))
+    assert isinstance(planned, b.Sink)
+    return planned
 
 
 def _optimized(sink: n.Sink) -> n.Sink:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidemill.errors import NotSupportedError
-from tidemill.physical.batch_explain import explain_batch_text
+from tidemill.physical.batch.explain import explain_batch_text
 from tidemill.physical.explain import explain_text
 from tidemill.plan import nodes as n
 from tidemill.session import execution, planning
@@ -24,8 +24,8 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         if detail.upper() != _CHANGELOG_MODE:
             raise NotSupportedError(f"EXPLAIN {detail} is not supported")
     if execution.is_batch(context):
-        optimized = [planning.optimized(plan) for plan in plans]
-        return explain_batch_text(plans, optimized, context.configuration)
+        run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
+        return explain_batch_text(plans, run)
     physical = [
         planning.physical(context, planning.optimized(plan), keep_update_before=False, explained=True)
         for plan in plans

@@ -12,7 +12,10 @@ from tidemill.catalog.table import CatalogTable, CatalogView, ObjectPath
 from tidemill.changelog.rowkind import RowKind
 from tidemill.config import registry as options
 from tidemill.connectors import registry as connectors
+from tidemill.connectors.api import SizedConnector
 from tidemill.physical import nodes as p
+from tidemill.physical.batch.nodes import BatchNode
+from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.mini_batch import mini_batch_config
 from tidemill.physical.planner import plan_query
 from tidemill.plan import nodes as n
@@ -56,6 +59,19 @@ def physical(
         keep_update_before=keep_update_before,
         explained=explained,
     )
+
+
+def batch(context: SessionContext, logical: n.LogicalNode) -> BatchNode:
+    """The batch plan of an optimised logical plan, to run or to show."""
+    return plan_batch(logical, context.configuration, table_size)
+
+
+def table_size(scan: n.Scan | n.FrameScan) -> int | None:
+    """Bytes of a whole table as of now, where its connector can tell."""
+    if isinstance(scan, n.FrameScan):
+        return None
+    found = connectors.connector(dict(scan.options))
+    return found.size(scan.table, dict(scan.options)) if isinstance(found, SizedConnector) else None
 
 
 def optimized(logical: n.LogicalNode) -> n.LogicalNode:

@@ -8,6 +8,7 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.api import ConnectorOption, SinkRequest, SourceRequest
 from tidemill.connectors.filesystem.cutting import Cutter
+from tidemill.connectors.filesystem.listing import list_files
 from tidemill.connectors.filesystem.options import OPTIONS
 from tidemill.connectors.filesystem.partition_commit import partition_markers
 from tidemill.connectors.filesystem.reading import FileReader
@@ -30,6 +31,10 @@ _FILE_METADATA: dict[str, t.LogicalType] = {
     "file.size": t.BigIntType(nullable=False),
     "file.modification-time": t.LocalZonedTimestampType(precision=3, nullable=False),
 }
+
+
+_UNPACKED = 6
+"""How much larger compressed and columnar files are taken to be once decoded."""
 
 
 class FilesystemConnector:
@@ -72,6 +77,16 @@ class FilesystemConnector:
             pattern=options["source.path.regex-pattern"],
             parallelism=max(request.parallelism, 1),
         )
+
+    def size(self, table: CatalogTable, options: Mapping[str, str]) -> int | None:
+        """Of the files that are there now; None where none can be listed."""
+        found = self._format(options)
+        packed = found.framing(format_options(found, options)) is Framing.ROW_GROUPS
+        try:
+            files = list_files(_storage(options))
+        except ConnectorError:
+            return None
+        return sum(f.size * (_UNPACKED if packed or f.path.endswith(".gz") else 1) for f in files)
 
     def sink(self, request: SinkRequest) -> FileSink:
         if request.overwrite and request.streaming:

@@ -40,7 +40,9 @@ class _Shape:
         merging = ("isMerge", f"[{str(self.merges).lower()}]")
         grouping = (("groupBy", bracketed(self.groups)),) if self.groups else ()
         name = "HashAggregate" if self.hashed else "SortAggregate"
-        made = step(self.input, name, WITHIN, (merging, *grouping, ("select", bracketed(self.select))), fields)
+        made = step(
+            self.input, name, WITHIN, (merging, *grouping, ("select", bracketed(self.select))), fields
+        )
         return replace(made, traits=_grouped(made.traits, self.keys))
 
 

@@ -140,8 +140,5 @@ def _matching(node: n.SetOp, left: BatchNode, right: BatchNode, threshold: int) 
         )
         for i, (a, b) in enumerate(zip(left.fields, right.fields, strict=True))
     ]
-    request = JoinRequest(
-        kind=kind, condition=conjunction(equal), fields=node.fields, threshold=threshold
-    )
+    request = JoinRequest(kind=kind, condition=conjunction(equal), fields=node.fields, threshold=threshold)
     return request.planned(left, right)
-

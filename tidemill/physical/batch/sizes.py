@@ -33,6 +33,8 @@ def _column(kind: t.LogicalType) -> int:
     return width(kind.fields) if isinstance(kind, t.RowType) else _FIXED
 
 
-def with_fields(traits: Traits, before: Sequence[Field], after: Sequence[Field], copies: int = 1) -> int | None:
+def with_fields(
+    traits: Traits, before: Sequence[Field], after: Sequence[Field], copies: int = 1
+) -> int | None:
     """The size of as many rows of ``after`` as there were of ``before``, ``copies`` of each."""
     return None if traits.most is None else traits.most * copies * width(after) // width(before)

@@ -19,7 +19,7 @@ WITHIN = "within the operator above"
 
 
 def derived(node: BatchNode, fields: tuple[Field, ...], copies: int = 1) -> Traits:
-    """The traits of rows made one by one (or ``copies`` each) of those of ``node``; nothing distributes them."""
+    """The traits of rows made one by one (or ``copies`` each) of those of ``node``."""
     return replace(node.traits, partitioned=(), most=with_fields(node.traits, node.fields, fields, copies))
 
 

@@ -73,9 +73,7 @@ def _ranked(
     return frame.withColumn(field.name, RANKING[call.function]().over(window).cast(kind))
 
 
-def _aggregated(
-    made: list[tuple[OverCall, Field]], inputs: tuple[Field, ...], frame: DataFrame
-) -> DataFrame:
+def _aggregated(made: list[tuple[OverCall, Field]], inputs: tuple[Field, ...], frame: DataFrame) -> DataFrame:
     functions = tuple(over_function(call, inputs, field.name) for call, field in made)
     for function in functions:
         check_supported(function.call)
