@@ -40,15 +40,7 @@ AREAS = (
     Area(title="Execution", options=execution_options.OPTIONS),
     Area(title="Epochs", options=epoch_options.OPTIONS),
     Area(title="Mini-batch", options=mini_batch_options.OPTIONS),
-    Area(
-        title="Planner",
-        options=(
-            optimizer_options.AGG_PHASE_STRATEGY,
-            optimizer_options.DISTINCT_SPLIT_ENABLED,
-            optimizer_options.DISTINCT_SPLIT_BUCKETS,
-            optimizer_options.INCREMENTAL_AGG_ENABLED,
-        ),
-    ),
+    Area(title="Planner", options=optimizer_options.OPTIONS),
     Area(title="Sources, sinks and state", options=sink_options.OPTIONS),
     Area(title="Tables and time", options=table_options.OPTIONS),
     Area(title="Jobs", options=pipeline_options.OPTIONS),

@@ -171,5 +171,12 @@ def _(node: b.CountedSets) -> Attributes:
 
 
 @attributes.register
+def _(node: b.WindowTableFunction) -> Attributes:
+    time = node.source.fields[node.window.time].name
+    window = f"{node.window.kind.value}(time_col=[{time}], size=[{node.window.size // 1000} s])"
+    return (("window", f"[{window}]"), *_runs("not yet"))
+
+
+@attributes.register
 def _(node: b.Sink) -> Attributes:
     return (("table", f"[{node.target.table.path}]"), ("fields", _names(node.source.fields)))

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey, UserCall
-from tidemill.plan.nodes import JoinKind, SetKind
-from tidemill.plan.nodes import Sink as LogicalSink
 from tidemill.types.logical import Field
 from tidemill.user_functions.calls import BoundTable
 
@@ -226,7 +225,7 @@ class Join(BatchNode):
 
     left: BatchNode
     right: BatchNode
-    kind: JoinKind
+    kind: n.JoinKind
     condition: Expr
     title: str
     build: str = ""
@@ -261,13 +260,13 @@ class Union(BatchNode):
 class CountedSets(BatchNode):
     """INTERSECT ALL and EXCEPT ALL, which Flink's plans spell out and Spark has as they are."""
 
-    kind: SetKind
+    kind: n.SetKind
     left: BatchNode
     right: BatchNode
 
     @property
     def name(self) -> str:
-        return "Intersect" if self.kind is SetKind.INTERSECT else "Minus"
+        return "Intersect" if self.kind is n.SetKind.INTERSECT else "Minus"
 
     @property
     def inputs(self) -> tuple[BatchNode, ...]:
@@ -275,7 +274,14 @@ class CountedSets(BatchNode):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTableFunction(Unary):
+    """TABLE(TUMBLE(...)) etc., as ``window`` says: it is planned, but there is no frame for it yet."""
+
+    window: n.WindowTableFunction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink(Unary):
     """INSERT INTO; ``target`` says where and how."""
 
-    target: LogicalSink
+    target: n.Sink

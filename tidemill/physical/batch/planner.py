@@ -22,7 +22,6 @@ from tidemill.physical.batch.ties import keeps_last
 from tidemill.physical.finish import references
 from tidemill.physical.ranks import lowered, top_n
 from tidemill.plan import nodes as n
-from tidemill.plan.unsupported_windows import window_not_run
 from tidemill.types.logical import Field
 
 
@@ -50,7 +49,9 @@ def convert(node: n.LogicalNode, context: BatchContext) -> BatchNode:
 
 @convert.register
 def _(node: n.WindowTableFunction, context: BatchContext) -> BatchNode:
-    raise window_not_run(node, "batch mode")
+    child = convert(node.input, context)
+    traits = replace(_generated(child), sized=False, reduced=False)
+    return b.WindowTableFunction(fields=node.fields, traits=traits, input=child, window=node)
 
 
 @convert.register

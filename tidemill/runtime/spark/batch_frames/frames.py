@@ -21,6 +21,7 @@ from tidemill.functions.literals import literal_sql
 from tidemill.physical.batch import nodes as b
 from tidemill.plan.expressions import Expr, InputRef
 from tidemill.plan.nodes import SetKind
+from tidemill.plan.unsupported_windows import window_not_run
 from tidemill.runtime.compile.generators import (
     ROWS_COLUMN,
     expand_generator,
@@ -184,6 +185,10 @@ class BatchFrames:
         left, right = (self.frame(side).toDF(*names) for side in node.inputs)
         frame = _COUNTED[node.kind](left, right)
         return _with_sequence(frame) if sequenced else frame
+
+    @frame.register
+    def _(self, node: b.WindowTableFunction, sequenced: bool = False) -> DataFrame:
+        raise window_not_run(node.window, "batch mode")
 
     @frame.register
     def _(self, node: b.Sink, sequenced: bool = False) -> DataFrame:

@@ -1,0 +1,107 @@
+"""What EXPLAIN shows of a batch statement is what the Spark frame is made of."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.session.environments import new_session
+from tidemill.physical.batch import nodes as b
+from tidemill.session import execution, planning
+from tidemill.session.context import SessionContext
+from tidemill.session.environment import TableEnvironment
+from tidemill.sql import statements as s
+from tidemill.sql.parser import parse_statement
+
+SPARK: dict[type[b.BatchNode], tuple[str, ...]] = {
+    b.TableSourceScan: ("MapInArrow",),
+    b.Values: ("View", "LocalRelation", "SubqueryAlias"),
+    b.Aggregate: ("Aggregate", "Distinct", "Deduplicate"),
+    b.Join: ("Join",),
+    b.Sort: ("Sort",),
+    b.Limit: ("GlobalLimit", "Offset"),
+    b.OverAggregate: ("Window",),
+    b.Rank: ("Window",),
+    b.Expand: ("Generate",),
+    b.Unnest: ("Generate",),
+    b.Union: ("Union",),
+    b.CountedSets: ("Intersect", "Except"),
+}
+"""Per operator the nodes of Spark's analysed plan that it is; a Calc is any number of them."""
+
+QUERIES = (
+    "SELECT usr, COUNT(*) AS c, SUM(n) AS s FROM f GROUP BY usr",
+    "SELECT usr, COUNT(DISTINCT url) AS c FROM f GROUP BY usr",
+    "SELECT usr, COUNT(DISTINCT url) AS c, COUNT(DISTINCT n) AS d, SUM(n) AS s FROM f GROUP BY usr",
+    "SELECT SUM(n) AS s FROM f WHERE n > 1",
+    "SELECT DISTINCT usr FROM f",
+    "SELECT n + 1 AS m, usr FROM f WHERE usr = 'a' ORDER BY usr",
+    "SELECT * FROM f ORDER BY n LIMIT 3",
+    "SELECT usr FROM f UNION ALL SELECT url FROM f",
+    "SELECT usr FROM f UNION SELECT url FROM f",
+    "SELECT usr FROM f INTERSECT SELECT url FROM f",
+    "SELECT usr FROM f EXCEPT ALL SELECT url FROM f",
+    "SELECT a.n, b.n AS m FROM f a JOIN f b ON a.usr = b.url",
+    "SELECT a.n, b.n AS m FROM f a LEFT JOIN f b ON a.usr = b.url AND a.n > b.n",
+    "SELECT usr FROM f WHERE usr IN (SELECT url FROM f)",
+    "SELECT a.n FROM f a, f b, f c WHERE a.usr = c.usr AND c.n = b.n",
+    "SELECT usr, url, COUNT(*) AS c FROM f GROUP BY ROLLUP (usr, url)",
+    "SELECT n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY usr ORDER BY n) AS r FROM f) WHERE r <= 2",
+    "SELECT * FROM (SELECT *, RANK() OVER (PARTITION BY usr ORDER BY n) AS r FROM f) WHERE r <= 2",
+    "SELECT usr, x FROM f CROSS JOIN UNNEST(ARRAY[url, usr]) AS u (x)",
+)
+
+
+@pytest.fixture(scope="module")
+def environment(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TableEnvironment:
+    folder = tmp_path_factory.mktemp("rows")
+    (folder / "f.csv").write_text("a,b,1\nb,a,2\na,a,3\n" * 3)
+    made = new_session(execution__runtime_mode="batch", parallelism__default="2")
+    made.execute_sql(
+        "CREATE TABLE f (usr STRING, url STRING, n BIGINT) "
+        f"WITH ('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv')"
+    )
+    return made
+
+
+def compiled(context: SessionContext, query: str) -> tuple[b.BatchNode, Any]:
+    """The plan of a query, and what Spark makes of its frame."""
+    statement = parse_statement(query)
+    assert isinstance(statement, s.Query)
+    bound = planning.bind(context, statement)
+    frame = execution.frame(context, bound)
+    return planning.batch(context, planning.optimized(bound)), frame._jdf.queryExecution()
+
+
+def names(plan_text: str) -> Counter[str]:
+    """How often each node occurs in a plan as Spark prints it."""
+    return Counter(m.group(1) for m in re.finditer(r"^[\s:+|*()\d-]*([A-Z]\w+)", plan_text, re.M))
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_every_operator_is_a_piece_of_the_frame(environment: TableEnvironment, query: str) -> None:
+    plan, spark_plans = compiled(environment.context, query)
+    found = names(str(spark_plans.analyzed()))
+    shown = Counter(type(node) for node in plan.walk())
+    wanted: Counter[tuple[str, ...]] = Counter()
+    for kind, spark_names in SPARK.items():
+        wanted[spark_names] += shown[kind]
+    for spark_names, count in wanted.items():
+        # A Limit over an order sorts, too.
+        sorts = sum(isinstance(n, b.Limit) and bool(n.order) for n in plan.walk())
+        extra = sorts if spark_names == ("Sort",) else 0
+        assert sum(found[name] for name in spark_names) == count + extra, (spark_names, str(found))
+    assert not set(shown) - {*SPARK, b.Calc, b.Step}
+
+
+@pytest.mark.parametrize("query", [q for q in QUERIES if "GROUP BY" in q or "DISTINCT" in q or "SUM" in q])
+def test_phases_that_are_shown_run(environment: TableEnvironment, query: str) -> None:
+    plan, spark_plans = compiled(environment.context, query)
+    shown = sum(node.name.endswith("Aggregate") for node in plan.walk())
+    found = names(str(spark_plans.executedPlan()))
+    assert sum(n for name, n in found.items() if name.endswith("Aggregate")) >= shown
+    assert found["Exchange"] >= sum(node.name == "Exchange" for node in plan.walk())
