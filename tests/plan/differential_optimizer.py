@@ -50,6 +50,8 @@ QUERIES = (
     "SELECT a FROM t WHERE b NOT IN (SELECT b FROM u)",
     "SELECT a FROM t WHERE b NOT IN (SELECT b FROM u WHERE u.a = t.a)",
     "SELECT a FROM t WHERE (a, b) NOT IN (SELECT a, b FROM u)",
+    "SELECT a FROM t WHERE 1 NOT IN (SELECT b FROM u)",
+    "SELECT a FROM t WHERE (a, 1) NOT IN (SELECT a, b FROM u)",
     "SELECT a FROM t WHERE b IN (SELECT b FROM u) OR c = 1",
     "SELECT a, b IN (SELECT b FROM u) AS x FROM t",
     "SELECT a, b > ANY (SELECT b FROM u WHERE u.a = t.a) AS x, b <> ANY (SELECT b FROM u) AS y FROM t",

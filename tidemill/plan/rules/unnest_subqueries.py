@@ -23,7 +23,7 @@ from tidemill.plan.expressions import (
     ScalarSubquery,
 )
 from tidemill.plan.predicates import conjunction, conjuncts
-from tidemill.plan.rewrite import map_expr, map_inputs, outer_refs, subplan
+from tidemill.plan.rewrite import input_indexes, map_expr, map_inputs, outer_refs, subplan
 from tidemill.plan.rules.construct import (
     NOT_NULL_BIGINT,
     bigint,
@@ -92,7 +92,8 @@ def _membership(plan: n.LogicalNode, part: InSubquery, kind: n.JoinKind) -> n.Lo
     if kind is n.JoinKind.SEMI or not nullable:
         equal = [predicate("=", a, b) for a, b in pairs]
         return join(plan, found.plan, kind, conjunction((*conjuncts(found.condition), *equal)))
-    if not conjuncts(found.condition):
+    # A constant is no key: it is compared row by row.
+    if not conjuncts(found.condition) and all(input_indexes(a) for a, _ in pairs):
         equal = [predicate("=", a, b) for a, b in pairs]
         return replace(join(plan, found.plan, kind, conjunction(equal)), null_aware=True)
     unknown = [_maybe_equal(a, b) for a, b in pairs]

@@ -1,0 +1,67 @@
+"""NOT IN in both modes: never true where it cannot be told, always true where there is nothing to compare."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.session.environments import new_session
+from tidemill.session.environment import TableEnvironment
+from tidemill.session.frames import folded
+
+Row = tuple[int | None, ...]
+LEFT: tuple[Row, ...] = ((1, 2), (1, 5), (1, None), (None, 2), (None, None), (3, 4))
+RIGHTS: tuple[tuple[Row, ...], ...] = (
+    (),
+    ((1, 2), (7, 8), (1, 2)),
+    ((1, 2), (None, None)),
+    ((1, None), (7, 8)),
+    ((None, 5),),
+    ((7, 8),),
+)
+QUERIES = {
+    "a NOT IN (SELECT x FROM {})": (0,),
+    "(a, b) NOT IN (SELECT x, y FROM {})": (0, 1),
+    "1 NOT IN (SELECT x FROM {})": (),
+    "a + 1 NOT IN (SELECT x + 1 FROM {})": (0,),
+}
+
+
+def text(rows: tuple[Row, ...]) -> str:
+    """The rows as VALUES; of none of them an empty table."""
+    shown = ["(" + ", ".join("CAST(NULL AS INT)" if v is None else str(v) for v in r) + ")" for r in rows]
+    return ", ".join(shown or ["(0, 0)"])
+
+
+def equal(row: Row, other: Row) -> bool | None:
+    """Whether all of the values are equal, None where that cannot be told."""
+    found = [None if a is None or b is None else a == b for a, b in zip(row, other, strict=True)]
+    return False if False in found else None if None in found else True
+
+
+def kept(row: Row, right: tuple[Row, ...], columns: tuple[int, ...]) -> bool:
+    own = tuple(row[c] for c in columns) if columns else (1,)
+    return all(equal(own, other[: len(own)]) is False for other in right)
+
+
+@pytest.fixture(scope="module")
+def environment(spark: SparkSession) -> TableEnvironment:
+    made = new_session(parallelism__default="2")
+    made.execute_sql(f"CREATE VIEW l AS SELECT * FROM (VALUES {text(LEFT)}) AS t(a, b)")
+    for number, right in enumerate(RIGHTS):
+        made.execute_sql(
+            f"CREATE VIEW r{number} AS SELECT * FROM (VALUES {text(right)}) AS t(x, y)"
+            + ("" if right else " WHERE x > 0")
+        )
+    return made
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_not_in(environment: TableEnvironment, mode: str) -> None:
+    environment.execute_sql(f"SET 'execution.runtime-mode' = '{mode}'")
+    for (number, right), (condition, columns) in product(enumerate(RIGHTS), QUERIES.items()):
+        result = environment.execute_sql(f"SELECT a, b FROM l WHERE {condition.format(f'r{number}')}")
+        found = folded(result.fields, result.changes())
+        assert set(found) == {row for row in LEFT if kept(row, right, columns)}, (condition, right)
