@@ -58,14 +58,14 @@ QUERIES = (
 
 @pytest.fixture(scope="module")
 def environment(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TableEnvironment:
+    """A file of several splits: Spark leaves out the phases that one partition does not need."""
     folder = tmp_path_factory.mktemp("rows")
-    (folder / "f.csv").write_text("a,b,1\nb,a,2\na,a,3\n" * 3)
+    (folder / "f.csv").write_text("".join(f"a,{'b' * 60_000},{i}\n" for i in range(12)))
     made = new_session(execution__runtime_mode="batch", parallelism__default="2")
     made.execute_sql(
         "CREATE TABLE f (usr STRING, url STRING, n BIGINT) "
         f"WITH ('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv')"
     )
-    made.execute_sql("CREATE VIEW twice AS SELECT * FROM f UNION ALL SELECT * FROM f")
     return made
 
 
@@ -101,8 +101,7 @@ def test_every_operator_is_a_piece_of_the_frame(environment: TableEnvironment, q
 
 @pytest.mark.parametrize("query", [q for q in QUERIES if "COUNT" in q or "DISTINCT" in q or "SUM" in q])
 def test_phases_that_are_shown_run(environment: TableEnvironment, query: str) -> None:
-    """Over rows in several partitions: Spark leaves out the phases that one partition does not need."""
-    plan, spark_plans = compiled(environment.context, query.replace("FROM f", "FROM twice"))
+    plan, spark_plans = compiled(environment.context, query)
     shown = sum(node.name.endswith("Aggregate") for node in plan.walk())
     found = names(str(spark_plans.executedPlan()))
     assert sum(n for name, n in found.items() if name.endswith("Aggregate")) >= shown, str(
