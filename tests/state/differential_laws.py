@@ -156,6 +156,7 @@ class Law:
         self.options = self.chance.choice(OPTIONS)
         self.weak = self.chance.random() < 0.5
         self.known: list[Identity] = []
+        self.attempts = 0
 
     def run(self) -> None:
         twin, manifest, now = Twin(self.layout), None, 0
@@ -174,7 +175,10 @@ class Law:
             self._check(self._open(manifest, EPOCHS, now).table(self.layout), twin, now)
 
     def _open(self, manifest: str | None, epoch: int, now: int) -> StateStore:
-        return StateStore.open(self.root, "op", 0, manifest, epoch, now=now, options=self.options)
+        self.attempts += 1
+        return StateStore.open(
+            self.root, "op", 0, manifest, epoch, attempt=str(self.attempts), now=now, options=self.options
+        )
 
     def _step(self, base: str | None, epoch: int, now: int, puts: list[Put], twin: Twin) -> str | None:
         store = self._open(base, epoch, now)
