@@ -180,3 +180,19 @@ def read_here(read: FileSource) -> None:
     for part in ranges(from_json(None), from_json(end)):
         for _ in read.reader.read(list(read._splits(part))):
             pass
+
+
+def test_the_first_bad_record_is_named_whichever_task_fails_first(tmp_path: Path) -> None:
+    for name, text in {"a": "1,x\n", "b": "2,x\nsecond,x\n", "c": "third,x\n"}.items():
+        (tmp_path / name).write_text(text)
+    read = source(table(PAIR, {"connector": "filesystem", "path": str(tmp_path), "format": "csv"}))
+    assert isinstance(read, FileSource)
+    end = from_json(read.next_offset(None, ReadLimit()))
+    splits = [split for part in ranges(from_json(None), end) for split in read._splits(part)]
+    assert len(splits) == 3
+    with pytest.raises(WorkerError) as caught:
+        list(read.reader.read(splits[2:], splits[:2]))
+    error = find_error(str(caught.value))
+    assert error is not None
+    assert f"({tmp_path}/b:2)" in error.message
+    assert error.hint.startswith("The record: second | x")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
 
 _BATCH_ROWS = 1_000_000
+_SEARCHED_BYTES = 256 << 20
 _GZIP_ERRORS = (OSError, EOFError, zlib.error)
 UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 """What libraries raise for a file that is not of its format, or cannot be read."""
@@ -56,19 +57,34 @@ class FileReader:
     changelog: bool
     sequence: bool
 
-    def read(self, splits: list[Split]) -> Iterator[pa.RecordBatch]:
-        """WorkerError where a file is gone, has changed or holds a record that does not fit."""
+    def read(self, splits: Sequence[Split], before: Sequence[Split] = ()) -> Iterator[pa.RecordBatch]:
+        """WorkerError where a file is gone, has changed or holds a record that does not fit; ``before`` are
+        the splits of other tasks that come before these."""
         for split in splits:
+            error: ConnectorError | None = None
             try:
                 table = self._complete(self._decode(split), split)
             except RecordError as e:
-                raise WorkerError(self._record_error(e, split)) from None
+                error = self._record_error(e, split)
             except UNREADABLE as e:
-                path = self.storage.shown(split.file.path)
-                raise WorkerError(ConnectorError(f"Cannot read file {path}: {e}")) from None
+                error = ConnectorError(f"Cannot read file {self.storage.shown(split.file.path)}: {e}")
             except ConnectorError as e:
-                raise WorkerError(e) from None
+                error = e
+            if error is not None:
+                self._search(before)
+                raise WorkerError(error)
             yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+
+    def _search(self, splits: Sequence[Split]) -> None:
+        """Raises the first error in the splits before the one that failed: tasks run beside each other, so a
+        later one may fail first. Decodes them again, up to about an epoch's worth."""
+        searched = 0
+        for split in splits:
+            searched += split.end - split.start
+            if searched > _SEARCHED_BYTES:
+                return
+            for _ in self.read([split]):
+                continue
 
     def _decode(self, split: Split) -> pa.Table:
         self._check_unchanged(split.file)

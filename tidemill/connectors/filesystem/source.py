@@ -193,7 +193,8 @@ def _task_reader(reader: FileReader, tasks: list[list[Split]], through: BatchMap
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column(0).to_pylist():
-                read = reader.read(tasks[task])
+                before = [split for earlier in tasks[:task] for split in earlier]
+                read = reader.read(tasks[task], before)
                 yield from read if through is None else through(read)
 
     return run
