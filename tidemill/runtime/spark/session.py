@@ -129,12 +129,15 @@ class _Ahead:
     def take(self, settings: Mapping[str, str]) -> SparkSession | None:
         """The session that was begun; None where none was, or only one with other settings."""
         with self._lock:
-            start, self._start = self._start, None
+            start = self._start
             if start is None:
                 return None
+            start.done.wait()  # a Ctrl-C here leaves it to the next statement
+            self._start = None
             if dict(start.settings) == dict(settings):
                 return start.result()
-            start.undo()
+            if start.error is None:
+                start.undo()
             return None
 
 
