@@ -102,7 +102,6 @@ def test_errors_point_into_the_text() -> None:
     ("sql", "feature"),
     [
         ("SELECT * FROM t FOR SYSTEM_TIME AS OF PROCTIME()", "FOR SYSTEM_TIME AS OF"),
-        ("SELECT COUNT(*) AS c FROM t GROUP BY TUMBLE(id, INTERVAL '1' DAY)", "group window function TUMBLE"),
         ("SELECT LISTAGG(g) WITHIN GROUP (ORDER BY id) AS c FROM t", "WITHIN GROUP"),
         ("SELECT ARRAY(SELECT id FROM t) AS a FROM t", r"ARRAY\(query\)"),
     ],
@@ -189,15 +188,11 @@ def test_values_that_must_be_computed_keep_their_rows() -> None:
     assert len(union.branches) == 2
 
 
-def test_windows_say_where_they_stand_and_what_to_write_instead() -> None:
+def test_group_windows_want_a_time() -> None:
     sql = "SELECT SUM(id) AS s\nFROM t GROUP BY TUMBLE(id, INTERVAL '1' DAY)"
-    with pytest.raises(
-        NotSupportedError, match="The group window function TUMBLE is not supported"
-    ) as raised:
+    with pytest.raises(ValidationError, match="over a time attribute column, but INT NOT NULL") as raised:
         sample().bind(sql)
-    assert raised.value.position == Position(2, 17)
-    assert "neither in streaming nor in batch mode" in raised.value.hint
-    assert "GROUP BY FLOOR(ts TO HOUR)" in raised.value.hint
+    assert raised.value.position == Position(2, 24)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ No per-row Python; no imports but numpy, pyarrow, ``state``, ``changelog``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -36,13 +36,17 @@ HASH_COLUMN = "$hash"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochContext:
     """``time``: the epoch's processing time in milliseconds, fixed by its plan record (for TTL).
-    ``watermark``: in milliseconds, what event time has reached after the epoch's rows, over all inputs."""
+    ``watermark``: in milliseconds, what event time has reached after the epoch's rows, over all inputs;
+    ``before``: what it had reached before them. ``notes``: what the operator has to say of the epoch, by name
+    (``late``: rows that came too late to count)."""
 
     epoch: int
     time: int
     partition: int
     first: bool = False
     watermark: int = NONE
+    before: int = NONE
+    notes: dict[str, int] = field(default_factory=dict)
 
 
 class OperatorSpec(Protocol):

@@ -10,7 +10,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digest import Form, Printer, call_text, order_text, record_text, rows_text
 from tidemill.physical.tree import visible
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey, UserCall
-from tidemill.plan.nodes import JoinKind
+from tidemill.plan.nodes import JoinKind, WindowKind
 from tidemill.types.logical import BOOLEAN
 
 Attributes = list[tuple[str, str]]
@@ -34,6 +34,11 @@ def _(node: p.Sort) -> str:
 @node_name.register
 def _(node: p.Calc) -> str:
     return "PythonCalc" if any(isinstance(x, UserCall) for x in node.projections) else "Calc"
+
+
+@node_name.register
+def _(node: p.WindowAggregate) -> str:
+    return "GroupWindowAggregate" if node.window.group else "WindowAggregate"
 
 
 @node_name.register
@@ -119,6 +124,58 @@ def _(node: p.WatermarkAssigner, form: Form) -> Attributes:
         ("rowtime", f"[{node.fields[node.rowtime].name}]"),
         ("watermark", f"[{printer.text(node.watermark)}]"),
     ]
+
+
+def _span(milliseconds: int) -> str:
+    """A window's size as Flink prints durations: in the largest unit that divides it."""
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if milliseconds % size == 0:
+            return f"{milliseconds // size} {unit}"
+    return f"{milliseconds} ms"
+
+
+def window_text(window: p.Window, times: str, partition: Sequence[str] = ()) -> str:
+    """``TUMBLE(time_col=[ts], size=[10 s])``; ``times`` says how rows get their windows."""
+    size, slide = _span(window.size), _span(window.slide)
+    parts = {
+        WindowKind.TUMBLE: [f"size=[{size}]"],
+        WindowKind.HOP: [f"size=[{size}]", f"slide=[{slide}]"],
+        WindowKind.CUMULATE: [f"max_size=[{size}]", f"step=[{slide}]"],
+        WindowKind.SESSION: [f"gap=[{size}]"],
+    }[window.kind]
+    if window.offset:
+        parts.append(f"offset=[{_span(window.offset)}]")
+    if partition:
+        parts.append(f"partition keys={_bracket(list(partition))}")
+    return f"{window.kind.value}({', '.join([times, *parts])})"
+
+
+@attributes.register
+def _(node: p.WindowTableFunction, form: Form) -> Attributes:
+    fields = node.input.fields
+    partition = [fields[i].name for i in node.partition]
+    return [("window", f"[{window_text(node.window, f'time_col=[{fields[node.time].name}]', partition)}]")]
+
+
+@attributes.register
+def _(node: p.WindowAggregate, form: Form) -> Attributes:
+    printer = Printer.over(node.input.fields, form)
+    names = [f.name for f in node.fields]
+    time = node.input.fields[node.time].name
+    times = f"win_end=[{time}]" if node.attached else f"time_col=[{time}]"
+    retract = node.input.traits.kinds != INSERT_ONLY
+    calls = [call_text(c, printer, retract=retract) for c in node.calls]
+    shown = zip(node.properties, names[len(node.keys) + len(node.calls) :], strict=True)
+    properties = [f"{_PROPERTIES[kind]}('w$) AS {name}" for kind, name in shown]
+    grouped = [("groupBy", f"[{printer.columns(node.keys)}]")] if node.keys else []
+    return [
+        *grouped,
+        ("window", f"[{window_text(node.window, times)}]"),
+        ("select", _bracket([*names[: len(node.keys)], *calls, *properties])),
+    ]
+
+
+_PROPERTIES = {"start": "start", "end": "end", "time": "rowtime"}
 
 
 @attributes.register

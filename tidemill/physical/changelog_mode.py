@@ -51,6 +51,7 @@ def _joined(kinds: Iterable[Kinds]) -> Kinds:
     return frozenset().union(*kinds)
 
 
+@modifications.register(p.WindowAggregate)
 @modifications.register(p.Values)
 @modifications.register(p.DataFrameScan)
 def _(node: p.PhysicalNode) -> Kinds:
@@ -143,6 +144,7 @@ def produce(node: p.PhysicalNode, provided: Updates) -> p.PhysicalNode:
 
 
 @satisfy.register(p.GroupAggregate)
+@satisfy.register(p.WindowAggregate)
 @satisfy.register(p.OverAggregate)
 @satisfy.register(p.Sort)
 def _(node: p.Unary, wanted: Updates) -> p.PhysicalNode | None:

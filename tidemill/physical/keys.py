@@ -124,6 +124,13 @@ def _(node: p.GroupAggregate | p.GlobalGroupAggregate, inputs: tuple[Keys, ...])
 
 
 @_derive.register
+def _(node: p.WindowAggregate, inputs: tuple[Keys, ...]) -> Keys:
+    keys, first = range(len(node.keys)), len(node.keys) + len(node.calls)
+    places = {name: first + i for i, name in enumerate(node.properties)}
+    return frozenset(frozenset({*keys, places[p]}) for p in ("start", "end", "time") if p in places)
+
+
+@_derive.register
 def _(node: p.Calc, inputs: tuple[Keys, ...]) -> Keys:
     places: dict[int, list[int]] = {}
     for position, projection in enumerate(node.projections):

@@ -121,6 +121,11 @@ def _(node: p.Rank) -> bool:
 
 
 @needs_watermark.register
+def _(node: p.WindowAggregate) -> bool:
+    return True
+
+
+@needs_watermark.register
 def _(node: p.IntervalJoin) -> bool:
     return node.bounds.rowtime
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
-from tidemill.plan.nodes import JoinKind
+from tidemill.plan.nodes import JoinKind, WindowKind
 from tidemill.types.logical import Field
 from tidemill.user_functions.calls import BoundTable
 
@@ -254,6 +254,43 @@ class OverAggregate(Unary):
     calls: tuple[OverCall, ...]
     time: str = ""
     state_ttl: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What a window table function says: ``size``, ``slide`` (HOP's slide, CUMULATE's step) and ``offset`` in
+    milliseconds; a session's gap is ``size``. ``zoned``: its time column is TIMESTAMP_LTZ; ``group``: it was
+    written in GROUP BY."""
+
+    kind: WindowKind
+    size: int
+    slide: int = 0
+    offset: int = 0
+    zoned: bool = False
+    group: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTableFunction(Unary):
+    """The input's fields, then window_start, window_end, window_time: a row for every window of a row."""
+
+    window: Window
+    time: int
+    partition: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowAggregate(Unary):
+    """One row per window and key when the window's end has come. Fields: the keys, the calls, then one per
+    ``properties`` (start, end or time of the window). Windows are cut by the input's field ``time``; with
+    ``attached`` that is the end of the window which a row is in already."""
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    window: Window
+    time: int
+    properties: tuple[str, ...]
+    attached: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ from tidemill.physical.scans import plan_scan
 from tidemill.physical.set_operations import plan_set_operation
 from tidemill.physical.sinks import check_sink, sink_updates
 from tidemill.physical.two_phase import split_phases
+from tidemill.physical.windows import plan_window_aggregate, plan_window_function, windowed_aggregate
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Exists, Expr, InSubquery, ScalarSubquery
 from tidemill.plan.unsupported_windows import window_not_run
@@ -88,7 +89,9 @@ def convert(node: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
 
 @convert.register
 def _(node: n.WindowTableFunction, context: PlannerContext) -> p.PhysicalNode:
-    raise window_not_run(node, "streaming")
+    if node.kind is n.WindowKind.SESSION:
+        raise window_not_run(node, "streaming")
+    return plan_window_function(node, convert(node.input, context))
 
 
 @convert.register
@@ -227,6 +230,9 @@ def _(node: n.Expand, context: PlannerContext) -> p.PhysicalNode:
 
 @convert.register
 def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
+    windowed = windowed_aggregate(node)
+    if windowed is not None:
+        return plan_window_aggregate(node, windowed, convert(windowed.input, context))
     child = convert(node.input, context)
     return plan_aggregate(node, child, context.config, state_ttl(context, dict(node.hints)))
 

@@ -172,7 +172,7 @@ class WindowTableFunction(Unary):
     """TABLE(TUMBLE(...)) etc.: the input's fields, then window_start, window_end, window_time.
 
     ``size``, ``slide`` (HOP's slide or CUMULATE's step) and ``offset`` in milliseconds; a session's
-    gap is ``size``. ``position`` is where it is called.
+    gap is ``size``. ``group``: it was written as a group window. ``position`` is where it is called.
     """
 
     kind: WindowKind
@@ -181,6 +181,7 @@ class WindowTableFunction(Unary):
     slide: int = 0
     offset: int = 0
     partition: tuple[int, ...] = ()
+    group: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
 
 

@@ -9,7 +9,7 @@ row came at, see ``changelog.watermarks``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -200,3 +200,8 @@ def choice(node: ExecNode, columns: tuple[str, ...], chosen: tuple[str, ...], se
 
 def renamed(node: ExecNode, columns: tuple[str, ...]) -> Select:
     return choice(node, columns, node.columns, node.sequenced)
+
+
+def without_time(node: ExecNode) -> Select:
+    """``node`` for those who do not work by event time."""
+    return replace(renamed(node, node.columns), keeps_time=False)

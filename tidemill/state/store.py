@@ -16,7 +16,7 @@ forced to disk before ``flush`` returns, file names included.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidemill.errors import StateError
 from tidemill.state.layers import TableLayers
@@ -69,6 +69,12 @@ class StateStore:
             read_manifest(storage, base_manifest) if base_manifest else Manifest(epoch=epoch, tables={})
         )
         return cls(storage, operator, partition, epoch, now, base_manifest, manifest, attempt, options)
+
+    def scratch(self) -> StateStore:
+        """A store of nothing that is never flushed: for what is computed once and shown."""
+        return replace(
+            self, base=None, manifest=Manifest(epoch=self.epoch, tables={}), _layers={}, _tables={}
+        )
 
     def table(self, layout: Layout) -> StateTable:
         """The table of that name; always the same object within a step."""

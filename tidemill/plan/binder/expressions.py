@@ -31,11 +31,20 @@ class Clause:
     grouped: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupWindow:
+    """The window of GROUP BY: what it was called with, and its start, end and time as columns."""
+
+    arguments: object
+    columns: tuple[InputRef, ...]
+
+
 @dataclass(slots=True, kw_only=True)
 class ExpressionBinder:
     """Binds expressions of one clause over one scope. ``mentions`` remembers where each column was
     named, so that a later check (grouping) can point at it; ``aliases`` are select items, in ORDER BY;
-    ``filter`` is the FILTER condition of the aggregate that is bound next."""
+    ``filter`` is the FILTER condition of the aggregate that is bound next; ``group_window`` the window of
+    GROUP BY."""
 
     context: Context
     scope: Scope
@@ -45,6 +54,7 @@ class ExpressionBinder:
     windows: Mapping[str, exp.Expr] = field(default_factory=dict)
     aliases: tuple[tuple[str, Expr], ...] = ()
     filter: exp.Expr | None = None
+    group_window: GroupWindow | None = None
     mentions: dict[int, tuple[str, Position | None]] = field(default_factory=dict)
 
     def bind(self, node: exp.Expr) -> Expr:

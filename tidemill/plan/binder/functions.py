@@ -8,22 +8,16 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.functions.api import AggregateFunction
-from tidemill.plan.binder import calls, user_functions
+from tidemill.plan.binder import calls, group_windows, user_functions
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, Handler
 from tidemill.plan.binder.pending import AggregateExpr, GroupingExpr
 from tidemill.plan.expressions import Expr, Literal
-from tidemill.plan.unsupported_windows import HINT
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 from tidemill.user_functions.kinds import UserAggregateFunction, UserFunction
 
 GROUPING_NAMES = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 WINDOW_ONLY = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST")
-GROUP_WINDOWS = tuple(
-    window + suffix
-    for window in ("TUMBLE", "HOP", "SESSION")
-    for suffix in ("", "_START", "_END", "_ROWTIME", "_PROCTIME")
-)
 ARGUMENT = Clause(name="AGGREGATE ARGUMENT")
 FILTER = Clause(name="FILTER")
 
@@ -42,12 +36,10 @@ def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     function = binder.context.environment.aggregate_function(name)
     if function is not None:
         return aggregate(binder, function, node)
-    if name in GROUP_WINDOWS:
-        raise NotSupportedError(
-            f"The group window function {name} is not supported",
-            position=position,
-            hint=HINT,
-        )
+    if name in group_windows.AUXILIARY:
+        return group_windows.auxiliary(binder, name, node)
+    if name in group_windows.KINDS:
+        raise group_windows.refuse(node)
     known = binder.context.environment.scalar_function(name) is not None
     if known:
         _check_not_distinct(node)

@@ -7,9 +7,10 @@ from itertools import combinations, product
 from sqlglot import exp
 
 from tidemill.errors import ValidationError
+from tidemill.plan.binder import group_windows
 from tidemill.plan.binder.aggregates import Grouping
 from tidemill.plan.binder.context import Context, QueryBinder
-from tidemill.plan.binder.expressions import Clause, ExpressionBinder
+from tidemill.plan.binder.expressions import Clause, ExpressionBinder, GroupWindow
 from tidemill.plan.binder.scope import Scope
 from tidemill.plan.expressions import Expr
 from tidemill.sql.positions import position_of
@@ -18,12 +19,15 @@ GROUP_BY = Clause(name="GROUP BY")
 Keys = tuple[Expr, ...]
 
 
-def bind(binder: QueryBinder, tree: exp.Expr, scope: Scope, context: Context) -> Grouping | None:
-    """None without a GROUP BY."""
+def bind(
+    binder: QueryBinder, tree: exp.Expr, scope: Scope, context: Context, window: GroupWindow | None = None
+) -> Grouping | None:
+    """None without a GROUP BY; ``window``: the group window that it names."""
     group = tree.args.get("group")
     if group is None:
         return None
     expressions = binder.expressions(context, scope, GROUP_BY)
+    expressions.group_window = window
     parts = [_sets(expressions, node) for node in _elements(group)]
     sets = [tuple(k for keys in choice for k in keys) for choice in product(*parts)]
     keys = _distinct(k for part in parts for chosen in part for k in chosen)
@@ -63,6 +67,8 @@ def _keys(binder: ExpressionBinder, node: exp.Expr) -> Keys:
         return _keys(binder, node.this)
     if isinstance(node, exp.Tuple):
         return tuple(k for part in node.expressions for k in _keys(binder, part))
+    if binder.group_window is not None and group_windows.is_window(node):
+        return binder.group_window.columns
     key = binder.bind(node)
     if key.type.text() == "NULL":
         raise ValidationError("Illegal use of 'NULL'", position=position_of(node))

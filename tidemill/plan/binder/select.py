@@ -14,7 +14,15 @@ from sqlglot import exp
 
 from tidemill.errors import ValidationError
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import aggregates, from_clause, grouping, hints, ordering, over_windows
+from tidemill.plan.binder import (
+    aggregates,
+    from_clause,
+    group_windows,
+    grouping,
+    hints,
+    ordering,
+    over_windows,
+)
 from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
 from tidemill.plan.binder.expressions import Clause, ExpressionBinder, row_field
@@ -65,10 +73,14 @@ class Block:
 
 def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> BoundQuery:
     source = _where(binder, tree, from_clause.bind(binder, tree, context), context)
-    keys = grouping.bind(binder, tree, source.scope, context)
+    source, window = group_windows.bind(binder, tree, source, context)
+    keys = grouping.bind(binder, tree, source.scope, context, window)
+    if keys is not None and window is not None:
+        source = replace(source, plan=group_windows.by_session(source.plan, keys.keys, window))
     grouped = keys is not None and bool(keys.keys)
     expressions = binder.expressions(context, source.scope, replace(SELECT, grouped=grouped))
     expressions.windows = over_windows.named(tree)
+    expressions.group_window = window
     items = _items(expressions, tree)
     directions = ordering.Directions(tree)
     block = Block(

@@ -13,7 +13,7 @@ from sqlglot import exp
 from tidemill.errors import ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
-from tidemill.plan.binder.expressions import Clause
+from tidemill.plan.binder.expressions import Clause, ExpressionBinder
 from tidemill.plan.binder.naming import column_aliases, renamed
 from tidemill.plan.binder.scope import Scope, nearest, unique_name
 from tidemill.plan.binder.tables import Source, bind_table, named_source
@@ -58,7 +58,7 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     _check(signature, sizes, call)
     fields = source.plan.fields
     window = n.WindowTableFunction(
-        fields=(*fields, *_window_fields(fields, fields[time].type)),
+        fields=(*fields, *window_fields(fields, fields[time].type)),
         input=source.plan,
         kind=signature.kind,
         time=time,
@@ -127,7 +127,12 @@ def _time_index(source: BoundQuery, descriptor: exp.Expr) -> int:
 
 
 def _millis(binder: QueryBinder, node: exp.Expr, context: Context) -> int:
-    bound = binder.expressions(context, Scope(), WINDOW).bind(node)
+    return interval_millis(binder.expressions(context, Scope(), WINDOW), node)
+
+
+def interval_millis(binder: ExpressionBinder, node: exp.Expr) -> int:
+    """A constant INTERVAL of days to seconds, in milliseconds."""
+    bound = binder.bind(node)
     if (
         isinstance(bound, Literal)
         and isinstance(bound.value, int)
@@ -147,7 +152,7 @@ def _check(signature: Signature, sizes: dict[str, int], call: exp.Expr) -> None:
             raise ValidationError(message, position=position_of(call))
 
 
-def _window_fields(fields: tuple[t.Field, ...], time: t.LogicalType) -> tuple[t.Field, ...]:
+def window_fields(fields: tuple[t.Field, ...], time: t.LogicalType) -> tuple[t.Field, ...]:
     used = {f.name for f in fields}
     added = []
     for name, kind in (("window_start", START), ("window_end", START), ("window_time", _window_time(time))):

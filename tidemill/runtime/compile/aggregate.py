@@ -63,7 +63,7 @@ def group_spec(
     taken = {name for name, _ in keys}
     results = node.fields[len(core.keys) :]
     calls = tuple(
-        call_spec(call, inputs, _free(field.name, taken))
+        call_spec(call, inputs, free_name(field.name, taken))
         for call, field in zip(core.calls, results, strict=True)
     )
     return GroupAggregateSpec(
@@ -92,7 +92,7 @@ def call_spec(call: AggregateCall, inputs: tuple[Field, ...], name: str) -> Aggr
     )
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
     """``name``, or a name like it that no key has."""
     while name in taken:
         name += "$"

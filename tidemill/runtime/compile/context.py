@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from tidemill.connectors.api import Source, SourceRequest
 from tidemill.operators.api import OperatorSpec
 from tidemill.physical import nodes as p
+from tidemill.physical.event_time import timed_nodes
 from tidemill.physical.explain import describe
 from tidemill.physical.identity import PASSING, Digests, table_digest
 from tidemill.physical.tree import walk
@@ -29,6 +30,7 @@ class CompileContext:
     deduplication by event time shows one change per key and epoch. ``frames``: registered DataFrames by key.
     ``made``: exec nodes by digest; ``sequenced``: the digests whose node gives ``$seq``; ``behind``: one of
     them was made before that was known.
+    ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark.
     """
 
     make_source: MakeSource
@@ -43,7 +45,8 @@ class CompileContext:
     descriptions: dict[str, str] = field(default_factory=dict)
     operators: dict[str, OperatorSpec] = field(default_factory=dict)
     digests: Digests = field(default_factory=Digests)
-
+    timed: set[int] = field(default_factory=set)
+    timed_digests: set[str] = field(default_factory=set)
     made: dict[str, g.ExecNode] = field(default_factory=dict)
     sequenced: set[str] = field(default_factory=set)
     behind: bool = False
@@ -53,6 +56,9 @@ class CompileContext:
     def survey(self, roots: Iterable[p.PhysicalNode]) -> None:
         """Looks at all plans of the job before the first is compiled: what their equal parts must give."""
         for root in roots:
+            for node in timed_nodes(root):
+                self.timed.add(id(node))
+                self.timed_digests.add(self.digests.of(node))
             for node in walk(root):
                 digest = self.digests.of(node)
                 known = self._fullest.get(digest)

@@ -50,6 +50,8 @@ def compile_node(node: p.PhysicalNode, context: CompileContext, sequenced: bool)
         # The inputs are compiled in between; they cannot have this digest.
         made = build(context.fullest(digest, node), context, digest in context.sequenced)
         context.made[digest] = made
+    if made.timed and id(node) not in context.timed:
+        made = g.without_time(made)
     if RowKind.UPDATE_BEFORE in made.kinds - node.traits.kinds:
         made = without_update_before(made)
     return g.choice(made, made.columns, made.columns, False) if made.sequenced and not sequenced else made

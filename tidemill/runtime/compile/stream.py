@@ -1,6 +1,6 @@
 """Scans and the stateless nodes of a physical stream plan -> exec graph.
 
-Nodes that only describe (MiniBatchAssigner, WatermarkAssigner, Exchange, local phases) leave no trace here.
+Nodes that only describe (Exchange, local phases) leave no trace here.
 """
 
 from __future__ import annotations
@@ -111,14 +111,13 @@ def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
     )
 
 
-def _transparent(node: p.Unary, context: CompileContext, sequenced: bool) -> g.ExecNode:
+def transparent(node: p.Unary, context: CompileContext, sequenced: bool) -> g.ExecNode:
     """The node changes nothing but traits; its fields are its input's by position."""
     below = compile_node(node.input, context, sequenced)
     return below if below.columns == names(node.fields) else g.renamed(below, names(node.fields))
 
 
-for _kind in (p.Exchange, p.MiniBatchAssigner, p.WatermarkAssigner):
-    build.register(_kind, _transparent)
+build.register(p.Exchange, transparent)
 
 
 @build.register
@@ -128,7 +127,7 @@ def _(node: p.Sort, context: CompileContext, sequenced: bool) -> g.ExecNode:
         raise NotSupportedError(
             "ORDER BY without LIMIT in streaming mode is supported only on an ascending time attribute"
         )
-    return _transparent(node, context, sequenced)
+    return transparent(node, context, sequenced)
 
 
 @build.register

@@ -48,13 +48,16 @@ class EpochTime:
     ended: frozenset[str] = frozenset()
     idle: frozenset[str] = frozenset()
 
-    def least(self, origins: tuple[str, ...], marks: Mapping[str, int]) -> int:
-        """The watermark over ``origins``, of which ``marks`` came with the epoch's rows."""
+    def least(self, origins: tuple[str, ...], marks: Mapping[str, int], *, ended: bool = True) -> int:
+        """The watermark over ``origins``, of which ``marks`` came with the epoch's rows; ``ended``: what ends
+        with the epoch has ended."""
         waited = [o for o in origins if o not in self.idle] or origins
-        return min((self._of(o, marks) for o in waited), default=NONE)
+        return min((self._of(o, marks, ended) for o in waited), default=NONE)
 
-    def _of(self, origin: str, marks: Mapping[str, int]) -> int:
-        return END if origin in self.ended else marks.get(origin, self.reached.get(origin, NONE))
+    def _of(self, origin: str, marks: Mapping[str, int], ended: bool) -> int:
+        if ended and origin in self.ended:
+            return END
+        return marks.get(origin, self.reached.get(origin, NONE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +171,7 @@ class KernelTask:
             partition=partition,
             first=base is None,
             watermark=watermark,
+            before=min((self._before(i) for i in inputs if i.origins), default=NONE),
         )
         output = self._stepped(tuple(i.rows for i in inputs), store, step)
         manifest = store.flush()
@@ -181,11 +185,15 @@ class KernelTask:
                     "rows_out": output.num_rows,
                     "state_rows": store.manifest.rows,
                     "state_bytes": store.manifest.size,
+                    "late": step.notes.get("late", 0),
                     "marks": {o: m for i in inputs for o, m in i.rows.marks.items()},
                 }
             }
         )
         return output
+
+    def _before(self, port: Incoming) -> int:
+        return self.event_time.least(port.origins, {}, ended=False)
 
     def _stepped(self, inputs: tuple[Received, ...], store: StateStore, step: EpochContext) -> pa.Table:
         """Where some of the rows came combined, the operator says how they go with the others."""

@@ -1,0 +1,59 @@
+"""When a time of day has come: windows are cut in local wall time, watermarks are instants.
+
+A time column without zone is its own clock. For TIMESTAMP_LTZ the wall is the session's zone: a day has
+23 or 25 hours in some nights. A local time in the hour that comes twice has come when it came the second
+time, as in Flink; one in the hour that never comes, when the clock was put forward."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from tidemill.changelog.columns import Ints
+from tidemill.changelog.watermarks import END, NONE
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_MILLISECOND = dt.timedelta(milliseconds=1)
+_DAY = 86_400_000
+_LAST = int((dt.datetime(9999, 12, 30) - _EPOCH) / _MILLISECOND)
+_FIRST = int((dt.datetime(1, 1, 3) - _EPOCH) / _MILLISECOND)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """``zone``: the name of a time zone; '' where local times are the instants."""
+
+    zone: str = ""
+
+    def instants(self, times: Ints) -> Ints:
+        """The instant at which each local time has come, in ms. Cost: one conversion per distinct time."""
+        if not self.zone:
+            return times
+        distinct, places = np.unique(times, return_inverse=True)
+        zone = ZoneInfo(self.zone)
+        return np.array([_instant(t, zone) for t in distinct.tolist()], np.int64)[places.reshape(-1)]
+
+    def reached(self, watermark: int) -> int:
+        """The last local time that has come when ``watermark`` has."""
+        if not self.zone or not _FIRST <= watermark <= _LAST:
+            return min(max(watermark, NONE), END)
+        zone = ZoneInfo(self.zone)
+        low, high = watermark - _DAY, watermark + _DAY
+        while low < high:
+            middle = (low + high + 1) // 2
+            if _instant(middle, zone) <= watermark:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+
+def _instant(time: int, zone: ZoneInfo) -> int:
+    if not _FIRST <= time <= _LAST:
+        return time
+    local = _EPOCH + time * _MILLISECOND
+    offsets = (local.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+    return max(time - (offset or dt.timedelta()) // _MILLISECOND for offset in offsets)

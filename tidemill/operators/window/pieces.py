@@ -1,0 +1,231 @@
+"""What a window aggregation keeps of its slices, in one of two forms.
+
+``Accumulated``: a record of accumulators per slice and key, which windows merge: COUNT, SUM, MIN and
+their kin over rows that only come (counts and sums also over rows that go). ``Collected``: the rows
+themselves, with their weights, for everything else: DISTINCT, LISTAGG, retracted MIN, user functions.
+Both are tables of *pieces*: ``$end`` (of a slice, or of the window that is being made), the keys, and a
+payload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import contiguous, weights_of
+from tidemill.changelog.columns import Hashes, Ints, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.operators.aggregates.extreme import as_array
+from tidemill.operators.aggregates.records import is_simple
+from tidemill.operators.api import HASH_COLUMN, EpochContext
+from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
+from tidemill.state.layout import Layout
+from tidemill.state.run import DUE, HASH, WEIGHT
+from tidemill.state.store import StateStore
+from tidemill.state.timeline import TimeTable, by_time_order
+
+END = "$end"
+SLICES = "slices"
+
+
+class Pieces(Protocol):
+    """``group``: the aggregation by ``$end`` and the keys."""
+
+    @property
+    def layout(self) -> Layout: ...
+
+    def cut(self, rows: pa.Table) -> pa.Table:
+        """Input rows, with ``$end``, as pieces."""
+        ...
+
+    def add(self, pieces: pa.Table, slices: TimeTable) -> None:
+        """Puts pieces to those that are kept."""
+        ...
+
+    def stored(self, entries: pa.Table) -> pa.Table:
+        """Entries of the state table as pieces."""
+        ...
+
+    def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
+        """One row per ``$end`` and key: these, then the calls' results."""
+        ...
+
+
+def pieces_of(group: GroupAggregateSpec, keys: tuple[tuple[str, pa.DataType], ...]) -> Pieces:
+    """The cheaper form that can hold what ``group`` needs; ``keys`` are those without ``$end``."""
+    if group.combinable:
+        return Accumulated(group=group, keys=keys)
+    return Collected(group=group, keys=keys)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accumulated:
+    """One record per slice and key."""
+
+    group: GroupAggregateSpec
+    keys: tuple[tuple[str, pa.DataType], ...]
+
+    @cached_property
+    def layout(self) -> Layout:
+        fields = tuple(f for a in self.group.accumulators.values() for f in a.fields)
+        return Layout(name=SLICES, keys=_fields(self.keys), columns=fields, by_time=True)
+
+    def cut(self, rows: pa.Table) -> pa.Table:
+        return self.group.combine(_spread(rows, self.group)).drop_columns([HASH_COLUMN])
+
+    def add(self, pieces: pa.Table, slices: TimeTable) -> None:
+        if len(pieces) == 0:
+            return
+        names = [name for name, _ in self.keys]
+        ends = vector(single(pieces.column(END))).values
+        hashes = hash_columns([pieces.column(name) for name in names], len(pieces))
+        pieces = pieces.take(pa.array(order := by_time_order(ends, hashes)))
+        ends, hashes = ends[order], hashes[order]
+        columns = contiguous(pieces)
+        found = slices.lookup(ends, hashes, [columns.column(name).chunk(0) for name in names])
+        if found.found.any():
+            old = pa.table(
+                {
+                    END: to_arrow(Vec(ends), pa.int64()),
+                    **{name: columns.column(name) for name in names},
+                    **{f.name: found.array(f.name) for f in self.layout.columns},
+                },
+                schema=pieces.schema,
+            ).filter(pa.array(found.found))
+            columns = self._folded(pa.concat_tables([old, pieces]))
+            ends = vector(columns.column(END)).values
+            hashes = hash_columns([columns.column(name) for name in names], len(columns))
+        slices.put(ends, hashes, {n: single(columns.column(n)) for n in columns.column_names if n != END})
+
+    def stored(self, entries: pa.Table) -> pa.Table:
+        return _renamed(entries, self._schema)
+
+    def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
+        merging = replace(self.group, partial_input=True)
+        return merging.step((_spread(pieces, self.group),), scratch, epoch)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        fields = self.group.local_schema()
+        return pa.schema([f for f in fields if f.name != HASH_COLUMN])
+
+    def _folded(self, pieces: pa.Table) -> pa.Table:
+        """Pieces of one slice and key as one."""
+        rows = self.group.grouped(contiguous(_spread(pieces, self.group)))
+        columns = list(rows.keys)
+        for accumulator in self.group.accumulators.values():
+            assert is_simple(accumulator)
+            cells = accumulator.fold(rows)
+            columns += [as_array(c, f.type) for c, f in zip(cells, accumulator.fields, strict=True)]
+        return pa.table(columns, schema=self._schema)
+
+    def settle(self, pieces: pa.Table, end: int) -> pa.Table:
+        """Pieces of slices that all later windows share, as those of the last of them."""
+        place = pieces.schema.get_field_index(END)
+        moved = pieces.set_column(place, END, pa.array(np.full(len(pieces), end, np.int64)))
+        return self._folded(moved)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """Every row of a slice, with its weight."""
+
+    group: GroupAggregateSpec
+    keys: tuple[tuple[str, pa.DataType], ...]
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout(name=SLICES, keys=_fields(self.keys), values=self._values, additive=True, by_time=True)
+
+    @cached_property
+    def _values(self) -> tuple[pa.Field, ...]:
+        """The columns that the calls read."""
+        fields: dict[str, pa.DataType] = {}
+        for call in self.group.calls:
+            fields |= zip(call.args, call.arg_types, strict=True)
+            if call.filter is not None:
+                fields[call.filter] = pa.bool_()
+        if self.group.needs_sequence:
+            fields["$seq"] = pa.int64()
+        taken = {name for name, _ in self.keys}
+        return _fields(tuple((name, kind) for name, kind in fields.items() if name not in taken))
+
+    def cut(self, rows: pa.Table) -> pa.Table:
+        weights = weights_of(rows)
+        each = np.ones(len(rows), np.int64) if weights is None else weights
+        names = [f.name for f in self._schema if f.name != WEIGHT]
+        kept = rows.select(names).append_column(WEIGHT, pa.array(each))
+        return kept.cast(self._schema)
+
+    def add(self, pieces: pa.Table, slices: TimeTable) -> None:
+        if len(pieces) == 0:
+            return
+        pieces = contiguous(pieces)
+        names = [f.name for f in (*self.layout.keys, *self.layout.values)]
+        columns = [pieces.column(name).chunk(0) for name in names]
+        ends = vector(pieces.column(END)).values
+        whole = hash_columns([pieces.column(END), *columns], len(pieces))
+        groups = group_rows(whole, [pieces.column(END).chunk(0), *columns])
+        weights = np.add.reduceat(vector(pieces.column(WEIGHT)).values[groups.order], groups.starts)
+        heads = groups.heads[weights != 0]
+        picks = pa.array(heads)
+        chosen = {name: column.take(picks) for name, column in zip(names, columns, strict=True)}
+        hashes = hash_columns([chosen[f.name] for f in self.layout.keys], len(heads))
+        codes = self.layout.codes(hashes, [chosen[f.name] for f in self.layout.values])
+        slices.put(ends[heads], codes, {**chosen, WEIGHT: pa.array(weights[weights != 0])})
+
+    def stored(self, entries: pa.Table) -> pa.Table:
+        return _renamed(entries, self._schema)
+
+    def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
+        weights = vector(single(pieces.column(WEIGHT))).values
+        # What was taken back in another piece cancels here; a row is there as often as its weights say.
+        rows = np.repeat(np.arange(len(pieces)), np.abs(weights))
+        table = pieces.drop_columns([WEIGHT]).take(pa.array(rows))
+        if (weights < 0).any():
+            kinds = np.where(weights[rows] < 0, 3, 0).astype(np.int8)
+            table = table.append_column(KIND_COLUMN, pa.array(kinds))
+        return self.group.step((_spread(table, self.group),), scratch, epoch)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        parts = [pa.field(END, pa.int64()), *self.layout.keys, *self.layout.values]
+        return pa.schema([*parts, pa.field(WEIGHT, pa.int64())])
+
+
+def _fields(columns: tuple[tuple[str, pa.DataType], ...]) -> tuple[pa.Field, ...]:
+    return tuple(pa.field(name, kind) for name, kind in columns)
+
+
+def _renamed(entries: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``entries`` with ``$end`` for the time they are due, and only the columns of ``schema``."""
+    names = [DUE if f.name == END else f.name for f in schema]
+    return entries.select(names).rename_columns(schema.names).cast(schema)
+
+
+def _spread(rows: pa.Table, group: GroupAggregateSpec) -> pa.Table:
+    """Rows with the ``$hash`` of ``$end`` and keys, which tells the windows of a key apart."""
+    if HASH_COLUMN in rows.schema.names:
+        rows = rows.drop_columns([HASH_COLUMN])
+    hashes: Hashes = hash_columns([rows.column(name) for name, _ in group.keys], len(rows))
+    return rows.append_column(HASH_COLUMN, to_arrow(Vec(hashes), pa.uint64()))
+
+
+def ends_of(pieces: pa.Table) -> Ints:
+    """``$end`` of every piece."""
+    ends: Ints = vector(single(pieces.column(END))).values
+    return ends
+
+
+def at_ends(pieces: pa.Table, rows: Ints, ends: Ints) -> pa.Table:
+    """The pieces of ``rows``, as those of windows that end at ``ends``."""
+    place = pieces.schema.get_field_index(END)
+    return pieces.take(pa.array(rows)).set_column(place, END, pa.array(ends))
+
+
+__all__ = ["END", "HASH", "Accumulated", "Collected", "Pieces", "at_ends", "ends_of", "pieces_of"]

@@ -1,0 +1,179 @@
+"""Window table functions and aggregation by window.
+
+``GROUP BY window_start, window_end, ...`` over a window table function works on what the function reads:
+rows go to slices, no row is copied for its windows. Where the windows were needed in between (a filter on
+them, an aggregate by window below), rows come with their window, and its end says when they are due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.physical import nodes as p
+from tidemill.physical.conditions import columns
+from tidemill.physical.finish import PENDING, exchange, finish, select
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import AggregateCall, Expr, InputRef
+from tidemill.plan.windows import WindowColumns, window_columns
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+
+_ROLES = ("start", "end", "time")
+
+
+def window_of(function: n.WindowTableFunction) -> p.Window:
+    kind = function.input.fields[function.time].type
+    return p.Window(
+        kind=function.kind,
+        size=function.size,
+        slide=function.slide,
+        offset=function.offset,
+        zoned=isinstance(kind, t.LocalZonedTimestampType),
+        group=function.group,
+    )
+
+
+def plan_window_function(node: n.WindowTableFunction, child: p.PhysicalNode) -> p.PhysicalNode:
+    check_time_attribute(node)
+    return finish(
+        p.WindowTableFunction(
+            fields=node.fields,
+            traits=PENDING,
+            input=child,
+            window=window_of(node),
+            time=node.time,
+            partition=node.partition,
+        )
+    )
+
+
+def check_time_attribute(node: n.WindowTableFunction) -> None:
+    """A stream has windows only by a time that says when they are complete."""
+    field = node.input.fields[node.time]
+    rowtime = getattr(field.type, "rowtime", False) or getattr(field.type, "attribute", "") == "ROWTIME"
+    if getattr(field.type, "attribute", "") == "PROCTIME":
+        raise NotSupportedError("Windows by processing time are not supported yet", position=node.position)
+    if not rowtime:
+        raise ValidationError(
+            f"The window function requires the timecol is a time attribute type, but is {field.type}.",
+            position=node.position,
+            hint=f"Declare WATERMARK FOR {field.name} AS ... in the table, and hand the column on as it is.",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowedAggregate:
+    """``input``: what the aggregation reads; ``time``, ``keys`` (without the window's) and ``calls`` are
+    over its fields; ``roles``: per key of the aggregate which column of the window it is, or ''."""
+
+    function: n.WindowTableFunction
+    input: n.LogicalNode
+    time: int
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    roles: tuple[str, ...]
+    attached: bool
+
+
+def windowed_aggregate(node: n.Aggregate) -> WindowedAggregate | None:
+    """How ``node`` goes window by window; None where it does not."""
+    found = window_columns(node.input)
+    if found is None or not found.tell_window(node.keys):
+        return None
+    roles = tuple(_role(found, key) for key in node.keys)
+    merged = _merged(node, found, roles)
+    if merged is not None:
+        return merged
+    end = min(found.ends)
+    keys = tuple(k for k, role in zip(node.keys, roles, strict=True) if role != "end")
+    keys = tuple(k for k, role in zip(node.keys, roles, strict=True) if not role)
+    return WindowedAggregate(
+        function=found.function,
+        input=node.input,
+        time=end,
+        keys=keys,
+        calls=node.calls,
+        roles=roles,
+        attached=True,
+    )
+
+
+def _role(found: WindowColumns, column: int) -> str:
+    sets = (found.starts, found.ends, found.times)
+    return next((role for role, members in zip(_ROLES, sets, strict=True) if column in members), "")
+
+
+def _merged(node: n.Aggregate, found: WindowColumns, roles: tuple[str, ...]) -> WindowedAggregate | None:
+    """The aggregation over what the window table function reads, if nothing else looks at the windows."""
+    function, below = found.function, node.input
+    width = len(function.input.fields)
+    if function.kind is n.WindowKind.SESSION:
+        return None
+    expressions: tuple[Expr, ...] = tuple(
+        InputRef(type=f.type, index=i) for i, f in enumerate(function.fields)
+    )
+    if isinstance(below, n.Project):
+        expressions, below = below.expressions, below.input
+    if below is not function:
+        return None
+    needed = [k for k, role in zip(node.keys, roles, strict=True) if not role]
+    needed += [a for c in node.calls for a in (*c.args, *([] if c.filter is None else [c.filter]))]
+    if any(i >= width for k in needed for i in columns(expressions[k])):
+        return None
+    kept = list(dict.fromkeys(needed))
+    fields = [node.input.fields[k] for k in kept]
+    time = Field(
+        _free(function.input.fields[function.time].name, fields), function.input.fields[function.time].type
+    )
+    projected = n.Project(
+        fields=(*fields, time),
+        input=function.input,
+        expressions=(*(expressions[k] for k in kept), InputRef(type=time.type, index=function.time)),
+    )
+    places = {k: i for i, k in enumerate(kept)}
+    return WindowedAggregate(
+        function=function,
+        input=projected,
+        time=len(kept),
+        keys=tuple(places[k] for k, role in zip(node.keys, roles, strict=True) if not role),
+        calls=tuple(_moved(c, places) for c in node.calls),
+        roles=roles,
+        attached=False,
+    )
+
+
+def _moved(call: AggregateCall, places: dict[int, int]) -> AggregateCall:
+    filter_ = None if call.filter is None else places[call.filter]
+    return replace(call, args=tuple(places[a] for a in call.args), filter=filter_)
+
+
+def _free(name: str, fields: list[Field]) -> str:
+    taken = {f.name for f in fields}
+    while name in taken:
+        name += "$"
+    return name
+
+
+def plan_window_aggregate(
+    node: n.Aggregate, windowed: WindowedAggregate, child: p.PhysicalNode
+) -> p.PhysicalNode:
+    """WindowAggregate, and a Calc that brings its fields into the aggregate's order."""
+    check_time_attribute(windowed.function)
+    keys = [f for f, role in zip(node.fields, windowed.roles, strict=False) if not role]
+    results = node.fields[len(node.keys) :]
+    asked = [(role, f) for f, role in zip(node.fields, windowed.roles, strict=False) if role]
+    aggregate = finish(
+        p.WindowAggregate(
+            fields=(*keys, *results, *(f for _, f in asked)),
+            traits=PENDING,
+            input=exchange(child, windowed.keys),
+            keys=windowed.keys,
+            calls=windowed.calls,
+            window=window_of(windowed.function),
+            time=windowed.time,
+            properties=tuple(role for role, _ in asked),
+            attached=windowed.attached,
+        )
+    )
+    order = tuple(aggregate.fields.index(f) for f in node.fields)
+    return select(aggregate, order, node.fields)

@@ -1,0 +1,89 @@
+"""Event time in the exec graph: who needs watermarks, and where they are made.
+
+Rows carry ``$wm`` only between a watermark's definition and the operators that work by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidemill.errors import InternalError
+from tidemill.physical import nodes as p
+from tidemill.physical.mini_batch import Mode
+from tidemill.plan.expressions import Call, Expr, InputRef, Literal
+from tidemill.runtime import graph as g
+from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.schemas import names
+from tidemill.runtime.compile.shared import build, compile_node
+from tidemill.runtime.compile.stream import transparent
+from tidemill.runtime.spark.expressions import Translator
+from tidemill.types import logical as t
+from tidemill.types.physical import quote
+
+_MARK = "$mark"
+
+
+@build.register
+def _(node: p.WatermarkAssigner, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    if context.digests.of(node) not in context.timed_digests:
+        return transparent(node, context, sequenced)
+    below = compile_node(node.input, context, sequenced)
+    column, delay = _plain(node.watermark)
+    mark = below.columns[column] if column is not None else _MARK
+    if column is None:
+        below = _with_mark(below, node.watermark, context)
+    return g.AssignWatermark(
+        columns=names(node.fields),
+        kinds=below.kinds,
+        sequenced=sequenced,
+        input=below,
+        source=_source(below),
+        rowtime=node.fields[node.rowtime].name,
+        mark=mark,
+        delay=delay,
+    )
+
+
+def _plain(watermark: Expr) -> tuple[int | None, int]:
+    """``ts`` or ``ts - INTERVAL ...``: the column and the milliseconds; (None, 0) where more is computed."""
+    if isinstance(watermark, InputRef):
+        return watermark.index, 0
+    if isinstance(watermark, Call) and watermark.function == "-" and len(watermark.args) == 2:
+        time, delay = watermark.args
+        constant = isinstance(delay, Literal) and isinstance(delay.type, t.DayTimeIntervalType)
+        if (
+            isinstance(time, InputRef)
+            and constant
+            and isinstance(delay, Literal)
+            and isinstance(delay.value, int)
+        ):
+            return time.index, delay.value
+    return None, 0
+
+
+def _with_mark(below: g.ExecNode, watermark: Expr, context: CompileContext) -> g.ExecNode:
+    translator = Translator(columns=below.columns, zone=context.zone)
+    return g.Select(
+        columns=(*below.columns, _MARK),
+        kinds=below.kinds,
+        sequenced=below.sequenced,
+        input=below,
+        expressions=(*map(quote, below.columns), translator.sql(watermark)),
+        references=(*below.columns, None),
+    )
+
+
+def _source(node: g.ExecNode) -> str:
+    reads = [n for n in node.walk() if isinstance(n, g.Read)]
+    if len(reads) != 1:
+        raise InternalError("a watermark stands over one source")
+    return reads[0].source
+
+
+@build.register
+def _(node: p.MiniBatchAssigner, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    """By row time it lets only some watermarks pass; by processing time epochs are the bundles."""
+    below = transparent(node, context, sequenced)
+    if node.mode == Mode.ROW_TIME.value and isinstance(below, g.AssignWatermark):
+        return replace(below, interval=node.interval)
+    return below
