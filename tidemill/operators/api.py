@@ -74,3 +74,13 @@ class LocalPhase(Protocol):
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[OperatorSpec, pa.Table]:
         """What takes rows of which some were combined, and these rows as its one input."""
         ...
+
+
+@runtime_checkable
+class Limited(Protocol):
+    """An operator that may have given all it ever will before its input ends."""
+
+    @property
+    def limit(self) -> int | None:
+        """Once its one partition keeps so many rows, its output never changes; None: it always may."""
+        ...

@@ -34,6 +34,7 @@ from tidemill.connectors.api import ArrowSink, GroupedSink, MeasuredSource, Offs
 from tidemill.errors import TidemillError
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan
+from tidemill.runtime.limits import Limits
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.frames import EpochFrames
@@ -93,6 +94,7 @@ class StreamingJob:
     stopping: threading.Event = field(default_factory=threading.Event)
     _report: Accumulator[Report] = field(init=False)
     _stages: Stages = field(init=False)
+    _limits: Limits = field(init=False)
     _commit: EpochCommit = field(
         default_factory=lambda: EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
     )
@@ -100,10 +102,12 @@ class StreamingJob:
     def __post_init__(self) -> None:
         # One for all epochs: Spark never forgets an accumulator.
         self._report = self.spark.sparkContext.accumulator({}, ReportParam())
-        self._stages = Stages.of([output.node for output in self.outputs.values()])
+        nodes = [output.node for output in self.outputs.values()]
+        self._stages, self._limits = Stages.of(nodes), Limits(nodes)
 
     def run(self) -> None:
-        """Runs epochs until bounded sources end or ``stopping`` is set; raises TidemillError."""
+        """Runs epochs until bounded sources end, or all LIMITs over them are full, or ``stopping`` is set;
+        raises TidemillError."""
         self._recover()
         while not self.stopping.is_set():
             begun = self.clock()
@@ -114,6 +118,8 @@ class StreamingJob:
                 self.stopping.wait(max(IDLE_POLL_SECONDS, self.settings.latency))
                 continue
             self._epoch(plan, begun)
+            if self._bounded() and self._limits.reached:
+                break
             if not self._bounded():
                 self.stopping.wait(max(0.0, self.settings.latency - (self.clock() - begun)))
         if not self.stopping.is_set():
@@ -139,7 +145,8 @@ class StreamingJob:
     def _plan(self) -> EpochPlan | None:
         """Step 1; None when no source has anything new."""
         start = {key: self._commit.offsets.get(key) for key in self.sources}
-        end = {key: s.next_offset(start[key], self.settings.limit) for key, s in self.sources.items()}
+        limit = self._limits.cut(self.settings.limit)
+        end = {key: s.next_offset(start[key], limit) for key, s in self.sources.items()}
         ended = self._ended(end)
         if all(s.is_empty(start[key], end[key]) for key, s in self.sources.items()) and not self._ends(ended):
             return None
@@ -172,6 +179,7 @@ class StreamingJob:
         self._publish(commit)  # step 4
         if rows is not None:
             self._collect(commit.epoch, rows)
+        self._limits.hear(report.value)
         self.checkpoint.fault("published")
         self.checkpoint.forget_before(commit.epoch)  # step 5
         remove_unnamed(self.checkpoint.state_root, report.value, commit)

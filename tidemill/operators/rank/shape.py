@@ -54,6 +54,12 @@ class RankShape:
         facts = (self.function, self.columns, self.partition, self.order, self.end, self.latest)
         return hashlib.sha256(f"rank {facts} {self.retracts}".encode()).hexdigest()[:16]
 
+    @property
+    def limit(self) -> int | None:
+        """A LIMIT without an order over rows that stay: the first rows are as good as any."""
+        first = not (self.partition or self.order or self.retracts or self.latest or self.state_ttl)
+        return self.end if first and self.function == "ROW_NUMBER" else None
+
     @cached_property
     def layout(self) -> Layout:
         if self.keeps_one:

@@ -1,0 +1,69 @@
+"""When a job has given all it ever will: its LIMITs are full, whatever its sources still hold.
+
+An operator of append-only rows that shows the first so many (``operators.api.Limited``) is full once its
+state holds them. What stands on full operators alone never changes again, so a job all of whose outputs do
+ends with the epoch that filled them. Such a job also begins with small epochs, each larger than the one
+before: LIMIT 3 does not read what the first epoch could take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tidemill.connectors.api import ReadLimit
+from tidemill.operators.api import Limited
+from tidemill.runtime import graph as g
+
+FIRST_BYTES = 1 << 20
+GROWTH = 8
+
+
+@dataclass(slots=True)
+class Limits:
+    """Over the nodes of a job's outputs; hears of what its operators keep, epoch by epoch."""
+
+    outputs: Sequence[g.ExecNode]
+    _wanted: dict[str, int] = field(init=False)
+    _full: set[str] = field(default_factory=set)
+    _epochs: int = 0
+
+    def __post_init__(self) -> None:
+        self._wanted = {
+            node.operator: limit
+            for output in self.outputs
+            for node in output.walk()
+            if isinstance(node, g.Keyed) and (limit := _limit(node)) is not None
+        }
+
+    def hear(self, report: Mapping[str, Mapping[str, Any]]) -> None:
+        """After an epoch: a limit is one partition, so its task has all that is kept."""
+        self._epochs += 1
+        for task in report.values():
+            if task["state_rows"] >= self._wanted.get(task["operator"], task["state_rows"] + 1):
+                self._full.add(task["operator"])
+
+    @property
+    def reached(self) -> bool:
+        """Whether no output can change any more."""
+        return all(_stands_on(output, self._full) for output in self.outputs)
+
+    def cut(self, limit: ReadLimit) -> ReadLimit:
+        """How much the next epoch may take, where the job may end before its sources do."""
+        if not all(_stands_on(output, self._wanted) for output in self.outputs):
+            return limit
+        small = FIRST_BYTES * GROWTH**self._epochs
+        return replace(limit, bytes=small if limit.bytes is None else min(small, limit.bytes))
+
+
+def _limit(node: g.Keyed) -> int | None:
+    spec: object = node.spec
+    return spec.limit if isinstance(spec, Limited) else None
+
+
+def _stands_on(node: g.ExecNode, operators: set[str] | Mapping[str, int]) -> bool:
+    """Whether all that ``node`` gives comes through one of ``operators``."""
+    if isinstance(node, g.Keyed) and node.operator in operators:
+        return True
+    return bool(node.inputs) and all(_stands_on(i, operators) for i in node.inputs)
