@@ -7,6 +7,7 @@ from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
 from tidemill.physical.mini_batch import MiniBatchConfig
+from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.planner import plan_query
 from tidemill.physical.tree import walk
 from tidemill.plan import nodes as n
@@ -88,17 +89,22 @@ def plan(
     options: dict[str, str] | None = None,
     *,
     executed: bool = False,
-    explained: bool = False,
     mini_batch: MiniBatchConfig | None = None,
 ) -> p.PhysicalNode:
+    """The plan as it is shown, or (``executed``) as it runs."""
+    made = whole_plan(root, options, mini_batch=mini_batch)
+    return made.runs if executed else made.shown
+
+
+def whole_plan(
+    root: n.LogicalNode, options: dict[str, str] | None = None, *, mini_batch: MiniBatchConfig | None = None
+) -> PhysicalPlan:
     return plan_query(
         root,
         Configuration(options),
         source_kinds=lambda source, _: KINDS[source.options["mode"]],
         sink_kinds=_sink_kinds,
         mini_batch=mini_batch,
-        keep_update_before=executed,
-        explained=explained,
     )
 
 

@@ -114,8 +114,7 @@ def planned(sql: str, options: Mapping[str, str], *, batch: bool) -> str:
         source_kinds=source_kinds,
         sink_kinds=sink_kinds,
         mini_batch=mini_batch_config(context.configuration, explicit=True),
-        explained=True,
-    )
+    ).shown
     return physical_plan(root, changelog_mode=True)
 
 

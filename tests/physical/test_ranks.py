@@ -84,11 +84,11 @@ def test_other_conditions_stay_above() -> None:
 def test_shown_plan_overwrites_and_run_plan_retracts() -> None:
     over = ranked(COUNTS, 2)
     top = where(over, compare(over, "<=", 2))
-    shown = plan(top, explained=True)
+    shown = plan(top)
     assert isinstance(shown, p.Rank)
     assert shown.strategy == "UpdateFastStrategy[0,1]"
     assert modes(shown)[1] == "Exchange I+"
-    run = plan(top)
+    run = plan(top, executed=True)
     assert isinstance(run, p.Rank)
     assert run.strategy == "RetractStrategy"
     assert modes(run)[1] == "Exchange I-+"
@@ -96,7 +96,7 @@ def test_shown_plan_overwrites_and_run_plan_retracts() -> None:
 
 def test_falling_order_of_a_rising_value_retracts() -> None:
     over = ranked(COUNTS, 2, ascending=True)
-    shown = plan(where(over, compare(over, "<=", 2)), explained=True)
+    shown = plan(where(over, compare(over, "<=", 2)))
     assert isinstance(shown, p.Rank)
     assert shown.strategy == "RetractStrategy"
 
@@ -127,7 +127,7 @@ def test_columns_that_only_a_filter_below_reads_are_not_kept() -> None:
 
 def test_keys_of_the_input_are_kept() -> None:
     over = ranked(COUNTS, 2)
-    top = plan(project(where(over, compare(over, "<=", 2)), 0, 2), explained=True)
+    top = plan(project(where(over, compare(over, "<=", 2)), 0, 2))
     assert isinstance(top, p.Calc)
     assert isinstance(top.input, p.Rank)
     assert [f.name for f in top.input.fields] == ["url", "usr", "c"]

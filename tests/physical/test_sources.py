@@ -43,12 +43,12 @@ def test_key_is_read_though_not_selected() -> None:
     assert node.input.keys == (1,)
 
 
-@pytest.mark.parametrize("explained", [True, False])
-def test_filter_is_part_of_it(explained: bool) -> None:
-    node = plan(FILTERED, explained=explained)
+@pytest.mark.parametrize("executed", [True, False])
+def test_filter_is_part_of_it(executed: bool) -> None:
+    node = plan(FILTERED, executed=executed)
     assert isinstance(node, p.ChangelogNormalize)
     assert node.condition == FILTERED.condition
-    assert modes(node)[0] == "ChangelogNormalize I+D"
+    assert modes(node)[0] == ("ChangelogNormalize I-+D" if executed else "ChangelogNormalize I+D")
 
 
 def test_repeated_events_are_normalized() -> None:

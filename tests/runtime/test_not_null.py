@@ -108,7 +108,6 @@ def test_columns_as_they_were_read_are_checked(
     assert isinstance(statement, s.Query)
     logical = planning.optimized(planning.bind(context, statement))
     names = tuple(f.name for f in logical.fields)
-    streaming = planning.physical(context, logical, keep_update_before=True)
-    for root in (planning.batch(context, logical), streaming):
+    for root in (planning.batch(context, logical), planning.physical(context, logical).runs):
         check = not_null(root, names, logical.fields, context.configuration)
         assert (None if check is None else check.required) == checked

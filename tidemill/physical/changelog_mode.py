@@ -24,6 +24,12 @@ Kinds = frozenset[RowKind]
 INSERT_UPDATE: Kinds = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER})
 CHANGES: Kinds = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE})
 BEFORE: Kinds = frozenset({RowKind.UPDATE_BEFORE})
+_SHORT = {
+    RowKind.INSERT: "I",
+    RowKind.UPDATE_BEFORE: "UB",
+    RowKind.UPDATE_AFTER: "UA",
+    RowKind.DELETE: "D",
+}
 
 
 class Updates(Enum):
@@ -31,6 +37,11 @@ class Updates(Enum):
 
     BOTH = "both"
     AFTER = "after"
+
+
+def changelog_text(kinds: Kinds) -> str:
+    """``I,UB,UA,D``, as plans show a changelog mode."""
+    return ",".join(_SHORT[k] for k in sorted(kinds)) or "NONE"
 
 
 def insert_only(node: p.PhysicalNode) -> bool:

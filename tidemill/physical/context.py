@@ -19,15 +19,9 @@ SinkKinds = Callable[[CatalogTable, Mapping[str, str], frozenset[RowKind]], froz
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerContext:
-    """``mini_batch`` None plans without bundles. ``keep_update_before``: the root of a SELECT gives -U
-    too (as executed), else it does without where it can (as Flink's EXPLAIN prints it). ``explained``:
-    the plan is only shown, so it may show what execution does in another way: filters inside
-    ChangelogNormalize, keep-first by event time that waits for watermarks, joins and Top-N that
-    overwrite by key. Kernels add up weights, so in plans that run they get -U with every +U."""
+    """``mini_batch`` None plans without bundles."""
 
     config: Configuration
     source_kinds: SourceKinds
     sink_kinds: SinkKinds
     mini_batch: MiniBatchConfig | None = None
-    keep_update_before: bool = False
-    explained: bool = False

@@ -2,7 +2,8 @@
 
 == Abstract Syntax Tree == shows the bound query, == Optimized Physical Plan == the physical tree with
 changelogMode where asked for, == Optimized Execution Plan == the same in the words of execution: infix
-expressions, Deduplicate for a Rank that is one, a subtree that occurs twice only once.
+expressions, Deduplicate for a Rank that is one, a subtree that occurs twice only once; what runs in another
+way than Flink's operator says how (``runs``, see ``differences``).
 """
 
 from __future__ import annotations
@@ -12,27 +13,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tidemill.changelog.rowkind import RowKind
 from tidemill.physical import nodes as p
 from tidemill.physical.attributes import attributes, execution_name, hints, node_name
+from tidemill.physical.changelog_mode import changelog_text
+from tidemill.physical.differences import Runs, differences
 from tidemill.physical.digest import Form
+from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.syntax_tree import syntax_tree
 from tidemill.physical.tree import visible
 from tidemill.plan.nodes import LogicalNode
 
 T = TypeVar("T")
 
-_SHORT = {
-    RowKind.INSERT: "I",
-    RowKind.UPDATE_BEFORE: "UB",
-    RowKind.UPDATE_AFTER: "UA",
-    RowKind.DELETE: "D",
-}
-
 
 def explain_text(
     logical: LogicalNode | Sequence[LogicalNode],
-    physical: p.PhysicalNode | Sequence[p.PhysicalNode],
+    physical: PhysicalPlan | Sequence[PhysicalPlan],
     *,
     changelog_mode: bool = False,
 ) -> str:
@@ -41,18 +37,15 @@ def explain_text(
     ``logical`` is the bound plan before optimization. ``changelog_mode`` is EXPLAIN CHANGELOG_MODE.
     """
     logicals = [logical] if isinstance(logical, LogicalNode) else logical
-    physicals = [physical] if isinstance(physical, p.PhysicalNode) else physical
-    reuse = _Reuse.of(physicals)
+    plans = [physical] if isinstance(physical, PhysicalPlan) else physical
+    physicals = [plan.shown for plan in plans]
+    reuse = _Reuse.of(physicals, [differences(plan.shown, plan.runs) for plan in plans])
     sections = (
         ("Abstract Syntax Tree", [syntax_tree(x) for x in logicals]),
         ("Optimized Physical Plan", [physical_plan(x, changelog_mode=changelog_mode) for x in physicals]),
         ("Optimized Execution Plan", [_execution_plan(x, reuse) for x in physicals]),
     )
     return "\n".join(f"== {title} ==\n" + "\n\n".join(trees) + "\n" for title, trees in sections)
-
-
-def changelog_text(kinds: frozenset[RowKind]) -> str:
-    return ",".join(_SHORT[k] for k in sorted(kinds)) or "NONE"
 
 
 def physical_plan(root: p.PhysicalNode, *, changelog_mode: bool) -> str:
@@ -99,14 +92,16 @@ class _Reuse:
     """Which subtrees occur more than once, and the number each got when it was first printed."""
 
     repeated: frozenset[str]
+    runs: Runs
     numbers: dict[str, int] = field(default_factory=dict)
 
     @staticmethod
-    def of(roots: Sequence[p.PhysicalNode]) -> _Reuse:
+    def of(roots: Sequence[p.PhysicalNode], runs: Sequence[Runs]) -> _Reuse:
         seen: Counter[str] = Counter()
         for root in roots:
             _count(root, seen)
-        return _Reuse(frozenset(text for text, times in seen.items() if times > 1))
+        repeated = frozenset(text for text, times in seen.items() if times > 1)
+        return _Reuse(repeated, {key: text for found in runs for key, text in found.items()})
 
 
 def _count(node: p.PhysicalNode, seen: Counter[str]) -> None:
@@ -124,7 +119,10 @@ def _execution_plan(root: p.PhysicalNode, reuse: _Reuse) -> str:
         number = reuse.numbers.get(text)
         if number is not None:
             return f"Reused(reference_id=[{number}])"
-        shown = f"{execution_name(node)}({_joined([*attributes(node, Form.INFIX), *hints(node)])})"
+        pairs = [*attributes(node, Form.INFIX), *hints(node)]
+        if id(node) in reuse.runs:
+            pairs.append(("runs", f"[{reuse.runs[id(node)]}]"))
+        shown = f"{execution_name(node)}({_joined(pairs)})"
         if text not in reuse.repeated:
             return shown
         reuse.numbers[text] = len(reuse.numbers) + 1

@@ -104,10 +104,9 @@ def plan_join(
     right: p.PhysicalNode,
     *,
     mini_batch: bool,
-    explained: bool,
     state_ttl: int,
 ) -> p.PhysicalNode:
-    bounds = time_bounds(node.kind, conjuncts(node.condition), left, right) if explained else None
+    bounds = time_bounds(node.kind, conjuncts(node.condition), left, right)
     keys, rest = split_condition(node.condition, len(left.fields), timed=bounds is not None)
     sides = (_Side(left), _Side(right))
     left_keys = tuple(sides[0].place(k.left) for k in keys)
@@ -134,7 +133,6 @@ def plan_join(
         left_ttl=_ttl(hints.get("LEFT"), state_ttl),
         right_ttl=_ttl(hints.get("RIGHT"), state_ttl),
         ttl_hints=node.hints,
-        overwrites=explained,
     )
     planned = finish(join if bounds is None else _bounded(join, bounds))
     return select(planned, _wanted(node, left, right, wide[0]), node.fields)

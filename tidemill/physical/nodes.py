@@ -314,7 +314,7 @@ class Join(PhysicalNode):
     ``null_safe[i]``: key i compares NULLs as equal. ``*_spec``: JoinKeyContainsUniqueKey, HasUniqueKey
     or NoUniqueKey. ``null_aware`` (NOT IN): the first so many keys count as equal if either side is
     NULL; such a join's inputs are not partitioned. ``overwrites``: a side that is keyed by its join
-    columns may come without -U.
+    columns may come without -U; our kernels add up weights and get -U with every +U.
     """
 
     left: PhysicalNode
@@ -331,7 +331,7 @@ class Join(PhysicalNode):
     left_ttl: int = 0
     right_ttl: int = 0
     ttl_hints: tuple[tuple[str, str], ...] = ()
-    overwrites: bool = False
+    overwrites: bool = True
 
     @property
     def inputs(self) -> tuple[PhysicalNode, ...]:
@@ -356,7 +356,7 @@ class TimeBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalJoin(Join):
-    """How Flink shows a join whose sides' times are a bounded distance apart; never run."""
+    """A join whose sides' times are a bounded distance apart; it runs as a join without bounds."""
 
     bounds: TimeBounds
 

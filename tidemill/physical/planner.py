@@ -1,8 +1,9 @@
 """Bound logical plan -> physical tree with traits, as Flink's streaming planner shapes it.
 
-The steps: (1) ``convert`` builds the tree bottom-up, with modification kinds and keys in the traits;
-(2) ``changelog_mode.assign`` settles where -U flows; (3) mini-batch assigners are placed and (4)
-aggregations cut into phases. Invariant: the root's fields are the logical root's. Cost: a few passes.
+The steps: (1) ``convert`` builds the tree bottom-up, with modification kinds and keys in the traits, as
+Flink does; ``running`` tells of its nodes how they run; of both (2) ``changelog_mode.assign`` settles where
+-U flows; (3) mini-batch assigners are placed and (4) aggregations cut into phases. Invariant: the root's
+fields are the logical root's. Cost: a few passes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from tidemill.physical.finish import PENDING, finish, references
 from tidemill.physical.joins import plan_join
 from tidemill.physical.mini_batch import MiniBatchConfig, add_assigners
 from tidemill.physical.narrowing import narrow_join, narrow_rank
+from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.ranks import TopN, lowered, plan_over, plan_rank, plan_sort, rest_condition, top_n
+from tidemill.physical.running import running
 from tidemill.physical.scans import plan_scan
 from tidemill.physical.set_operations import plan_set_operation
 from tidemill.physical.sinks import check_sink, sink_updates
@@ -45,34 +48,31 @@ def plan_query(
     source_kinds: SourceKinds,
     sink_kinds: SinkKinds,
     mini_batch: MiniBatchConfig | None = None,
-    keep_update_before: bool = False,
-    explained: bool = False,
-) -> p.PhysicalNode:
+) -> PhysicalPlan:
     """The physical plan of a SELECT or an INSERT (a logical Sink at the root).
 
-    ``keep_update_before``: a SELECT's root gives -U too, as its collected rows do; EXPLAIN prints the
-    plan without. ``explained``: the plan is shown, not run (see PlannerContext). Raises
-    NotSupportedError for what no streaming plan exists for, ValidationError where a sink cannot take
+    Raises NotSupportedError for what no streaming plan exists for, ValidationError where a sink cannot take
     the changes.
     """
     context = PlannerContext(
-        config=config,
-        source_kinds=source_kinds,
-        sink_kinds=sink_kinds,
-        mini_batch=mini_batch,
-        keep_update_before=keep_update_before,
-        explained=explained,
+        config=config, source_kinds=source_kinds, sink_kinds=sink_kinds, mini_batch=mini_batch
     )
-    settled = add_assigners(_settled(convert(root, context), context), mini_batch)
-    return settled if mini_batch is None else split_phases(settled, config)
+    converted = convert(root, context)
 
+    def finished(settled: p.PhysicalNode) -> p.PhysicalNode:
+        placed = add_assigners(settled, mini_batch)
+        return placed if mini_batch is None else split_phases(placed, config)
 
-def _settled(root: p.PhysicalNode, context: PlannerContext) -> p.PhysicalNode:
-    if isinstance(root, p.Sink):
-        checked = check_sink(root, context.config)
-        return assign(checked, sink_updates(checked, explained=context.explained))
-    wanted = (Updates.BOTH,) if context.keep_update_before else (Updates.AFTER, Updates.BOTH)
-    return assign(root, wanted)
+    if not isinstance(converted, p.Sink):
+        # A SELECT's rows come with -U where Flink's EXPLAIN, which knows no reader, does without.
+        shown = assign(converted, (Updates.AFTER, Updates.BOTH))
+        return PhysicalPlan(shown=finished(shown), runs=finished(assign(running(converted), (Updates.BOTH,))))
+    sink = check_sink(converted, config)
+    run = check_sink(running(converted), config)
+    return PhysicalPlan(
+        shown=finished(assign(sink, sink_updates(sink))),
+        runs=finished(assign(run, (Updates.BOTH,) if run.materialize else sink_updates(run))),
+    )
 
 
 def state_ttl(context: PlannerContext, hints: Mapping[str, str] | None = None) -> int:
@@ -163,10 +163,7 @@ def _ranked(
     narrow = narrow_rank(found, child, used)
     found, child, projections = narrow.top, narrow.child, narrow.moved(projections)
     used = frozenset(narrow.places[i] for i in used)
-    final = _final_times(context)
-    rank, outputs = plan_rank(
-        found, child, used, final=final, overwrites=context.explained, state_ttl=state_ttl(context)
-    )
+    rank, outputs = plan_rank(found, child, used, final=_final_times(context), state_ttl=state_ttl(context))
     condition = rest_condition(found, outputs)
     shown = tuple(substituted(x, outputs) for x in projections)
     if condition is None and shown == references(rank.fields) and fields == rank.fields:
@@ -175,10 +172,7 @@ def _ranked(
 
 
 def _final_times(context: PlannerContext) -> frozenset[str]:
-    """By arrival the first row stays the first. By event time only if watermarks were waited for, which
-    Flink does without mini-batch; an epoch here gives what it has, and corrects it later."""
-    if not context.explained:
-        return frozenset({"PROCTIME"})
+    """By which times the first row stays the first: Flink waits for no other, unless it bundles."""
     return frozenset({"PROCTIME", "ROWTIME"}) if context.mini_batch is None else frozenset()
 
 
@@ -239,15 +233,12 @@ def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
 
 @convert.register
 def _(node: n.Over, context: PlannerContext) -> p.PhysicalNode:
-    final = frozenset({"PROCTIME", "ROWTIME"}) if context.explained else _final_times(context)
-    return plan_over(node, convert(node.input, context), state_ttl(context), final)
+    return plan_over(node, convert(node.input, context), state_ttl(context))
 
 
 @convert.register
 def _(node: n.Sort, context: PlannerContext) -> p.PhysicalNode:
-    return plan_sort(
-        node, convert(node.input, context), overwrites=context.explained, state_ttl=state_ttl(context)
-    )
+    return plan_sort(node, convert(node.input, context), state_ttl=state_ttl(context))
 
 
 @convert.register
@@ -287,18 +278,14 @@ def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
     _refuse_subqueries([node.condition])
     left, right = convert(node.left, context), convert(node.right, context)
     mini_batch = context.mini_batch is not None
-    return plan_join(
-        node, left, right, mini_batch=mini_batch, explained=context.explained, state_ttl=state_ttl(context)
-    )
+    return plan_join(node, left, right, mini_batch=mini_batch, state_ttl=state_ttl(context))
 
 
 @convert.register
 def _(node: n.SetOp, context: PlannerContext) -> p.PhysicalNode:
     branches = tuple(convert(b, context) for b in node.branches)
     mini_batch = context.mini_batch is not None
-    return plan_set_operation(
-        node, branches, mini_batch=mini_batch, overwrites=context.explained, state_ttl=state_ttl(context)
-    )
+    return plan_set_operation(node, branches, mini_batch=mini_batch, state_ttl=state_ttl(context))
 
 
 @convert.register

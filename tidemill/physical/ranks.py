@@ -106,7 +106,6 @@ def plan_rank(
     used: frozenset[int],
     *,
     final: frozenset[str],
-    overwrites: bool,
     state_ttl: int,
 ) -> tuple[p.PhysicalNode, tuple[Expr, ...]]:
     """The Rank, and for each field of the Over the expression over it that gives that field.
@@ -116,9 +115,7 @@ def plan_rank(
     """
     kept = found.column in used or any(found.column in columns(x) for x in found.rest)
     single = found.start == found.end and found.call.function == "ROW_NUMBER"
-    rank = _rank(
-        found, child, with_rank=kept and not single, final=final, overwrites=overwrites, state_ttl=state_ttl
-    )
+    rank = _rank(found, child, with_rank=kept and not single, final=final, state_ttl=state_ttl)
     outputs: list[Expr] = list(references(found.over.input.fields))
     field = found.over.fields[found.column]
     if rank.with_rank:
@@ -134,7 +131,6 @@ def _rank(
     *,
     with_rank: bool,
     final: frozenset[str],
-    overwrites: bool,
     state_ttl: int,
 ) -> p.Rank:
     call = found.call
@@ -153,7 +149,7 @@ def _rank(
             start=found.start,
             end=found.end,
             with_rank=with_rank,
-            strategies=strategies(input_, call.partition, call.order, overwrites),
+            strategies=strategies(input_, call.partition, call.order),
             time=time,
             insert_only=top_one and time in final and call.order[0].ascending,
             state_ttl=state_ttl,
@@ -167,13 +163,11 @@ def rest_condition(found: TopN, outputs: tuple[Expr, ...]) -> Expr | None:
 
 
 def strategies(
-    node: p.PhysicalNode, partition: tuple[int, ...], order: tuple[SortKey, ...], overwrites: bool
+    node: p.PhysicalNode, partition: tuple[int, ...], order: tuple[SortKey, ...]
 ) -> tuple[str, ...]:
-    """How a Top-N over ``node`` can be kept, best first; ``overwrites`` allows upserts as input."""
+    """How a Top-N over ``node`` can be kept, best first."""
     if insert_only(node):
         return ("AppendFastStrategy",)
-    if not overwrites:
-        return ("RetractStrategy",)
     fitting = [k for k in in_key_group(node) if k >= frozenset(partition)]
     if fitting and improves_only(node, order):
         key = min(fitting, key=lambda k: (len(k), sorted(k)))
@@ -192,7 +186,7 @@ def attribute_of(kind: LogicalType) -> str:
     return kind.attribute if isinstance(kind, LocalZonedTimestampType) else ""
 
 
-def plan_sort(node: n.Sort, child: p.PhysicalNode, *, overwrites: bool, state_ttl: int) -> p.PhysicalNode:
+def plan_sort(node: n.Sort, child: p.PhysicalNode, *, state_ttl: int) -> p.PhysicalNode:
     if node.fetch == 0:
         return finish(p.Values(fields=node.fields, traits=PENDING, rows=()))
     input_ = exchange(child, ())
@@ -201,7 +195,7 @@ def plan_sort(node: n.Sort, child: p.PhysicalNode, *, overwrites: bool, state_tt
         by_time = first is not None and attribute_of(first) != "" and node.keys[0].ascending
         sort = p.Sort(fields=node.fields, traits=PENDING, input=input_, order=node.keys, by_time=by_time)
         return finish(sort) if node.keys else child
-    chosen = strategies(input_, (), node.keys, overwrites) if node.keys else _limit_strategies(child)
+    chosen = strategies(input_, (), node.keys) if node.keys else limit_strategies(child)
     return finish(
         p.SortLimit(
             fields=node.fields,
@@ -216,15 +210,12 @@ def plan_sort(node: n.Sort, child: p.PhysicalNode, *, overwrites: bool, state_tt
     )
 
 
-def _limit_strategies(child: p.PhysicalNode) -> tuple[str, ...]:
+def limit_strategies(child: p.PhysicalNode) -> tuple[str, ...]:
     return ("AppendFastStrategy",) if insert_only(child) else ("RetractStrategy",)
 
 
-def plan_over(node: n.Over, child: p.PhysicalNode, state_ttl: int, final: frozenset[str]) -> p.PhysicalNode:
-    """One OverAggregate per different window, one above the other, then the calls in their order.
-
-    ``final``: the time attributes by which results once given stay.
-    """
+def plan_over(node: n.Over, child: p.PhysicalNode, state_ttl: int) -> p.PhysicalNode:
+    """One OverAggregate per different window, one above the other, then the calls in their order."""
     windows: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(node.calls):
         key = (call.partition, call.order, call.rows, call.lower, call.upper)
@@ -232,7 +223,7 @@ def plan_over(node: n.Over, child: p.PhysicalNode, state_ttl: int, final: frozen
     width = len(node.input.fields)
     for members in windows.values():
         calls = tuple(node.calls[i] for i in members)
-        child = _over(calls, child, tuple(node.fields[width + i] for i in members), state_ttl, final)
+        child = _over(calls, child, tuple(node.fields[width + i] for i in members), state_ttl)
     made = [i for members in windows.values() for i in members]
     if made == sorted(made):
         return child
@@ -247,7 +238,6 @@ def _over(
     child: p.PhysicalNode,
     fields: tuple[Field, ...],
     state_ttl: int,
-    final: frozenset[str],
 ) -> p.PhysicalNode:
     first = calls[0]
     by_time = insert_only(child) and first.order and first.order[0].ascending
@@ -258,7 +248,16 @@ def _over(
             traits=PENDING,
             input=exchange(child, first.partition),
             calls=tuple(replace(c, name=f.name) for c, f in zip(calls, fields, strict=True)),
-            time=time if time in final else "",
+            time=time,
             state_ttl=state_ttl,
         )
     )
+
+
+def share_operator(node: p.OverAggregate, below: p.OverAggregate) -> bool:
+    """Whether windows above each other are one operator with one state: ``node`` partitions as ``below``
+    does, looks at no result of it, and gives like changes."""
+    width = len(below.input.fields)
+    used = {i for c in node.calls for i in (*c.partition, *c.args, *(k.index for k in c.order))}
+    same = below.calls[0].partition == node.calls[0].partition and all(i < width for i in used)
+    return same and insert_only(below) == insert_only(node)

@@ -22,10 +22,10 @@ _COUNT = BIGINT.with_nullable(False)
 
 
 def plan_set_operation(
-    node: n.SetOp, branches: tuple[p.PhysicalNode, ...], *, mini_batch: bool, overwrites: bool, state_ttl: int
+    node: n.SetOp, branches: tuple[p.PhysicalNode, ...], *, mini_batch: bool, state_ttl: int
 ) -> p.PhysicalNode:
     def step(left: p.PhysicalNode, right: p.PhysicalNode) -> p.PhysicalNode:
-        return _binary(node, left, right, mini_batch=mini_batch, overwrites=overwrites, state_ttl=state_ttl)
+        return _binary(node, left, right, mini_batch=mini_batch, state_ttl=state_ttl)
 
     combined = reduce(step, branches)
     if node.kind is n.SetKind.UNION and not node.all:
@@ -39,7 +39,6 @@ def _binary(
     right: p.PhysicalNode,
     *,
     mini_batch: bool,
-    overwrites: bool,
     state_ttl: int,
 ) -> p.PhysicalNode:
     if node.kind is n.SetKind.UNION:
@@ -63,7 +62,6 @@ def _binary(
             left_spec=input_spec(inputs[0], keys),
             right_spec=input_spec(inputs[1], keys),
             mini_batch=mini_batch,
-            overwrites=overwrites,
             left_ttl=state_ttl,
             right_ttl=state_ttl,
         )

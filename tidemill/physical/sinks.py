@@ -35,11 +35,9 @@ def check_sink(sink: p.Sink, config: Configuration) -> p.Sink:
     return replace(sink, materialize=_materializes(sink, config))
 
 
-def sink_updates(sink: p.Sink, *, explained: bool) -> tuple[Updates, ...]:
-    """The forms of updates the sink wants, best first. The materializer adds up weights, so where the
-    plan runs (not ``explained``) it takes -U with every +U."""
-    materializes = sink.materialize and not explained
-    if materializes or RowKind.UPDATE_BEFORE in sink.consumed:
+def sink_updates(sink: p.Sink) -> tuple[Updates, ...]:
+    """The forms of updates the sink wants, best first."""
+    if RowKind.UPDATE_BEFORE in sink.consumed:
         return (Updates.BOTH,)
     key = primary_key(sink)
     exact = key is None or key in sink.input.traits.upsert_keys

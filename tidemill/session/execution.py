@@ -52,7 +52,7 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
     if is_batch(context):
         table = batch_job.run_query(planning.batch(context, optimized), _request(context, "select"))
         return _result(context, plan.fields, rows_of(table, len(plan.fields)), None, changelog=False)
-    node = planning.physical(context, optimized, keep_update_before=True)
+    node = planning.physical(context, optimized).runs
     request = _request(context, "select", _next_directory(context))
     rows = EpochRows(width=len(plan.fields))
     job = QueryJob(rows=rows, job=jobs.start_query(node, rows.put, request))
@@ -68,7 +68,7 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult
         for sink in sinks:
             batch_job.run_insert(_batch_insert(context, sink), _request(context, name))
         return _inserted(context, fields, None)
-    planned = [planning.physical(context, _optimized(s), keep_update_before=False) for s in sinks]
+    planned = [planning.physical(context, _optimized(s)).runs for s in sinks]
     request = _request(context, name, _next_directory(context))
     job = jobs.start_inserts([node for node in planned if isinstance(node, p.Sink)], request)
     context.jobs.append((job, dt.datetime.now(dt.UTC)))

@@ -26,8 +26,5 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
     if execution.is_batch(context):
         run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
         return explain_batch_text(plans, run)
-    physical = [
-        planning.physical(context, planning.optimized(plan), keep_update_before=False, explained=True)
-        for plan in plans
-    ]
+    physical = [planning.physical(context, planning.optimized(plan)) for plan in plans]
     return explain_text(plans, physical, changelog_mode=_CHANGELOG_MODE in {d.upper() for d in details})

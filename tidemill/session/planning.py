@@ -1,7 +1,6 @@
 """From statement trees to plans: bind, optimise, choose physical nodes. Nothing runs here.
 
-EXPLAIN goes by what the user set (``table.exec.mini-batch.enabled`` unset is off, as in Flink); a job
-runs with Tidemill's defaults. Both see the same aggregation cores, so the answers are the same.
+A plan goes by what the user set (``table.exec.mini-batch.enabled`` unset is off, as in Flink).
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from tidemill.changelog.rowkind import RowKind
 from tidemill.config import registry as options
 from tidemill.connectors import registry as connectors
 from tidemill.connectors.api import SizedConnector
-from tidemill.physical import nodes as p
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.mini_batch import mini_batch_config
+from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.planner import plan_query
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
@@ -46,18 +45,14 @@ def bind_insert(context: SessionContext, statement: s.Insert, table: CatalogTabl
     return Binder(context).bind_insert(statement, table)
 
 
-def physical(
-    context: SessionContext, logical: n.LogicalNode, *, keep_update_before: bool, explained: bool = False
-) -> p.PhysicalNode:
-    """The streaming plan of an optimised logical plan, to run or (``explained``) to show."""
+def physical(context: SessionContext, logical: n.LogicalNode) -> PhysicalPlan:
+    """The streaming plan of an optimised logical plan: as it is shown, and as it runs."""
     return plan_query(
         logical,
         context.configuration,
         source_kinds=source_kinds,
         sink_kinds=sink_kinds,
         mini_batch=mini_batch_config(context.configuration, explicit=True),
-        keep_update_before=keep_update_before,
-        explained=explained,
     )
 
 

@@ -13,6 +13,7 @@ from tidemill.operators.over.operator import OverFunction, OverSpec
 from tidemill.operators.over.window import Frame, check_supported
 from tidemill.operators.rows.ordering import OrderKey
 from tidemill.physical import nodes as p
+from tidemill.physical.ranks import share_operator
 from tidemill.plan.expressions import FrameBound, OverCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
@@ -60,17 +61,9 @@ def _chain(node: p.OverAggregate) -> tuple[p.OverAggregate, _Windows]:
     while True:
         windows.insert(0, (node, node.fields[len(node.input.fields) :]))
         below = node.input.input if isinstance(node.input, p.Exchange) else node.input
-        if not isinstance(below, p.OverAggregate) or not _joins(node, below):
+        if not isinstance(below, p.OverAggregate) or not share_operator(node, below):
             return node, windows
         node = below
-
-
-def _joins(node: p.OverAggregate, below: p.OverAggregate) -> bool:
-    """Whether ``node`` partitions as ``below`` does, looks at no result of it, and gives like changes."""
-    width = len(below.input.fields)
-    used = {i for c in node.calls for i in (*c.partition, *c.args, *(k.index for k in c.order))}
-    same = below.calls[0].partition == node.calls[0].partition and all(i < width for i in used)
-    return same and (below.traits.kinds == INSERT_ONLY) == (node.traits.kinds == INSERT_ONLY)
 
 
 def over_function(

@@ -1,0 +1,106 @@
+"""How the nodes of a plan run: the same tree, each node as its kernel is.
+
+Flink's plan is what is planned; here it is told apart from what runs, node by node, and nowhere else:
+kernels add up weights, so they get -U with every +U where Flink's operators overwrite by key; what Flink
+holds back until a watermark is given with the epoch and corrected later, so it is no longer insert-only;
+a join with time bounds runs as one without. EXPLAIN names each of these beside the node (``runs``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import replace
+from functools import singledispatch
+from typing import TypeVar
+
+from tidemill.physical import nodes as p
+from tidemill.physical.changelog_mode import insert_only
+from tidemill.physical.conditions import conjunction, conjuncts
+from tidemill.physical.finish import exchange, finish
+from tidemill.physical.tree import map_up
+from tidemill.plan.expressions import Call, Expr, InputRef
+
+Node = TypeVar("Node", bound=p.PhysicalNode)
+
+
+def running(root: Node) -> Node:
+    """The converted tree ``root`` as it runs; changelog modes are still to be assigned."""
+    made = map_up(root, lambda node: _finished(_running(node)))
+    assert isinstance(made, type(root))
+    return made
+
+
+def _finished(node: p.PhysicalNode) -> p.PhysicalNode:
+    """What comes up from below has changed, and with it the traits."""
+    return finish(node) if node.inputs else node
+
+
+@singledispatch
+def _running(node: p.PhysicalNode) -> p.PhysicalNode:
+    return node
+
+
+@_running.register
+def _(node: p.Rank) -> p.PhysicalNode:
+    """By arrival the first row stays the first, bundled or not."""
+    append = insert_only(node.input)
+    first = node.start == node.end == 1 and node.function == "ROW_NUMBER" and node.order[0].ascending
+    return replace(
+        node,
+        strategies=("AppendFastStrategy",) if append else ("RetractStrategy",),
+        time=node.time if append else "",
+        insert_only=append and first and node.time == "PROCTIME",
+    )
+
+
+@_running.register
+def _(node: p.SortLimit) -> p.PhysicalNode:
+    append = insert_only(node.input)
+    return replace(node, strategies=("AppendFastStrategy",) if append else ("RetractStrategy",))
+
+
+@_running.register
+def _(node: p.OverAggregate) -> p.PhysicalNode:
+    return replace(node, time=node.time if insert_only(node.input) and node.time == "PROCTIME" else "")
+
+
+@_running.register
+def _(node: p.Join) -> p.PhysicalNode:
+    return replace(node, overwrites=False)
+
+
+@_running.register
+def _(node: p.IntervalJoin) -> p.PhysicalNode:
+    """Equal times, a bound for Flink, are a key like any other."""
+    parts = {f.name: getattr(node, f.name) for f in dataclasses.fields(p.Join)}
+    join = p.Join(**parts)
+    width = len(node.left.fields)
+    keys, rest = [], []
+    for part in [] if node.residual is None else conjuncts(node.residual):
+        pair = _equal_columns(part, width)
+        rest.append(part) if pair is None else keys.append(pair)
+    if not keys:
+        return replace(join, overwrites=False)
+    left_keys = (*node.left_keys, *(a for a, _ in keys))
+    right_keys = (*node.right_keys, *(b for _, b in keys))
+    return replace(
+        join,
+        left=exchange(node.left.inputs[0], left_keys),
+        right=exchange(node.right.inputs[0], right_keys),
+        left_keys=left_keys,
+        right_keys=right_keys,
+        null_safe=(*node.null_safe, *[False] * len(keys)),
+        residual=conjunction(rest),
+        overwrites=False,
+    )
+
+
+def _equal_columns(part: Expr, width: int) -> tuple[int, int] | None:
+    """A left and a right column of one type that ``part`` says are equal."""
+    if not isinstance(part, Call) or part.function != "=":
+        return None
+    a, b = part.args
+    if not isinstance(a, InputRef) or not isinstance(b, InputRef):
+        return None
+    low, high = sorted((a.index, b.index))
+    return (low, high - width) if low < width <= high else None
