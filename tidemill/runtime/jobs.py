@@ -38,6 +38,7 @@ from tidemill.runtime.checkpoint import CheckpointDirectory, JobIdentity
 from tidemill.runtime.compile.context import CompileContext, unused
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
+from tidemill.runtime.explain import execution_text
 from tidemill.runtime.identity import job_identity
 from tidemill.runtime.job import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
 from tidemill.runtime.progress import EpochProgress, JobEvent
@@ -147,11 +148,12 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
 def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
     """Runs all ``sinks`` as one job; their epochs commit together."""
     context = _context(request, sinks)
-    nodes = compiled(context, lambda: [compile_sink(sink, context, request.config) for sink in sinks])
+    nodes = compiled(context, lambda: _compiled_outputs(sinks, context, request.config))
     with _Preparation(context, request) as preparation:
         identity = preparation.open(sinks)
         outputs: dict[str, SinkOutput | CollectOutput] = {}
-        for key, (sink, node) in _named(list(zip(sinks, nodes, strict=True)), context).items():
+        # In the order of their ids, which does not depend on the script's.
+        for sink, (key, node) in sorted(zip(sinks, nodes.items(), strict=True), key=lambda pair: pair[1][0]):
             made = make_sink(
                 sink,
                 node.kinds,
@@ -163,16 +165,6 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
             )
             outputs[key] = SinkOutput(node=node, sink=made)
         return preparation.start(outputs)
-
-
-def _named(
-    parts: list[tuple[p.Sink, g.ExecNode]], context: CompileContext
-) -> dict[str, tuple[p.Sink, g.ExecNode]]:
-    """The sinks by their digests, in an order that does not depend on the script's."""
-    named: dict[str, tuple[p.Sink, g.ExecNode]] = {}
-    for sink, node in parts:
-        named[unused(f"sink-{context.digests.of(sink)}", named)] = (sink, node)
-    return dict(sorted(named.items()))
 
 
 def make_source(request: SourceRequest) -> Source:
@@ -219,18 +211,58 @@ def read_limit(config: Configuration) -> ReadLimit:
     return ReadLimit(rows=min(rows, default=None), bytes=config.read(MAX_BYTES).bytes or None)
 
 
-def _context(request: JobRequest, roots: Sequence[p.PhysicalNode]) -> CompileContext:
+def compile_context(
+    roots: Sequence[p.PhysicalNode],
+    config: Configuration,
+    *,
+    frames: Mapping[str, DataFrame],
+    zone: str,
+    parallelism: int,
+) -> CompileContext:
+    """What the plans of one job are compiled with."""
     context = CompileContext(
         make_source=make_source,
-        frames=request.frames,
-        zone=request.zone,
-        parallelism=parallelism(request),
-        per_record=not request.config.read(MINI_BATCH_ENABLED),
-        per_event=request.config.get(MINI_BATCH_ENABLED.key, "false").lower() != "true",
-        compact=request.config.read(DEDUPLICATE_COMPACT),
+        frames=frames,
+        zone=zone,
+        parallelism=parallelism,
+        per_record=not config.read(MINI_BATCH_ENABLED),
+        per_event=config.get(MINI_BATCH_ENABLED.key, "false").lower() != "true",
+        compact=config.read(DEDUPLICATE_COMPACT),
     )
     context.survey(roots)
     return context
+
+
+def explain_execution(
+    roots: Sequence[p.PhysicalNode], config: Configuration, *, frames: Mapping[str, DataFrame], zone: str
+) -> str:
+    """What a job of these plans runs in each epoch; Spark is not asked."""
+    context = compile_context(roots, config, frames=frames, zone=zone, parallelism=1)
+    outputs = compiled(context, lambda: _compiled_outputs(roots, context, config))
+    return execution_text(outputs, context)
+
+
+def _compiled_outputs(
+    roots: Sequence[p.PhysicalNode], context: CompileContext, config: Configuration
+) -> dict[str, g.ExecNode]:
+    outputs: dict[str, g.ExecNode] = {}
+    for root in roots:
+        if isinstance(root, p.Sink):
+            key = unused(f"sink-{context.digests.of(root)}", outputs)
+            outputs[key] = compile_sink(root, context, config)
+        else:
+            outputs[QUERY_OUTPUT] = compile_result(root, context, config)
+    return outputs
+
+
+def _context(request: JobRequest, roots: Sequence[p.PhysicalNode]) -> CompileContext:
+    return compile_context(
+        roots,
+        request.config,
+        frames=request.frames,
+        zone=request.zone,
+        parallelism=parallelism(request),
+    )
 
 
 def parallelism(request: JobRequest) -> int:

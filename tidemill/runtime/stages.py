@@ -97,6 +97,10 @@ class Stages:
         """In the order of their numbers."""
         return tuple(self._stages.values())
 
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        return tuple(self._spreads.values())
+
     def _count(self, node: g.ExecNode) -> None:
         """Counts a reader of ``node``; stateless nodes pass the wish on, once per path."""
         if isinstance(node, g.Read | g.Keyed):

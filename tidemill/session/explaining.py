@@ -1,7 +1,8 @@
 """EXPLAIN: the text of a statement's plans.
 
-Details are Flink's: CHANGELOG_MODE adds it to every node of a streaming plan, ESTIMATED_COST and
-PLAN_ADVICE need statistics that Tidemill does not keep and are refused, as is the JSON form.
+CHANGELOG_MODE adds it to every node of a streaming plan; EXECUTION_PLAN, a detail of Tidemill's own, adds
+what an epoch runs. ESTIMATED_COST and PLAN_ADVICE need statistics that Tidemill does not keep and are
+refused, as is the JSON form.
 """
 
 from __future__ import annotations
@@ -12,19 +13,30 @@ from tidemill.errors import NotSupportedError
 from tidemill.physical.batch.explain import explain_batch_text
 from tidemill.physical.explain import explain_text
 from tidemill.plan import nodes as n
+from tidemill.runtime import jobs
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 
-_CHANGELOG_MODE = "CHANGELOG_MODE"
+_CHANGELOG_MODE, _EXECUTION_PLAN = "CHANGELOG_MODE", "EXECUTION_PLAN"
 
 
 def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple[str, ...]) -> str:
-    """The three sections; several INSERTs show one tree each in every section."""
+    """The sections; several INSERTs show one tree each in every section."""
+    wanted = {detail.upper() for detail in details}
+    batch = execution.is_batch(context)
     for detail in details:
-        if detail.upper() != _CHANGELOG_MODE:
-            raise NotSupportedError(f"EXPLAIN {detail} is not supported")
-    if execution.is_batch(context):
+        if detail.upper() not in ((_CHANGELOG_MODE,) if batch else (_CHANGELOG_MODE, _EXECUTION_PLAN)):
+            mode = " in batch mode" if detail.upper() == _EXECUTION_PLAN else ""
+            raise NotSupportedError(f"EXPLAIN {detail}{mode} is not supported")
+    if batch:
         run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
         return explain_batch_text(plans, run)
     physical = [planning.physical(context, planning.optimized(plan)) for plan in plans]
-    return explain_text(plans, physical, changelog_mode=_CHANGELOG_MODE in {d.upper() for d in details})
+    shown = explain_text(plans, physical, changelog_mode=_CHANGELOG_MODE in wanted)
+    if _EXECUTION_PLAN not in wanted:
+        return shown
+    roots = [plan.runs for plan in physical]
+    running = jobs.explain_execution(
+        roots, context.configuration, frames=context.frames, zone=context.time_zone
+    )
+    return f"{shown}\n{running}"

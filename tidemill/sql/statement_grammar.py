@@ -11,7 +11,13 @@ from tidemill.sql import statements as s
 from tidemill.sql.lexer import Kind, Token
 from tidemill.sql.show_grammar import ShowGrammar
 
-_EXPLAIN_DETAILS = ("CHANGELOG_MODE", "ESTIMATED_COST", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
+_EXPLAIN_DETAILS = (
+    "CHANGELOG_MODE",
+    "ESTIMATED_COST",
+    "EXECUTION_PLAN",
+    "JSON_EXECUTION_PLAN",
+    "PLAN_ADVICE",
+)
 _CONFLICTS = ("NOTHING", "ERROR", "DEDUPLICATE")
 _UNSUPPORTED = {
     "DELETE": "DELETE",

@@ -65,7 +65,8 @@ class StatementSet(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explain(Statement):
-    """``details`` of CHANGELOG_MODE, ESTIMATED_COST, JSON_EXECUTION_PLAN, PLAN_ADVICE, as written."""
+    """``details`` of CHANGELOG_MODE, EXECUTION_PLAN, ESTIMATED_COST, JSON_EXECUTION_PLAN, PLAN_ADVICE, as
+    written."""
 
     target: Query | Insert | StatementSet | Unsupported
     details: tuple[str, ...] = ()

@@ -1,0 +1,56 @@
+"""EXPLAIN EXECUTION_PLAN: stages, exchanges, operators by id, what runs once for several."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.physical.test_identity import TABLES
+from tidemill.errors import NotSupportedError
+from tidemill.session.context import SessionContext
+from tidemill.session.dispatch import execute
+from tidemill.sql.parser import parse_statement
+
+SINK = "CREATE TABLE s (k INT, id BIGINT, n BIGINT) WITH ('connector'='print')"
+INSERTS = (
+    "INSERT INTO s SELECT a.k, b.id, a.j FROM a JOIN b ON a.k = b.id WHERE a.j > 3; "
+    "INSERT INTO s SELECT x.k, y.n, x.n FROM (SELECT k, COUNT(*) AS n FROM a GROUP BY k) AS x "
+    "JOIN (SELECT k, COUNT(*) AS n FROM a GROUP BY k) AS y ON x.k = y.k"
+)
+
+
+def explained(statement: str, mode: str = "streaming") -> str:
+    """The last section, ids without their digests."""
+    context = SessionContext()
+    for text in (*TABLES, SINK, f"SET 'execution.runtime-mode' = '{mode}'"):
+        execute(parse_statement(text.replace("{password}", "p")), context)
+    ((text,),) = list(execute(parse_statement(statement), context).collect())
+    assert isinstance(text, str)
+    return re.sub(r"-[0-9a-f]{16}", "", text.split("== Execution ==\n")[1])
+
+
+def test_stages_exchanges_operators_and_what_is_shared() -> None:
+    assert explained(f"EXPLAIN EXECUTION_PLAN STATEMENT SET BEGIN {INSERTS}; END").splitlines() == [
+        "Stage 1",
+        "  join: Join(joinType=[InnerJoin], where=[=(k, id)], select=[k, j, id], leftInputSpec=[NoUniqueKey], "
+        "rightInputSpec=[NoUniqueKey])",
+        "    exchange(hash[k]) <- filter of scan[k, j, t]",
+        "    exchange(hash[id]) <- scan[id]",
+        "Stage 2",
+        "  group-aggregate: GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n])",
+        "    exchange(hash[k], local phase while it makes rows fewer) <- scan[k, j, t]",
+        "Stage 3 (in place: no exchange)",
+        "  join: Join(joinType=[InnerJoin], where=[=(k, k0)], select=[k, n, k0, n0], "
+        "leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[JoinKeyContainsUniqueKey])",
+        "    same partition <- group-aggregate (stage 2)",
+        "    same partition <- group-aggregate (stage 2)",
+        "sink <- 1 computed columns of join (stage 1)",
+        "sink <- join (stage 3)",
+        "scan runs once for 2 readers",
+    ]
+
+
+def test_batch_has_none() -> None:
+    with pytest.raises(NotSupportedError, match="EXPLAIN EXECUTION_PLAN in batch mode"):
+        explained("EXPLAIN EXECUTION_PLAN SELECT k FROM a", "batch")

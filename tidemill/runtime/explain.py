@@ -1,0 +1,87 @@
+"""EXPLAIN EXECUTION_PLAN: what an epoch runs, stage by stage.
+
+A stage is one task per partition: its operators, the upper first, each with its id (also the folder of its
+state below the checkpoint's ``state/``), then what its ports get and by which way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tidemill.runtime import graph as g
+from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.stages import Leaf, Stage, Stages, Task
+
+
+def execution_text(outputs: Mapping[str, g.ExecNode], context: CompileContext) -> str:
+    """``outputs``: what each sink (or the result) takes, by its id."""
+    stages = Stages.of(list(outputs.values()))
+    lines = [line for stage in stages.all for line in _stage(stage, stages, context)]
+    lines += [f"{key} <- {_source(node, stages)}" for key, node in outputs.items()]
+    lines += [
+        f"{_name(spread.node)} runs once for {len(spread.groups) + spread.rows} readers"
+        for spread in stages.spreads
+    ]
+    return "== Execution ==\n" + "\n".join(lines) + "\n"
+
+
+def _stage(stage: Stage, stages: Stages, context: CompileContext) -> Iterator[str]:
+    yield f"Stage {stage.number + 1}" + (" (in place: no exchange)" if stage.in_place else "")
+    for task in _tasks(stage.task):
+        uid = task.node.operator
+        yield f"  {uid}: {context.descriptions[uid]}"
+    for group in stage.groups:
+        for leaf in group:
+            yield f"    {_way(leaf, stage)} <- {_source(leaf.port.input, stages)}"
+
+
+def _tasks(task: Task) -> Iterator[Task]:
+    yield task
+    for below in task.inputs:
+        if isinstance(below, Task):
+            yield from _tasks(below)
+
+
+def _way(leaf: Leaf, stage: Stage) -> str:
+    if stage.in_place:
+        return "same partition"
+    keys = "single" if leaf.node.single else f"hash[{', '.join(_columns(leaf))}]"
+    local = ", local phase while it makes rows fewer" if leaf.node.local else ""
+    return f"exchange({keys}{local})"
+
+
+def _columns(leaf: Leaf) -> list[str]:
+    names = dict(zip(leaf.port.columns, leaf.port.references, strict=True))
+    return [names[key] for key in leaf.port.keys]
+
+
+def _source(node: g.ExecNode, stages: Stages) -> str:
+    """What makes the rows of ``node``, and what is computed on the way."""
+    steps: list[str] = []
+    while isinstance(node, g.Select | g.Generate):
+        steps += _step(node)
+        node = node.input
+    way = "".join(f"{step} of " for step in steps)
+    if isinstance(node, g.Read):
+        return f"{way}{node.source}[{', '.join(node.columns)}]"
+    if isinstance(node, g.Keyed):
+        return f"{way}{_made_by(node, stages)}"
+    inside = " + ".join(f"({_source(child, stages)})" for child in node.inputs)
+    return f"{way}{'union' if isinstance(node, g.Merge) else 'watermarks'} of {inside}"
+
+
+def _made_by(node: g.Keyed, stages: Stages) -> str:
+    number = next((s.number for s in stages.all if any(t.node is node for t in _tasks(s.task))), None)
+    return node.operator if number is None else f"{node.operator} (stage {number + 1})"
+
+
+def _step(node: g.Select | g.Generate) -> list[str]:
+    if isinstance(node, g.Generate):
+        return ["generated rows"]
+    computed = sum(reference is None for reference in node.references)
+    steps = [f"{computed} computed columns"] if computed else []
+    return steps + ["filter"] * (node.condition is not None)
+
+
+def _name(node: g.ExecNode) -> str:
+    return node.source if isinstance(node, g.Read) else node.operator if isinstance(node, g.Keyed) else ""
