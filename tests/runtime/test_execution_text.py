@@ -33,8 +33,8 @@ def explained(statement: str, mode: str = "streaming") -> str:
 def test_stages_exchanges_operators_and_what_is_shared() -> None:
     assert explained(f"EXPLAIN EXECUTION_PLAN STATEMENT SET BEGIN {INSERTS}; END").splitlines() == [
         "Stage 1",
-        "  join: Join(joinType=[InnerJoin], where=[=(k, id)], select=[k, j, id], leftInputSpec=[NoUniqueKey], "
-        "rightInputSpec=[NoUniqueKey])",
+        "  join: Join(joinType=[InnerJoin], where=[=(k, id)], select=[k, j, id], "
+        "leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey])",
         "    exchange(hash[k]) <- filter of scan[k, j, t]",
         "    exchange(hash[id]) <- scan[id]",
         "Stage 2",
