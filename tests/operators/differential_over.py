@@ -25,7 +25,7 @@ from tests.operators.differential_rank import (
 from tests.operators.epochs import Epochs, fold
 from tests.operators.naive_aggregate import freeze
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.over.operator import OverFunction, OverSpec
+from tidemill.operators.over.operator import OverFunction, OverSpec, with_results
 from tidemill.operators.over.window import Frame
 from tidemill.operators.rows.ordering import OrderKey
 
@@ -224,3 +224,16 @@ def test_a_changed_result_is_an_update(tmp_path: Any) -> None:
         (1, (*second, 2)),
         (2, (*second, 1)),
     ]
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+def test_a_range_holds_at_the_ends_of_integers(ascending: bool) -> None:
+    near = OverFunction(
+        call=AggregateSpec(function="COUNT", args=(), arg_types=(), result=I64, name="c"),
+        order=(OrderKey("v", ascending, True),),
+        frame=Frame(rows=False, lower=-5, upper=5),
+    )
+    spec = OverSpec(columns=(("v", I64),), partition=(), functions=(near,))
+    values = [-(2**63), -(2**63) + 4, 0, 2**63 - 6, 2**63 - 1]
+    (counts,) = with_results(spec, pa.table({"v": pa.array(values, I64)}))
+    assert counts.to_pylist() == [2, 2, 1, 2, 2]

@@ -5,13 +5,13 @@ argument left gives NULL unless said otherwise):
 
 - COUNT: BIGINT NOT NULL; COUNT(a, b) counts the rows in which no argument is NULL.
 - SUM: integers add in their own type and wrap; FLOAT adds as DOUBLE and is rounded once at the end;
-  DECIMAL(p, s) adds as DECIMAL(38, s), overflow is NULL. $SUM0: the same, but 0 for no argument.
+  DECIMAL(p, s) adds exactly, a sum of more than 38 digits is NULL. $SUM0: the same, but 0 for no argument.
 - AVG: integers add as BIGINT (wrapping) and divide truncating towards zero, the type stays; FLOAT and
   DOUBLE divide DOUBLE sums; DECIMAL(p, s) divides the DECIMAL(38, s) sum by the count, rounded half up
   to DECIMAL(38, max(6, s)).
 - VAR_*, STDDEV_*: Welford's recurrence in DOUBLE. The result is cast to the argument's type (integers:
   truncated, saturated) or to DECIMAL(38, max(6, s)). *_SAMP of a single value is NULL.
-- MIN, MAX: strings by code point, NaN above all numbers, FALSE below TRUE.
+- MIN, MAX: by the order of ``types.values``.
 - FIRST_VALUE, LAST_VALUE: by arrival.
 - SINGLE_VALUE: fails on a second row.
 
@@ -31,8 +31,11 @@ from tidemill.functions.api import (
     Resolver,
     SignatureError,
     SparkAggregateCall,
+    spark_aggregate,
 )
+from tidemill.functions.decimal_sums import sum_sql
 from tidemill.functions.signatures import check_count, mismatch
+from tidemill.functions.values import is_positive, marked
 from tidemill.types import logical as t
 from tidemill.types.physical import spark_type
 
@@ -49,13 +52,6 @@ _UNCOMPARABLE: dict[type[t.LogicalType], str] = {
     t.YearMonthIntervalType: "INTERVAL_YEAR_MONTH",
     t.DayTimeIntervalType: "INTERVAL_DAY_TIME",
 }
-
-
-def spark_aggregate(function: str, call: SparkAggregateCall, *args: str, condition: str = "") -> str:
-    """``function([DISTINCT] args) [FILTER (WHERE ...)]``; ``condition`` is ANDed to the call's own."""
-    distinct = "DISTINCT " if call.distinct else ""
-    where = " AND ".join(f"({c})" for c in (call.where, condition) if c)
-    return f"{function}({distinct}{', '.join(args)})" + (f" FILTER (WHERE {where})" if where else "")
 
 
 def reject_null(arguments: tuple[Argument, ...]) -> None:
@@ -145,11 +141,13 @@ def _check(name: str, arguments: tuple[Argument, ...]) -> None:
 
 
 def _count_sql(call: SparkAggregateCall) -> str:
-    return spark_aggregate("count", call, *(call.args or ("1",)))
+    """DISTINCT counts values that are not one, of which Spark knows two zeros too few."""
+    values = tuple(map(marked, call.args, call.arg_types)) if call.distinct else call.args
+    return spark_aggregate("count", call, *(values or ("1",)))
 
 
 def _sum_sql(call: SparkAggregateCall) -> str:
-    return f"CAST({spark_aggregate('sum', call, *call.args)} AS {spark_type(call.result)})"
+    return f"CAST({sum_sql(call)} AS {spark_type(call.result)})"
 
 
 def _sum0_sql(call: SparkAggregateCall) -> str:
@@ -158,7 +156,7 @@ def _sum0_sql(call: SparkAggregateCall) -> str:
 
 
 def _average_sql(call: SparkAggregateCall) -> str:
-    total, count = spark_aggregate("sum", call, *call.args), spark_aggregate("count", call, *call.args)
+    total, count = sum_sql(call), _count_sql(call)
     kind = spark_type(call.result)
     if isinstance(call.result, t.INTEGER_TYPES):
         return f"CAST({total} div {count} AS {kind})"
@@ -180,6 +178,22 @@ def _moment_sql(function: str) -> AggregateTranslation:
 
 def _plain_sql(function: str) -> AggregateTranslation:
     return lambda call: spark_aggregate(function, call, *call.args)
+
+
+def _extreme_sql(function: str) -> AggregateTranslation:
+    """Of the zeros Spark takes any: where the extreme is one, the order of their signs decides."""
+
+    def translate(call: SparkAggregateCall) -> str:
+        (kind,), (value,) = call.arg_types, call.args
+        plain = spark_aggregate(function, call, value)
+        if not isinstance(kind, t.APPROXIMATE_TYPES):
+            return plain
+        signs = spark_aggregate(function, call, is_positive(value), condition=f"{value} = 0")
+        # Not two literals: Spark takes 0.0 and -0.0 for one there, too, and drops the condition.
+        zero = f"IF({signs}, abs({plain}), CAST('-0.0' AS {spark_type(kind)}))"
+        return f"IF({plain} = 0, {zero}, {plain})"
+
+    return translate
 
 
 def _arrival_sql(by_sequence: str, any_order: str) -> AggregateTranslation:
@@ -228,8 +242,8 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
         name="$SUM0", resolve=_numeric("$SUM0", _sum_type, nullable=False), spark=_sum0_sql, aliases=("SUM0",)
     ),
     AggregateFunction(name="AVG", resolve=_numeric("AVG", _average_type), spark=_average_sql),
-    AggregateFunction(name="MIN", resolve=_comparable("MIN", "Min"), spark=_plain_sql("min")),
-    AggregateFunction(name="MAX", resolve=_comparable("MAX", "Max"), spark=_plain_sql("max")),
+    AggregateFunction(name="MIN", resolve=_comparable("MIN", "Min"), spark=_extreme_sql("min")),
+    AggregateFunction(name="MAX", resolve=_comparable("MAX", "Max"), spark=_extreme_sql("max")),
     _moment("STDDEV_POP", "stddev_pop"),
     _moment("STDDEV_SAMP", "stddev_samp", aliases=("STDDEV",)),
     _moment("VAR_POP", "var_pop"),

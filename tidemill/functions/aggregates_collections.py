@@ -22,8 +22,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from tidemill.functions.aggregates import grouped_nullability, reject_null, spark_aggregate
-from tidemill.functions.api import AggregateFunction, Argument, Resolved, SignatureError, SparkAggregateCall
+from tidemill.functions.aggregates import grouped_nullability, reject_null
+from tidemill.functions.api import (
+    AggregateFunction,
+    Argument,
+    Resolved,
+    SignatureError,
+    SparkAggregateCall,
+    spark_aggregate,
+)
 from tidemill.functions.json_text import json_text, or_null
 from tidemill.functions.signatures import calcite_text, check_count, mismatch
 from tidemill.functions.spark_text import bind, each, each_indexed, keep, quoted

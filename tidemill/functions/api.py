@@ -72,6 +72,13 @@ class SparkAggregateCall(SparkCall):
 AggregateTranslation = Callable[[SparkAggregateCall], str]
 
 
+def spark_aggregate(function: str, call: SparkAggregateCall, *args: str, condition: str = "") -> str:
+    """``function([DISTINCT] args) [FILTER (WHERE ...)]``; ``condition`` is ANDed to the call's own."""
+    distinct = "DISTINCT " if call.distinct else ""
+    where = " AND ".join(f"({c})" for c in (call.where, condition) if c)
+    return f"{function}({distinct}{', '.join(args)})" + (f" FILTER (WHERE {where})" if where else "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarFunction:
     """``explain`` is the name in plans ('' = the name itself); ``deterministic`` False stops folding."""

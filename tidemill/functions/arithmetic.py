@@ -148,9 +148,23 @@ def _nonzero(call: SparkCall) -> bool:
 
 
 def _negate(call: SparkCall) -> str:
-    return f"(- {call.args[0]})"
+    return negated(call.args[0], call.arg_types[0])
 
 
+def negated(sql: str, kind: t.LogicalType) -> str:
+    """``- sql``, also of decimals of more digits than Spark negates without rounding them."""
+    if not isinstance(kind, t.DecimalType) or kind.precision <= _NEGATABLE_DIGITS:
+        return f"(- {sql})"
+    return share(
+        sql,
+        lambda x: (
+            f"CAST(IF({x} < 0, substring(CAST({x} AS STRING), 2), concat('-', CAST({x} AS STRING)))"
+            f" AS {spark_type(kind)})"
+        ),
+    )
+
+
+_NEGATABLE_DIGITS = 34
 _SIGNED = (t.YearMonthIntervalType, t.DayTimeIntervalType)
 _NEGATABLE = type(NUMERIC)("<NUMERIC_OR_INTERVAL>", (*t.NUMERIC_TYPES, *_SIGNED), default=t.INT)
 

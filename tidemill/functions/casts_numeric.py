@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from tidemill.functions.cast_step import CastStep, attempt
 from tidemill.functions.sharing import share
-from tidemill.types import logical as t
 from tidemill.types.physical import spark_type
 
 _INTEGER_TEXT = "'^ *[+-]?(?=[0-9.])[0-9]*[.]?[0-9]* *$'"
@@ -33,10 +32,8 @@ def boolean_to_decimal(step: CastStep) -> str:
 
 
 def float_to_decimal(step: CastStep) -> str:
-    """Of a FLOAT the value is what its shortest text says, not its binary expansion."""
-    if isinstance(step.source, t.FloatType):
-        return f"CAST(CAST(CAST({step.sql} AS STRING) AS DOUBLE) AS {spark_type(step.target)})"
-    return plain(step)
+    """A DOUBLE is what its shortest text says; a FLOAT its binary value, as it is as a DOUBLE."""
+    return f"CAST(CAST({step.sql} AS DOUBLE) AS {spark_type(step.target)})"
 
 
 def text_to_integer(step: CastStep) -> str:

@@ -1,7 +1,7 @@
 """Comparison: = <> < > <= >=, IS [NOT] DISTINCT FROM, BETWEEN, IN.
 
-Three-valued. NaN is unequal to everything, itself included (Spark holds it equal and greatest); text
-compares by code point without padding; ROWs compare field by field; text meets a date, time,
+Three-valued; what is equal is decided in ``types.values`` (Spark holds NaN equal to itself and greatest);
+text meets a date, time,
 timestamp or boolean by being cast to it; a number it meets in < > <= >= BETWEEN and IN, never in = and <>.
 """
 
@@ -14,6 +14,7 @@ from tidemill.functions.casts import cast_sql
 from tidemill.functions.coercion import common_type, widest
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import check_count, mismatch
+from tidemill.functions.values import marked, matching
 from tidemill.types import logical as t
 from tidemill.types.physical import quote
 
@@ -110,12 +111,18 @@ def compare_sql(operator: str, a: str, left: t.LogicalType, b: str, right: t.Log
     """``a operator b`` for texts of comparable types, three-valued."""
     if isinstance(left, t.RowType) and isinstance(right, t.RowType):
         return _compare_rows(operator, a, left, b, right)
-    if isinstance(left, t.MapType | t.MultisetType):
-        return f"(sort_array({a}) {operator} sort_array({b}))"
+    if isinstance(left, t.COLLECTION_TYPES):
+        return f"({_whole(a, left)} {operator} {_whole(b, right)})"
     if not isinstance(left, t.APPROXIMATE_TYPES) and not isinstance(right, t.APPROXIMATE_TYPES):
         return f"({a} {operator} {b})"
     unknown = left.nullable or right.nullable
     return share(a, lambda x: share(b, lambda y: _compare_floats(operator, x, y, unknown)))
+
+
+def _whole(sql: str, kind: t.LogicalType) -> str:
+    """A collection as Spark compares it: by identity, entries in whatever order."""
+    found = marked(sql, kind)
+    return f"sort_array({found})" if isinstance(kind, t.MapType | t.MultisetType) else found
 
 
 def _compare_floats(operator: str, a: str, b: str, nullable: bool) -> str:
@@ -148,8 +155,11 @@ def _binary(operator: str) -> Callable[[SparkCall], str]:
 def _distinct(negation: str) -> Callable[[SparkCall], str]:
     def spark(call: SparkCall) -> str:
         a, b = call.args
-        if isinstance(call.arg_types[0], t.MapType | t.MultisetType):
-            a, b = f"sort_array({a})", f"sort_array({b})"
+        kind = call.arg_types[0]
+        if isinstance(kind, t.APPROXIMATE_TYPES):
+            return f"({negation}(({a} <=> {b}) AND coalesce(NOT isnan({a}), TRUE)))"
+        if isinstance(kind, t.ArrayType | t.MapType | t.MultisetType):
+            a, b = _whole(a, kind), _whole(b, call.arg_types[1])
         return f"({negation}({a} <=> {b}))"
 
     return spark
@@ -198,7 +208,35 @@ def equal_sql(a: str, left: t.LogicalType, b: str, right: t.LogicalType, zone: s
     return compare_sql("=", cast_a, x, cast_sql(b, right, y, safe=False, zone=zone), y)
 
 
+MATCHING = "$MATCHING"
+"""A FLOAT as the key of an equality join: see ``values.matching``."""
+
+
+SAME = "$SAME"
+"""Identity, NULL with NULL, where plans join what a DISTINCT of theirs took apart."""
+
+
+def _resolve_same(_: tuple[Argument, ...], __: Mapping[str, str]) -> Resolved:
+    raise SignatureError(f"{SAME} is made by plans alone")
+
+
+def _same(call: SparkCall) -> str:
+    a, b = map(marked, call.args, call.arg_types)
+    return f"({a} <=> {b})"
+
+
+def _resolve_matching(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Resolved:
+    (kind,) = (a.type for a in arguments)
+    return Resolved(arg_types=(kind,), result=kind.with_nullable(True))
+
+
 FUNCTIONS: tuple[ScalarFunction, ...] = (
+    ScalarFunction(name=SAME, resolve=_resolve_same, spark=_same),
+    ScalarFunction(
+        name=MATCHING,
+        resolve=_resolve_matching,
+        spark=lambda call: matching(call.args[0], call.arg_types[0]),
+    ),
     *(
         ScalarFunction(name=o, resolve=_resolver(o, 2, 2, ordering=o not in ("=", "<>")), spark=_binary(o))
         for o in OPERATORS

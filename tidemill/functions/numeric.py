@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from tidemill.errors import NotSupportedError
 from tidemill.functions.api import Argument, Resolved, Resolver, ScalarFunction, SparkCall
+from tidemill.functions.arithmetic import negated
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import (
     AS_BIGINT,
@@ -205,13 +206,21 @@ def _constant(name: str) -> ScalarFunction:
 
 _ABSOLUTE = type(NUMERIC)("<NUMERIC>", (*t.NUMERIC_TYPES, *t.INTERVAL_TYPES), default=t.INT)
 
+
+def _absolute(call: SparkCall) -> str:
+    (value,), (kind,) = call.args, call.arg_types
+    if not isinstance(kind, t.DecimalType):
+        return f"abs({value})"
+    return share(value, lambda x: f"IF({x} < 0, {negated(x, kind)}, {x})")
+
+
 FUNCTIONS: tuple[ScalarFunction, ...] = (
     ScalarFunction(
         name="ABS",
         resolve=signature(
             "ABS", _ABSOLUTE, result=same_as(0), forms="ABS(<NUMERIC>)\nABS(<DATETIME_INTERVAL>)"
         ),
-        spark=_apply("abs"),
+        spark=_absolute,
     ),
     ScalarFunction(
         name="SIGN",

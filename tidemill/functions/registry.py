@@ -82,8 +82,8 @@ def aggregate(name: str) -> AggregateFunction | None:
 
 
 def names() -> tuple[str, ...]:
-    """All names, sorted; operators included."""
-    return tuple(sorted({*_scalars(), *_aggregates()}))
+    """All names, sorted; operators included, but not what only plans call (``$...``)."""
+    return tuple(sorted(n for n in {*_scalars(), *_aggregates()} if not n.startswith("$")))
 
 
 @cache

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 
 from tidemill.config.sink_options import STATE_TTL
+from tidemill.functions.comparison import SAME
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import columns, conjunction, conjuncts, shifted
 from tidemill.physical.finish import PENDING, exchange, finish, references, select
@@ -17,7 +18,7 @@ from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.rewrite import map_expr
 from tidemill.types.logical import Field
 
-_EQUALITIES = {"=": False, "IS NOT DISTINCT FROM": True}
+_EQUALITIES = {"=": False, "IS NOT DISTINCT FROM": True, SAME: True}
 _SINGLE_SIDED = (n.JoinKind.SEMI, n.JoinKind.ANTI)
 
 
@@ -28,6 +29,7 @@ class EquiKey:
     left: Expr
     right: Expr
     null_safe: bool
+    by_identity: bool
 
 
 @dataclass(slots=True)
@@ -85,7 +87,7 @@ def _equi_key(part: Expr, width: int) -> EquiKey | None:
         a, b = b, a
     if not (_is_left(a, width) and _is_right(b, width)):
         return None
-    return EquiKey(a, shifted(b, -width), _EQUALITIES[part.function])
+    return EquiKey(a, shifted(b, -width), _EQUALITIES[part.function], part.function == SAME)
 
 
 def _is_left(expr: Expr, width: int) -> bool:
@@ -125,6 +127,7 @@ def plan_join(
         left_keys=left_keys,
         right_keys=right_keys,
         null_safe=tuple(k.null_safe for k in keys),
+        by_identity=tuple(k.by_identity for k in keys),
         residual=_residual(rest, left, wide[0]),
         left_spec=input_spec(inputs[0], by[0]),
         right_spec=input_spec(inputs[1], by[1]),

@@ -311,7 +311,8 @@ class Correlate(Unary):
 class Join(PhysicalNode):
     """Equi keys ``left_keys[i] = right_keys[i]`` plus ``residual`` over left fields + right fields.
 
-    ``null_safe[i]``: key i compares NULLs as equal. ``*_spec``: JoinKeyContainsUniqueKey, HasUniqueKey
+    ``null_safe[i]``: key i compares NULLs as equal; ``by_identity[i]`` (none: no key): it brings together
+    what GROUP BY would, not what ``=`` calls equal. ``*_spec``: JoinKeyContainsUniqueKey, HasUniqueKey
     or NoUniqueKey. ``null_aware`` (NOT IN): the first so many keys count as equal if either side is
     NULL; such a join's inputs are not partitioned. ``overwrites``: a side that is keyed by its join
     columns may come without -U; our kernels add up weights and get -U with every +U.
@@ -323,6 +324,7 @@ class Join(PhysicalNode):
     left_keys: tuple[int, ...]
     right_keys: tuple[int, ...]
     null_safe: tuple[bool, ...]
+    by_identity: tuple[bool, ...] = ()
     residual: Expr | None
     left_spec: str
     right_spec: str

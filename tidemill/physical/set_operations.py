@@ -58,6 +58,7 @@ def _binary(
             left_keys=keys,
             right_keys=keys,
             null_safe=(True,) * len(keys),
+            by_identity=(True,) * len(keys),
             residual=None,
             left_spec=input_spec(inputs[0], keys),
             right_spec=input_spec(inputs[1], keys),

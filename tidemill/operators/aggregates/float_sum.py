@@ -85,7 +85,7 @@ class FloatSumAccumulator:
 
     def total(self, cells: Cells) -> Values:
         """The sums as doubles; anything where no value was seen."""
-        high, specials = no_nulls(cells[0]).values, [no_nulls(cell).values for cell in cells[2:]]
+        high, specials = cells[0].values, [no_nulls(cell).values for cell in cells[2:]]
         if not self.retracts:
             with np.errstate(invalid="ignore"):
                 found: Values = high + specials[0]

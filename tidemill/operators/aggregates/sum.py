@@ -74,9 +74,13 @@ def sum0(spec: AggregateSpec, source: Source) -> Aggregate:
     if pa.types.is_decimal(spec.arg_types[0]):
         return decimal_sum(spec, source, empty_is_zero=True)
     total = sum_of(spec, source)
-    return Aggregate(
-        spec, (total,), lambda state: _as_result(_totals(total, state[total.name]), None, spec.result)
-    )
+
+    def result(state: State) -> pa.Array:
+        cells = state[total.name]
+        sums = no_nulls(Vec(_totals(total, cells), cells[0].valid)).values
+        return _as_result(sums, None, spec.result)
+
+    return Aggregate(spec, (total,), result)
 
 
 def average(spec: AggregateSpec, source: Source) -> Aggregate:
@@ -99,7 +103,11 @@ def average(spec: AggregateSpec, source: Source) -> Aggregate:
 
 
 def _totals(total: SumAccumulator | FloatSumAccumulator, cells: Cells) -> Values:
-    return total.total(cells) if isinstance(total, FloatSumAccumulator) else no_nulls(cells[0]).values
+    """Anything where no value was seen."""
+    if isinstance(total, FloatSumAccumulator):
+        return total.total(cells)
+    sums: Values = cells[0].values
+    return sums
 
 
 def _as_result(values: Values, present: Mask | None, kind: pa.DataType) -> pa.Array:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.changelog.columns import Mask, single, vector
-from tidemill.changelog.values import comparable, equal
+from tidemill.changelog.values import comparable, equal, same_at
 from tidemill.user_functions.calls import BoundScalar
 
 
@@ -106,6 +107,11 @@ def _or_null_safe_equal(left: Any, right: Any) -> Any:
     return pc.or_(pc.fill_null(equal(left, right), False), both_null)
 
 
+def _same(left: pa.Array, right: pa.Array) -> pa.Array:
+    rows = np.arange(len(left))
+    return pa.array(same_at(single(left), rows, single(right), rows))
+
+
 def _all(*conditions: Any) -> Any:
     return reduce(pc.and_kleene, conditions)
 
@@ -130,6 +136,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "IS NULL": pc.is_null,
     "IS NOT NULL": pc.is_valid,
     "IS NOT DISTINCT FROM": _or_null_safe_equal,
+    "$SAME": _same,
     "IS DISTINCT FROM": lambda a, b: pc.invert(_or_null_safe_equal(a, b)),
     "IS TRUE": lambda a: pc.fill_null(a, False),
     "IS NOT TRUE": lambda a: pc.invert(pc.fill_null(a, False)),

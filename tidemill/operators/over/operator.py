@@ -269,5 +269,7 @@ def _order_values(function: OverFunction, columns: dict[str, pa.Array]) -> Vec |
         return None
     vec = vector(column)
     values = vec.values[:, 0].view(np.int64) if vec.values.ndim == 2 else vec.values
-    wide = values if values.dtype.kind == "f" else values.astype(np.int64)
-    return Vec(wide if order[0].ascending else -wide, vec.valid)
+    if order[0].ascending:
+        return Vec(values if values.dtype.kind == "f" else values.astype(np.int64), vec.valid)
+    # Integers are turned round without the sign, whose change wraps at the smallest.
+    return Vec(-values if values.dtype.kind == "f" else ~values.astype(np.int64), vec.valid)

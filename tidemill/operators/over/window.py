@@ -267,8 +267,16 @@ def _range_bound(window: Window, offset: int, upper: bool) -> Ints:
     rows = np.flatnonzero(valid)
     owner = window.of_partition(np.arange(len(window.starts)))[rows]
     values = window.order_values.values[rows]
-    bound[rows] = _searched(owner, values, values + offset, upper, rows)
+    bound[rows] = _searched(owner, values, _moved(values, offset), upper, rows)
     return bound
+
+
+def _moved(values: Values, offset: int) -> Values:
+    """``values + offset``, held at the ends of the integers."""
+    if values.dtype.kind == "f":
+        return values + offset
+    ends = np.iinfo(np.int64)
+    return np.clip(values, ends.min - min(offset, 0), ends.max - max(offset, 0)) + offset
 
 
 def _searched(owner: Ints, values: Values, wanted: Values, upper: bool, rows: Ints) -> Ints:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
+from tidemill.functions.comparison import SAME
 from tidemill.physical.batch.nodes import BatchNode, CountedSets, Join, Traits, Union
 from tidemill.physical.batch.sizes import width
 from tidemill.physical.batch.steps import broadcast, exchange
@@ -18,6 +19,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.predicates import conjunction
 from tidemill.types.logical import BOOLEAN, Field
+from tidemill.types.values import is_identity
 
 _BUILDS_RIGHT = frozenset((n.JoinKind.INNER, n.JoinKind.LEFT, n.JoinKind.SEMI, n.JoinKind.ANTI))
 _BUILDS_LEFT = frozenset((n.JoinKind.INNER, n.JoinKind.RIGHT))
@@ -135,7 +137,7 @@ def _matching(node: n.SetOp, left: BatchNode, right: BatchNode, threshold: int) 
     equal = [
         Call(
             type=BOOLEAN.with_nullable(False),
-            function="IS NOT DISTINCT FROM",
+            function="IS NOT DISTINCT FROM" if is_identity(a.type) else SAME,
             args=(InputRef(type=a.type, index=i), InputRef(type=b.type, index=width_left + i)),
         )
         for i, (a, b) in enumerate(zip(left.fields, right.fields, strict=True))

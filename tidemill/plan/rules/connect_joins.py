@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import count
 
+from tidemill.functions.comparison import SAME
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.predicates import conjunction, conjuncts
@@ -21,7 +22,7 @@ from tidemill.plan.rules.construct import join
 from tidemill.plan.rules.determinism import has_subquery, is_deterministic
 
 _Edge = tuple[frozenset[int], frozenset[int]]
-_EQUALITIES = frozenset(("=", "IS NOT DISTINCT FROM"))
+_EQUALITIES = frozenset(("=", "IS NOT DISTINCT FROM", SAME))
 
 
 @dataclass(frozen=True, slots=True)

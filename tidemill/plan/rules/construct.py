@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidemill.functions.comparison import SAME
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal
 from tidemill.types import logical as t
+from tidemill.types.values import is_identity
 
 NOT_NULL_BOOLEAN = t.BooleanType(nullable=False)
 NOT_NULL_BIGINT = t.BigIntType(nullable=False)
@@ -20,6 +22,13 @@ def predicate(function: str, *args: Expr) -> Call:
 def test(function: str, *args: Expr) -> Call:
     """A BOOLEAN call that is never NULL."""
     return Call(type=NOT_NULL_BOOLEAN, function=function, args=args)
+
+
+def same_value(left: Expr, right: Expr) -> Expr:
+    """Whether a row's value is the one that a DISTINCT over such rows kept."""
+    if not is_identity(left.type):
+        return test(SAME, left, right)
+    return test("IS NOT DISTINCT FROM", left, right) if left.type.nullable else predicate("=", left, right)
 
 
 def boolean(value: bool | None) -> Literal:

@@ -15,7 +15,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr, InputRef, OuterRef
 from tidemill.plan.predicates import TRUE, conjunction, conjuncts
 from tidemill.plan.rewrite import map_expr, move_inputs, outer_refs, outer_refs_at
-from tidemill.plan.rules.construct import column, columns, join, named, predicate, project, test
+from tidemill.plan.rules.construct import column, columns, join, named, project, same_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,7 @@ def depend(outer: n.LogicalNode, plan: n.LogicalNode) -> tuple[n.LogicalNode, Ex
     pairs = []
     for old, new in domain.places.items():
         kind = outer.fields[old].type
-        sides = (InputRef(type=kind, index=old), InputRef(type=kind, index=first + new))
-        pairs.append(test("IS NOT DISTINCT FROM", *sides) if kind.nullable else predicate("=", *sides))
+        pairs.append(same_value(InputRef(type=kind, index=old), InputRef(type=kind, index=first + new)))
     return dependent, conjunction(pairs)
 
 
@@ -125,7 +124,7 @@ def _same_domain(left: n.LogicalNode, right: n.LogicalNode, left_width: int, rig
     for i in range(len(left.fields) - left_width):
         a = column(left, left_width + i)
         b = InputRef(type=right.fields[right_width + i].type, index=len(left.fields) + right_width + i)
-        parts.append(test("IS NOT DISTINCT FROM", a, b) if a.type.nullable else predicate("=", a, b))
+        parts.append(same_value(a, b))
     return parts
 
 

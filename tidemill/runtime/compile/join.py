@@ -10,11 +10,12 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
 from tidemill.errors import InternalError
 from tidemill.functions import casts
+from tidemill.functions.comparison import MATCHING
 from tidemill.operators.api import HASH_COLUMN
 from tidemill.operators.join.operator import JoinSpec
 from tidemill.operators.join.shape import JoinSide
 from tidemill.physical import nodes as p
-from tidemill.plan.expressions import Call, Cast, Expr, InputRef
+from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, InputRef
 from tidemill.plan.nodes import JoinKind
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS
@@ -24,8 +25,9 @@ from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.runtime.placement import partitioned_by
 from tidemill.runtime.spark.expressions import Translator
-from tidemill.types.logical import BOOLEAN, LogicalType
+from tidemill.types.logical import BOOLEAN, LogicalType, RowType
 from tidemill.types.physical import arrow_type, quote
+from tidemill.types.values import is_identity
 
 _KINDS = {
     JoinKind.INNER: "INNER",
@@ -137,24 +139,72 @@ def _condition(node: p.Join) -> _Condition:
     right = [InputRef(index=width + i, type=fields[width + i].type) for i in node.right_keys]
     pairs = [_unified(a, b) for a, b in zip(left, right, strict=True)]
     residual = [] if node.residual is None else [node.residual]
-    null_safe = node.null_safe
-    looked_up = len(pairs) == 1 and not residual and not (node.left_ttl or node.right_ttl)
+    null_safe, by_identity = node.null_safe, node.by_identity or (False,) * len(pairs)
+    looked_up = (
+        len(pairs) == 1
+        and not residual
+        and not (node.left_ttl or node.right_ttl)
+        and is_identity(pairs[0][0].type)
+    )
     null_aware = bool(node.null_aware) and looked_up
     if null_aware:
         null_safe = (True,)
     elif node.null_aware:
         aware, pairs = pairs[: node.null_aware], pairs[node.null_aware :]
-        null_safe = null_safe[node.null_aware :]
+        null_safe, by_identity = null_safe[node.null_aware :], by_identity[node.null_aware :]
         residual += [
             _call("OR", _call("IS NULL", a), _call("IS NULL", b), _call("=", a, b)) for a, b in aware
         ]
+    keys, others = _keys(pairs, null_safe, by_identity)
+    residual += others
     return _Condition(
-        left=tuple(a for a, _ in pairs),
-        right=tuple(b for _, b in pairs),
-        null_safe=null_safe,
+        left=tuple(k.left for k in keys),
+        right=tuple(k.right for k in keys),
+        null_safe=tuple(k.null_safe for k in keys),
         residual=reduce(lambda a, b: _call("AND", a, b), residual) if residual else None,
         null_aware=null_aware,
     )
+
+
+def _keys(
+    pairs: list[tuple[Expr, Expr]], null_safe: tuple[bool, ...], by_identity: tuple[bool, ...]
+) -> tuple[list[_Key], list[Expr]]:
+    """What the kernel may match by identity, and what it must compare pair by pair.
+
+    Equality is not identity where floats are: for ``=`` they become numbers for which it is, and ROWs their
+    fields; IS NOT DISTINCT FROM has no such form.
+    """
+    keys: list[_Key] = []
+    others: list[Expr] = []
+    for (a, b), safe, same in zip(pairs, null_safe, by_identity, strict=True):
+        if same or is_identity(a.type) or (safe and isinstance(a.type, RowType)):
+            keys.append(_Key(left=a, right=b, null_safe=safe))
+        elif safe:
+            others.append(_call("IS NOT DISTINCT FROM", a, b))
+        elif isinstance(a.type, RowType):
+            fields = [(_field(a, i), _field(b, i)) for i in range(len(a.type.fields))]
+            found, rest = _keys(fields, *[(False,) * len(fields)] * 2)
+            keys, others = keys + found, others + rest
+        else:
+            keys.append(_Key(left=_matching(a), right=_matching(b), null_safe=False))
+    return keys, others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Key:
+    left: Expr
+    right: Expr
+    null_safe: bool
+
+
+def _field(row: Expr, place: int) -> Expr:
+    assert isinstance(row.type, RowType)
+    kind = row.type.fields[place].type
+    return FieldAccess(operand=row, index=place, type=kind.with_nullable(kind.nullable or row.type.nullable))
+
+
+def _matching(key: Expr) -> Expr:
+    return Call(function=MATCHING, args=(key,), type=key.type.with_nullable(True))
 
 
 def _call(function: str, *args: Expr) -> Expr:

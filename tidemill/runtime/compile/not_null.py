@@ -1,8 +1,9 @@
 """NULLs on their way into NOT NULL columns: of a sink's table, or of the result of a SELECT.
 
-Types say where NULL can come from, but data from outside need not keep to what a table declares. So a
-column that is a table's NOT NULL column, as it was read, is checked as nullable ones are. Computed columns
-are taken at their word: a plan without such columns pays nothing.
+Types say where NULL can come from, but data from outside need not keep to what a table declares, and a
+DECIMAL of too many digits is NULL whatever its operands were. So a column that is a table's NOT NULL column,
+as it was read, or a decimal that may overflow, is checked as nullable ones are. Other computed columns are
+taken at their word: a plan without such columns pays nothing.
 """
 
 from __future__ import annotations
@@ -13,14 +14,24 @@ from functools import singledispatch
 
 from tidemill.config.option import Configuration
 from tidemill.config.sink_options import NOT_NULL_ENFORCER
+from tidemill.functions.coercion import as_decimal
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
-from tidemill.plan.expressions import Cast, Expr, InputRef
-from tidemill.types.logical import STRING, Field
+from tidemill.plan.expressions import AggregateCall, Call, Cast, Expr, InputRef
+from tidemill.types.logical import (
+    INTEGER_TYPES,
+    MAX_DECIMAL_PRECISION,
+    STRING,
+    DecimalType,
+    Field,
+    LogicalType,
+    NullType,
+)
 from tidemill.types.physical import quote
 
 Node = p.PhysicalNode | b.BatchNode
+_ARITHMETIC = ("+", "-", "*", "/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +61,7 @@ def not_null(
     required = {
         column: target.name
         for place, (column, target) in enumerate(zip(columns, targets, strict=False))
-        if not target.type.nullable and (root.fields[place].type.nullable or _declared(root, place))
+        if not target.type.nullable and (root.fields[place].type.nullable or _doubtful(root, place))
     }
     if not required:
         return None
@@ -58,56 +69,91 @@ def not_null(
 
 
 @singledispatch
-def _declared(node: Node, place: int) -> bool:
-    """Whether field ``place`` is a column that a table declares NOT NULL, as it was read or cast.
+def _doubtful(node: Node, place: int) -> bool:
+    """Whether field ``place``, NOT NULL by its type, is one that a table declares so, as it was read or cast,
+    or a decimal that may have overflown.
 
     Where nothing else is said, the fields of a node are those of its first input, then its own.
     """
     first = node.inputs[:1]
-    return bool(first) and place < len(first[0].fields) and _declared(first[0], place)
+    return bool(first) and place < len(first[0].fields) and _doubtful(first[0], place)
 
 
-@_declared.register
+@_doubtful.register
 def _(node: p.TableSourceScan | b.TableSourceScan, place: int) -> bool:
     return not node.fields[place].type.nullable
 
 
-@_declared.register
+@_doubtful.register
 def _(node: p.Calc | b.Calc, place: int) -> bool:
-    return _passes(node.projections[place], node.input)
+    return _may_be_null(node.projections[place], node.input)
 
 
-@_declared.register
+@_doubtful.register
 def _(node: p.Expand | b.Expand, place: int) -> bool:
-    return _passes(node.projections[0][place], node.input)
+    return _may_be_null(node.projections[0][place], node.input)
 
 
-@_declared.register
+@_doubtful.register
 def _(node: p.GroupAggregate | p.GlobalGroupAggregate, place: int) -> bool:
     core = node.core
-    return core is not None and place < len(core.keys) and _declared(core.input, core.keys[place])
+    if core is None:
+        return False
+    if place < len(core.keys):
+        return _doubtful(core.input, core.keys[place])
+    return _sum_overflows(core.calls[place - len(core.keys)], core.input.fields)
 
 
-@_declared.register
+@_doubtful.register
 def _(node: b.Aggregate, place: int) -> bool:
-    return place < len(node.keys) and _declared(node.source, node.keys[place])
+    if place < len(node.keys):
+        return _doubtful(node.source, node.keys[place])
+    return _sum_overflows(node.calls[place - len(node.keys)], node.source.fields)
 
 
-@_declared.register
+@_doubtful.register
 def _(node: p.Join | b.Join, place: int) -> bool:
     width = len(node.left.fields)
-    return _declared(node.left, place) if place < width else _declared(node.right, place - width)
+    return _doubtful(node.left, place) if place < width else _doubtful(node.right, place - width)
 
 
-@_declared.register
+@_doubtful.register
 def _(node: p.Union | b.Union, place: int) -> bool:
-    return any(_declared(branch, place) for branch in node.branches)
+    return any(_doubtful(branch, place) for branch in node.branches)
 
 
-def _passes(expression: Expr, below: Node) -> bool:
+def _may_be_null(expression: Expr, below: Node) -> bool:
+    if any(_overflows(part) for part in expression.walk()):
+        return True
     while isinstance(expression, Cast):
         expression = expression.operand
-    return isinstance(expression, InputRef) and _declared(below, expression.index)
+    return isinstance(expression, InputRef) and _doubtful(below, expression.index)
+
+
+def _overflows(expression: Expr) -> bool:
+    """Whether a decimal of too many digits can come out: of types that were cut at 38, of narrowing casts."""
+    kind = expression.type
+    if not isinstance(kind, DecimalType):
+        return False
+    if isinstance(expression, Call):
+        return expression.function in _ARITHMETIC and kind.precision == MAX_DECIMAL_PRECISION
+    return isinstance(expression, Cast) and not expression.safe and not _fits(expression.operand.type, kind)
+
+
+def _fits(source: LogicalType, target: DecimalType) -> bool:
+    """Whether every value of ``source`` has a place in ``target``, rounded up or not."""
+    if isinstance(source, INTEGER_TYPES):
+        source = as_decimal(source)
+    if not isinstance(source, DecimalType):
+        return isinstance(source, NullType)
+    rounded = int(source.scale > target.scale)
+    return source.precision - source.scale + rounded <= target.precision - target.scale
+
+
+def _sum_overflows(call: AggregateCall, fields: tuple[Field, ...]) -> bool:
+    """Sums of fewer digits would take more rows than there are."""
+    kind = fields[call.args[0]].type if call.args else None
+    return isinstance(call.type, DecimalType) and isinstance(kind, DecimalType) and kind.precision > 28
 
 
 def _enforced(column: str, target: str) -> str:

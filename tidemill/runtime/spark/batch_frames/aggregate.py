@@ -9,10 +9,13 @@ from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.errors import InternalError, NotSupportedError
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, SparkAggregateCall
+from tidemill.functions.decimal_sums import needs_kernel
+from tidemill.functions.values import marked, unmarked
 from tidemill.physical.batch.nodes import Aggregate
 from tidemill.plan.expressions import AggregateCall
 from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
 from tidemill.types.physical import quote
+from tidemill.types.values import has_floats
 
 
 def function_of(call: AggregateCall) -> AggregateFunction:
@@ -24,18 +27,33 @@ def function_of(call: AggregateCall) -> AggregateFunction:
 
 def needs_order(node: Aggregate) -> bool:
     """Whether any call depends on arrival order."""
-    return any(c.user or function_of(c).ordered for c in node.calls)
+    return _by_kernel(node) or any(function_of(c).ordered for c in node.calls)
+
+
+def _by_kernel(node: Aggregate) -> bool:
+    """Whether some call cannot be said in Spark SQL: one of the user's, a DISTINCT sum of long decimals."""
+    return any(c.user or _is_long_sum(c, node) for c in node.calls)
+
+
+def _is_long_sum(call: AggregateCall, node: Aggregate) -> bool:
+    if call.function not in ("SUM", "$SUM0", "AVG"):
+        return False
+    return needs_kernel(node.source.fields[call.args[0]].type, call.distinct)
 
 
 def aggregate_frame(node: Aggregate, below: DataFrame, zone: str) -> DataFrame:
     """``below`` (with ``$seq`` where needs_order) grouped; the columns are the node's fields."""
-    if any(c.user for c in node.calls):
+    if _by_kernel(node):
         return kernel_frame(node, below)
-    names = [f.name for f in node.source.fields]
-    keys = [F.col(quote(names[k])).alias(f.name) for k, f in zip(node.keys, node.fields, strict=False)]
-    if not node.calls:
-        return below.select(*keys).distinct()
-    return below.groupBy(*keys).agg(*_columns(node, zone))
+    inputs = node.source.fields
+    grouped = tuple(zip((inputs[k] for k in node.keys), node.fields, strict=False))
+    keys = [F.expr(marked(quote(own.name), own.type)).alias(f.name) for own, f in grouped]
+    calls = _columns(node, zone)
+    found = below.groupBy(*keys).agg(*calls) if calls else below.select(*keys).distinct()
+    if not any(has_floats(own.type) for own, _ in grouped):
+        return found
+    shown = [F.expr(unmarked(quote(f.name), own.type)).alias(f.name) for own, f in grouped]
+    return found.select(*shown, *(F.col(quote(f.name)) for f in node.fields[len(grouped) :]))
 
 
 def _columns(node: Aggregate, zone: str) -> list[Column]:

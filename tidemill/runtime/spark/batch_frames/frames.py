@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.errors import InternalError
 from tidemill.functions.literals import literal_sql
+from tidemill.functions.values import marked, unmarked
 from tidemill.physical.batch import nodes as b
 from tidemill.plan.expressions import Expr, InputRef
 from tidemill.plan.nodes import SetKind
@@ -31,11 +32,12 @@ from tidemill.runtime.compile.generators import (
 from tidemill.runtime.graph import UserColumn
 from tidemill.runtime.spark.batch_frames.aggregate import aggregate_frame, needs_order
 from tidemill.runtime.spark.batch_frames.join import join_frames
-from tidemill.runtime.spark.batch_frames.over import over_frame, sort_column
+from tidemill.runtime.spark.batch_frames.over import over_frame, sort_columns
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.spark.user_columns import expression, selected
-from tidemill.types.logical import Field
+from tidemill.types.logical import Field, LogicalType
 from tidemill.types.physical import quote, spark_schema
+from tidemill.types.values import has_floats
 
 ScanFrame = Callable[[b.TableSourceScan, bool], DataFrame]
 
@@ -115,13 +117,13 @@ class BatchFrames:
     @frame.register
     def _(self, node: b.Sort, sequenced: bool = False) -> DataFrame:
         frame = self.frame(node.source, sequenced)
-        return frame.orderBy(*(sort_column(k, node.source.fields) for k in node.order))
+        return frame.orderBy(*(c for k in node.order for c in sort_columns(k, node.source.fields)))
 
     @frame.register
     def _(self, node: b.Limit, sequenced: bool = False) -> DataFrame:
         frame = self.frame(node.source, sequenced)
         if node.order:
-            frame = frame.orderBy(*(sort_column(k, node.source.fields) for k in node.order))
+            frame = frame.orderBy(*(c for k in node.order for c in sort_columns(k, node.source.fields)))
         if node.offset:
             frame = frame.offset(node.offset)
         if node.fetch is not None:
@@ -182,8 +184,9 @@ class BatchFrames:
     @frame.register
     def _(self, node: b.CountedSets, sequenced: bool = False) -> DataFrame:
         names = _names(node.fields, False)
-        left, right = (self.frame(side).toDF(*names) for side in node.inputs)
-        frame = _COUNTED[node.kind](left, right)
+        sides = (self.frame(side).toDF(*names) for side in node.inputs)
+        left, right = (_rewritten(side, node.fields, marked) for side in sides)
+        frame = _rewritten(_COUNTED[node.kind](left, right), node.fields, unmarked)
         return _with_sequence(frame) if sequenced else frame
 
     @frame.register
@@ -200,6 +203,15 @@ _COUNTED: dict[SetKind, Callable[[DataFrame, DataFrame], DataFrame]] = {
     SetKind.INTERSECT: DataFrame.intersectAll,
     SetKind.EXCEPT: DataFrame.exceptAll,
 }
+
+
+def _rewritten(
+    frame: DataFrame, fields: tuple[Field, ...], each: Callable[[str, LogicalType], str]
+) -> DataFrame:
+    """``each`` over the columns that hold floats; as it is where there are none."""
+    if not any(has_floats(f.type) for f in fields):
+        return frame
+    return frame.selectExpr(*(f"{each(quote(f.name), f.type)} AS {quote(f.name)}" for f in fields))
 
 
 def _passes(projections: tuple[Expr, ...], source: b.BatchNode) -> bool:

@@ -11,12 +11,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.errors import NotSupportedError
+from tidemill.functions.values import matching
 from tidemill.physical.batch.nodes import Join
 from tidemill.plan.expressions import Call, Expr
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjuncts, null_aware_condition
 from tidemill.plan.rules.determinism import has_user_call
 from tidemill.runtime.spark.expressions import Translator
+from tidemill.types.logical import APPROXIMATE_TYPES
 from tidemill.types.physical import quote
 
 _SPARK_KIND = {
@@ -45,7 +47,7 @@ def join_frames(node: Join, left: DataFrame, right: DataFrame, zone: str) -> Dat
         joined = _not_in(node, left, right, translator)
     else:
         sent = right.hint("broadcast") if node.broadcast == "right" else right
-        joined = left.join(sent, F.expr(translator.sql(node.condition)), _SPARK_KIND[node.kind])
+        joined = left.join(sent, F.expr(_condition(node, translator)), _SPARK_KIND[node.kind])
     return joined.toDF(*(f.name for f in node.fields))
 
 
@@ -54,7 +56,7 @@ def _not_in(node: Join, left: DataFrame, right: DataFrame, translator: Translato
         return frame.hint("broadcast") if node.broadcast else frame
 
     pairs = [(part.args[0], part.args[1]) for part in conjuncts(node.condition) if isinstance(part, Call)]
-    equal = F.expr(translator.sql(node.condition))
+    equal = F.expr(_condition(node, translator))
     aware = translator.sql(null_aware_condition(node.condition))
     found = left.join(sent(right), equal, _ANTI)
     others = _any_null(translator, [x for _, x in pairs])
@@ -68,6 +70,20 @@ def _not_in(node: Join, left: DataFrame, right: DataFrame, translator: Translato
         met = sent(some.withColumn(_ANY, F.lit(True)))
         found = missing.join(met, F.expr(f"{quote(_MISSING)} = {quote(_ANY)} AND ({aware})"), _ANTI)
     return found.select(*left.columns)
+
+
+def _condition(node: Join, translator: Translator) -> str:
+    """Equal FLOATs as Spark can hash them: a join asks only whether its condition is TRUE."""
+    return " AND ".join(_part(part, translator) for part in conjuncts(node.condition)) or "TRUE"
+
+
+def _part(part: Expr, translator: Translator) -> str:
+    if not isinstance(part, Call) or part.function != "=":
+        return translator.sql(part)
+    a, b = part.args
+    if not isinstance(a.type, APPROXIMATE_TYPES) or not isinstance(b.type, APPROXIMATE_TYPES):
+        return translator.sql(part)
+    return f"({matching(translator.sql(a), a.type)} = {matching(translator.sql(b), b.type)})"
 
 
 def _any_null(translator: Translator, expressions: list[Expr]) -> str:

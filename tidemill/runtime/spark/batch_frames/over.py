@@ -15,12 +15,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.functions.values import is_positive, marked
 from tidemill.operators.over.operator import OverSpec, with_results
 from tidemill.operators.over.window import check_supported
 from tidemill.plan.expressions import OverCall, SortKey
 from tidemill.runtime.compile.over import over_function
 from tidemill.runtime.compile.rank import columns_of
-from tidemill.types.logical import Field
+from tidemill.types.logical import APPROXIMATE_TYPES, Field
 from tidemill.types.physical import quote, spark_schema
 
 RANKING: dict[str, Callable[[], Column]] = {
@@ -52,9 +53,16 @@ def over_frame(
     return _aggregated(others, inputs, frame) if others else frame
 
 
-def sort_column(key: SortKey, fields: tuple[Field, ...]) -> Column:
-    """The Spark sort column of ``key``, NULLs where Flink puts them."""
-    column = F.col(quote(fields[key.index].name))
+def sort_columns(key: SortKey, fields: tuple[Field, ...]) -> list[Column]:
+    """The Spark sort columns of ``key``, NULLs where Flink puts them; of FLOATs -0.0 is below 0.0."""
+    field = fields[key.index]
+    found = [_placed(F.col(quote(field.name)), key)]
+    if isinstance(field.type, APPROXIMATE_TYPES):
+        found.append(_placed(F.expr(is_positive(quote(field.name))), key))
+    return found
+
+
+def _placed(column: Column, key: SortKey) -> Column:
     if key.ascending:
         return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
     return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
@@ -63,8 +71,8 @@ def sort_column(key: SortKey, fields: tuple[Field, ...]) -> Column:
 def _ranked(
     call: OverCall, field: Field, inputs: tuple[Field, ...], frame: DataFrame, last_first: bool
 ) -> DataFrame:
-    partition = [F.col(quote(inputs[i].name)) for i in call.partition]
-    order = [sort_column(k, inputs) for k in call.order]
+    partition = [F.expr(marked(quote(inputs[i].name), inputs[i].type)) for i in call.partition]
+    order = [column for k in call.order for column in sort_columns(k, inputs)]
     if call.function == "ROW_NUMBER" and SEQUENCE_COLUMN in frame.columns:
         arrival = F.col(quote(SEQUENCE_COLUMN))
         order.append(arrival.desc() if last_first else arrival.asc())

@@ -1,0 +1,56 @@
+"""SUM in Spark SQL, exact where Spark's own would leave its 38 digits on the way.
+
+Spark's sum of DECIMAL(p, s) has p + 10 digits, at most 38, and is NULL for good once a partial sum has more.
+Wider arguments are therefore added in two parts, multiples of a unit and what is left of it, which are put
+together once per group. Only sums of more than 38 digits are NULL then, whatever the order of the rows.
+"""
+
+from __future__ import annotations
+
+from tidemill.functions.api import SparkAggregateCall, spark_aggregate
+from tidemill.types import logical as t
+
+_SUMMABLE = 28
+"""So many digits leave ten for the number of rows."""
+_LOWER_DIGITS = 20
+_LARGEST_SCALE = 18
+
+
+def needs_kernel(kind: t.LogicalType, distinct: bool) -> bool:
+    """Whether a sum over ``kind`` is one that Spark SQL cannot say."""
+    if not isinstance(kind, t.DecimalType) or kind.precision <= _SUMMABLE:
+        return False
+    return distinct or kind.scale > _LARGEST_SCALE
+
+
+def sum_sql(call: SparkAggregateCall) -> str:
+    """The sum, in a type that holds it."""
+    (kind,), (value,) = call.arg_types, call.args
+    if not isinstance(kind, t.DecimalType) or kind.precision <= _SUMMABLE:
+        return spark_aggregate("sum", call, value)
+    digits = _LOWER_DIGITS - kind.scale
+    unit = f"CAST('1E{digits}' AS DECIMAL({digits + 1},0))"
+    upper = spark_aggregate("sum", call, f"CAST({value} div {unit} AS DECIMAL(20,0))")
+    lower = spark_aggregate("sum", call, f"{value} % {unit}")
+    return _put_together(upper, lower, unit, kind.scale)
+
+
+def _put_together(upper: str, lower: str, unit: str, scale: int) -> str:
+    """``upper * unit + lower`` as DECIMAL(38, scale). Spark's own addition would cut digits of the scale, so
+    the two, brought to one sign and the lower below a unit, meet as text."""
+    sums = f"array(named_struct('h', {upper}, 'l', {lower}))"
+    carried = f"named_struct('h', x.h + x.l div {unit}, 'l', x.l % {unit})"
+    one_sign = (
+        f"CASE WHEN x.h > 0 AND x.l < 0 THEN named_struct('h', x.h - 1, 'l', x.l + {unit}) "
+        f"WHEN x.h < 0 AND x.l > 0 THEN named_struct('h', x.h + 1, 'l', x.l - {unit}) "
+        "ELSE named_struct('h', x.h + 0, 'l', x.l + 0) END"
+    )
+    fraction = ""
+    if scale:
+        power = f"CAST('1E{scale}' AS DECIMAL({scale + 1},0))"
+        digits = f"CAST((abs(x.l) % CAST(1 AS DECIMAL(1,0))) * {power} AS DECIMAL({scale},0))"
+        fraction = f", '.', lpad(CAST({digits} AS STRING), {scale}, '0')"
+    whole = f"lpad(CAST(floor(abs(x.l)) AS STRING), {_LOWER_DIGITS - scale}, '0')"
+    text = f"concat(IF(x.h < 0 OR x.l < 0, '-', ''), CAST(abs(x.h) AS STRING), {whole}{fraction})"
+    found = f"CAST({text} AS DECIMAL(38,{scale}))"
+    return f"transform(transform(transform({sums}, x -> {carried}), x -> {one_sign}), x -> {found})[0]"
