@@ -83,11 +83,11 @@ HOSTILE: Values = {
     Type.MAP: ({}, {"": 1}, {"a": None}, {"a": 1, "\U0001d4b3": 2}),
 }
 MANY: Values = {
-    Type.INT: tuple(range(-150, 150)),
-    Type.BIGINT: tuple(7_000_000_000 * n for n in range(-100, 100)),
+    Type.INT: tuple(range(-300, 300)),
+    Type.BIGINT: tuple(7_000_000_000 * n for n in range(-200, 200)),
     Type.STRING: tuple(f"text {n}" * (n % 4) for n in range(400)),
     Type.DECIMAL: tuple(Decimal(n) / 100 for n in range(-200, 200)),
-    Type.TIMESTAMP: tuple(dt.datetime(2024, 1, 1) + dt.timedelta(seconds=n) for n in range(300)),
+    Type.TIMESTAMP: tuple(dt.datetime(2024, 1, 1) + dt.timedelta(seconds=n) for n in range(600)),
 }
 
 
@@ -104,11 +104,11 @@ class Theme(Enum):
 
     @property
     def least(self) -> int:
-        return 1000 if self is Theme.LARGE else 0
+        return 800 if self is Theme.LARGE else 0
 
     @property
     def most(self) -> int:
-        return 2500 if self is Theme.LARGE else 24
+        return 2000 if self is Theme.LARGE else 24
 
     @property
     def depth(self) -> tuple[int, ...]:

@@ -184,7 +184,8 @@ def _row(chance: Random, columns: tuple[TableColumn, ...], theme: Theme) -> Row:
 
 def _values(column: TableColumn, theme: Theme) -> tuple[Any, ...]:
     """Event time stays where a watermark can follow it."""
-    return (Theme.PLAIN if column.name == ROWTIME else theme).values[column.type]
+    timed = column.name == ROWTIME and theme is Theme.HOSTILE
+    return (Theme.PLAIN if timed else theme).values[column.type]
 
 
 def _events(
