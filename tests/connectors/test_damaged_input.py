@@ -17,7 +17,6 @@ from tests.connectors.damaged import SAMPLES, damaged
 from tests.connectors.formats import decode
 from tests.connectors.sources import rows, source, table
 from tidemill.connectors.api import ReadLimit
-from tidemill.connectors.filesystem.offsets import from_json, ranges
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.formats.api import RecordError
 from tidemill.connectors.worker_errors import WorkerError, find_error
@@ -177,8 +176,8 @@ def _options(path: Path, kind: str) -> dict[str, str]:
 def read_here(read: FileSource) -> None:
     """Reads all of a source in this process."""
     end = read.next_offset(None, ReadLimit())
-    for part in ranges(from_json(None), from_json(end)):
-        for _ in read.reader.read(list(read._splits(part))):
+    for task in read.tasks(None, end):
+        for _ in read.reader.read(task.splits, task.before):
             pass
 
 
@@ -187,8 +186,7 @@ def test_the_first_bad_record_is_named_whichever_task_fails_first(tmp_path: Path
         (tmp_path / name).write_text(text)
     read = source(table(PAIR, {"connector": "filesystem", "path": str(tmp_path), "format": "csv"}))
     assert isinstance(read, FileSource)
-    end = from_json(read.next_offset(None, ReadLimit()))
-    splits = [split for part in ranges(from_json(None), end) for split in read._splits(part)]
+    splits = [s for task in read.tasks(None, read.next_offset(None, ReadLimit())) for s in task.splits]
     assert len(splits) == 3
     with pytest.raises(WorkerError) as caught:
         list(read.reader.read(splits[2:], splits[:2]))

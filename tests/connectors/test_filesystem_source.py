@@ -115,7 +115,7 @@ def test_files_that_change_or_vanish_are_errors(spark: SparkSession, tmp_path: P
     path.write_text("1,x\n2,y\n3,z\n")
     with pytest.raises(ConnectorError, match="has changed"):
         read.next_offset(first, ReadLimit(rows=1))
-    with pytest.raises(Exception, match="has changed while it was being read"):
+    with pytest.raises(Exception, match="has changed since it was read"):
         read.read(spark, None, first).collect()
     path.unlink()
     with pytest.raises(Exception, match="does not exist any more"):

@@ -46,6 +46,8 @@ def test_a_session_and_its_jobs_keep_passwords_to_themselves(spark: SparkSession
         _another_query(kept)
     shown.append(str(caught.value))
     assert [text for text in shown if SECRET in text] == []
+    folders = [kept, *(path for path in kept.iterdir() if path.is_dir())]
+    assert {path.stat().st_mode & 0o777 for path in folders} == {0o700}
     files = [path for path in kept.rglob("*") if path.is_file()]
     assert files
     assert [path for path in files if SECRET.encode() in path.read_bytes()] == []

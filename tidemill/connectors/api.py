@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.files.storage import Storage
 from tidemill.types.logical import Field, LogicalType
 
 if TYPE_CHECKING:
@@ -90,6 +91,15 @@ class SizedConnector(Protocol):
     def size(self, table: CatalogTable, options: Mapping[str, str]) -> int | None:
         """How many bytes all physical columns of all rows take once decoded, rather too many than too few;
         None where that is not known now."""
+        ...
+
+
+@runtime_checkable
+class RecordingSource(Protocol):
+    """Optional face of a source that keeps records of its own beside the job's checkpoint."""
+
+    def record_in(self, storage: Storage) -> None:
+        """Called once before the first offset is asked for; ``storage`` is the source's own folder there."""
         ...
 
 

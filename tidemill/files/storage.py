@@ -55,6 +55,11 @@ class Storage:
         return is_local(self.location)
 
     @property
+    def has_appends(self) -> bool:
+        """Whether a file can grow; objects of a store are replaced whole."""
+        return self.is_local or self.location.partition("://")[0] in ("hdfs", "viewfs")
+
+    @property
     def system(self) -> fs.FileSystem:
         return self._resolved[0]
 

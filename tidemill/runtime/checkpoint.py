@@ -8,6 +8,7 @@ Layout::
     epochs/<n>.plan.json       intent: the offset ranges of epoch n and its processing time
     epochs/<n>.commit.json     fact: epoch n happened; offsets, manifests, sink tokens
     state/<operator>/...       runs and manifests (see tidemill.state)
+    sources/<source>/...       what sources keep of their own (see connectors.api.RecordingSource)
 
 Guarantee: a record file is either absent or whole, and is never replaced. Epoch n is committed iff
 ``<n>.commit.json`` exists. Records older than the last commit are removed once its sinks have published;
@@ -90,6 +91,11 @@ class CheckpointDirectory:
         return str(self._ownership.token) if self._ownership is not None else "0"
 
     @property
+    def source_root(self) -> Path:
+        """Where sources keep records of their own."""
+        return self.root / "sources"
+
+    @property
     def _epochs(self) -> Path:
         return self.root / "epochs"
 
@@ -169,9 +175,11 @@ class CheckpointDirectory:
                     remove_record(self._epochs / f"{old}{suffix}")
 
     def _make(self) -> None:
+        """Other users cannot look into what is made here: state holds the tables' rows."""
         new = not self.root.exists()
-        self._epochs.mkdir(parents=True, exist_ok=True)
-        self.state_root.mkdir(exist_ok=True)
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self._epochs, self.state_root, self.source_root):
+            folder.mkdir(mode=0o700, exist_ok=True)
         sync_directory(self.root)
         if new:
             sync_directory(self.root.parent)

@@ -28,8 +28,9 @@ from tidemill.config.mini_batch_options import (
 )
 from tidemill.config.option import Configuration
 from tidemill.connectors import registry
-from tidemill.connectors.api import ReadLimit, Sink, SinkRequest, Source, SourceRequest
+from tidemill.connectors.api import ReadLimit, RecordingSource, Sink, SinkRequest, Source, SourceRequest
 from tidemill.errors import InternalError, NotSupportedError, TidemillError, ValidationError
+from tidemill.files.storage import Storage
 from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
 from tidemill.plan.nodes import Sink as LogicalSink
@@ -316,6 +317,9 @@ class _Preparation:
         request = self._request
         if self._checkpoint is None or self._identity is None:
             raise InternalError("the checkpoint is not open")
+        for key, source in self._context.sources.items():
+            if isinstance(source, RecordingSource):
+                source.record_in(Storage(str(self._checkpoint.source_root / key)))
         job = StreamingJob(
             spark=job_session(
                 request.application,

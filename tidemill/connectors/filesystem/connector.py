@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
@@ -15,6 +16,7 @@ from tidemill.connectors.filesystem.reading import FileReader
 from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.sink import FileSink
 from tidemill.connectors.filesystem.source import FileSource
+from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import DecodeRequest, EncodeRequest, Format, Framing, format_options
 from tidemill.connectors.formats.registry import find_format
 from tidemill.connectors.option_values import OptionValues
@@ -68,12 +70,17 @@ class FilesystemConnector:
         own = format_options(found, request.options)
         storage = _storage(request.options)
         framing = found.framing(own)
+        watched = options["source.monitor-interval"] if request.streaming else None
+        cutter = _cutter(found, framing, own)
+        reader = _reader(found, framing, cutter, storage, request, options)
+        appends = watched is not None and framing is not Framing.ROW_GROUPS and storage.has_appends
         return FileSource(
             storage=storage,
-            reader=_reader(found, framing, storage, request, options),
-            cutter=_cutter(found, framing, own),
+            reader=replace(reader, appends=appends),
+            cutter=cutter,
             row_groups=RowGroups(format=found) if framing is Framing.ROW_GROUPS else None,
-            watched=request.streaming and options["source.monitor-interval"] is not None,
+            interval=None if watched is None else watched.seconds,
+            watch=None if watched is None else DirectoryWatch(storage=storage),
             pattern=options["source.path.regex-pattern"],
             parallelism=max(request.parallelism, 1),
         )
@@ -159,7 +166,12 @@ def _cutter(found: Format, framing: Framing, own: OptionValues) -> Cutter:
 
 
 def _reader(
-    found: Format, framing: Framing, storage: Storage, request: SourceRequest, options: OptionValues
+    found: Format,
+    framing: Framing,
+    cutter: Cutter,
+    storage: Storage,
+    request: SourceRequest,
+    options: OptionValues,
 ) -> FileReader:
     table = request.table
     partitions = set(table.partitioned_by)
@@ -179,6 +191,7 @@ def _reader(
     return FileReader(
         storage=storage,
         framing=framing,
+        cutter=cutter,
         decoder=decoder,
         fields=request.fields,
         partitions=tuple(f for f in request.fields if f.name in partitions),

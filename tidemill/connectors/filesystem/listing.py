@@ -18,7 +18,7 @@ def list_files(storage: Storage) -> list[FileEntry]:
                 f"File {storage.location} does not exist or the user has insufficient permissions to"
                 " access it."
             )
-        return sorted(f for f in storage.files() if not _hidden(f.path))
+        return sorted(f for f in storage.files() if not any(map(is_hidden, f.path.split("/"))))
     except OSError as e:
         raise ConnectorError(f"Cannot list {storage.location}: {e}") from None
 
@@ -28,6 +28,6 @@ def list_files_or_none(storage: Storage) -> list[FileEntry]:
     return list_files(storage) if storage.exists() else []
 
 
-def _hidden(relative: str) -> bool:
-    """Names that start with '.' or '_', directories too (but not partition directories)."""
-    return any(p.startswith(".") or (p.startswith("_") and "=" not in p) for p in relative.split("/"))
+def is_hidden(name: str) -> bool:
+    """Of a file or directory: it starts with '.' or '_' (but is no partition directory)."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)

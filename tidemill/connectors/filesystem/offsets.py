@@ -1,14 +1,16 @@
 """A position in a growing list of files, as plain JSON.
 
-``{"files": [[path, size, length, compressed], ...], "position": p, "base": b}``: the files taken so far
-in the order of taking; all are read whole but the last, which is read up to ``position``. ``length`` and
-``position`` count bytes (rows in columnar files), ``base`` is the sum of the weights of the files
-before the last, so that base + position + row number grows over the life of a job.
+``{"root": where, "sealed": n, "chain": hash, "files": [...], "position": p, "base": b}``: the files taken so
+far in the order of taking. The first ``sealed`` are in the job's own records (see ``taken_log``), of which
+``chain`` is the hash; ``files`` are the others, so that an offset costs what is new and no more. All are
+read whole but the last, which is read up to ``position``. ``length`` and ``position`` count bytes (rows in
+columnar files), ``base`` is the sum of the weights of the files before the last, so that base + position +
+row number grows over the life of a job.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 
 from tidemill.connectors.api import Offset
 from tidemill.errors import StateError
@@ -17,24 +19,54 @@ from tidemill.errors import StateError
 _GZIP_WEIGHT = 1100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TakenFile:
+    """A file as it was when it was taken: ``modified`` in ns, ``ends`` a hash of the first and the last bytes
+    of its ``size`` ('' where the file system has none to compare). One to which lines were appended is
+    taken again, from ``begin`` on."""
+
     path: str
     size: int
     length: int
+    modified: int
+    ends: str
     compressed: bool = False
+    begin: int = 0
 
     @property
     def weight(self) -> int:
         """No file has more records than this."""
-        return self.length * (_GZIP_WEIGHT if self.compressed else 1) + 1
+        return (self.length - self.begin) * (_GZIP_WEIGHT if self.compressed else 1) + 1
+
+    def to_json(self) -> list[object]:
+        return list(astuple(self))
+
+    @staticmethod
+    def from_json(entry: list[object]) -> TakenFile:
+        path, size, length, modified, ends, compressed, begin = entry
+        return TakenFile(
+            path=str(path),
+            size=_number(size),
+            length=_number(length),
+            modified=_number(modified),
+            ends=str(ends),
+            compressed=bool(compressed),
+            begin=_number(begin),
+        )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FilePosition:
+    root: str
+    sealed: int = 0
+    chain: str = ""
     files: tuple[TakenFile, ...] = ()
     position: int = 0
     base: int = 0
+
+    @property
+    def taken(self) -> int:
+        return self.sealed + len(self.files)
 
     @property
     def current(self) -> TakenFile | None:
@@ -42,30 +74,51 @@ class FilePosition:
         return self.files[-1] if self.files and self.position < self.files[-1].length else None
 
     def moved(self, position: int) -> FilePosition:
-        return FilePosition(self.files, position, self.base)
+        return replace(self, position=position)
 
     def taking(self, file: TakenFile) -> FilePosition:
         """At the start of ``file``, everything before it being read."""
         base = self.base + (self.files[-1].weight if self.files else 0)
-        return FilePosition((*self.files, file), 0, base)
+        return replace(self, files=(*self.files, file), position=file.begin, base=base)
 
     def to_json(self) -> Offset:
         return {
-            "files": [[f.path, f.size, f.length, f.compressed] for f in self.files],
+            "root": self.root,
+            "sealed": self.sealed,
+            "chain": self.chain,
+            "files": [f.to_json() for f in self.files],
             "position": self.position,
             "base": self.base,
         }
 
 
-def from_json(offset: Offset | None) -> FilePosition:
-    """StateError for an offset of another source."""
+def _number(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(value)
+    return value
+
+
+def from_json(offset: Offset | None, root: str) -> FilePosition:
+    """The beginning for None. StateError for an offset of another source, or of another path."""
     if not offset:
-        return FilePosition()
+        return FilePosition(root=root)
     try:
-        files = tuple(TakenFile(*entry) for entry in offset["files"])
-        return FilePosition(files, offset["position"], offset["base"])
-    except (KeyError, TypeError):
+        position = FilePosition(
+            root=str(offset["root"]),
+            sealed=_number(offset["sealed"]),
+            chain=str(offset["chain"]),
+            files=tuple(map(TakenFile.from_json, offset["files"])),
+            position=_number(offset["position"]),
+            base=_number(offset["base"]),
+        )
+    except (KeyError, TypeError, ValueError):
         raise StateError(f"Not an offset of a filesystem source: {str(offset)[:200]}") from None
+    if position.root != root:
+        raise StateError(
+            f"The checkpoint is of a table that read '{position.root}'; its path is '{root}' now.",
+            hint="Start the changed table with a checkpoint directory of its own.",
+        )
+    return position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +133,15 @@ class FileRange:
 
 def ranges(start: FilePosition, end: FilePosition) -> list[FileRange]:
     """The parts of files between two positions, in order; ``end`` continues ``start``."""
-    if start.files != end.files[: len(start.files)]:
+    first = max(start.taken - 1, 0)
+    known = start.files[-1:]
+    if not end.sealed <= first <= end.taken or known != end.files[first - end.sealed :][: len(known)]:
         raise StateError("The offsets are not of one job: their lists of files differ.")
-    first = max(len(start.files) - 1, 0)
-    base = start.base if start.files else 0
+    base = start.base if start.taken else 0
     found = []
-    for i in range(first, len(end.files)):
-        file = end.files[i]
-        begin = start.position if start.files and i == first else 0
-        stop = end.position if i == len(end.files) - 1 else file.length
+    for number, file in enumerate(end.files[first - end.sealed :]):
+        begin = start.position if known and number == 0 else file.begin
+        stop = end.position if first + number == end.taken - 1 else file.length
         if stop > begin:
             found.append(FileRange(file=file, start=begin, end=stop, base=base))
         base += file.weight

@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.filesystem.offsets import TakenFile
+from tidemill.connectors.filesystem.changes import check_unchanged
+from tidemill.connectors.filesystem.cutting import Cutter
+from tidemill.connectors.filesystem.offsets import FileRange, TakenFile
 from tidemill.connectors.filesystem.partitions import partition_values
 from tidemill.connectors.formats.api import Block, Decoder, Framing, RecordError
 from tidemill.connectors.worker_errors import WorkerError
@@ -34,12 +36,17 @@ UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """``sequence``: the ``$seq`` of its first row."""
+    """A piece of ``part``, which is the epoch's range of a file. In text without quotes ``start`` and ``end``
+    are about where to cut: a task begins with the first record at or after the one and ends with the last
+    that starts before the other."""
 
-    file: TakenFile
+    part: FileRange
     start: int
     end: int
-    sequence: int
+
+    @property
+    def file(self) -> TakenFile:
+        return self.part.file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +56,7 @@ class FileReader:
 
     storage: Storage
     framing: Framing
+    cutter: Cutter
     decoder: Decoder
     fields: tuple[Field, ...]
     partitions: tuple[Field, ...]
@@ -56,16 +64,18 @@ class FileReader:
     file_metadata: tuple[tuple[Field, str], ...]
     changelog: bool
     sequence: bool
+    appends: bool = False
 
     def read(self, splits: Sequence[Split], before: Sequence[Split] = ()) -> Iterator[pa.RecordBatch]:
         """WorkerError where a file is gone, has changed or holds a record that does not fit; ``before`` are
         the splits of other tasks that come before these."""
         for split in splits:
-            error: ConnectorError | None = None
+            error, exact = None, split
             try:
-                table = self._complete(self._decode(split), split)
+                exact = self._exact(split)
+                table = self._complete(self._decode(exact), exact)
             except RecordError as e:
-                error = self._record_error(e, split)
+                error = self._record_error(e, exact)
             except UNREADABLE as e:
                 error = ConnectorError(f"Cannot read file {self.storage.shown(split.file.path)}: {e}")
             except ConnectorError as e:
@@ -86,8 +96,22 @@ class FileReader:
             for _ in self.read([split]):
                 continue
 
+    def _exact(self, split: Split) -> Split:
+        """The split between borders of records."""
+        check_unchanged(self.storage, split.file, self.storage.stat(split.file.path), appends=self.appends)
+        part = split.part
+        if self.framing is not Framing.LINES or (split.start, split.end) == (part.start, part.end):
+            return split
+        with self.storage.open(split.file.path) as file:
+            start, end = (self._border(file, part, at) for at in (split.start, split.end))
+        return replace(split, start=start, end=end)
+
+    def _border(self, file: pa.NativeFile, part: FileRange, at: int) -> int:
+        if at <= part.start or at >= part.end:
+            return at
+        return self.cutter.cut(file, part.start, part.end, rows=None, length=at - part.start)[0]
+
     def _decode(self, split: Split) -> pa.Table:
-        self._check_unchanged(split.file)
         with self.storage.open(split.file.path) as file:
             if self.framing is Framing.ROW_GROUPS:
                 block = Block(data=pa.py_buffer(b""), source=file, start=split.start, end=split.end)
@@ -117,18 +141,6 @@ class FileReader:
         file.seek(split.start)
         return file.read_buffer(split.end - split.start)
 
-    def _check_unchanged(self, file: TakenFile) -> None:
-        now = self.storage.stat(file.path)
-        path = self.storage.shown(file.path)
-        if now is None:
-            raise ConnectorError(f"File {path} does not exist any more, but not all of it was read.")
-        if now.size != file.size:
-            raise ConnectorError(
-                f"File {path} has changed while it was being read: it had {file.size} bytes, now it has"
-                f" {now.size}.",
-                hint="Files must appear in a source's path at once and complete, for example by a rename.",
-            )
-
     def _complete(self, table: pa.Table, split: Split) -> pa.Table:
         rows = table.num_rows
         constants = self._constants(split.file)
@@ -141,7 +153,8 @@ class FileReader:
             columns.append(table.column(KIND_COLUMN))
             names.append(KIND_COLUMN)
         if self.sequence:
-            columns.append(pa.array(split.sequence + np.arange(rows, dtype=np.int64)))
+            first = split.part.base + split.start - split.file.begin
+            columns.append(pa.array(first + np.arange(rows, dtype=np.int64)))
             names.append(SEQUENCE_COLUMN)
         if not columns:
             raise ConnectorError("A source must be asked for at least one column.")

@@ -2,26 +2,39 @@
 
 Spark's own scans are not used: for text they are most of an epoch's time. A file is taken once,
 in the order of paths, and must appear at once and complete (rename it into place). In a watched
-directory new files are taken after all earlier ones, whatever their names.
+directory new files are taken after all earlier ones, whatever their names, and lines that are appended to
+a file of text after that. A file that changes otherwise is an error.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, Offset, ReadLimit
+from tidemill.connectors.filesystem.changes import (
+    check_unchanged,
+    continuation,
+    ends_of,
+    is_unchanged,
+    whole_lines,
+)
 from tidemill.connectors.filesystem.cutting import Cutter
 from tidemill.connectors.filesystem.listing import list_files
 from tidemill.connectors.filesystem.offsets import FilePosition, FileRange, TakenFile, from_json, ranges
 from tidemill.connectors.filesystem.reading import FileReader, Split
 from tidemill.connectors.filesystem.row_groups import RowGroups
-from tidemill.errors import ConnectorError
+from tidemill.connectors.filesystem.taken_log import Known, TakenLog
+from tidemill.connectors.filesystem.watching import DirectoryWatch
+from tidemill.connectors.formats.api import Framing
+from tidemill.connectors.task_frames import assigned, task_frame
 from tidemill.files.storage import FileEntry, Storage
 from tidemill.types.physical import spark_schema
 
@@ -31,27 +44,35 @@ if TYPE_CHECKING:
 _SPLIT_BYTES = 32 << 20
 _TASK_BYTES = 256 << 10
 _TASK_ROWS = 50_000
+_SEARCHED_SPLITS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSource:
-    """``pattern``: source.path.regex-pattern, matched against whole paths."""
+    """``pattern``: source.path.regex-pattern, matched against whole paths. ``interval``: seconds between two
+    looks at a watched directory, None where it is not watched."""
 
     storage: Storage
     reader: FileReader
     cutter: Cutter
     row_groups: RowGroups | None
-    watched: bool
+    interval: float | None
     pattern: str | None
     parallelism: int
+    watch: DirectoryWatch | None = None
+    log: TakenLog = field(default_factory=TakenLog)
+    clock: Callable[[], float] = time.time
 
     @property
     def is_bounded(self) -> bool:
-        return not self.watched
+        return self.interval is None
+
+    def record_in(self, storage: Storage) -> None:
+        self.log.storage = storage
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
-        """ConnectorError when the path is not there or a file that was begun has changed."""
-        position, rows, length = from_json(start), limit.rows, limit.bytes
+        """ConnectorError when the path is not there or a file has changed since it was read."""
+        position, rows, length = self.log.sealing(self._position(start)), limit.rows, limit.bytes
         untaken = self._untaken(position)
         while (rows is None or rows > 0) and (length is None or length > 0):
             if position.current is None:
@@ -66,21 +87,13 @@ class FileSource:
         return position.to_json()
 
     def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        return not ranges(from_json(start), from_json(end))
+        return not ranges(self._position(start), self._position(end))
 
     def is_finished(self, offset: Offset | None) -> bool:
-        position = from_json(offset)
-        if self.watched or position.current is not None:
+        position = self._position(offset)
+        if not self.is_bounded or position.current is not None:
             return False
         return not any(f.length for f in self._untaken(position))
-
-    def extent(self, start: Offset | None, end: Offset) -> str:
-        parts = ranges(from_json(start), from_json(end))
-        if not parts:
-            return ""
-        amount = sum(part.end - part.start for part in parts)
-        unit = "rows" if self.row_groups else "bytes"
-        return f"{len(parts):,} file{'s' if len(parts) > 1 else ''}, {amount:,} {unit}"
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
         return self.read_through(spark, start, end, None, self._schema())
@@ -89,14 +102,25 @@ class FileSource:
         self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
     ) -> DataFrame:
         """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
-        splits = [s for r in ranges(from_json(start), from_json(end)) for s in self._splits(r)]
-        tasks = _pack(splits, self.parallelism, _TASK_ROWS if self.row_groups else _TASK_BYTES)
-        return spark.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(
-            _task_reader(self.reader, tasks, through), schema
-        )
+        tasks = self.tasks(start, end)
+        return task_frame(spark, tasks).mapInArrow(_task_reader(self.reader, through), schema)
+
+    def tasks(self, start: Offset | None, end: Offset) -> list[ReadTask]:
+        """What each task of a read reads, in order."""
+        parts = ranges(self._position(start), self._position(end))
+        splits = [s for part in parts for s in self._splits(part)]
+        packed = _pack(splits, self.parallelism, _TASK_ROWS if self.row_groups else _TASK_BYTES)
+        begins = accumulate((len(task) for task in packed), initial=0)
+        return [
+            ReadTask(splits=task, before=_before(splits, begin))
+            for task, begin in zip(packed, begins, strict=False)
+        ]
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, self.next_offset(None, ReadLimit()))
+
+    def _position(self, offset: Offset | None) -> FilePosition:
+        return from_json(offset, self.storage.shown(""))
 
     def _schema(self) -> str:
         parts = [spark_schema(self.reader.fields)] if self.reader.fields else []
@@ -105,24 +129,60 @@ class FileSource:
         return ", ".join(parts)
 
     def _untaken(self, position: FilePosition) -> Iterator[TakenFile]:
-        """The files that are not taken yet, in order; lists the directory when the first is asked for."""
-        known = {f.path for f in position.files}
-        for entry in self._listing():
-            if entry.path not in known:
-                yield self._taken(entry)
+        """What is not taken yet, in order: new files, then lines that were appended to others. Lists the
+        directory when the first is asked for."""
+        known, grown = self.log.known(position), []
+        for entry in self._entries(known):
+            file = known.get(entry.path)
+            if file is None:
+                taken = self._taken(entry, 0)
+                if taken is not None:
+                    yield taken
+            elif not is_unchanged(file, entry):
+                check_unchanged(self.storage, file, entry, appends=self.reader.appends)
+                if file is not position.current:
+                    grown.append((file, entry))
+        for file, entry in grown:
+            taken = self._taken(entry, continuation(self.storage, file))
+            if taken is not None:
+                yield taken
 
-    def _listing(self) -> list[FileEntry]:
-        files = list_files(self.storage)
-        if self.pattern is None:
-            return files
-        matches = re.compile(self.pattern).fullmatch
-        return [f for f in files if matches(self.storage.shown(f.path))]
+    def _entries(self, known: Known) -> Iterator[FileEntry]:
+        """All files, or of a watched directory those that are not taken and some others."""
+        if self.watch is None:
+            entries: Iterable[FileEntry] = list_files(self.storage)
+        else:
+            entries = self.watch.entries(lambda path: known.has(path) or not self._matches(path))
+        return (entry for entry in entries if self._matches(entry.path))
 
-    def _taken(self, entry: FileEntry) -> TakenFile:
-        if self.row_groups is None:
-            compressed = self.storage.shown(entry.path).endswith(".gz")
-            return TakenFile(entry.path, entry.size, entry.size, compressed)
-        return TakenFile(entry.path, entry.size, self.row_groups.rows(self.storage, entry.path))
+    def _matches(self, path: str) -> bool:
+        return self.pattern is None or re.fullmatch(self.pattern, self.storage.shown(path)) is not None
+
+    def _taken(self, entry: FileEntry, begin: int) -> TakenFile | None:
+        """A file as it is now, or its lines from ``begin`` on; None while there are no whole ones."""
+        path, compressed = entry.path, self._is_compressed(entry.path)
+        size = entry.size
+        if self.reader.appends and not compressed and self._may_be_unfinished(entry):
+            size = whole_lines(self.storage, path, begin, size)
+        if size <= begin and entry.size:
+            return None
+        return TakenFile(
+            path=path,
+            size=size,
+            length=size if self.row_groups is None else self.row_groups.rows(self.storage, path),
+            modified=entry.modified,
+            ends=ends_of(self.storage, path, size),
+            compressed=compressed,
+            begin=begin,
+        )
+
+    def _is_compressed(self, path: str) -> bool:
+        return self.row_groups is None and self.storage.shown(path).endswith(".gz")
+
+    def _may_be_unfinished(self, entry: FileEntry) -> bool:
+        """Whether a writer may be in the middle of the last line: the file has changed just now."""
+        age = self.clock() - entry.modified / 1e9
+        return self.interval is not None and abs(age) < self.interval
 
     def _advance(
         self, position: FilePosition, rows: int | None, length: int | None
@@ -136,41 +196,66 @@ class FileSource:
             return position.moved(end), used, used * file.size // max(file.length, 1) + 1
         if rows is None and length is None:
             return position.moved(file.length), 0, 0
-        self._check_unchanged(file)
+        now = self.storage.stat(file.path)
+        check_unchanged(self.storage, file, now, appends=self.reader.appends)
         with self.storage.open(file.path) as opened:
             end, count = self.cutter.cut(opened, position.position, file.length, rows=rows, length=length)
         return position.moved(end), count, end - position.position
 
-    def _check_unchanged(self, file: TakenFile) -> None:
-        now = self.storage.stat(file.path)
-        if now is None or now.size != file.size:
-            raise ConnectorError(
-                f"File {self.storage.shown(file.path)} has changed or gone while it was being read.",
-                hint="Files must appear in a source's path at once and complete, for example by a rename.",
-            )
-
     def _splits(self, part: FileRange) -> Iterator[Split]:
-        whole = Split(file=part.file, start=part.start, end=part.end, sequence=part.base + part.start)
-        if part.file.compressed or self.storage.stat(part.file.path) is None:
-            yield whole  # where the file is gone, the task says so
-            return
+        """Text without quotes is cut by the tasks themselves, near where this says; what needs to know the
+        quotes before it is cut here."""
+        whole = Split(part=part, start=part.start, end=part.end)
         if self.row_groups is not None:
-            step = max(_TASK_ROWS, -(-(part.end - part.start) // self.parallelism))
-            at = part.start
-            for end in self.row_groups.ends(self.storage, part.file.path, at, part.end, step):
-                yield replace(whole, start=at, end=end, sequence=part.base + at)
-                at = end
+            yield from self._row_group_splits(whole)
             return
-        step = min(_SPLIT_BYTES, max(_TASK_BYTES, -(-(part.end - part.start) // self.parallelism)))
-        if part.end - part.start <= step:
+        size = part.end - part.start
+        step = min(_SPLIT_BYTES, max(_TASK_BYTES, -(-size // self.parallelism)))
+        if part.file.compressed or size <= step:
+            yield whole
+        elif self.reader.framing is Framing.LINES:
+            for start in range(part.start, part.end, step):
+                yield replace(whole, start=start, end=min(start + step, part.end))
+        elif self.storage.stat(part.file.path) is None:
+            yield whole  # the task says that the file is gone
+        else:
+            yield from self._quoted_splits(whole, step)
+
+    def _quoted_splits(self, whole: Split, step: int) -> Iterator[Split]:
+        with self.storage.open(whole.file.path) as opened:
+            at = whole.start
+            while at < whole.end:
+                end, _ = self.cutter.cut(opened, at, whole.end, rows=None, length=step)
+                yield replace(whole, start=at, end=end)
+                at = end
+
+    def _row_group_splits(self, whole: Split) -> Iterator[Split]:
+        assert self.row_groups is not None
+        step = max(_TASK_ROWS, -(-(whole.end - whole.start) // self.parallelism))
+        if whole.end - whole.start <= step:
             yield whole
             return
-        with self.storage.open(part.file.path) as opened:
-            at = part.start
-            while at < part.end:
-                end, _ = self.cutter.cut(opened, at, part.end, rows=None, length=step)
-                yield replace(whole, start=at, end=end, sequence=part.base + at)
-                at = end
+        at = whole.start
+        for end in self.row_groups.ends(self.storage, whole.file.path, at, whole.end, step):
+            yield replace(whole, start=at, end=end)
+            at = end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTask:
+    """``before``: what other tasks read before it, for telling which record was bad first."""
+
+    splits: list[Split]
+    before: list[Split]
+
+
+def _before(splits: list[Split], begin: int) -> list[Split]:
+    """The splits before one of many: all, or where an epoch has a lot those of the same file alone. A task's
+    message stays small however many files there are."""
+    earlier = splits[:begin]
+    if len(splits) <= _SEARCHED_SPLITS:
+        return earlier
+    return [s for s in earlier[-_SEARCHED_SPLITS:] if s.file.path == splits[begin].file.path]
 
 
 def _pack(splits: list[Split], parallelism: int, least: int) -> list[list[Split]]:
@@ -189,12 +274,10 @@ def _pack(splits: list[Split], parallelism: int, least: int) -> list[list[Split]
     return tasks
 
 
-def _task_reader(reader: FileReader, tasks: list[list[Split]], through: BatchMap | None) -> BatchMap:
+def _task_reader(reader: FileReader, through: BatchMap | None) -> BatchMap:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                before = [split for earlier in tasks[:task] for split in earlier]
-                read = reader.read(tasks[task], before)
-                yield from read if through is None else through(read)
+        for task in assigned(batches):
+            read = reader.read(task.splits, task.before)
+            yield from read if through is None else through(read)
 
     return run

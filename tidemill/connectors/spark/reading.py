@@ -21,9 +21,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.connectors.api import Offset, ReadLimit, Source
+from tidemill.connectors.api import Offset, ReadLimit, RecordingSource, Source
 from tidemill.connectors.filesystem.offsets import from_json
 from tidemill.errors import ConnectorError, NotSupportedError
+from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema, spark_type
 
@@ -104,12 +105,16 @@ class SparkStreamSource:
     format: SparkFormat
     spool: Callable[[str], Source]
     root: str
+    records: Storage | None = None
     _open: dict[str, Source] = field(default_factory=dict, repr=False)
     _queries: dict[str, StreamingQuery] = field(default_factory=dict, repr=False)
 
     @property
     def is_bounded(self) -> bool:
         return False
+
+    def record_in(self, storage: Storage) -> None:
+        self.records = storage
 
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
         """ConnectorError when the query has failed."""
@@ -146,7 +151,9 @@ class SparkStreamSource:
                     hint="Set the option 'spool.path' to a directory that outlives the machine's restarts.",
                 )
             (Path(place) / "data").mkdir(exist_ok=True)
-            self._open[place] = self.spool(str(Path(place) / "data"))
+            self._open[place] = made = self.spool(str(Path(place) / "data"))
+            if self.records is not None and isinstance(made, RecordingSource):
+                made.record_in(self.records)
         return self._open[place]
 
     def _running(self, place: str) -> None:
@@ -188,7 +195,7 @@ class _Spooler:
 
 def _forget(place: Path, start: Offset) -> None:
     """Removes micro-batches that are committed whole; their names stay, so that none comes again."""
-    files = from_json(start).files
+    files = from_json(start, str(place / "data")).files
     last = files[-1].path.split("/")[0] if files else ""
     for name in {f.path.split("/")[0] for f in files} - {last}:
         batch = place / "data" / name

@@ -1,0 +1,89 @@
+"""Whether a file is still what was read of it: its size, when it was changed, and its ends.
+
+The ends (the first and the last bytes) tell lines that were appended from a file that was written anew, and
+find the latter where neither size nor time does. Object stores replace whole objects and say when: there
+nothing is read for it. Cost: two small reads per file that is taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from tidemill.connectors.filesystem.offsets import TakenFile
+from tidemill.errors import ConnectorError
+from tidemill.files.storage import FileEntry, Storage
+
+_END = 1024
+_WHOLE = "Files must appear in a source's path at once and complete, for example by a rename."
+_APPENDED = (
+    "A watched file may get new lines at its end; what was read of it must stay as it is. To read it again,"
+    " give it another name."
+)
+
+
+def ends_of(storage: Storage, path: str, size: int) -> str:
+    """A hash of the first and the last bytes among the first ``size`` of a file."""
+    if not storage.has_appends:
+        return ""
+    with storage.open(path) as file:
+        head = file.read(min(_END, size))
+        file.seek(max(size - _END, 0))
+        tail = file.read(min(_END, size))
+    return hashlib.blake2b(head + tail, digest_size=8).hexdigest()
+
+
+def check_unchanged(storage: Storage, file: TakenFile, now: FileEntry | None, *, appends: bool) -> None:
+    """ConnectorError where the file is gone or is not what it was; with ``appends`` it may have grown."""
+    path = storage.shown(file.path)
+    if now is None:
+        raise ConnectorError(f"File {path} does not exist any more, but not all of it was read.")
+    grown = appends and not file.compressed and now.size > file.size
+    if now.size != file.size and not grown:
+        raise ConnectorError(
+            f"File {path} has changed since it was read: it had {file.size} bytes, now it has {now.size}.",
+            hint=_APPENDED if appends else _WHOLE,
+        )
+    same_time = now.size != file.size or now.modified == file.modified
+    if not same_time or (file.ends and ends_of(storage, file.path, file.size) != file.ends):
+        raise ConnectorError(
+            f"File {path} has changed since it was read: it was written again.",
+            hint=_APPENDED if appends else _WHOLE,
+        )
+
+
+def is_unchanged(file: TakenFile, now: FileEntry) -> bool:
+    """By what a listing says alone."""
+    return (now.size, now.modified) == (file.size, file.modified)
+
+
+def continuation(storage: Storage, file: TakenFile) -> int:
+    """Where lines start that were appended to ``file``: behind its end of line. ConnectorError where its
+    last line went on."""
+    if file.length == 0:
+        return 0
+    with storage.open(file.path) as opened:
+        opened.seek(file.length - 1)
+        border = opened.read(3)
+    if border[:1] == b"\n":
+        return file.length
+    for ending in (b"\n", b"\r\n"):
+        if border[1:].startswith(ending):
+            return file.length + len(ending)
+    raise ConnectorError(
+        f"File {storage.shown(file.path)}: its last line was read, and then went on.",
+        hint="Append whole lines, each with its end of line in the same write.",
+    )
+
+
+def whole_lines(storage: Storage, path: str, begin: int, size: int) -> int:
+    """Behind the last end of line among the bytes ``begin``..``size``; ``begin`` where there is none."""
+    at, step = size, 1 << 16
+    with storage.open(path) as file:
+        while at > begin:
+            start = max(at - step, begin)
+            file.seek(start)
+            found = file.read(at - start).rfind(b"\n")
+            if found >= 0:
+                return int(start + found + 1)
+            at = start
+    return begin

@@ -1,0 +1,110 @@
+"""The files that a job has taken, kept beside its checkpoint: what offsets need not repeat.
+
+Segment k holds the files ``k * SEGMENT`` to ``(k + 1) * SEGMENT`` in the order of taking, and is written
+when they are all committed: it depends on nothing but the job's history, so writing it again changes
+nothing, and an offset names the segments by their number alone. The offset's ``chain`` is a hash over all
+of them: one that is lost or changed is an error. Cost of an epoch: its new files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from tidemill.connectors.filesystem.offsets import FilePosition, TakenFile
+from tidemill.errors import StateError
+from tidemill.files.storage import Storage
+
+SEGMENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The files taken up to a position, each as it was taken last."""
+
+    sealed: dict[str, TakenFile]
+    recent: dict[str, TakenFile]
+
+    def get(self, path: str) -> TakenFile | None:
+        return self.recent.get(path) or self.sealed.get(path)
+
+    def has(self, path: str) -> bool:
+        return path in self.recent or path in self.sealed
+
+
+@dataclass(slots=True)
+class TakenLog:
+    """``storage``: the job's folder for this source; None: offsets keep all their files themselves."""
+
+    storage: Storage | None = None
+    _sealed: int = 0
+    _chain: str = ""
+    _known: dict[str, TakenFile] = field(default_factory=dict)
+
+    def known(self, position: FilePosition) -> Known:
+        self._load(position)
+        return Known(self._known, {file.path: file for file in position.files})
+
+    def sealing(self, position: FilePosition) -> FilePosition:
+        """The same place with the files before the last in segments, as far as they fill them. ``position``
+        must be a committed one."""
+        if self.storage is None:
+            return position
+        self._load(position)
+        while len(position.files) > SEGMENT:
+            full = position.files[:SEGMENT]
+            text = json.dumps([f.to_json() for f in full]).encode()
+            self._write(position.sealed // SEGMENT, text)
+            chain, count = _chained(position.chain, text), position.sealed + SEGMENT
+            position = replace(position, sealed=count, chain=chain, files=position.files[SEGMENT:])
+            self._known.update((file.path, file) for file in full)
+            self._sealed, self._chain = count, chain
+        return position
+
+    def _load(self, position: FilePosition) -> None:
+        """Reads the segments where memory has another history: when a job starts."""
+        if (self._sealed, self._chain) == (position.sealed, position.chain):
+            return
+        texts = [self._read(number) for number in range(position.sealed // SEGMENT)]
+        chain = reduce(_chained, texts, "")
+        if chain != position.chain:
+            raise _damaged("have been changed", self.storage)
+        files = (TakenFile.from_json(entry) for text in texts for entry in json.loads(text))
+        known = {file.path: file for file in files}
+        self._known, self._sealed, self._chain = known, position.sealed, chain
+
+    def _read(self, number: int) -> bytes:
+        if self.storage is None:
+            raise _damaged("are not at hand", None)
+        try:
+            return self.storage.read_bytes(_name(number))
+        except OSError as e:
+            raise _damaged(f"cannot be read: {e}", self.storage) from None
+
+    def _write(self, number: int, text: bytes) -> None:
+        assert self.storage is not None
+        try:
+            self.storage.publish(_name(number), lambda stream: stream.write(text))
+        except OSError as e:
+            raise StateError(
+                f"Cannot write the record of files read to {self.storage.location}: {e}",
+                hint="Nothing was committed; the job resumes from its last epoch when the cause is gone.",
+            ) from None
+
+
+def _name(number: int) -> str:
+    return f"taken-{number:06d}.json"
+
+
+def _chained(chain: str, text: bytes) -> str:
+    return hashlib.blake2b(chain.encode() + text, digest_size=16).hexdigest()
+
+
+def _damaged(what: str, storage: Storage | None) -> StateError:
+    place = f" in '{storage.location}'" if storage else ""
+    return StateError(
+        f"The records of the files that the job has read{place} {what}.",
+        hint="Restore the whole checkpoint directory, or start the job with a new one.",
+    )
