@@ -28,9 +28,11 @@ class Expr:
 
     def walk(self) -> Iterator[Expr]:
         """This expression and all below it, parents first; does not enter subquery plans."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        waiting: list[Expr] = [self]
+        while waiting:
+            found = waiting.pop()
+            yield found
+            waiting.extend(reversed(found.children))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

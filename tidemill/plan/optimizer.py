@@ -3,7 +3,8 @@
 A rule is a function ``node -> node | None`` (None: nothing to do) over one node and what is below it.
 The driver applies a rule at every node, inputs first, until none has anything left to do; a rule must
 therefore make progress. Invariant, checked after each application: the node's fields keep their
-names and types, nullability included; the guilty rule is named. Cost: passes times nodes; plans are small.
+names and types, nullability included; the guilty rule is named. A node with several readers is visited
+once. Cost: passes times nodes; plans are small.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, NotSupportedError
 from tidemill.plan.nodes import LogicalNode
+from tidemill.plan.once import once_per_node
 from tidemill.plan.rewrite import map_inputs, node_expressions
 from tidemill.plan.rules.connect_joins import connect_joins
 from tidemill.plan.rules.determinism import has_subquery
@@ -73,13 +76,18 @@ PHASES: tuple[Phase, ...] = (
 
 
 def optimize(plan: LogicalNode) -> LogicalNode:
-    """An equal plan that runs better: the same fields, the same rows."""
+    """An equal plan that runs better: the same fields, the same rows. What it shares stays shared."""
+    return with_room(lambda: _optimized(plan))
+
+
+def _optimized(plan: LogicalNode) -> LogicalNode:
     for phase in PHASES:
         plan = _settle(plan, phase)
     _check_no_subqueries(plan)
     return plan
 
 
+@once_per_node
 def _check_no_subqueries(plan: LogicalNode) -> None:
     for child in plan.inputs:
         _check_no_subqueries(child)
@@ -107,6 +115,7 @@ def _apply(plan: LogicalNode, rule: Rule) -> LogicalNode:
     return changed
 
 
+@once_per_node
 def apply_everywhere(plan: LogicalNode, rule: Rule) -> LogicalNode:
     """``rule`` at every node, inputs first."""
     node = map_inputs(plan, lambda child: apply_everywhere(child, rule))

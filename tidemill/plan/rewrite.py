@@ -5,12 +5,13 @@ Every function returns the same object where nothing changed, so a rule can tell
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatch
 
 from tidemill.plan import expressions as e
 from tidemill.plan import nodes as n
+from tidemill.plan.once import once_per_node
 
 Rewrite = Callable[[e.Expr], e.Expr]
 
@@ -199,6 +200,7 @@ def map_inputs(node: n.LogicalNode, rewrite: Callable[[n.LogicalNode], n.Logical
     return node if same else with_inputs(node, after)
 
 
+@once_per_node
 def map_outer_refs(
     plan: n.LogicalNode, rewrite: Callable[[e.OuterRef], e.Expr | None], level: int = 1
 ) -> n.LogicalNode:
@@ -219,21 +221,39 @@ def map_outer_refs(
     return map_node_expressions(below, lambda expr: map_expr(expr, one))
 
 
-def outer_refs(plan: n.LogicalNode, level: int = 1) -> Iterator[e.OuterRef]:
-    """The references out of ``plan`` that reach ``level`` or more levels above it."""
-    for node in plan.inputs:
-        yield from outer_refs(node, level)
-    for root in node_expressions(plan):
-        yield from expr_outer_refs(root, level)
+def outer_refs(plan: n.LogicalNode) -> frozenset[e.OuterRef]:
+    """The references out of ``plan``."""
+    return frozenset(ref for _, ref in _reaching(plan))
 
 
-def expr_outer_refs(expr: e.Expr, level: int = 1) -> Iterator[e.OuterRef]:
-    for found in expr.walk():
-        inner = subplan(found)
+def outer_refs_at(plan: n.LogicalNode, level: int) -> frozenset[e.OuterRef]:
+    """The references out of ``plan`` that reach exactly ``level`` levels above it."""
+    return frozenset(ref for reach, ref in _reaching(plan) if reach == level)
+
+
+def expr_outer_refs(expr: e.Expr) -> frozenset[e.OuterRef]:
+    return frozenset(ref for _, ref in _expr_reaching(expr))
+
+
+Reaching = frozenset[tuple[int, e.OuterRef]]
+"""References with how many levels above the plan they reach: their own level counts from where they stand."""
+
+
+@once_per_node
+def _reaching(plan: n.LogicalNode) -> Reaching:
+    below = [_reaching(node) for node in plan.inputs]
+    return frozenset().union(*below, *(_expr_reaching(root) for root in node_expressions(plan)))
+
+
+def _expr_reaching(expr: e.Expr) -> Reaching:
+    found: set[tuple[int, e.OuterRef]] = set()
+    for part in expr.walk():
+        inner = subplan(part)
         if inner is not None:
-            yield from outer_refs(inner, level + 1)
-        if isinstance(found, e.OuterRef) and found.level >= level:
-            yield found
+            found |= {(reach - 1, ref) for reach, ref in _reaching(inner) if reach > 1}
+        if isinstance(part, e.OuterRef):
+            found.add((part.level, part))
+    return frozenset(found)
 
 
 def input_indexes(expr: e.Expr) -> frozenset[int]:
@@ -244,19 +264,6 @@ def input_indexes(expr: e.Expr) -> frozenset[int]:
         if inner is not None:
             own |= {x.index for x in outer_refs_at(inner, 1)}
     return frozenset(own)
-
-
-def outer_refs_at(plan: n.LogicalNode, level: int) -> Iterator[e.OuterRef]:
-    """The references out of ``plan`` that reach exactly ``level`` levels above it."""
-    for node in plan.inputs:
-        yield from outer_refs_at(node, level)
-    for root in node_expressions(plan):
-        for found in root.walk():
-            inner = subplan(found)
-            if inner is not None:
-                yield from outer_refs_at(inner, level + 1)
-            if isinstance(found, e.OuterRef) and found.level == level:
-                yield found
 
 
 def replace_inputs(expr: e.Expr, substitute: Callable[[int], e.Expr]) -> e.Expr:

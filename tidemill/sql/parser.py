@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from tidemill.errors import Position, SqlSyntaxError
+from tidemill.deep_calls import with_room
+from tidemill.errors import Position
 from tidemill.sql import statements as s
 from tidemill.sql.lexer import START
 from tidemill.sql.splitter import split
@@ -22,7 +23,7 @@ def parse_statement(text: str, position: Position = START) -> s.Statement:
     Raises SqlSyntaxError with the position and the choices that were expected, ValidationError for
     types out of range, NotSupportedError for syntax that names something Tidemill does not have.
     """
-    return _whole(StatementGrammar(text, position), StatementGrammar.statement)
+    return with_room(lambda: _whole(StatementGrammar(text, position), StatementGrammar.statement))
 
 
 def parse_script(script: str) -> Iterator[s.Statement]:
@@ -33,16 +34,12 @@ def parse_script(script: str) -> Iterator[s.Statement]:
 
 def parse_expression(text: str, position: Position = START) -> exp.Expression:
     """One value expression, such as that of a computed column or a watermark."""
-    return _whole(StatementGrammar(text, position), StatementGrammar.expression)
+    return with_room(lambda: _whole(StatementGrammar(text, position), StatementGrammar.expression))
 
 
 def _whole(grammar: StatementGrammar, parse: Callable[[StatementGrammar], T]) -> T:
     """What ``parse`` reads, if nothing but a semicolon is left behind it."""
-    try:
-        result = parse(grammar)
-    except RecursionError as error:
-        message = "The statement is nested too deeply"
-        raise SqlSyntaxError(message, position=grammar.current.position) from error
+    result = parse(grammar)
     grammar.take(";")
     if not grammar.at_end():
         grammar.fail("<EOF>")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.deep_calls import with_room
 from tidemill.errors import Position
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import (
@@ -59,16 +60,18 @@ class Binder:
 
     def bind_query(self, tree: exp.Expr) -> n.LogicalNode:
         """The plan of a query; its fields are the result's columns."""
-        return self._trees.bind(tree, self._context).plan
+        return with_room(lambda: self._trees.bind(tree, self._context)).plan
 
     def column_names(self, tree: exp.Expression) -> tuple[str, ...]:
         """The names of a query's columns as it gives them, before repeated ones are told apart."""
-        return self._trees.bind(tree, self._context).names
+        return with_room(lambda: self._trees.bind(tree, self._context)).names
 
     def bind_insert(self, statement: statements.Insert, table: CatalogTable | None = None) -> n.Sink:
         """The plan of an INSERT; ``table`` is given for a table that is not in the catalog yet."""
-        return insert.bind(self._trees, statement, self._context, table)
+        return with_room(lambda: insert.bind(self._trees, statement, self._context, table))
 
     def bind_expression(self, text: str, fields: tuple[Field, ...], position: Position = START) -> Expr:
         """A scalar expression over a row of ``fields``."""
-        return table_columns.bind_text(self._trees, text, fields, replace(self._context), position)
+        return with_room(
+            lambda: table_columns.bind_text(self._trees, text, fields, replace(self._context), position)
+        )

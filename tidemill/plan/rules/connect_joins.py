@@ -16,6 +16,7 @@ from itertools import count
 from tidemill.functions.comparison import SAME
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef
+from tidemill.plan.once import once_per_node
 from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rewrite import input_indexes, map_inputs, move_inputs, shift_inputs
 from tidemill.plan.rules.construct import join
@@ -55,6 +56,7 @@ def connect_joins(root: n.LogicalNode) -> n.LogicalNode | None:
     return None if changed is root else changed
 
 
+@once_per_node
 def _connected(node: n.LogicalNode) -> n.LogicalNode:
     if _crosses(node):
         tree = _flat(node)

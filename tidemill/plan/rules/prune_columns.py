@@ -13,6 +13,7 @@ from functools import singledispatch
 
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef, OverCall, SortKey
+from tidemill.plan.once import once_per_node
 from tidemill.plan.rewrite import input_indexes, map_expr, move_inputs, subplan, with_inputs, with_subplan
 from tidemill.types.logical import Field
 
@@ -25,7 +26,7 @@ def prune_columns(root: n.LogicalNode) -> n.LogicalNode | None:
     """``root`` over narrower inputs; its own columns stay. None: nothing to drop."""
     plan, places = narrow(root, _all(root))
     restored = _restore(plan, places, root.fields)
-    return None if restored == root else restored
+    return None if restored is root else restored
 
 
 def _all(node: n.LogicalNode) -> Needed:
@@ -66,8 +67,21 @@ def _pick(fields: tuple[Field, ...], kept: Iterable[int]) -> tuple[Field, ...]:
     return tuple(fields[i] for i in kept)
 
 
-@singledispatch
+@once_per_node
 def narrow(node: n.LogicalNode, needed: Needed) -> Narrowed:
+    """``node`` itself where nothing below it changes, so that a pass without work is seen by identity."""
+    changed, places = _narrow(node, needed)
+    return (node if _is_equal(changed, node) else changed), places
+
+
+def _is_equal(a: n.LogicalNode, b: n.LogicalNode) -> bool:
+    """Equality of one node: the inputs are compared by identity."""
+    pairs = zip(a.inputs, b.inputs, strict=False)
+    return type(a) is type(b) and len(a.inputs) == len(b.inputs) and all(x is y for x, y in pairs) and a == b
+
+
+@singledispatch
+def _narrow(node: n.LogicalNode, needed: Needed) -> Narrowed:
     """A node that cannot be narrowed: its inputs are, as far as they go, behind a Project."""
     inputs = []
     for child in node.inputs:
@@ -78,7 +92,7 @@ def narrow(node: n.LogicalNode, needed: Needed) -> Narrowed:
     return changed, {i: i for i in range(len(node.fields))}
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Scan, needed: Needed) -> Narrowed:
     kept = _some(node, needed | _reads(node.filters))
     places = _positions(kept)
@@ -91,14 +105,14 @@ def _(node: n.Scan, needed: Needed) -> Narrowed:
     return scan, places
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Values, needed: Needed) -> Narrowed:
     kept = _some(node, needed)
     rows = tuple(tuple(row[i] for i in kept) for row in node.rows)
     return replace(node, fields=_pick(node.fields, kept), rows=rows), _positions(kept)
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Project, needed: Needed) -> Narrowed:
     kept = _some(node, needed)
     used = [node.expressions[i] for i in kept]
@@ -108,14 +122,14 @@ def _(node: n.Project, needed: Needed) -> Narrowed:
     return project, _positions(kept)
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Filter, needed: Needed) -> Narrowed:
     source, places = narrow(node.input, needed | input_indexes(node.condition))
     condition = _moved(node.condition, places)
     return n.Filter(fields=source.fields, input=source, condition=condition), places
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Watermark, needed: Needed) -> Narrowed:
     wanted = needed | {node.rowtime} | input_indexes(node.expression)
     source, places = narrow(node.input, wanted)
@@ -129,7 +143,7 @@ def _(node: n.Watermark, needed: Needed) -> Narrowed:
     return watermark, places
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Expand, needed: Needed) -> Narrowed:
     kept = _some(node, needed)
     used = [[row[i] for i in kept] for row in node.projections]
@@ -138,7 +152,7 @@ def _(node: n.Expand, needed: Needed) -> Narrowed:
     return n.Expand(fields=_pick(node.fields, kept), input=source, projections=rows), _positions(kept)
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Aggregate, needed: Needed) -> Narrowed:
     """Calls that nothing reads go; keys stay, they make the rows."""
     width = len(node.keys)
@@ -166,7 +180,7 @@ def _moved_call(call: AggregateCall, places: Places) -> AggregateCall:
     return replace(call, args=tuple(places[a] for a in call.args), filter=condition)
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Over, needed: Needed) -> Narrowed:
     """Calls that nothing reads go; an Over without calls is its input."""
     width = len(node.input.fields)
@@ -200,18 +214,18 @@ def _moved_keys(keys: tuple[SortKey, ...], places: Places) -> tuple[SortKey, ...
     return tuple(replace(k, index=places[k.index]) for k in keys)
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Sort, needed: Needed) -> Narrowed:
     source, places = narrow(node.input, needed | {k.index for k in node.keys})
     return replace(node, fields=source.fields, input=source, keys=_moved_keys(node.keys, places)), places
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Unnest, needed: Needed) -> Narrowed:
     return _appending(node, needed, (node.collection,), lambda xs: {"collection": xs[0]})
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.TableFunction, needed: Needed) -> Narrowed:
     return _appending(node, needed, node.args, lambda xs: {"args": xs})
 
@@ -230,7 +244,7 @@ def _appending(node: n.Unary, needed: Needed, expressions: tuple[Expr, ...], reb
     return replace(node, **changes), moved
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.WindowTableFunction, needed: Needed) -> Narrowed:
     width = len(node.input.fields)
     own = frozenset(i for i in needed if i < width) | {node.time, *node.partition}
@@ -247,7 +261,7 @@ def _(node: n.WindowTableFunction, needed: Needed) -> Narrowed:
     return window, {**places, **{old: after + new for new, old in enumerate(added)}}
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Join, needed: Needed) -> Narrowed:
     width = len(node.left.fields)
     wanted = needed | input_indexes(node.condition)
@@ -266,7 +280,7 @@ def _(node: n.Join, needed: Needed) -> Narrowed:
     return join, kept
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.SetOp, needed: Needed) -> Narrowed:
     """UNION ALL passes columns on; the others compare whole rows."""
     if node.kind is not n.SetKind.UNION or not node.all:
@@ -287,7 +301,7 @@ def _branch(branch: n.LogicalNode, kept: list[int], fields: tuple[Field, ...]) -
     return n.Project(fields=fields, input=plan, expressions=columns)
 
 
-@narrow.register
+@_narrow.register
 def _(node: n.Sink, needed: Needed) -> Narrowed:
     plan, places = narrow(node.input, _all(node.input))
     source = _restore(plan, places, node.input.fields)

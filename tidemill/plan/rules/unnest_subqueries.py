@@ -22,6 +22,7 @@ from tidemill.plan.expressions import (
     OuterRef,
     ScalarSubquery,
 )
+from tidemill.plan.once import once_per_node
 from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rewrite import input_indexes, map_expr, map_inputs, outer_refs, subplan
 from tidemill.plan.rules.construct import (
@@ -55,6 +56,7 @@ def unnest_subqueries(node: n.LogicalNode) -> n.LogicalNode | None:
     return None
 
 
+@once_per_node
 def unnested(plan: n.LogicalNode) -> n.LogicalNode:
     """``plan`` without any subquery expression."""
     node = map_inputs(plan, unnested)
