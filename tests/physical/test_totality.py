@@ -11,7 +11,7 @@ from tidemill.physical.attributes import attributes
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch import planner as batch
 from tidemill.physical.batch.attributes import attributes as batch_attributes
-from tidemill.physical.planner import convert
+from tidemill.physical.planner import convert_node
 from tidemill.physical.syntax_tree import line
 from tidemill.plan import nodes as n
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames
@@ -27,7 +27,7 @@ def _concrete(module: ModuleType, root: type) -> list[type]:
 
 @pytest.mark.parametrize("kind", _concrete(n, n.LogicalNode), ids=lambda k: str(k.__name__))
 def test_logical_node(kind: type) -> None:
-    for dispatcher in (convert, batch.convert, line):
+    for dispatcher in (convert_node, batch.convert, line):
         assert dispatcher.dispatch(kind) is not dispatcher.dispatch(object), dispatcher
 
 

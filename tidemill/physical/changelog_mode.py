@@ -19,6 +19,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.tree import with_inputs, with_kinds
 from tidemill.plan.expressions import InputRef
 from tidemill.plan.nodes import JoinKind
+from tidemill.plan.once import once_per_node
 
 Kinds = frozenset[RowKind]
 INSERT_UPDATE: Kinds = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER})
@@ -125,9 +126,15 @@ def assign(root: p.PhysicalNode, wanted: tuple[Updates, ...]) -> p.PhysicalNode:
     raise InternalError(f"no changelog mode fits {type(root).__name__}")
 
 
-@singledispatch
+@once_per_node
 def satisfy(node: p.PhysicalNode, wanted: Updates) -> p.PhysicalNode | None:
-    """``node`` with updates in the wanted form, or None where that cannot be.
+    """``node`` with updates in the wanted form, or None where that cannot be."""
+    return _satisfy(node, wanted)
+
+
+@singledispatch
+def _satisfy(node: p.PhysicalNode, wanted: Updates) -> p.PhysicalNode | None:
+    """As ``satisfy``.
 
     This default hands the wish on, as stateless nodes do.
     """
@@ -154,10 +161,10 @@ def produce(node: p.PhysicalNode, provided: Updates) -> p.PhysicalNode:
     return with_kinds(node, kinds | BEFORE if both else kinds)
 
 
-@satisfy.register(p.GroupAggregate)
-@satisfy.register(p.WindowAggregate)
-@satisfy.register(p.OverAggregate)
-@satisfy.register(p.Sort)
+@_satisfy.register(p.GroupAggregate)
+@_satisfy.register(p.WindowAggregate)
+@_satisfy.register(p.OverAggregate)
+@_satisfy.register(p.Sort)
 def _(node: p.Unary, wanted: Updates) -> p.PhysicalNode | None:
     return _over(node, wanted, (satisfy(node.input, Updates.BOTH),))
 
@@ -171,7 +178,7 @@ def _filters_elements(node: p.Calc) -> bool:
     return all(x.index >= outer for x in node.condition.walk() if isinstance(x, InputRef))
 
 
-@satisfy.register
+@_satisfy.register
 def _(node: p.Calc, wanted: Updates) -> p.PhysicalNode | None:
     # A filter may drop the +U alone, so the consumer would keep the old row without a -U.
     filters = node.condition is not None and not _filters_elements(node)
@@ -180,7 +187,7 @@ def _(node: p.Calc, wanted: Updates) -> p.PhysicalNode | None:
     return _over(node, wanted, (satisfy(node.input, wanted),))
 
 
-@satisfy.register
+@_satisfy.register
 def _(node: p.TableSourceScan, wanted: Updates) -> p.PhysicalNode | None:
     has_before = RowKind.UPDATE_BEFORE in node.traits.kinds
     if wanted is Updates.BOTH and updates(node) and not has_before:
@@ -195,7 +202,7 @@ def drop_update_before(node: p.PhysicalNode) -> p.PhysicalNode:
     return p.DropUpdateBefore(fields=node.fields, traits=traits, input=node)
 
 
-@satisfy.register
+@_satisfy.register
 def _(node: p.ChangelogNormalize, wanted: Updates) -> p.PhysicalNode | None:
     source = node.input.inputs[0]
     upserts = updates(source) and RowKind.UPDATE_BEFORE not in source.traits.kinds
@@ -216,13 +223,13 @@ def _first_strategy(node: p.Rank | p.SortLimit, wanted: Updates) -> p.PhysicalNo
     return None
 
 
-@satisfy.register(p.Rank)
-@satisfy.register(p.SortLimit)
+@_satisfy.register(p.Rank)
+@_satisfy.register(p.SortLimit)
 def _(node: p.Rank | p.SortLimit, wanted: Updates) -> p.PhysicalNode | None:
     return _first_strategy(node, wanted)
 
 
-@satisfy.register
+@_satisfy.register
 def _(node: p.Join, wanted: Updates) -> p.PhysicalNode | None:
     return _over(node, wanted, tuple(_join_side(node, i, wanted) for i in (0, 1)))
 
@@ -242,7 +249,7 @@ def _join_side(node: p.Join, side: int, wanted: Updates) -> p.PhysicalNode | Non
 UpdateWish = Callable[[p.PhysicalNode], tuple[Updates, ...]]
 
 
-@satisfy.register
+@_satisfy.register
 def _(node: p.Sink, wanted: Updates) -> p.PhysicalNode | None:
     child = satisfy(node.input, wanted)
     return None if child is None else with_kinds(with_inputs(node, (child,)), frozenset())

@@ -17,7 +17,7 @@ SinkKinds = Callable[[CatalogTable, Mapping[str, str], frozenset[RowKind]], froz
 """The kinds a table's connector takes of the ones the query may send."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlannerContext:
     """``mini_batch`` None plans without bundles."""
 

@@ -49,13 +49,14 @@ def explain_text(
 
 
 def physical_plan(root: p.PhysicalNode, *, changelog_mode: bool) -> str:
-    def line(node: p.PhysicalNode) -> str:
-        pairs = attributes(node, Form.PREFIX)
-        if changelog_mode:
-            pairs = [*pairs, ("changelogMode", f"[{changelog_text(node.traits.kinds)}]")]
-        return f"{node_name(node)}({_joined([*pairs, *hints(node)])})"
+    return draw(root, lambda node: _physical_line(node, changelog_mode=changelog_mode), visible_inputs)
 
-    return draw(root, line, visible_inputs)
+
+def _physical_line(node: p.PhysicalNode, *, changelog_mode: bool) -> str:
+    pairs = attributes(node, Form.PREFIX)
+    if changelog_mode:
+        pairs = [*pairs, ("changelogMode", f"[{changelog_text(node.traits.kinds)}]")]
+    return f"{node_name(node)}({_joined([*pairs, *hints(node)])})"
 
 
 def describe(node: p.PhysicalNode) -> str:
@@ -89,52 +90,67 @@ def visible_inputs(node: p.PhysicalNode) -> tuple[p.PhysicalNode, ...]:
 
 @dataclass(slots=True)
 class _Reuse:
-    """Which subtrees occur more than once, and the number each got when it was first printed."""
+    """Which subtrees occur more than once, and the number each got when it was first printed.
 
-    repeated: frozenset[str]
+    A subtree is known by its shape: its root's line and its inputs' shapes, numbered as they come, so that
+    telling two apart costs a line and not a tree.
+    """
+
     runs: Runs
-    numbers: dict[str, int] = field(default_factory=dict)
+    shapes: dict[tuple[str, tuple[int, ...]], int] = field(default_factory=dict)
+    times: Counter[int] = field(default_factory=Counter)
+    numbers: dict[int, int] = field(default_factory=dict)
+    _known: dict[int, tuple[p.PhysicalNode, int]] = field(default_factory=dict)
 
     @staticmethod
     def of(roots: Sequence[p.PhysicalNode], runs: Sequence[Runs]) -> _Reuse:
-        seen: Counter[str] = Counter()
+        reuse = _Reuse({key: text for found in runs for key, text in found.items()})
         for root in roots:
-            _count(root, seen)
-        repeated = frozenset(text for text, times in seen.items() if times > 1)
-        return _Reuse(repeated, {key: text for found in runs for key, text in found.items()})
+            reuse._count(root)
+        return reuse
 
+    def _count(self, node: p.PhysicalNode) -> None:
+        """Does not enter a subtree that was met before, which is printed once only."""
+        shape = self.shape(node)
+        self.times[shape] += 1
+        if self.times[shape] == 1:
+            for child in visible_inputs(node):
+                self._count(child)
 
-def _count(node: p.PhysicalNode, seen: Counter[str]) -> None:
-    """Counts subtrees; does not enter one that was met before, which is printed once only."""
-    text = physical_plan(node, changelog_mode=True)
-    seen[text] += 1
-    if seen[text] == 1:
-        for child in visible_inputs(node):
-            _count(child, seen)
+    def shape(self, node: p.PhysicalNode) -> int:
+        known = self._known.get(id(node))
+        if known is None:
+            below = tuple(self.shape(child) for child in visible_inputs(node))
+            text = _physical_line(node, changelog_mode=True)
+            known = self._known[id(node)] = (node, self.shapes.setdefault((text, below), len(self.shapes)))
+        return known[1]
+
+    def is_repeated(self, shape: int) -> bool:
+        return self.times[shape] > 1
 
 
 def _execution_plan(root: p.PhysicalNode, reuse: _Reuse) -> str:
     def line(node: p.PhysicalNode) -> str:
-        text = physical_plan(node, changelog_mode=True)
-        number = reuse.numbers.get(text)
+        shape = reuse.shape(node)
+        number = reuse.numbers.get(shape)
         if number is not None:
             return f"Reused(reference_id=[{number}])"
         pairs = [*attributes(node, Form.INFIX), *hints(node)]
         if id(node) in reuse.runs:
             pairs.append(("runs", f"[{reuse.runs[id(node)]}]"))
         shown = f"{execution_name(node)}({_joined(pairs)})"
-        if text not in reuse.repeated:
+        if not reuse.is_repeated(shape):
             return shown
-        reuse.numbers[text] = len(reuse.numbers) + 1
-        return f"{shown}(reuse_id=[{reuse.numbers[text]}])"
+        reuse.numbers[shape] = len(reuse.numbers) + 1
+        return f"{shown}(reuse_id=[{reuse.numbers[shape]}])"
 
-    printed: set[str] = set()
+    printed: set[int] = set()
 
     def inputs(node: p.PhysicalNode) -> tuple[p.PhysicalNode, ...]:
-        text = physical_plan(node, changelog_mode=True)
-        if text in printed and text in reuse.repeated:
+        shape = reuse.shape(node)
+        if shape in printed and reuse.is_repeated(shape):
             return ()
-        printed.add(text)
+        printed.add(shape)
         return visible_inputs(node)
 
     return draw(root, line, inputs)

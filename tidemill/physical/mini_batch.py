@@ -19,6 +19,7 @@ from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.tree import walk, with_inputs
 from tidemill.plan.nodes import JoinKind
+from tidemill.plan.once import once_per_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,7 @@ def add_assigners(root: p.PhysicalNode, config: MiniBatchConfig | None) -> p.Phy
     return _placed(root, None, config.latency) if needs else root
 
 
+@once_per_node
 def _placed(node: p.PhysicalNode, interval: Interval | None, latency: int) -> p.PhysicalNode:
     if _starts_bundles(node):
         return node if interval is None else _assigner(node, interval, latency)

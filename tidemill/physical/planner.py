@@ -15,6 +15,7 @@ from functools import singledispatch
 from tidemill.changelog.rowkind import UPSERT, RowKind
 from tidemill.config.option import Configuration
 from tidemill.config.sink_options import STATE_TTL
+from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates import plan_aggregate
@@ -35,6 +36,7 @@ from tidemill.physical.two_phase import split_phases
 from tidemill.physical.windows import plan_window_aggregate, plan_window_function, windowed_aggregate
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Exists, Expr, InSubquery, ScalarSubquery
+from tidemill.plan.once import once_per_node
 from tidemill.plan.unsupported_windows import window_not_run
 from tidemill.types.logical import Field
 
@@ -57,18 +59,22 @@ def plan_query(
     context = PlannerContext(
         config=config, source_kinds=source_kinds, sink_kinds=sink_kinds, mini_batch=mini_batch
     )
+    return with_room(lambda: _planned(root, context))
+
+
+def _planned(root: n.LogicalNode, context: PlannerContext) -> PhysicalPlan:
     converted = convert(root, context)
 
     def finished(settled: p.PhysicalNode) -> p.PhysicalNode:
-        placed = add_assigners(settled, mini_batch)
-        return placed if mini_batch is None else split_phases(placed, config)
+        placed = add_assigners(settled, context.mini_batch)
+        return placed if context.mini_batch is None else split_phases(placed, context.config)
 
     if not isinstance(converted, p.Sink):
         # A SELECT's rows come with -U where Flink's EXPLAIN, which knows no reader, does without.
         shown = assign(converted, (Updates.AFTER, Updates.BOTH))
         return PhysicalPlan(shown=finished(shown), runs=finished(assign(running(converted), (Updates.BOTH,))))
-    sink = check_sink(converted, config)
-    run = check_sink(running(converted), config)
+    sink = check_sink(converted, context.config)
+    run = check_sink(running(converted), context.config)
     return PhysicalPlan(
         shown=finished(assign(sink, sink_updates(sink))),
         runs=finished(assign(run, (Updates.BOTH,) if run.materialize else sink_updates(run))),
@@ -82,34 +88,40 @@ def state_ttl(context: PlannerContext, hints: Mapping[str, str] | None = None) -
     return context.config.read(STATE_TTL).milliseconds
 
 
-@singledispatch
+@once_per_node
 def convert(node: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
+    """The physical nodes of ``node`` and all below it; what several nodes read is converted once."""
+    return convert_node(node, context)
+
+
+@singledispatch
+def convert_node(node: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode:
     raise NotSupportedError(f"{type(node).__name__} is not supported in a streaming plan.")
 
 
-@convert.register
+@convert_node.register
 def _(node: n.WindowTableFunction, context: PlannerContext) -> p.PhysicalNode:
     if node.kind is n.WindowKind.SESSION:
         raise window_not_run(node, "streaming")
     return plan_window_function(node, convert(node.input, context))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Scan, context: PlannerContext) -> p.PhysicalNode:
     return plan_scan(node, context, state_ttl(context))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.FrameScan, context: PlannerContext) -> p.PhysicalNode:
     return finish(p.DataFrameScan(fields=node.fields, traits=PENDING, key=node.key))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Values, context: PlannerContext) -> p.PhysicalNode:
     return finish(p.Values(fields=node.fields, traits=PENDING, rows=node.rows))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Filter, context: PlannerContext) -> p.PhysicalNode:
     over_rank = lowered(node)
     if over_rank is not None:
@@ -176,7 +188,7 @@ def _final_times(context: PlannerContext) -> frozenset[str]:
     return frozenset({"PROCTIME", "ROWTIME"}) if context.mini_batch is None else frozenset()
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Project, context: PlannerContext) -> p.PhysicalNode:
     below = node.input
     expressions = node.expressions
@@ -206,7 +218,7 @@ def _(node: n.Project, context: PlannerContext) -> p.PhysicalNode:
     )
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Watermark, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     return finish(
@@ -216,13 +228,13 @@ def _(node: n.Watermark, context: PlannerContext) -> p.PhysicalNode:
     )
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Expand, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     return finish(p.Expand(fields=node.fields, traits=PENDING, input=child, projections=node.projections))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
     windowed = windowed_aggregate(node)
     if windowed is not None:
@@ -231,17 +243,17 @@ def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
     return plan_aggregate(node, child, context.config, state_ttl(context, dict(node.hints)))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Over, context: PlannerContext) -> p.PhysicalNode:
     return plan_over(node, convert(node.input, context), state_ttl(context))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Sort, context: PlannerContext) -> p.PhysicalNode:
     return plan_sort(node, convert(node.input, context), state_ttl=state_ttl(context))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Unnest, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     return finish(
@@ -257,7 +269,7 @@ def _(node: n.Unnest, context: PlannerContext) -> p.PhysicalNode:
     )
 
 
-@convert.register
+@convert_node.register
 def _(node: n.TableFunction, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     return finish(
@@ -273,7 +285,7 @@ def _(node: n.TableFunction, context: PlannerContext) -> p.PhysicalNode:
     )
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
     _refuse_subqueries([node.condition])
     left, right = convert(node.left, context), convert(node.right, context)
@@ -281,14 +293,14 @@ def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
     return plan_join(node, left, right, mini_batch=mini_batch, state_ttl=state_ttl(context))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.SetOp, context: PlannerContext) -> p.PhysicalNode:
     branches = tuple(convert(b, context) for b in node.branches)
     mini_batch = context.mini_batch is not None
     return plan_set_operation(node, branches, mini_batch=mini_batch, state_ttl=state_ttl(context))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Sink, context: PlannerContext) -> p.PhysicalNode:
     child = convert(node.input, context)
     offered = child.traits.kinds

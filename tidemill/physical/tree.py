@@ -13,6 +13,7 @@ from functools import singledispatch
 from tidemill.changelog.rowkind import RowKind
 from tidemill.physical import nodes as p
 from tidemill.plan.expressions import InputRef
+from tidemill.plan.once import once_per_node
 
 
 @singledispatch
@@ -101,16 +102,22 @@ def with_kinds(node: p.PhysicalNode, kinds: frozenset[RowKind]) -> p.PhysicalNod
     return replace(node, traits=replace(node.traits, kinds=kinds))
 
 
+@once_per_node
 def map_up(node: p.PhysicalNode, rewrite: Callable[[p.PhysicalNode], p.PhysicalNode]) -> p.PhysicalNode:
     """Bottom-up: inputs first, then ``rewrite`` of the rebuilt node."""
     return rewrite(with_inputs(node, tuple(map_up(i, rewrite) for i in node.inputs)))
 
 
 def walk(node: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
-    """The node and all below it, parents first."""
-    yield node
-    for child in node.inputs:
-        yield from walk(child)
+    """The node and all below it, each once, parents first."""
+    waiting: list[p.PhysicalNode] = [node]
+    seen: set[int] = set()
+    while waiting:
+        found = waiting.pop()
+        if id(found) not in seen:
+            seen.add(id(found))
+            yield found
+            waiting.extend(reversed(found.inputs))
 
 
 def visible(node: p.PhysicalNode) -> p.PhysicalNode:

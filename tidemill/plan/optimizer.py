@@ -48,7 +48,7 @@ class Phase:
 
 PHASES: tuple[Phase, ...] = (
     # First: the forms that the binder makes are what it recognises, and its joins want pushing.
-    Phase("unnest", (unnest_subqueries,)),
+    Phase("unnest", (unnest_subqueries,), root=True),
     Phase(
         "push",
         (

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, SEQUENCE_COLUMN
 from tidemill.connectors import registry
+from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.render import render_sql
 from tidemill.physical.batch import nodes as b
@@ -46,7 +47,8 @@ def batch_frame(root: b.BatchNode, request: JobRequest) -> DataFrame:
         return selected(frame.toDF(*names, *hidden), declared(wanted, names), names, hidden)
 
     try:
-        return BatchFrames(spark=spark, scan=scan, given=request.frames, zone=request.zone).frame(root)
+        frames = BatchFrames(spark=spark, scan=scan, given=request.frames, zone=request.zone)
+        return with_room(lambda: frames.frame(root))
     except Exception as e:
         raise translated(e) from e
 

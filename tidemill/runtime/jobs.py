@@ -29,6 +29,7 @@ from tidemill.config.mini_batch_options import (
 from tidemill.config.option import Configuration
 from tidemill.connectors import registry
 from tidemill.connectors.api import ReadLimit, RecordingSource, Sink, SinkRequest, Source, SourceRequest
+from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, NotSupportedError, TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.functions.render import render_sql
@@ -230,7 +231,7 @@ def compile_context(
         per_event=config.get(MINI_BATCH_ENABLED.key, "false").lower() != "true",
         compact=config.read(DEDUPLICATE_COMPACT),
     )
-    context.survey(roots)
+    with_room(lambda: context.survey(roots))
     return context
 
 

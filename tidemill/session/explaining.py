@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.physical.batch.explain import explain_batch_text
 from tidemill.physical.explain import explain_text
@@ -28,11 +29,12 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         if detail.upper() not in ((_CHANGELOG_MODE,) if batch else (_CHANGELOG_MODE, _EXECUTION_PLAN)):
             mode = " in batch mode" if detail.upper() == _EXECUTION_PLAN else ""
             raise NotSupportedError(f"EXPLAIN {detail}{mode} is not supported")
+    _check_length(plans)
     if batch:
         run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
-        return explain_batch_text(plans, run)
+        return with_room(lambda: explain_batch_text(plans, run))
     physical = [planning.physical(context, planning.optimized(plan)) for plan in plans]
-    shown = explain_text(plans, physical, changelog_mode=_CHANGELOG_MODE in wanted)
+    shown = with_room(lambda: explain_text(plans, physical, changelog_mode=_CHANGELOG_MODE in wanted))
     if _EXECUTION_PLAN not in wanted:
         return shown
     roots = [plan.runs for plan in physical]

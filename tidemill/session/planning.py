@@ -12,6 +12,7 @@ from tidemill.changelog.rowkind import RowKind
 from tidemill.config import registry as options
 from tidemill.connectors import registry as connectors
 from tidemill.connectors.api import SizedConnector
+from tidemill.deep_calls import with_room
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.mini_batch import mini_batch_config
@@ -58,7 +59,7 @@ def physical(context: SessionContext, logical: n.LogicalNode) -> PhysicalPlan:
 
 def batch(context: SessionContext, logical: n.LogicalNode) -> BatchNode:
     """The batch plan of an optimised logical plan, to run or to show."""
-    return plan_batch(logical, context.configuration, table_size)
+    return with_room(lambda: plan_batch(logical, context.configuration, table_size))
 
 
 def table_size(scan: n.Scan | n.FrameScan) -> int | None:

@@ -46,7 +46,13 @@ COUNTS = frozenset(("COUNT", "$SUM0", "APPROX_COUNT_DISTINCT"))
 """Aggregates that are 0 over no rows."""
 
 
-def unnest_subqueries(node: n.LogicalNode) -> n.LogicalNode | None:
+def unnest_subqueries(root: n.LogicalNode) -> n.LogicalNode | None:
+    """Over the whole plan, from the root: what a query and its subqueries share is rewritten once."""
+    changed = unnested(root)
+    return None if changed is root else changed
+
+
+def _unnest(node: n.LogicalNode) -> n.LogicalNode | None:
     if isinstance(node, n.Filter) and has_subquery(node.condition):
         return _filter(node)
     if isinstance(node, n.Project) and any(has_subquery(x) for x in node.expressions):
@@ -60,7 +66,7 @@ def unnest_subqueries(node: n.LogicalNode) -> n.LogicalNode | None:
 def unnested(plan: n.LogicalNode) -> n.LogicalNode:
     """``plan`` without any subquery expression."""
     node = map_inputs(plan, unnested)
-    changed = unnest_subqueries(node)
+    changed = _unnest(node)
     return node if changed is None else changed
 
 

@@ -13,6 +13,7 @@ from functools import singledispatch
 from typing import TypeVar
 
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
+from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.identity import PASSING
@@ -31,7 +32,12 @@ def build(node: p.PhysicalNode, context: CompileContext, sequenced: bool) -> g.E
 
 def compiled(context: CompileContext, compile_plans: Callable[[], T]) -> T:
     """What ``compile_plans`` gives once it is known which nodes must give ``$seq``: that only grows, so this
-    ends, at the first time where nothing is shared."""
+    ends, at the first time where nothing is shared. What a plan too deep for the stack had begun is
+    forgotten, too, and begun again with room."""
+    return with_room(lambda: _settled(context, compile_plans))
+
+
+def _settled(context: CompileContext, compile_plans: Callable[[], T]) -> T:
     while True:
         context.restart()
         made = compile_plans()

@@ -14,6 +14,7 @@ from tidemill import errors
 from tidemill.connectors.worker_errors import find_error
 
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.*?)\s*SQLSTATE: ", re.DOTALL)
+_TOO_DEEP = re.compile(r"FAILED_TO_PARSE_TOO_COMPLEX|java\.lang\.StackOverflowError")
 _DISK_FULL = re.compile(r"(No space left on device|Disk quota exceeded|Read-only file system)")
 
 
@@ -28,6 +29,12 @@ def translated(error: Exception) -> errors.TidemillError:
     raised = _RAISED.search(text)
     if raised:
         return errors.ExecutionError(raised.group(1))
+    if _TOO_DEEP.search(text):
+        return errors.NotSupportedError(
+            "The statement is nested too deeply for the stack of Spark's Java threads",
+            hint="Cut it into several views, or start Spark with a larger one, as in "
+            "spark.driver.extraJavaOptions=-Xss64m.",
+        )
     disk = _DISK_FULL.search(text)
     if disk:
         return errors.StateError(

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
+from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError
 from tidemill.operators.api import LocalPhase
 from tidemill.runtime import graph as g
@@ -61,7 +62,7 @@ class EpochFrames:
         """The lazy frame of ``node``: its columns, then its hidden columns."""
         made = self._made.get(id(node))
         if made is None:
-            made = self._made[id(node)] = self._make(node)
+            made = self._made[id(node)] = with_room(lambda: self._make(node))
         return made
 
     def mapped(self, node: g.ExecNode, through: BatchMap, schema: str) -> DataFrame:

@@ -23,6 +23,8 @@ from tidemill.runtime.spark.local_directory import local_directory
 
 OPTION_PREFIX = "tidemill."
 ARROW_ROWS_PER_BATCH = 1 << 18
+JAVA_STACK = "64m"
+"""Address space of a thread's stack: Spark's parser and optimizer recurse as deep as expressions nest."""
 DEFAULT_MASTER = "local[*,3]"
 """All cores; a task whose Python worker died is tried again, as on a cluster."""
 
@@ -179,7 +181,7 @@ def spark_settings(options: Mapping[str, str]) -> dict[str, str]:
     settings = {**_STATIC, **_RUNTIME, "spark.pyspark.python": sys.executable, "spark.master": DEFAULT_MASTER}
     settings["spark.driver.extraJavaOptions"] = (
         f"-Dlog4j2.configurationFile=file:{log_config} -Dlog4j.configurationFile=file:{log_config}"
-        " -XX:+UseParallelGC"
+        f" -XX:+UseParallelGC -Xss{JAVA_STACK}"
     )
     for key, value in options.items():
         if key.startswith(OPTION_PREFIX + "spark."):
