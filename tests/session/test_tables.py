@@ -248,3 +248,37 @@ def test_alter_table_of_nothing(session: TableEnvironment) -> None:
 def test_replace_is_refused_by_name(session: TableEnvironment) -> None:
     with pytest.raises(NotSupportedError, match="CREATE OR REPLACE TABLE"):
         session.execute_sql("CREATE OR REPLACE TABLE t WITH ('connector'='blackhole') AS SELECT 1 AS a")
+
+
+def test_nanoseconds_are_warned_of_once_a_table(caplog: pytest.LogCaptureFixture) -> None:
+    session = new_session()
+    columns = "a TIMESTAMP(9), b ROW<x TIMESTAMP_LTZ(7)>, c TIMESTAMP(6)"
+    text = f"CREATE TABLE IF NOT EXISTS n ({columns}) WITH ('connector'='print')"
+    with caplog.at_level("WARNING", logger="tidemill"):
+        ask(session, text)
+        ask(session, text)
+        ask(session, "DROP TABLE n", text)
+        ask(session, "CREATE TABLE m (c TIMESTAMP(6), d ARRAY<TIMESTAMP(3)>) WITH ('connector'='print')")
+    (message,) = caplog.messages
+    assert message == (
+        "Table `default_catalog`.`default_database`.`n`: of 'a' TIMESTAMP(9), 'b' ROW<`x` TIMESTAMP_LTZ(7)> "
+        "microseconds are kept, digits beyond the 6th are cut off"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "name"),
+    [
+        (
+            "CREATE TABLE w (ts TIMESTAMP(3), WATERMARK FOR ts AS SOURCE_WATERMARK())",
+            "SOURCE_WATERMARK",
+        ),
+        ("SELECT SOURCE_WATERMARK()", "SOURCE_WATERMARK"),
+        ("SELECT * FROM TO_CHANGELOG(input => TABLE t)", "TO_CHANGELOG"),
+        ("SELECT * FROM TABLE(FROM_CHANGELOG(TABLE t, DESCRIPTOR(op)))", "FROM_CHANGELOG"),
+    ],
+)
+def test_a_function_that_is_not_there_is_named_where_it_stands(sql: str, name: str) -> None:
+    with pytest.raises(NotSupportedError, match=f"function {name} is not supported") as raised:
+        ask(new_session(), sql)
+    assert raised.value.position is not None

@@ -14,14 +14,21 @@ _BITMAPS = (
 )
 _VARIANTS = ("PARSE_JSON", "TRY_PARSE_JSON", "OBJECT_OF", "OBJECT_UPDATE")
 _OTHERS = ("FLATTEN", "ML_PREDICT", "SOURCE_WATERMARK", "FROM_CHANGELOG", "TO_CHANGELOG")
+_HINTS = {
+    "SOURCE_WATERMARK": "No connector gives watermarks: declare one, as in WATERMARK FOR ts AS ts - INTERVAL "
+    "'5' SECOND.",
+}
 
 
 def _refusal(name: str) -> ScalarFunction:
+    def refuse() -> NoReturn:
+        raise NotSupportedError(f"The function {name} is not supported", hint=_HINTS.get(name, ""))
+
     def resolve(_: tuple[Argument, ...], __: Mapping[str, str]) -> NoReturn:
-        raise NotSupportedError(f"function {name}")
+        refuse()
 
     def translate(_: SparkCall) -> NoReturn:
-        raise NotSupportedError(f"function {name}")
+        refuse()
 
     return ScalarFunction(name=name, resolve=resolve, spark=translate)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidemill.errors import Position, ValidationError
+from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.functions.api import GROUPED, AggregateFunction, Argument, Resolved, Resolver, SignatureError
 from tidemill.plan.binder import literals
 from tidemill.plan.binder.environment import Environment
@@ -42,6 +42,8 @@ def resolve(
         resolved = resolver(tuple(argument(a) for a in args), options)
     except SignatureError as error:
         raise ValidationError(str(error), position=position) from None
+    except NotSupportedError as error:
+        raise NotSupportedError(error.message, position=position, hint=error.hint) from None
     cast = tuple(coerce(a, kind) for a, kind in zip(args, resolved.arg_types, strict=True))
     return resolved, cast
 

@@ -29,6 +29,7 @@ from tidemill.user_functions.calls import BoundTable
 
 UNNEST = Clause(name="UNNEST")
 TABLE_FUNCTION = Clause(name="TABLE FUNCTION")
+PROCESS_FUNCTIONS = ("TO_CHANGELOG", "FROM_CHANGELOG")
 ORDINALITY = t.Field("ORDINALITY", t.IntType(nullable=False))
 
 
@@ -200,6 +201,11 @@ def _user_function(
 ) -> tuple[BoundTable, tuple[Expr, ...]]:
     call = node.this
     declared = user_functions.find(context, call)
+    if declared is None and str(call.this).upper() in PROCESS_FUNCTIONS:
+        raise NotSupportedError(
+            f"The process table function {str(call.this).upper()} is not supported",
+            position=position_of(call),
+        )
     args = binder.expressions(context, scope, TABLE_FUNCTION).bind_all(call.expressions)
     return user_functions.table(context, declared, call, args)
 

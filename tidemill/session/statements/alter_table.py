@@ -9,6 +9,7 @@ from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema import alter
+from tidemill.session.schema.precision import cut_times
 from tidemill.sql import statements as s
 
 
@@ -27,7 +28,9 @@ def alter_table(statement: s.AlterTable, context: SessionContext) -> TableResult
         _rename(table, statement.change, statement, context)
     else:
         type_of = planning.typer(context, statement)
-        context.catalogs.replace(alter.changed(statement.change, table, type_of))
+        changed = alter.changed(statement.change, table, type_of)
+        context.catalogs.replace(changed)
+        context.warn(cut_times(changed))
     return ok()
 
 

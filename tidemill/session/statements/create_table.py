@@ -8,6 +8,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
+from tidemill.session.schema.precision import cut_times
 from tidemill.session.schema.table import completed, like_table, plain_table
 from tidemill.sql import statements as s
 
@@ -19,7 +20,9 @@ def create_table(statement: s.CreateTable, context: SessionContext) -> TableResu
     if statement.query is not None:
         return _create_as(statement, context)
     if not _taken(statement, context):
-        context.catalogs.create(resolved(statement, context), ignore_if_exists=statement.if_not_exists)
+        table = resolved(statement, context)
+        context.catalogs.create(table, ignore_if_exists=statement.if_not_exists)
+        context.warn(cut_times(table))
     return ok()
 
 
@@ -71,4 +74,5 @@ def _create_as(statement: s.CreateTable, context: SessionContext) -> TableResult
     )
     sink = planning.bind_insert(context, insert, table)
     context.catalogs.create(table)
+    context.warn(cut_times(table))
     return execution.run_inserts(context, [sink])
