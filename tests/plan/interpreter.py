@@ -11,6 +11,7 @@ from typing import Any
 
 from tidemill.plan import expressions as e
 from tidemill.plan import nodes as n
+from tidemill.plan import subquery_expressions as q
 
 Row = tuple[Any, ...]
 Tables = Mapping[str, Sequence[Row]]
@@ -154,13 +155,13 @@ class Interpreter:
                 return self.value(expr.operand, row, outer)
             case e.Call():
                 return FUNCTIONS[expr.function](*(self.value(a, row, outer) for a in expr.args))
-            case e.Exists():
+            case q.Exists():
                 return bool(self.rows(expr.plan, (row, *outer)))
-            case e.ScalarSubquery():
+            case q.ScalarSubquery():
                 found = self.rows(expr.plan, (row, *outer))
                 assert len(found) <= 1, "a scalar subquery gave several rows"
                 return found[0][0] if found else None
-            case e.InSubquery():
+            case q.InSubquery():
                 wanted = [self.value(x, row, outer) for x in expr.operands]
                 members = self.rows(expr.plan, (row, *outer))
                 return _or(*(_and(*map(FUNCTIONS["="], wanted, m)) for m in members))

@@ -9,10 +9,11 @@ import pytest
 from tests.plan.environment import FakeEnvironment, sample
 from tidemill.errors import InternalError, NotSupportedError
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import Call, Exists, InputRef, Literal
+from tidemill.plan.expressions import Call, InputRef, Literal
 from tidemill.plan.optimizer import apply_everywhere, optimize
 from tidemill.plan.predicates import conjuncts, rejects_nulls
 from tidemill.plan.rules.push_filters import push_filters
+from tidemill.plan.subquery_expressions import Exists
 from tidemill.types import logical as t
 
 

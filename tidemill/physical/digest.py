@@ -16,6 +16,7 @@ from functools import singledispatchmethod
 
 from tidemill.functions.signatures import calcite_text
 from tidemill.plan import expressions as e
+from tidemill.plan import subquery_expressions as q
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -111,15 +112,15 @@ class Printer:
         return f"{expr.function.name}({', '.join(map(self.text, expr.args))})"
 
     @text.register
-    def _(self, expr: e.ScalarSubquery) -> str:
+    def _(self, expr: q.ScalarSubquery) -> str:
         return "$SCALAR_QUERY({...})"
 
     @text.register
-    def _(self, expr: e.Exists) -> str:
+    def _(self, expr: q.Exists) -> str:
         return "EXISTS({...})"
 
     @text.register
-    def _(self, expr: e.InSubquery) -> str:
+    def _(self, expr: q.InSubquery) -> str:
         return f"IN({', '.join(self.text(o) for o in expr.operands)}, {{...}})"
 
     def _flat(self, expr: e.Call) -> list[e.Expr]:

@@ -35,8 +35,9 @@ from tidemill.physical.sinks import check_sink, sink_updates
 from tidemill.physical.two_phase import split_phases
 from tidemill.physical.windows import plan_window_aggregate, plan_window_function, windowed_aggregate
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import Exists, Expr, InSubquery, ScalarSubquery
+from tidemill.plan.expressions import Expr
 from tidemill.plan.once import once_per_node
+from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
 from tidemill.plan.unsupported_windows import window_not_run
 from tidemill.types.logical import Field
 

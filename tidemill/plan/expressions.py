@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tidemill.types.logical import LogicalType
 from tidemill.user_functions.aggregates import BoundAggregate
 from tidemill.user_functions.calls import BoundScalar
-
-if TYPE_CHECKING:
-    from tidemill.plan.nodes import LogicalNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,28 +105,6 @@ class FieldAccess(Expr):
     @property
     def children(self) -> tuple[Expr, ...]:
         return (self.operand,)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalarSubquery(Expr):
-    plan: LogicalNode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exists(Expr):
-    plan: LogicalNode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InSubquery(Expr):
-    """(operands) IN (plan), three-valued; NOT IN is a Call("NOT") around it."""
-
-    operands: tuple[Expr, ...]
-    plan: LogicalNode
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.operands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from functools import singledispatch
 
 from tidemill.plan import expressions as e
 from tidemill.plan import nodes as n
+from tidemill.plan import subquery_expressions as q
 from tidemill.plan.once import once_per_node
 
 Rewrite = Callable[[e.Expr], e.Expr]
@@ -39,7 +40,7 @@ def _(expr: e.FieldAccess, children: tuple[e.Expr, ...]) -> e.Expr:
 
 
 @with_children.register
-def _(expr: e.InSubquery, children: tuple[e.Expr, ...]) -> e.Expr:
+def _(expr: q.InSubquery, children: tuple[e.Expr, ...]) -> e.Expr:
     return replace(expr, operands=children)
 
 
@@ -68,15 +69,15 @@ def subplan(expr: e.Expr) -> n.LogicalNode | None:
     return None
 
 
-@subplan.register(e.ScalarSubquery)
-@subplan.register(e.Exists)
-@subplan.register(e.InSubquery)
-def _(expr: e.ScalarSubquery | e.Exists | e.InSubquery) -> n.LogicalNode | None:
+@subplan.register(q.ScalarSubquery)
+@subplan.register(q.Exists)
+@subplan.register(q.InSubquery)
+def _(expr: q.ScalarSubquery | q.Exists | q.InSubquery) -> n.LogicalNode | None:
     return expr.plan
 
 
 def with_subplan(expr: e.Expr, plan: n.LogicalNode) -> e.Expr:
-    assert isinstance(expr, e.ScalarSubquery | e.Exists | e.InSubquery)
+    assert isinstance(expr, q.ScalarSubquery | q.Exists | q.InSubquery)
     return expr if expr.plan is plan else replace(expr, plan=plan)
 
 

@@ -14,6 +14,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.physical.batch.explain import explain_batch_text
 from tidemill.physical.explain import explain_text
 from tidemill.plan import nodes as n
+from tidemill.plan.once import once_per_node
 from tidemill.runtime import jobs
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
@@ -42,3 +43,19 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         roots, context.configuration, frames=context.frames, zone=context.time_zone
     )
     return f"{shown}\n{running}"
+
+
+LONGEST = 100_000
+"""Lines of a tree: one that reads a view twice shows it twice, so n such views over each other are 2^n."""
+
+
+def _check_length(plans: Sequence[n.LogicalNode]) -> None:
+    lines = with_room(lambda: sum(map(_lines, plans)))
+    if lines > LONGEST:
+        message = f"EXPLAIN of a plan of {lines:,} lines is not supported"
+        raise NotSupportedError(message, hint="Its views and WITH queries read others several times each.")
+
+
+@once_per_node
+def _lines(node: n.LogicalNode) -> int:
+    return 1 + sum(map(_lines, node.inputs))

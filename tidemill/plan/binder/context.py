@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
-
-from sqlglot import exp
 
 from tidemill.catalog.table import ObjectPath
 from tidemill.plan.binder.environment import Environment
 from tidemill.plan.binder.scope import Scope
 from tidemill.plan.nodes import LogicalNode
 from tidemill.types.logical import Field
-
-if TYPE_CHECKING:
-    from tidemill.plan.binder.expressions import Clause, ExpressionBinder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +49,6 @@ class Context:
         """The full path of a name as written, by the current catalog and database."""
         full = (self.catalog, self.database)[: 3 - len(parts)] + parts
         return ObjectPath(*full)
-
-
-class QueryBinder(Protocol):
-    """Binds a query tree; expressions call it for their subqueries."""
-
-    def bind(self, tree: exp.Expr, context: Context) -> BoundQuery: ...
-
-    def expressions(self, context: Context, scope: Scope, clause: Clause) -> ExpressionBinder:
-        """A binder of expressions over the row of ``scope``."""
-        ...
 
 
 MODE = "execution.runtime-mode"

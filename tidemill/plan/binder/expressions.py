@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan.binder import calls
-from tidemill.plan.binder.context import Context, QueryBinder
+from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.scope import Found, Scope, nearest
 from tidemill.plan.expressions import Expr, FieldAccess, InputRef, OuterRef
 from tidemill.sql.positions import position_of
@@ -37,6 +38,16 @@ class GroupWindow:
 
     arguments: object
     columns: tuple[InputRef, ...]
+
+
+class QueryBinder(Protocol):
+    """Binds a query tree; expressions call it for their subqueries."""
+
+    def bind(self, tree: exp.Expr, context: Context) -> BoundQuery: ...
+
+    def expressions(self, context: Context, scope: Scope, clause: Clause) -> ExpressionBinder:
+        """A binder of expressions over the row of ``scope``."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)

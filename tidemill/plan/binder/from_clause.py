@@ -9,7 +9,8 @@ from sqlglot import exp
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import hints, joins, lateral, literals, table_functions, tables
-from tidemill.plan.binder.context import Context, QueryBinder
+from tidemill.plan.binder.context import Context
+from tidemill.plan.binder.expressions import QueryBinder
 from tidemill.plan.binder.scope import Scope
 from tidemill.plan.binder.tables import Source
 from tidemill.sql.expressions import FunctionTable

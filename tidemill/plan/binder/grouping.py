@@ -9,8 +9,8 @@ from sqlglot import exp
 from tidemill.errors import ValidationError
 from tidemill.plan.binder import group_windows
 from tidemill.plan.binder.aggregates import Grouping
-from tidemill.plan.binder.context import Context, QueryBinder
-from tidemill.plan.binder.expressions import Clause, ExpressionBinder, GroupWindow
+from tidemill.plan.binder.context import Context
+from tidemill.plan.binder.expressions import Clause, ExpressionBinder, GroupWindow, QueryBinder
 from tidemill.plan.binder.scope import Scope
 from tidemill.plan.expressions import Expr
 from tidemill.sql.positions import position_of

@@ -13,8 +13,8 @@ from tidemill.functions import casts
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import literals
 from tidemill.plan.binder.calls import coerce
-from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder, is_streaming
-from tidemill.plan.binder.expressions import Clause
+from tidemill.plan.binder.context import BoundQuery, Context, is_streaming
+from tidemill.plan.binder.expressions import Clause, QueryBinder
 from tidemill.plan.binder.naming import all_columns
 from tidemill.plan.binder.scope import Scope, nearest
 from tidemill.plan.expressions import Expr, Literal

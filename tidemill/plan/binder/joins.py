@@ -10,8 +10,8 @@ from sqlglot import exp
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import calls, literals
-from tidemill.plan.binder.context import Context, QueryBinder
-from tidemill.plan.binder.expressions import Clause
+from tidemill.plan.binder.context import Context
+from tidemill.plan.binder.expressions import Clause, QueryBinder
 from tidemill.plan.binder.scope import Relation, Scope, unique_names
 from tidemill.plan.binder.tables import Source
 from tidemill.plan.expressions import Expr, InputRef

@@ -7,7 +7,8 @@ from sqlglot import exp
 from tidemill.errors import NotSupportedError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import literals
-from tidemill.plan.binder.context import Context, QueryBinder
+from tidemill.plan.binder.context import Context
+from tidemill.plan.binder.expressions import QueryBinder
 from tidemill.plan.binder.joins import ON, kind_of, padded
 from tidemill.plan.binder.naming import column_aliases, renamed
 from tidemill.plan.binder.tables import Source, named_source

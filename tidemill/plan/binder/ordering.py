@@ -8,8 +8,8 @@ from tidemill.errors import ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import literals
 from tidemill.plan.binder.columns import Columns
-from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
-from tidemill.plan.binder.expressions import Clause
+from tidemill.plan.binder.context import BoundQuery, Context
+from tidemill.plan.binder.expressions import Clause, QueryBinder
 from tidemill.plan.binder.naming import all_columns
 from tidemill.plan.binder.scope import Relation, Scope
 from tidemill.plan.expressions import SortKey

@@ -15,8 +15,9 @@ from tidemill.errors import ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import calls, literals
 from tidemill.plan.binder.expressions import ExpressionBinder
-from tidemill.plan.expressions import AggregateCall, Expr, ScalarSubquery
+from tidemill.plan.expressions import AggregateCall, Expr
 from tidemill.plan.rules.construct import column, project
+from tidemill.plan.subquery_expressions import ScalarSubquery
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 

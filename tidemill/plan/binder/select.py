@@ -24,8 +24,8 @@ from tidemill.plan.binder import (
     over_windows,
 )
 from tidemill.plan.binder.columns import Columns
-from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
-from tidemill.plan.binder.expressions import Clause, ExpressionBinder, row_field
+from tidemill.plan.binder.context import BoundQuery, Context
+from tidemill.plan.binder.expressions import Clause, ExpressionBinder, QueryBinder, row_field
 from tidemill.plan.binder.naming import derived_name
 from tidemill.plan.binder.pending import AggregateExpr, OverExpr, contains
 from tidemill.plan.binder.retype import Retype

@@ -9,7 +9,8 @@ from tidemill.functions.coercion import common_type
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import ordering
 from tidemill.plan.binder.calls import coerce
-from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
+from tidemill.plan.binder.context import BoundQuery, Context
+from tidemill.plan.binder.expressions import QueryBinder
 from tidemill.plan.binder.naming import all_columns
 from tidemill.plan.binder.scope import unique_names
 from tidemill.plan.binder.values import varying

@@ -14,7 +14,8 @@ from tidemill.plan.binder.calls import coerce
 from tidemill.plan.binder.context import BoundQuery
 from tidemill.plan.binder.expressions import ExpressionBinder, Handler
 from tidemill.plan.binder.naming import all_columns
-from tidemill.plan.expressions import Exists, Expr, InSubquery, ScalarSubquery
+from tidemill.plan.expressions import Expr
+from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 

@@ -10,8 +10,8 @@ from tidemill.catalog.table import CatalogTable, Column, ColumnKind
 from tidemill.errors import Position
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.calls import coerce
-from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder, is_streaming
-from tidemill.plan.binder.expressions import Clause
+from tidemill.plan.binder.context import BoundQuery, Context, is_streaming
+from tidemill.plan.binder.expressions import Clause, QueryBinder
 from tidemill.plan.binder.scope import Relation, Scope
 from tidemill.plan.expressions import Expr, InputRef
 from tidemill.sql.parser import parse_expression

@@ -14,8 +14,8 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.signatures import calcite_text
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import literals, user_functions, window_functions
-from tidemill.plan.binder.context import Context, QueryBinder
-from tidemill.plan.binder.expressions import Clause
+from tidemill.plan.binder.context import Context
+from tidemill.plan.binder.expressions import Clause, QueryBinder
 from tidemill.plan.binder.joins import ON, kind_of, padded
 from tidemill.plan.binder.naming import column_aliases
 from tidemill.plan.binder.scope import Relation, Scope, unique_name

@@ -10,7 +10,8 @@ from tidemill.catalog.table import CatalogFrame, CatalogTable, CatalogView, Obje
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import ordering, table_columns
-from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
+from tidemill.plan.binder.context import BoundQuery, Context
+from tidemill.plan.binder.expressions import QueryBinder
 from tidemill.plan.binder.naming import column_aliases, renamed
 from tidemill.plan.binder.scope import Relation, Scope, nearest
 from tidemill.sql.expressions import FlinkHint

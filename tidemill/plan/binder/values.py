@@ -11,8 +11,8 @@ from tidemill.functions.coercion import common_type
 from tidemill.plan import nodes as n
 from tidemill.plan.binder import literals, ordering
 from tidemill.plan.binder.calls import coerce
-from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
-from tidemill.plan.binder.expressions import Clause
+from tidemill.plan.binder.context import BoundQuery, Context
+from tidemill.plan.binder.expressions import Clause, QueryBinder
 from tidemill.plan.binder.scope import Scope
 from tidemill.plan.expressions import Cast, Expr, Literal
 from tidemill.sql.positions import position_of

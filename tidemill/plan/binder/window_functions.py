@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from tidemill.errors import ValidationError
 from tidemill.plan import nodes as n
-from tidemill.plan.binder.context import BoundQuery, Context, QueryBinder
-from tidemill.plan.binder.expressions import Clause, ExpressionBinder
+from tidemill.plan.binder.context import BoundQuery, Context
+from tidemill.plan.binder.expressions import Clause, ExpressionBinder, QueryBinder
 from tidemill.plan.binder.naming import column_aliases, renamed
 from tidemill.plan.binder.scope import Scope, nearest, unique_name
 from tidemill.plan.binder.tables import Source, bind_table, named_source

@@ -12,16 +12,7 @@ from dataclasses import replace
 
 from tidemill.errors import NotSupportedError
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import (
-    AggregateCall,
-    Call,
-    Exists,
-    Expr,
-    InputRef,
-    InSubquery,
-    OuterRef,
-    ScalarSubquery,
-)
+from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, OuterRef
 from tidemill.plan.once import once_per_node
 from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rewrite import input_indexes, map_expr, map_inputs, outer_refs, subplan
@@ -40,6 +31,7 @@ from tidemill.plan.rules.construct import (
 from tidemill.plan.rules.correlation import correlate
 from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.push_filters import filtered
+from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
 from tidemill.types import logical as t
 
 COUNTS = frozenset(("COUNT", "$SUM0", "APPROX_COUNT_DISTINCT"))
