@@ -90,12 +90,27 @@ def _resolve_remainder(arguments: tuple[Argument, ...], _: Mapping[str, str]) ->
     return Resolved(arg_types=types, result=types[1].with_nullable(any(k.nullable for k in types)))
 
 
+_ADDITIVE = ("+", "-")
+
+
+class _Sum(str):
+    """``(a + b)``: on the left of another + or - it goes without its parentheses, each of which would take
+    Spark's parser deeper."""
+
+    @property
+    def inner(self) -> str:
+        return self[1:-1]
+
+
 def _plain(operator: str) -> Callable[[SparkCall], str]:
     def spark(call: SparkCall) -> str:
         if any(isinstance(k, _TEMPORAL) for k in call.arg_types):
             return spark_interval(operator, call)
-        text = f"({call.args[0]} {operator} {call.args[1]})"
-        return _narrowed(text, call)
+        if operator not in _ADDITIVE:
+            return _narrowed(f"({call.args[0]} {operator} {call.args[1]})", call)
+        left = call.args[0]
+        first = left.inner if isinstance(left, _Sum) else left
+        return _narrowed(_Sum(f"({first} {operator} {call.args[1]})"), call)
 
     return spark
 
