@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
-from tidemill.plan.binder.context import Context, QueryBinder
-from tidemill.plan.binder.expressions import Clause, ExpressionBinder, GroupWindow
+from tidemill.plan.binder.context import Context
+from tidemill.plan.binder.expressions import Clause, ExpressionBinder, GroupWindow, QueryBinder
 from tidemill.plan.binder.tables import Source
 from tidemill.plan.binder.window_functions import interval_millis, window_fields
 from tidemill.plan.expressions import Expr, InputRef
