@@ -13,6 +13,7 @@ from tests.operators.epochs import KINDS, Epochs
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import OperatorSpec
 from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
+from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.join.operator import JoinSpec
 from tidemill.operators.join.shape import JoinSide
 from tidemill.operators.over.operator import OverFunction, OverSpec
@@ -45,6 +46,16 @@ SUMS = OverSpec(
             frame=Frame(rows=True, lower=None, upper=0),
         ),
     ),
+    state_ttl=TTL,
+)
+LISTS = GroupAggregateSpec(
+    keys=(("k", TEXT),),
+    calls=(
+        AggregateSpec(
+            function="ARRAY_AGG", args=("v",), arg_types=(I32,), result=pa.list_(I32), name="all of them"
+        ),
+    ),
+    retracts=True,
     state_ttl=TTL,
 )
 Script = list[tuple[int, list[tuple[int, str, int]], list[tuple[Any, ...]]]]
@@ -94,6 +105,16 @@ CASES: dict[str, tuple[OperatorSpec, Script]] = {
             (9, [(2, "a", 2)], [("-U", "a", 1), ("+U", "a", 2)]),
             (19, [(2, "a", 3)], [("+I", "a", 3)]),
             (29, [(3, "a", 3)], []),
+        ],
+    ),
+    "a list lives as long as its group": (
+        LISTS,
+        [
+            (0, [(0, "a", 1)], [("+I", "a", (1,))]),
+            (6, [(0, "a", 2)], [("-U", "a", (1,)), ("+U", "a", (1, 2))]),
+            (12, [(0, "a", 3)], [("-U", "a", (1, 2)), ("+U", "a", (1, 2, 3))]),
+            (21, [(3, "a", 1)], [("-U", "a", (1, 2, 3)), ("+U", "a", (2, 3))]),
+            (31, [(0, "a", 4)], [("+I", "a", (4,))]),
         ],
     ),
     "running sums": (

@@ -70,7 +70,9 @@ class ArrivalsAccumulator:
         before = bag_of(stored.owners, stored.columns, groups)
         entries = stored.then(self._arrived(rows))
         left = surviving(entries)
-        put_entries(self.layout, table, entries, left, rows.hashes, rows.keys)
+        # What a result is made of expires with the group's record, or it would take back what was not shown.
+        renews = self.layout.ttl > 0
+        put_entries(self.layout, table, entries, left, rows.hashes, rows.keys, renews=renews)
         kept = np.flatnonzero(left)
         order = kept[np.argsort(entries.owners[kept], kind="stable")]
         columns = [column.take(pa.array(order)) for column in entries.columns]

@@ -116,14 +116,22 @@ def arrivals(entries: Entries) -> Ints:
 
 
 def put_entries(
-    layout: Layout, table: StateTable, entries: Entries, left: Mask, hashes: Hashes, keys: list[pa.Array]
+    layout: Layout,
+    table: StateTable,
+    entries: Entries,
+    left: Mask,
+    hashes: Hashes,
+    keys: list[pa.Array],
+    *,
+    renews: bool = False,
 ) -> None:
-    """Adds the new entries that are ``left``, takes out the old ones that are not.
+    """Adds the new entries that are ``left``, takes out the old ones that are not. ``renews``: those that
+    stay are written, too, so that all live as long as the last of them.
 
     A multiset takes in the difference. A count replaces the one before it, so there it is made of all equal
     entries, also of those that stay (branches of a union give several of one place in the sequence).
     """
-    moved = left != entries.old
+    moved = left | entries.old if renews else left != entries.old
     rows = np.flatnonzero(moved)
     if len(rows) == 0:
         return
