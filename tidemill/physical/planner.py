@@ -38,7 +38,6 @@ from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr
 from tidemill.plan.once import once_per_node
 from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
-from tidemill.plan.unsupported_windows import window_not_run
 from tidemill.types.logical import Field
 
 _SUBQUERIES = (ScalarSubquery, Exists, InSubquery)
@@ -103,7 +102,10 @@ def convert_node(node: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode
 @convert_node.register
 def _(node: n.WindowTableFunction, context: PlannerContext) -> p.PhysicalNode:
     if node.kind is n.WindowKind.SESSION:
-        raise window_not_run(node, "streaming")
+        raise NotSupportedError(
+            "SESSION windows are not supported in streaming yet; they run in batch mode",
+            position=node.position,
+        )
     return plan_window_function(node, convert(node.input, context))
 
 

@@ -19,24 +19,25 @@ def local_time(time: str) -> str:
 
 def window_rows(window: p.Window, time: str, names: tuple[str, ...]) -> str:
     """A generator: one row for every window that ``time`` (an expression) lies in, with columns ``names``."""
-    local = local_time(time) if window.zoned else time
-    # Whole milliseconds since 1970, rounded down; windows are [start, end).
-    at = f"floor(timestampdiff(MICROSECOND, {_EPOCH}, {local}) / 1000D)"
-    windows = _WINDOWS[window.kind](window, f"CAST({at} AS BIGINT)")
-    bounds = f"transform({windows}, w -> {_struct(window, names)})"
+    windows = _WINDOWS[window.kind](window, milliseconds(window, time))
+    bounds = f"transform({windows}, w -> struct({', '.join(window_columns(window, 'w.s', 'w.e', names))}))"
     aliases = ", ".join(map(quote, names))
     return f"inline({bounds}) AS ({aliases})"
 
 
-def _struct(window: p.Window, names: tuple[str, ...]) -> str:
-    start, end, time = names
-    last = _timestamp("w.e - 1")
+def milliseconds(window: p.Window, time: str) -> str:
+    """``time`` by the clock that windows are cut by, in whole milliseconds since 1970, rounded down."""
+    local = local_time(time) if window.zoned else time
+    return f"CAST(floor(timestampdiff(MICROSECOND, {_EPOCH}, {local}) / 1000D) AS BIGINT)"
+
+
+def window_columns(window: p.Window, start: str, end: str, names: tuple[str, ...]) -> list[str]:
+    """window_start, window_end and window_time of a window [``start``, ``end``), both in milliseconds."""
+    last = _timestamp(f"{end} - 1")
     if window.zoned:
         last = f"CAST({last} AS TIMESTAMP)"
-    return (
-        f"struct({_timestamp('w.s')} AS {quote(start)}, {_timestamp('w.e')} AS {quote(end)},"
-        f" {last} AS {quote(time)})"
-    )
+    values = (_timestamp(start), _timestamp(end), last)
+    return [f"{value} AS {quote(name)}" for value, name in zip(values, names, strict=True)]
 
 
 def _timestamp(milliseconds: str) -> str:

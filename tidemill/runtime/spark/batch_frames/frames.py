@@ -22,7 +22,6 @@ from tidemill.functions.values import marked, unmarked
 from tidemill.physical.batch import nodes as b
 from tidemill.plan.expressions import Expr, InputRef
 from tidemill.plan.nodes import SetKind
-from tidemill.plan.unsupported_windows import window_not_run
 from tidemill.runtime.compile.generators import (
     ROWS_COLUMN,
     expand_generator,
@@ -33,6 +32,7 @@ from tidemill.runtime.graph import UserColumn
 from tidemill.runtime.spark.batch_frames.aggregate import aggregate_frame, needs_order
 from tidemill.runtime.spark.batch_frames.join import join_frames
 from tidemill.runtime.spark.batch_frames.over import over_frame, sort_columns
+from tidemill.runtime.spark.batch_frames.windows import windowed
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.spark.user_columns import expression, selected
 from tidemill.types.logical import Field, LogicalType
@@ -191,7 +191,8 @@ class BatchFrames:
 
     @frame.register
     def _(self, node: b.WindowTableFunction, sequenced: bool = False) -> DataFrame:
-        raise window_not_run(node.window, "batch mode")
+        frame = windowed(node.window, self.frame(node.source, sequenced), node.fields, _sequence(sequenced))
+        return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
     @frame.register
     def _(self, node: b.Sink, sequenced: bool = False) -> DataFrame:
