@@ -1,7 +1,7 @@
 """Rows with their windows in batch: what works by window then is plain aggregation, ranking and joining.
 
 TUMBLE, HOP and CUMULATE are a projection that gives a row for every window. SESSION needs the rows of a
-key in order of time: a session begins where a row is more than the gap behind the one before it. """
+key in order of time: a session begins where a row is more than the gap behind the one before it."""
 
 from __future__ import annotations
 
