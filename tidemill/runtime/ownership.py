@@ -31,7 +31,7 @@ class Ownership:
     def take(cls, root: Path) -> Ownership:
         """StateError: another process of this machine has it. OSError: it cannot be written."""
         owners = root / "owners"
-        owners.mkdir(exist_ok=True)
+        owners.mkdir(mode=0o700, exist_ok=True)
         lock = _locked(root)
         try:
             token = _next_token(owners)
