@@ -34,7 +34,7 @@ def state_bytes(folder: Path) -> int:
     if commit is None:
         return 0
     storage = StateFiles.open(str(checkpoint.state_root))
-    names = [name for parts in commit.manifests.values() for name in parts.values()]
+    names = {s.manifest for parts in commit.slices.values() for part in parts.values() for s in part}
     return sum(read_manifest(storage, name).size for name in names)
 
 

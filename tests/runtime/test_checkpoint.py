@@ -19,7 +19,6 @@ from tidemill.state.record import encode_record
 IDENTITY = JobIdentity(
     job_id="j",
     fingerprint="f",
-    parallelism=2,
     nodes={"1": "Scan(a)", "2": "Sum(a)"},
     operators={"agg-2": "x"},
 )
@@ -37,7 +36,7 @@ def commit(epoch: int) -> EpochCommit:
         epoch=epoch,
         time=5,
         offsets={"scan-1": {"byte": 7}},
-        manifests={"agg-2": {"1": "m"}},
+        manifests={"agg-2": {"1": [["m", 64, 128]]}},
         tokens={"sink-3": ["t"]},
     )
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.changelog.columns import Hashes, Ints, single
-from tidemill.state.cleanup import remove_unnamed_files
+from tidemill.state.cleanup import StateCollector
 from tidemill.state.layout import Layout
 from tidemill.state.manifest import read_manifest
 from tidemill.state.run import WEIGHT, RunReader, due_code
@@ -77,7 +77,7 @@ def test_what_is_due_is_taken_once(epochs: list[tuple[list[dict[Entry, int | Non
             _assert_same(table, twin)
             manifest = store.flush()
             if manifest is not None:
-                remove_unnamed_files(root, "op", 0, [manifest])
+                StateCollector(StateFiles.open(root)).sweep([manifest])
                 _assert_spine(root, manifest)
         _assert_same(StateStore.open(root, "op", 0, manifest, 99).timeline(TIMERS), twin)
 

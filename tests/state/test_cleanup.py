@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.hashing import mix
-from tidemill.state.cleanup import remove_unnamed_files
+from tidemill.state.cleanup import StateCollector
 from tidemill.state.layout import Layout
+from tidemill.state.storage import StateFiles
 from tidemill.state.store import StateStore
 
 NUMBERS = Layout(name="numbers", keys=(pa.field("k", pa.int64()),))
@@ -30,12 +31,13 @@ def test_old_manifests_and_merged_runs_go(tmp_path: Path) -> None:
     second = write(tmp_path, first, 1, [5])
     other = write(tmp_path, None, 0, [1], partition=1)
     (tmp_path / "op" / "0" / "1.0.0.arrow.tmp-dead").write_bytes(b"left by a crash")
-    gone = remove_unnamed_files(str(tmp_path), "op", 0, [second])
+    collector = StateCollector(StateFiles.open(str(tmp_path)))
+    gone = collector.collect({"op": [second, other]}, [("op", 0)])
     assert sorted(gone) == ["op/0/0.0.manifest.json", "op/0/1.0.0.arrow.tmp-dead"]
     assert (tmp_path / "op" / "0" / "0.0.0.0.arrow").is_file()
     assert (tmp_path / other).is_file()
     third = write(tmp_path, second, 2, list(range(100)))
-    remove_unnamed_files(str(tmp_path), "op", 0, [third])
+    collector.collect({"op": [third, other]}, [("op", 0)])
     names = sorted(f.name for f in (tmp_path / "op" / "0").iterdir())
     assert names == ["2.0.0.0.arrow", "2.0.manifest.json"]
 
@@ -43,7 +45,7 @@ def test_old_manifests_and_merged_runs_go(tmp_path: Path) -> None:
 def test_a_kept_older_manifest_keeps_its_runs(tmp_path: Path) -> None:
     first = write(tmp_path, None, 0, [1, 2])
     second = write(tmp_path, first, 1, [1, 2])
-    assert remove_unnamed_files(str(tmp_path), "op", 0, [first, second]) == []
+    assert StateCollector(StateFiles.open(str(tmp_path))).sweep([first, second]) == []
     again = StateStore.open(str(tmp_path), "op", 0, first, 2)
     hashes = np.sort(mix(np.array([1, 2], np.uint64)))
     keys = pa.array([1, 2] if mix(np.array([1], np.uint64))[0] == hashes[0] else [2, 1])

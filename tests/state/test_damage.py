@@ -101,8 +101,13 @@ def test_a_lost_file_is_named(tmp_path: Path) -> None:
         (b'{"version":1,"epoch":1,"tables":{}}', "format version 1.*\n.*an older Tidemill"),
         (b"[" * 100_000, "is damaged"),
         (encode_record(2, {}), "is damaged: KeyError"),
-        (encode_record(2, {"epoch": 1, "tables": []}), "is damaged: AttributeError"),
-        (encode_record(2, {"epoch": 1, "tables": {"t": {"columns": {}, "layers": [[{}]]}}}), "TypeError"),
+        (encode_record(2, {"epoch": 1, "groups": [0, 1], "tables": []}), "is damaged: AttributeError"),
+        (
+            encode_record(
+                2, {"epoch": 1, "groups": [0, 1], "tables": {"t": {"columns": {}, "layers": [[{}]]}}}
+            ),
+            "TypeError",
+        ),
     ],
 )
 def test_a_manifest_that_is_none_says_so(tmp_path: Path, contents: bytes, said: str) -> None:

@@ -16,7 +16,7 @@ PARALLELISM = Option(
     kind=int,
     default=0,
     doc="Number of partitions of a job's exchanges and state; 0 takes the number of cores Spark has. "
-    "It is fixed for a job by its first checkpoint.",
+    "A job that goes on with another number spreads its state anew.",
 )
 CHECKPOINT_DIRECTORY = Option(
     key="execution.checkpointing.dir",

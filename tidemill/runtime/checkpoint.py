@@ -2,7 +2,7 @@
 
 Layout::
 
-    job.json                   identity: digests of the plan's nodes and what they are, parallelism
+    job.json                   identity: digests of the plan's nodes and what they are
     lock, owners/<n>           held while a process runs the job (see ``ownership``)
     committed.json             there has been a first commit
     epochs/<n>.plan.json       intent: the offset ranges of epoch n and its processing time
@@ -29,6 +29,7 @@ from tidemill.errors import StateError
 from tidemill.runtime.ownership import Ownership
 from tidemill.runtime.records import put_record, read_record, remove_record, sync_directory
 from tidemill.state.record import START_AGAIN, damaged
+from tidemill.state.slices import Slice, Slices
 
 T = TypeVar("T")
 _JOB = "the job record"
@@ -41,7 +42,6 @@ class JobIdentity:
 
     job_id: str
     fingerprint: str
-    parallelism: int
     nodes: dict[str, str]
     operators: dict[str, str]
     name: str = ""
@@ -61,16 +61,32 @@ class EpochPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochCommit:
-    """The fact. ``manifests``: operator id -> partition -> manifest path; ``tokens``: sink id -> tokens;
-    ``watermarks``: of sources and operators, in milliseconds, where there is event time."""
+    """The fact. ``manifests``: operator id -> partition -> slices, each a manifest's path with the first key
+    group and the one after the last; ``tokens``: sink id -> tokens; ``watermarks``: of sources and
+    operators, in milliseconds, where there is event time."""
 
     epoch: int
     time: int
     offsets: dict[str, Offset]
-    manifests: dict[str, dict[str, str]]
+    manifests: dict[str, dict[str, list[list[Any]]]]
     tokens: dict[str, list[str]]
     published: bool = field(default=False)
     watermarks: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def slices(self) -> Slices:
+        return {
+            operator: {int(p): tuple(Slice(*part) for part in slices) for p, slices in parts.items()}
+            for operator, parts in self.manifests.items()
+        }
+
+
+def recorded(slices: Slices) -> dict[str, dict[str, list[list[Any]]]]:
+    """As a commit record has them."""
+    return {
+        operator: {str(p): [[s.manifest, s.first, s.stop] for s in part] for p, part in sorted(parts.items())}
+        for operator, parts in slices.items()
+    }
 
 
 class CheckpointDirectory:

@@ -23,7 +23,6 @@ def _identity(roots: Sequence[p.PhysicalNode], context: CompileContext, name: st
     return JobIdentity(
         job_id=uuid.uuid4().hex,
         fingerprint=job_digest([digests.of(root) for root in roots]),
-        parallelism=context.parallelism,
         nodes={digests.of(node): describe(node) for node in _bottom_up(roots)},
         operators={key: spec.fingerprint for key, spec in context.operators.items()},
         name=name,

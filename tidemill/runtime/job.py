@@ -33,14 +33,16 @@ from tidemill.changelog.watermarks import END
 from tidemill.connectors.api import ArrowSink, GroupedSink, MeasuredSource, Offset, ReadLimit, Sink, Source
 from tidemill.errors import TidemillError
 from tidemill.runtime import graph as g
-from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan
+from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan, recorded
 from tidemill.runtime.limits import Limits
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.frames import EpochFrames
 from tidemill.runtime.spark.kernel import EpochTime, Report, ReportParam
 from tidemill.runtime.stages import Stages
-from tidemill.runtime.state_files import remove_unnamed
+from tidemill.state.cleanup import StateCollector
+from tidemill.state.slices import Slice, Slices, resliced
+from tidemill.state.storage import StateFiles
 from tidemill.types.physical import quote
 
 IDLE_POLL_SECONDS = 0.1
@@ -99,7 +101,11 @@ class StreamingJob:
         default_factory=lambda: EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
     )
 
+    _state: Slices = field(default_factory=dict)
+    _state_files: StateCollector = field(init=False)
+
     def __post_init__(self) -> None:
+        self._state_files = StateCollector(StateFiles.open(str(self.checkpoint.state_root)))
         # One for all epochs: Spark never forgets an accumulator.
         self._report = self.spark.sparkContext.accumulator({}, ReportParam())
         nodes = [output.node for output in self.outputs.values()]
@@ -134,11 +140,20 @@ class StreamingJob:
             self._commit = last
             self.on_event(JobResumed(job_id=self.settings.job_id, epoch=last.epoch))
             self._publish(last)
+            self._state = self._rescaled(last.slices)
+        self._state_files.sweep(m for manifests in self._manifests().values() for m in manifests)
         unfinished = self.checkpoint.planned(self._commit.epoch + 1)
         for sink in self._sinks().values():
             sink.discard(self._commit.epoch + 1)
         if unfinished is not None:
             self._epoch(unfinished, self.clock())
+
+    def _rescaled(self, state: Slices) -> Slices:
+        """The state by the job's partitions, which may be others than those that wrote it."""
+        nodes = {node for output in self.outputs.values() for node in output.node.walk()}
+        alone = {node.operator for node in nodes if isinstance(node, g.Keyed) and node.single}
+        partitions = self.settings.parallelism
+        return {op: resliced(parts, 1 if op in alone else partitions) for op, parts in state.items()}
 
     # -- one epoch --------------------------------------------------------------------------------
 
@@ -174,7 +189,7 @@ class StreamingJob:
         self.checkpoint.fault("ran")
         commit = self._committed(plan, report.value, tokens)
         self.checkpoint.write_commit(commit)  # step 3
-        self._commit = commit
+        self._commit, self._state = commit, commit.slices
         self.checkpoint.fault("committed")
         self._publish(commit)  # step 4
         if rows is not None:
@@ -182,7 +197,7 @@ class StreamingJob:
         self._limits.hear(report.value)
         self.checkpoint.fault("published")
         self.checkpoint.forget_before(commit.epoch)  # step 5
-        remove_unnamed(self.checkpoint.state_root, report.value, commit)
+        self._state_files.collect(self._manifests(), _touched(report.value))
         seconds, job_id = self.clock() - begun, self.settings.job_id
         self.on_progress(EpochProgress.of(plan, report.value, tokens, rows, seconds=seconds, job_id=job_id))
 
@@ -208,10 +223,7 @@ class StreamingJob:
             ranges={key: (plan.start[key], plan.end[key]) for key in self.sources},
             state_root=str(self.checkpoint.state_root),
             run_id=self.checkpoint.run_id,
-            manifests={
-                op: {int(p): path for p, path in parts.items()}
-                for op, parts in self._commit.manifests.items()
-            },
+            state=self._state,
             epoch=plan.epoch,
             time=plan.time,
             parallelism=self.settings.parallelism,
@@ -250,15 +262,16 @@ class StreamingJob:
             self.checkpoint.remove_plan(plan.epoch)
 
     def _committed(self, plan: EpochPlan, report: Report, tokens: dict[str, list[str]]) -> EpochCommit:
-        manifests = {op: dict(parts) for op, parts in self._commit.manifests.items()}
+        state = {op: dict(parts) for op, parts in self._state.items()}
         for task in report.values():
             if task["manifest"] is not None:
-                manifests.setdefault(task["operator"], {})[str(task["partition"])] = task["manifest"]
+                slices = (Slice(task["manifest"], *task["groups"]),)
+                state.setdefault(task["operator"], {})[task["partition"]] = slices
         return EpochCommit(
             epoch=plan.epoch,
             time=plan.time,
             offsets=dict(plan.end),
-            manifests=manifests,
+            manifests=recorded(state),
             tokens=tokens,
             watermarks=self._watermarks(plan, report),
         )
@@ -309,6 +322,12 @@ class StreamingJob:
 
     # -- facts ------------------------------------------------------------------------------------
 
+    def _manifests(self) -> dict[str, set[str]]:
+        """What the last commit names, by operator."""
+        return {
+            op: {s.manifest for part in parts.values() for s in part} for op, parts in self._state.items()
+        }
+
     def _sinks(self) -> dict[str, Sink]:
         return {key: o.sink for key, o in self.outputs.items() if isinstance(o, SinkOutput)}
 
@@ -318,6 +337,10 @@ class StreamingJob:
     def _finished(self) -> bool:
         offsets: dict[str, Offset] = self._commit.offsets
         return all(s.is_bounded and s.is_finished(offsets.get(k)) for k, s in self.sources.items())
+
+
+def _touched(report: Report) -> set[tuple[str, int]]:
+    return {(task["operator"], task["partition"]) for task in report.values()}
 
 
 def _staged(frames: EpochFrames, output: SinkOutput, epoch: int) -> DataFrame:

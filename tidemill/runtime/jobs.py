@@ -44,8 +44,8 @@ from tidemill.runtime.explain import execution_text
 from tidemill.runtime.identity import job_identity
 from tidemill.runtime.job import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
 from tidemill.runtime.progress import EpochProgress, JobEvent
-from tidemill.runtime.spark.exchange import KEY_GROUPS
 from tidemill.runtime.spark.session import job_session
+from tidemill.state.slices import KEY_GROUPS
 from tidemill.types.physical import quote
 
 QUERY_OUTPUT = "query"
@@ -326,7 +326,7 @@ class _Preparation:
                 request.application,
                 time_zone=request.zone,
                 adaptive=False,
-                partitions=self._identity.parallelism,
+                partitions=self._context.parallelism,
             ),
             sources=self._context.sources,
             outputs=dict(outputs),
@@ -334,7 +334,7 @@ class _Preparation:
             settings=JobSettings(
                 job_id=self._identity.job_id,
                 name=request.name,
-                parallelism=self._identity.parallelism,
+                parallelism=self._context.parallelism,
                 limit=read_limit(request.config),
                 latency=request.config.read(MINI_BATCH_ALLOW_LATENCY).seconds,
             ),

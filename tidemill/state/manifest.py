@@ -46,7 +46,10 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
+    """``groups``: the key groups of the partition, first and after the last."""
+
     epoch: int
+    groups: tuple[int, int]
     tables: Mapping[str, TableEntry]
 
     @property
@@ -66,7 +69,7 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         tables = {name: entry.to_json() for name, entry in sorted(self.tables.items())}
-        return encode_record(VERSION, {"epoch": self.epoch, "tables": tables})
+        return encode_record(VERSION, {"epoch": self.epoch, "groups": self.groups, "tables": tables})
 
 
 def manifest_name(operator: str, partition: int, epoch: int, attempt: str) -> str:
@@ -81,6 +84,7 @@ def read_manifest(storage: StateFiles, name: str) -> Manifest:
     fields = decode_record(storage.read_bytes(name), VERSION, what)
     try:
         tables = {table: TableEntry.from_json(data) for table, data in fields["tables"].items()}
-        return Manifest(epoch=fields["epoch"], tables=tables)
+        first, stop = fields["groups"]
+        return Manifest(epoch=fields["epoch"], groups=(first, stop), tables=tables)
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise damaged(what, f"{type(e).__name__}: {e}") from e

@@ -2,27 +2,29 @@
 
 Life of a store, within one task::
 
-    store = StateStore.open(root, operator, partition, base_manifest, epoch, attempt=..., now=time_ms)
+    store = StateStore.open(root, operator, partition, base, epoch, attempt=..., now=time_ms)
     output = spec.step(inputs, store, context)        # reads the base, buffers this epoch's rows
     manifest = store.flush()                          # writes runs, then the manifest; None: no state
 
-``root`` is a directory or a ``pyarrow.fs`` URI; ``base_manifest`` is the name that the previous epoch's
-``flush`` returned (relative to the root; None: no state yet). ``flush`` returns the new manifest's
-name, ``<operator>/<partition>/<epoch>.<attempt>.manifest.json``, or the base unchanged if the epoch changed
-nothing. No two attempts share a name, so one that outlives its epoch overwrites nothing; which one counts
-is said by the commit record that names its manifest, and by nothing else. All that a manifest names is
-forced to disk before ``flush`` returns, file names included.
+``root`` is a directory or a URI; ``base`` is the name that the previous epoch's ``flush`` returned (relative
+to the root; None: no state yet), or slices of several after a rescaling. ``flush`` returns the new manifest's
+name, ``<operator>/<partition>/<epoch>.<attempt>.manifest.json``, or the base's if the epoch changed nothing.
+No two attempts share a name, so one that outlives its epoch overwrites nothing; which one counts is said by
+the commit record that names its manifest, and by nothing else. All that a manifest names is forced to disk
+before ``flush`` returns, file names included.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tidemill.errors import StateError
 from tidemill.state.layers import TableLayers
 from tidemill.state.layout import Layout
-from tidemill.state.manifest import Manifest, TableEntry, manifest_name, read_manifest
+from tidemill.state.manifest import Manifest, TableEntry, manifest_name
 from tidemill.state.run import RunReader, write_run
+from tidemill.state.slices import KEY_GROUPS, Slice, read_slices
 from tidemill.state.spine import SpineOptions
 from tidemill.state.storage import StateFiles
 from tidemill.state.table import StateTable
@@ -38,7 +40,7 @@ class StateStore:
     partition: int
     epoch: int
     now: int
-    base: str | None
+    base: Sequence[Slice]
     manifest: Manifest
     attempt: str = "0"
     options: SpineOptions = DEFAULT_OPTIONS
@@ -51,29 +53,37 @@ class StateStore:
         root: str,
         operator: str,
         partition: int,
-        base_manifest: str | None,
+        base: str | Sequence[Slice] | None,
         epoch: int,
         *,
+        groups: tuple[int, int] = (0, KEY_GROUPS),
         attempt: str = "0",
         now: int = 0,
         options: SpineOptions = DEFAULT_OPTIONS,
     ) -> StateStore:
-        """The state after ``base_manifest``; ``now`` is the epoch's processing time in milliseconds.
+        """The state after ``base``; ``now`` is the epoch's processing time in milliseconds.
 
-        ``attempt``: letters and digits that no other run of this epoch's task has.
+        ``groups``: the key groups of the partition, ``base`` the slices of manifests that they are in (a
+        name alone is of the same groups). ``attempt``: letters and digits that no other run of this epoch's
+        task has.
         """
-        storage = StateFiles.open(
+        files = StateFiles.open(
             root, f"operator '{operator}', partition {partition} (the last whole epoch is {epoch - 1})"
         )
-        manifest = (
-            read_manifest(storage, base_manifest) if base_manifest else Manifest(epoch=epoch, tables={})
-        )
-        return cls(storage, operator, partition, epoch, now, base_manifest, manifest, attempt, options)
+        if isinstance(base, str):
+            base = (Slice(base, *groups),)
+        slices = base or ()
+        manifest = read_slices(files, slices) or Manifest(epoch=epoch, groups=groups, tables={})
+        return cls(files, operator, partition, epoch, now, slices, manifest, attempt, options)
 
     def scratch(self) -> StateStore:
         """A store of nothing that is never flushed: for what is computed once and shown."""
         return replace(
-            self, base=None, manifest=Manifest(epoch=self.epoch, tables={}), _layers={}, _tables={}
+            self,
+            base=(),
+            manifest=Manifest(epoch=self.epoch, groups=self.manifest.groups, tables={}),
+            _layers={},
+            _tables={},
         )
 
     def table(self, layout: Layout) -> StateTable:
@@ -106,8 +116,8 @@ class StateStore:
                     layers=tuple(tuple(r.run for r in layer if r.run) for layer in layers),
                 )
         if not changed:
-            return self.base
-        manifest = Manifest(epoch=self.epoch, tables=tables)
+            return self.base[0].manifest if len(self.base) == 1 else None
+        manifest = Manifest(epoch=self.epoch, groups=self.manifest.groups, tables=tables)
         name = manifest_name(self.operator, self.partition, self.epoch, self.attempt)
         self.storage.publish(name, lambda sink: sink.write(manifest.to_bytes()))
         self.storage.settle(f"{self.operator}/{self.partition}")

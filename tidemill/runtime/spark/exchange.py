@@ -29,6 +29,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import WATERMARK_COLUMN, Control, Prefix
 from tidemill.operators.api import HASH_COLUMN, LocalPhase
 from tidemill.runtime.spark.watermark_stage import Handover, task_number
+from tidemill.state.slices import KEY_GROUP_BITS
 
 PARTITION_COLUMN = "$partition"
 PORT_COLUMN = "$port"
@@ -53,11 +54,6 @@ class Form(IntEnum):
     RAW = 0
     COMBINED = 1
     CONTROL = 2
-
-
-KEY_GROUP_BITS = 7
-KEY_GROUPS = 1 << KEY_GROUP_BITS
-"""Upper bound of a job's parallelism, as Flink's maximum parallelism."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

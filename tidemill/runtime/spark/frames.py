@@ -36,6 +36,7 @@ from tidemill.runtime.spark.spread import READER_COLUMN, ROWS, SPREAD_SCHEMA, Ro
 from tidemill.runtime.spark.user_columns import selected
 from tidemill.runtime.spark.watermark_stage import Handover, WatermarkStage
 from tidemill.runtime.stages import Leaf, Stage, Stages, Task
+from tidemill.state.slices import Slices
 from tidemill.types.physical import quote
 
 
@@ -48,7 +49,7 @@ class EpochFrames:
     ranges: dict[str, tuple[Offset | None, Offset]]
     state_root: str
     run_id: str
-    manifests: dict[str, dict[int, str]]
+    state: Slices
     epoch: int
     time: int
     parallelism: int
@@ -223,7 +224,8 @@ class EpochFrames:
             spec=node.spec,
             state_root=self.state_root,
             run_id=self.run_id,
-            base=self.manifests.get(node.operator, {}),
+            base=self.state.get(node.operator, {}),
+            partitions=self._partitions(node),
             epoch=self.epoch,
             time=self.time,
             inputs=tuple(map(self._input, task.inputs, node.ports)),

@@ -23,6 +23,7 @@ from tidemill.operators.api import EpochContext, LocalPhase, OperatorSpec
 from tidemill.runtime.spark.exchange import PortRows, Received, received
 from tidemill.runtime.spark.session import ARROW_ROWS_PER_BATCH
 from tidemill.runtime.spark.watermark_stage import Handover
+from tidemill.state.slices import Slice, key_groups
 from tidemill.state.store import StateStore
 
 Report = dict[str, dict[str, Any]]
@@ -108,7 +109,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTask:
-    """``base``: manifest per partition of the epoch before; ``inputs``: one per port; ``then``: what
+    """``base``: per partition the state after the epoch before; ``inputs``: one per port; ``then``: what
     takes the output as it is in the same worker, the next operator's exchange or a sink. ``handover``:
     where the control of the output's event time goes, if something above wants it. ``run_id``: of the
     driver, part of the names of all files."""
@@ -116,7 +117,8 @@ class KernelTask:
     operator: str
     spec: OperatorSpec
     state_root: str
-    base: dict[int, str]
+    base: dict[int, tuple[Slice, ...]]
+    partitions: int
     run_id: str
     epoch: int
     time: int
@@ -155,13 +157,14 @@ class KernelTask:
         return self._step(inputs, watermark, partition), watermark
 
     def _step(self, inputs: tuple[Incoming, ...], watermark: int, partition: int) -> pa.Table:
-        base = self.base.get(partition)
+        base, groups = self.base.get(partition), key_groups(partition, self.partitions)
         store = StateStore.open(
             self.state_root,
             self.operator,
             partition,
             base,
             self.epoch,
+            groups=groups,
             attempt=f"{self.run_id}-{_attempt()}",
             now=self.time,
         )
@@ -181,6 +184,7 @@ class KernelTask:
                     "operator": self.operator,
                     "partition": partition,
                     "manifest": manifest,
+                    "groups": groups,
                     "rows_in": sum(i.rows.rows for i in inputs),
                     "rows_out": output.num_rows,
                     "state_rows": store.manifest.rows,

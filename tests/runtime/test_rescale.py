@@ -1,0 +1,83 @@
+"""A job that goes on with another parallelism: its state is spread anew, its answer is the same."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.runtime.running import Crash, Session, crash_at
+from tests.runtime.test_recovery import written
+
+ROWS = 120
+PARALLELISM = (2, 7, 1, 3)
+INSERT = (
+    "INSERT INTO totals SELECT n.name, COUNT(*), COUNT(DISTINCT o.v), SUM(o.v) "
+    "FROM orders o JOIN names n ON o.k = n.k GROUP BY n.name"
+)
+
+
+def statements(folder: Path) -> tuple[str, ...]:
+    def table(name: str, columns: str, form: str) -> str:
+        options = f"'connector'='filesystem', 'path'='{folder}/{name}', 'format'='{form}'"
+        return f"CREATE TABLE {name} ({columns}) WITH ({options})"
+
+    return (
+        table("orders", "k INT, v BIGINT", "csv"),
+        table("names", "k INT, name STRING", "csv"),
+        table("totals", "name STRING, c BIGINT, d BIGINT, s BIGINT", "debezium-json"),
+    )
+
+
+def totals(folder: Path) -> dict[str, tuple[int, int, int]]:
+    rows: Counter[tuple[str, int, int, int]] = Counter()
+    for line in written(folder, "totals"):
+        message = json.loads(line)
+        for image, weight in ((message["before"], -1), (message["after"], 1)):
+            if image is not None:
+                rows[image["name"], image["c"], image["d"], image["s"]] += weight
+    assert set(rows.values()) <= {0, 1}
+    return {name: (c, d, s) for (name, c, d, s), weight in rows.items() if weight}
+
+
+def test_state_is_spread_anew(spark: SparkSession, tmp_path: Path) -> None:
+    orders = [(n % 30, n % 11) for n in range(ROWS)]
+    for name, lines in (
+        ("orders", [f"{k},{v}" for k, v in orders]),
+        ("names", [f"{k},n{k % 9}" for k in range(30)]),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.csv").write_text("".join(f"{line}\n" for line in lines))
+    chance = random.Random(4)
+    options = {"tidemill.epoch.max-rows": "9", "execution.checkpointing.dir": str(tmp_path / "checkpoint")}
+    for parallelism in PARALLELISM[:-1]:
+        step, time = chance.choice(("planned", "ran", "committed", "published")), chance.randint(2, 3)
+        session = Session({**options, "parallelism.default": str(parallelism)}, crash_at(step, time))
+        with pytest.raises(Crash):
+            session.execute(*statements(tmp_path), INSERT)
+    Session({**options, "parallelism.default": str(PARALLELISM[-1])}).execute(*statements(tmp_path), INSERT)
+    expected: dict[str, list[int]] = {}
+    for k, v in orders:
+        expected.setdefault(f"n{k % 9}", []).append(v)
+    assert totals(tmp_path) == {n: (len(vs), len(set(vs)), sum(vs)) for n, vs in expected.items()}
+    named = _named(tmp_path / "checkpoint")
+    assert {str(f.relative_to(tmp_path / "checkpoint" / "state")) for f in _files(tmp_path)} == named
+
+
+def _files(folder: Path) -> list[Path]:
+    return [f for f in (folder / "checkpoint" / "state").rglob("*") if f.is_file()]
+
+
+def _named(checkpoint: Path) -> set[str]:
+    """What the last commit names, and what its manifests do."""
+    (record,) = (checkpoint / "epochs").glob("*.commit.json")
+    parts = json.loads(record.read_bytes())["manifests"].values()
+    named = {manifest for part in parts for slices in part.values() for manifest, _, _ in slices}
+    for manifest in list(named):
+        tables = json.loads((checkpoint / "state" / manifest).read_bytes())["tables"].values()
+        named |= {run["path"] for table in tables for layer in table["layers"] for run in layer}
+    return named

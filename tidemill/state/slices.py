@@ -1,0 +1,115 @@
+"""Which part of an operator's state a partition has: slices of manifests, by key groups.
+
+The upper bits of a key's hash are its key group; a partition has a range of groups, so a range of hashes.
+Where the number of partitions has changed, a partition's state is made of slices of what others wrote: their
+runs are cut to its range, no row is written again. A neighbour's part of a run is cut by its place; in a
+table ordered by time, where it has none, the run says whose rows count (``Run.within``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tidemill.state.manifest import Layers, Manifest, TableEntry, read_manifest
+from tidemill.state.run import DUE, Run, RunReader
+from tidemill.state.storage import StateFiles
+
+KEY_GROUP_BITS = 7
+KEY_GROUPS = 1 << KEY_GROUP_BITS
+"""Upper bound of a job's parallelism, as Flink's maximum parallelism."""
+_GROUP_SHIFT = 64 - KEY_GROUP_BITS
+
+Slices = dict[str, dict[int, tuple["Slice", ...]]]
+"""operator -> partition -> what its state is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The key groups from ``first`` to before ``stop`` of what a manifest holds."""
+
+    manifest: str
+    first: int
+    stop: int
+
+    @property
+    def hashes(self) -> tuple[int, int]:
+        """The first and the last hash."""
+        return self.first << _GROUP_SHIFT, (self.stop << _GROUP_SHIFT) - 1
+
+
+def key_groups(partition: int, partitions: int) -> tuple[int, int]:
+    """The first key group of a partition, and the one after its last (see ``exchange.partition_of``)."""
+    first, stop = (-(-p * KEY_GROUPS // partitions) for p in (partition, partition + 1))
+    return first, stop
+
+
+def resliced(slices: Mapping[int, Iterable[Slice]], partitions: int) -> dict[int, tuple[Slice, ...]]:
+    """The same state for another number of partitions."""
+    held = sorted((s for part in slices.values() for s in part), key=lambda s: s.first)
+    result: dict[int, tuple[Slice, ...]] = {}
+    for partition in range(partitions):
+        first, stop = key_groups(partition, partitions)
+        cut = (replace(s, first=max(s.first, first), stop=min(s.stop, stop)) for s in held)
+        if parts := tuple(s for s in cut if s.first < s.stop):
+            result[partition] = parts
+    return result
+
+
+def read_slices(files: StateFiles, slices: Sequence[Slice]) -> Manifest | None:
+    """The state that ``slices`` make up, as if one partition had written it; None where there is none.
+
+    Opens the runs that lie across a boundary, no others.
+    """
+    parts = [_cut(files, read_manifest(files, s.manifest), s) for s in slices]
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    tables: dict[str, TableEntry] = {}
+    for name in sorted({name for part in parts for name in part.tables}):
+        entries = [part.tables[name] for part in parts if name in part.tables]
+        columns = {column: kind for entry in entries for column, kind in entry.columns.items()}
+        tables[name] = TableEntry(columns=columns, layers=_side_by_side(columns, entries))
+    return Manifest(
+        epoch=max(p.epoch for p in parts), groups=(slices[0].first, slices[-1].stop), tables=tables
+    )
+
+
+def _side_by_side(columns: Mapping[str, str], entries: list[TableEntry]) -> Layers:
+    """Layers of disjoint hashes, the oldest beside the oldest. Ordered by time their ranges overlap: there
+    they lie on each other, in any order."""
+    if DUE in columns:
+        return tuple(layer for entry in entries for layer in entry.layers)
+    depth = max(len(entry.layers) for entry in entries)
+    return tuple(
+        tuple(run for e in entries if len(e.layers) >= height for run in e.layers[-height])
+        for height in range(depth, 0, -1)
+    )
+
+
+def _cut(files: StateFiles, manifest: Manifest, part: Slice) -> Manifest:
+    if manifest.groups == (part.first, part.stop):
+        return manifest
+    tables = {}
+    for name, entry in manifest.tables.items():
+        cut = _within if DUE in entry.columns else _clipped
+        layers = (tuple(r for run in layer if (r := cut(files, run, part))) for layer in entry.layers)
+        tables[name] = replace(entry, layers=tuple(layer for layer in layers if layer))
+    return replace(manifest, groups=(part.first, part.stop), tables=tables)
+
+
+def _clipped(files: StateFiles, run: Run, part: Slice) -> Run | None:
+    lo, hi = part.hashes
+    if run.lo >= lo and run.hi <= hi:
+        return run
+    if run.hi < lo or run.lo > hi:
+        return None
+    reader = RunReader.of_run(files, run)
+    start, stop = reader.at(lo), reader.at(hi + 1)
+    return reader.cut(start, stop).run if start < stop else None
+
+
+def _within(files: StateFiles, run: Run, part: Slice) -> Run:
+    lo, hi = part.hashes
+    if run.within is not None:
+        lo, hi = max(lo, run.within[0]), min(hi, run.within[1])
+    return replace(run, within=(lo, hi))
