@@ -23,6 +23,7 @@ smoke: setup  ## the wheel in a clean environment runs the README's script
 
 nightly: setup  ## 500 random queries, other ones every day (QUERIES=2000 SEED=7 make nightly)
 	@$(PYTHON) -m pytest -m random_queries --queries=$(QUERIES) --seed=$(SEED)
+	@$(PYTHON) -m pytest tests/state/test_damage.py --flips=3000 --seed=$(SEED)
 
 check: setup  ## linters, types, layers, generated pages
 	@$(PYTHON) -m ruff check .

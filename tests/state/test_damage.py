@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
+import errno
 import json
+import os
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,13 +44,15 @@ def read(root: Path, manifest: str) -> list[str]:
     return values
 
 
-def test_every_flipped_bit_is_seen(tmp_path: Path) -> None:
+def test_every_flipped_bit_is_seen(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     manifest = write(tmp_path)
     whole = read(tmp_path, manifest)
-    chance = random.Random(7)
-    for path in sorted((tmp_path / "counts" / "3").iterdir()):
+    chance = random.Random(pytestconfig.getoption("--seed"))
+    files = sorted((tmp_path / "counts" / "3").iterdir())
+    for path in files:
         contents = path.read_bytes()
-        for place in [0, 8 * len(contents) - 1, *chance.choices(range(8 * len(contents)), k=60)]:
+        flips = pytestconfig.getoption("--flips") // len(files)
+        for place in [0, 8 * len(contents) - 1, *chance.choices(range(8 * len(contents)), k=flips)]:
             flipped = bytearray(contents)
             flipped[place // 8] ^= 1 << place % 8
             path.write_bytes(flipped)
@@ -54,6 +60,36 @@ def test_every_flipped_bit_is_seen(tmp_path: Path) -> None:
                 read(tmp_path, manifest)
         path.write_bytes(contents)
     assert read(tmp_path, manifest) == whole
+
+
+@pytest.mark.parametrize("call", ["open", "fsync", "mkdir"])
+def test_a_full_disk_is_said_and_the_epoch_can_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Whatever call finds it out: each one of an epoch fails once."""
+    real, errors = getattr(builtins if call == "open" else os, call), list[StateError]()
+    manifest = None
+    while manifest is None:
+        left = len(errors)
+
+        def fails(*args: Any, **options: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            left -= 1
+            return real(*args, **options)
+
+        monkeypatch.setattr(builtins if call == "open" else os, call, fails)
+        try:
+            manifest = write(tmp_path / str(len(errors)))
+        except StateError as e:
+            errors.append(e)
+        finally:
+            monkeypatch.undo()
+    assert len(errors) >= {"open": 2, "fsync": 3, "mkdir": 2}[call]
+    assert all("No space left on device" in e.message for e in errors)
+    assert all("resumes from its last epoch when the cause is gone" in e.hint for e in errors)
+    assert read(tmp_path / str(len(errors)), manifest)[0].startswith("value ")
 
 
 @pytest.mark.parametrize("keep", [0, 1, 50, -1])

@@ -96,20 +96,22 @@ class StateFiles:
                     file.flush()
                     os.fsync(file.fileno())
         except OSError as e:
-            raise StateError(
-                f"Cannot write state file '{self.path(name)}'{self._whose}: {e}",
-                hint="Check that the checkpoint directory is writable and has space left. Nothing of this "
-                "epoch was committed; the job resumes from its last epoch when the cause is gone.",
-            ) from e
+            raise self._unwritable(name, e) from e
         return sink.published
 
     def settle(self, folder: str) -> None:
         """Forces the names of the files published in ``folder`` to disk."""
-        self.storage.force_directory(folder)
+        try:
+            self.storage.force_directory(folder)
+        except OSError as e:
+            raise self._unwritable(folder, e) from e
 
     def names(self, folder: str = "") -> Iterator[str]:
         """All files below ``folder``."""
-        return (entry.path for entry in self.storage.files(folder))
+        try:
+            yield from (entry.path for entry in self.storage.files(folder))
+        except OSError as e:
+            raise self._unreadable(folder, e) from e
 
     def remove(self, name: str) -> None:
         """Removes a file; one that is gone already is fine."""
@@ -139,6 +141,13 @@ class StateFiles:
         return StateError(
             f"Cannot read state file '{self.path(name)}'{self._whose}: {error}",
             hint=START_AGAIN if isinstance(error, FileNotFoundError) else "",
+        )
+
+    def _unwritable(self, name: str, error: OSError) -> StateError:
+        return StateError(
+            f"Cannot write state file '{self.path(name)}'{self._whose}: {error}",
+            hint="Check that the checkpoint directory is writable and has space left. Nothing of this "
+            "epoch was committed; the job resumes from its last epoch when the cause is gone.",
         )
 
     def _create(self, name: str) -> Any:
