@@ -187,10 +187,23 @@ def test_who_is_overtaken_stops(tmp_path: Path) -> None:
         with CheckpointDirectory(tmp_path) as second:
             second.open(IDENTITY)
             assert second.run_id == "2"
+            assert (first.is_owned, second.is_owned) == (False, True)
             with pytest.raises(StateError, match=f"taken over by another job .process {os.getpid()} on "):
                 first.write_commit(commit(2))
             assert second.last_commit() == commit(1)
             second.write_commit(commit(2))
+
+
+def test_what_a_killed_process_left_half_written_goes(tmp_path: Path) -> None:
+    with CheckpointDirectory(tmp_path) as first:
+        first.open(IDENTITY)
+        first.write_commit(commit(1))
+    for left in (tmp_path / ".job.json.1a2b.tmp", tmp_path / "epochs" / ".2.commit.json.3c4d.tmp"):
+        left.write_bytes(b"{")
+    with CheckpointDirectory(tmp_path) as again:
+        again.open(IDENTITY)
+        assert again.last_commit() == commit(1)
+    assert not list(tmp_path.rglob("*.tmp"))
 
 
 def test_an_epoch_is_committed_once(directory: CheckpointDirectory, tmp_path: Path) -> None:

@@ -27,7 +27,13 @@ from typing import Any, Self, TypeVar
 from tidemill.connectors.api import Offset
 from tidemill.errors import StateError
 from tidemill.runtime.ownership import Ownership
-from tidemill.runtime.records import put_record, read_record, remove_record, sync_directory
+from tidemill.runtime.records import (
+    put_record,
+    read_record,
+    remove_record,
+    remove_temporaries,
+    sync_directory,
+)
 from tidemill.state.record import START_AGAIN, damaged
 from tidemill.state.slices import Slice, Slices
 
@@ -112,6 +118,11 @@ class CheckpointDirectory:
         return self.root / "sources"
 
     @property
+    def is_owned(self) -> bool:
+        """Whether nobody else has taken the directory since: what lies there may be another job's now."""
+        return self._ownership is not None and self._ownership.is_newest
+
+    @property
     def _epochs(self) -> Path:
         return self.root / "epochs"
 
@@ -123,6 +134,7 @@ class CheckpointDirectory:
         try:
             self._make()
             self._ownership = Ownership.take(self.root)
+            remove_temporaries(self.root, self._epochs)
             return self._identified(identity)
         except OSError as e:
             self.close()

@@ -254,7 +254,9 @@ class StreamingJob:
 
     def _take_back(self, plan: EpochPlan) -> None:
         """A failed epoch leaves neither output nor intent; what cannot be removed now (the disk may be what
-        failed) is removed when the job starts again."""
+        failed) is removed when the job starts again. Whose directory was taken over leaves all as it is."""
+        if not self.checkpoint.is_owned:
+            return
         for sink in self._sinks().values():
             with suppress(TidemillError, OSError):
                 sink.discard(plan.epoch)

@@ -40,9 +40,13 @@ class Ownership:
             raise
         return cls(root, token, lock)
 
+    @property
+    def is_newest(self) -> bool:
+        return self._newest() <= self.token
+
     def check(self) -> None:
         """StateError if somebody else has taken the directory since."""
-        newest = max(_tokens(self._root / "owners"), default=0)
+        newest = self._newest()
         if newest > self.token:
             raise StateError(
                 f"The checkpoint directory '{self._root}' was taken over by another job "
@@ -52,6 +56,9 @@ class Ownership:
 
     def close(self) -> None:
         self._lock.close()
+
+    def _newest(self) -> int:
+        return max(_tokens(self._root / "owners"), default=0)
 
 
 def _locked(root: Path) -> TextIO:

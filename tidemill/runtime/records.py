@@ -17,6 +17,7 @@ from tidemill.errors import CommitUnknownError, StateError
 from tidemill.state.record import decode_record, encode_record
 
 FORMAT_VERSION = 2
+_TEMPORARY = ".tmp"
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 NOTHING_COMMITTED = "Nothing was committed; the job resumes from its last epoch when the cause is gone."
 
@@ -37,7 +38,7 @@ def put_record(path: Path, fields: dict[str, Any]) -> None:
 
     StateError: nothing was written. CommitUnknownError: it may have been.
     """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{_TEMPORARY}")
     try:
         _write(temporary, encode_record(FORMAT_VERSION, fields))
         _link(temporary, path)
@@ -66,6 +67,13 @@ def remove_record(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as e:
         raise StateError(f"Cannot remove '{path}': {e.strerror or e}") from e
+
+
+def remove_temporaries(*folders: Path) -> None:
+    """Takes away what records of killed processes left; by the owner of the directory only."""
+    for folder in folders:
+        for left in folder.glob(f".*{_TEMPORARY}"):
+            left.unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:
