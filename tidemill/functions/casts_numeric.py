@@ -1,8 +1,9 @@
 """CAST to BOOLEAN and to numbers.
 
 Integers wrap on narrowing, floating numbers saturate (to SMALLINT and TINYINT by way of INT, as the
-JVM does), decimals round half up and are NULL on overflow, text that is no number fails or, for
-TRY_CAST, gives NULL. Spark without ANSI mode has the same numeric rules, so only text is guarded.
+JVM does), decimals round half up and are NULL on overflow; text that is no number, and NaN and infinities
+as decimals, fail or, for TRY_CAST, give NULL. Spark without ANSI mode has the same numeric rules, so only
+those are guarded.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tidemill.types.physical import spark_type
 _INTEGER_TEXT = "'^ *[+-]?(?=[0-9.])[0-9]*[.]?[0-9]* *$'"
 _SPECIAL_TEXT = "'(?i)(inf|nan)'"
 _FLOAT_TEXT = "'^[+-]?(NaN|Infinity)$'"
+_NO_NUMBER = "raise_error('Infinite or NaN')"
 _TRUE_TEXT = "('t', 'true', 'y', 'yes', '1')"
 _FALSE_TEXT = "('f', 'false', 'n', 'no', '0')"
 
@@ -32,8 +34,18 @@ def boolean_to_decimal(step: CastStep) -> str:
 
 
 def float_to_decimal(step: CastStep) -> str:
-    """A DOUBLE is what its shortest text says; a FLOAT its binary value, as it is as a DOUBLE."""
-    return f"CAST(CAST({step.sql} AS DOUBLE) AS {spark_type(step.target)})"
+    """A DOUBLE is what its shortest text says; a FLOAT its binary value, as it is as a DOUBLE.
+
+    What is no number fails; what has too many digits is NULL.
+    """
+
+    def body(sql: str) -> str:
+        double = f"CAST({sql} AS DOUBLE)"
+        value = f"CAST({double} AS {spark_type(step.target)})"
+        unbound = f"isnan({double}) OR abs({double}) = DOUBLE('Infinity')"
+        return value if step.safe else f"coalesce({value}, CASE WHEN {unbound} THEN {_NO_NUMBER} END)"
+
+    return share(step.sql, body)
 
 
 def text_to_integer(step: CastStep) -> str:

@@ -11,13 +11,15 @@ import re
 from collections.abc import Callable
 from zlib import crc32
 
+from tidemill.functions.named_errors import length
+
 _REPEATABLE_LENGTH = 160
 _NONDETERMINISTIC = re.compile(r"\b(rand|randn|random|uuid|shuffle)\(", re.IGNORECASE)
 
 
 def share(sql: str, body: Callable[[str], str]) -> str:
     """``body`` applied to ``sql`` or to a variable that holds its value."""
-    if len(sql) <= _REPEATABLE_LENGTH and not _NONDETERMINISTIC.search(sql):
+    if length(sql) <= _REPEATABLE_LENGTH and not _NONDETERMINISTIC.search(sql):
         return body(sql)
     # The name depends on the text alone: nested uses can only shadow a variable of the same value.
     name = f"_v{crc32(sql.encode()):08x}"

@@ -13,6 +13,8 @@ from tidemill.errors import InternalError
 from tidemill.functions import casts, registry
 from tidemill.functions.api import SparkCall
 from tidemill.functions.literals import literal_sql
+from tidemill.functions.named_errors import named
+from tidemill.physical.digest import Form, Printer
 from tidemill.plan import expressions as x
 from tidemill.types.logical import RowType
 from tidemill.types.physical import quote
@@ -20,10 +22,14 @@ from tidemill.types.physical import quote
 
 @dataclass(frozen=True, slots=True)
 class Translator:
-    """``columns``: the frame's column names by field index; ``zone``: the session time zone."""
+    """``columns``: the frame's column names by field index; ``zone``: the session time zone.
+
+    ``names``: what errors call the columns, where that is not their names in the frame.
+    """
 
     columns: tuple[str, ...]
     zone: str
+    names: tuple[str, ...] = ()
 
     @singledispatchmethod
     def sql(self, expr: x.Expr) -> str:
@@ -40,9 +46,10 @@ class Translator:
 
     @sql.register
     def _(self, expr: x.Cast) -> str:
-        return casts.cast_sql(
+        text = casts.cast_sql(
             self.sql(expr.operand), expr.operand.type, expr.type, safe=expr.safe, zone=self.zone
         )
+        return self._named(text, expr)
 
     @sql.register
     def _(self, expr: x.FieldAccess) -> str:
@@ -56,13 +63,16 @@ class Translator:
         function = registry.scalar(expr.function)
         if function is None:
             raise InternalError(f"function {expr.function} is bound but not registered")
-        return function.spark(
-            SparkCall(
-                args=tuple(self.sql(a) for a in expr.args),
-                arg_types=tuple(a.type for a in expr.args),
-                literals=tuple(a.value if isinstance(a, x.Literal) else None for a in expr.args),
-                result=expr.type,
-                options=dict(expr.options),
-                zone=self.zone,
-            )
+        call = SparkCall(
+            args=tuple(self.sql(a) for a in expr.args),
+            arg_types=tuple(a.type for a in expr.args),
+            literals=tuple(a.value if isinstance(a, x.Literal) else None for a in expr.args),
+            result=expr.type,
+            options=dict(expr.options),
+            zone=self.zone,
         )
+        return self._named(function.spark(call), expr)
+
+    def _named(self, sql: str, expr: x.Expr) -> str:
+        """Errors of ``sql`` say that they are ``expr``'s, as the execution plan prints it."""
+        return named(sql, lambda: Printer(self.names or self.columns, Form.INFIX).text(expr))

@@ -1,7 +1,8 @@
 """What went wrong in Spark, said in Tidemill's terms.
 
-A row that breaks an expression (``raise_error``) is an ExecutionError; an error of our own raised in
-a Python worker comes back as itself; anything else is an InternalError with Spark's first lines.
+A row that breaks an expression (``raise_error``, which names it, or a data exception of Spark's own, which
+names Spark's function) is an ExecutionError; an error of our own raised in a Python worker comes back as
+itself; anything else is an InternalError with Spark's first lines and those of the root cause.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from tidemill import errors
 from tidemill.connectors.worker_errors import find_error
 
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.*?)\s*SQLSTATE: ", re.DOTALL)
+# SQLSTATE's class 22: a value that an operation cannot take.
+_DATA_EXCEPTION = re.compile(r"\[[A-Z0-9_.]+\] ((?:(?!SQLSTATE: ).)*?)\s*SQLSTATE: 22", re.DOTALL)
 _TOO_DEEP = re.compile(r"FAILED_TO_PARSE_TOO_COMPLEX|java\.lang\.StackOverflowError")
 _DISK_FULL = re.compile(r"(No space left on device|Disk quota exceeded|Read-only file system)")
 
@@ -26,7 +29,7 @@ def translated(error: Exception) -> errors.TidemillError:
     ours = find_error(text)
     if ours is not None:
         return ours
-    raised = _RAISED.search(text)
+    raised = _RAISED.search(text) or _DATA_EXCEPTION.search(text)
     if raised:
         return errors.ExecutionError(raised.group(1))
     if _TOO_DEEP.search(text):
@@ -41,7 +44,13 @@ def translated(error: Exception) -> errors.TidemillError:
             f"Writing state or output failed: {disk.group(1)}",
             hint="Nothing of this epoch was committed; the job resumes when the cause is gone.",
         )
-    return errors.InternalError("Spark failed: " + "\n".join(text.strip().splitlines()[:12]))
+    return errors.InternalError("Spark failed: " + "\n".join(_told(text.strip().splitlines())))
+
+
+def _told(lines: list[str]) -> list[str]:
+    """What Spark said first, and the last cause: between them are the calls that passed it on."""
+    causes = [place for place, line in enumerate(lines) if line.startswith("Caused by: ")]
+    return [*lines[:2], *lines[causes[-1] : causes[-1] + 10]] if causes else lines[:12]
 
 
 def _full_text(error: Exception) -> str:

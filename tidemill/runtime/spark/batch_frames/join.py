@@ -42,7 +42,8 @@ def join_frames(node: Join, left: DataFrame, right: DataFrame, zone: str) -> Dat
     left, right = left.toDF(*left_names), right.toDF(*right_names)
     if node.broadcast == "left":
         left = left.hint("broadcast")
-    translator = Translator(columns=(*left_names, *right_names), zone=zone)
+    shown = tuple(f.name for side in node.sources for f in side.fields)
+    translator = Translator(columns=(*left_names, *right_names), zone=zone, names=shown)
     if node.null_aware:
         joined = _not_in(node, left, right, translator)
     else:

@@ -1,0 +1,44 @@
+"""Spark's errors in Tidemill's terms."""
+
+from __future__ import annotations
+
+from tidemill.errors import ExecutionError, InternalError
+from tidemill.runtime.spark.failures import translated
+
+_OVERFLOW = "Datetime operation overflow: add 9L MONTH to TIMESTAMP '2020-01-01' [UTC]."
+_TRACE = "\n".join(
+    (
+        "An error occurred while calling o1.getResult.",
+        ": org.apache.spark.SparkException: Exception thrown in awaitResult: ",
+        *("\tat org.apache.spark.Somewhere" for _ in range(30)),
+        "Caused by: org.apache.spark.SparkException: Job aborted",
+        "\tat org.apache.spark.Elsewhere",
+        "Caused by: java.util.regex.PatternSyntaxException: Unclosed group near index 2",
+        "k(",
+        "\t... 1 more",
+    )
+)
+
+
+def test_a_value_that_spark_cannot_take_is_an_error_of_the_query() -> None:
+    given = f"[INTERNAL_ERROR] Job failed. SQLSTATE: XX000\n[DATETIME_OVERFLOW] {_OVERFLOW} SQLSTATE: 22008"
+    found = translated(RuntimeError(given))
+    assert isinstance(found, ExecutionError)
+    assert found.message == _OVERFLOW
+
+
+def test_other_conditions_are_internal() -> None:
+    found = translated(RuntimeError("[INTERNAL_ERROR] No 22. SQLSTATE: XX000"))
+    assert isinstance(found, InternalError)
+
+
+def test_the_root_cause_is_shown_however_long_the_trace_before_it() -> None:
+    found = translated(RuntimeError(_TRACE))
+    assert isinstance(found, InternalError)
+    assert found.message.splitlines() == [
+        "Spark failed: An error occurred while calling o1.getResult.",
+        ": org.apache.spark.SparkException: Exception thrown in awaitResult: ",
+        "Caused by: java.util.regex.PatternSyntaxException: Unclosed group near index 2",
+        "k(",
+        "\t... 1 more",
+    ]
