@@ -129,6 +129,15 @@ def test_numbers_narrow_as_on_the_jvm(spark: SparkSession) -> None:
     assert shown(spark, nodes) == [44, 2147483647, -1, 0, -1, 5, None, "3"]
 
 
+@pytest.mark.parametrize("kind", [t.FloatType(), t.DOUBLE])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_what_is_no_number_is_no_decimal(spark: SparkSession, value: float, kind: t.LogicalType) -> None:
+    given = constant(value, kind)
+    assert shown(spark, [given.cast(DECIMAL, safe=True), constant(1e30, kind).cast(DECIMAL)]) == [None, None]
+    with pytest.raises(PySparkException, match="Infinite or NaN"):
+        shown(spark, [given.cast(DECIMAL)])
+
+
 def test_text_of_values(spark: SparkSession) -> None:
     nodes = [
         of(True).cast(t.STRING),
