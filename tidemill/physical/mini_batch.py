@@ -17,6 +17,7 @@ from tidemill.config.mini_batch_options import MINI_BATCH_ALLOW_LATENCY, MINI_BA
 from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
+from tidemill.physical.ranks import attribute_of
 from tidemill.physical.tree import walk, with_inputs
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.once import once_per_node
@@ -120,6 +121,11 @@ def needs_watermark(node: p.PhysicalNode) -> bool:
 @needs_watermark.register
 def _(node: p.Rank) -> bool:
     return node.is_deduplicate and node.time == "ROWTIME"
+
+
+@needs_watermark.register
+def _(node: p.Sort) -> bool:
+    return node.by_time and attribute_of(node.fields[node.order[0].index].type) == "ROWTIME"
 
 
 @needs_watermark.register

@@ -31,7 +31,7 @@ def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
     refuse_arrival_order(node.input, node.order)
     inputs = node.input.fields
     descending_time = bool(node.time) and not node.order[0].ascending
-    order = () if node.time == "PROCTIME" else _order(node.order, inputs)
+    order = () if node.time == "PROCTIME" else order_keys(node.order, inputs)
     insert_only = node.traits.kinds == INSERT_ONLY
     spec = RankSpec(
         function=node.function,
@@ -61,7 +61,7 @@ def _(node: p.SortLimit, context: CompileContext, sequenced: bool) -> g.ExecNode
         function="ROW_NUMBER",
         columns=columns_of(inputs),
         partition=(),
-        order=_order(node.order, inputs),
+        order=order_keys(node.order, inputs),
         start=node.offset + 1,
         end=None if node.fetch is None else node.offset + node.fetch,
         rounds=_rounds(node, context) if node.order else 0,
@@ -192,7 +192,7 @@ def columns_of(fields: tuple[Field, ...]) -> tuple[tuple[str, pa.DataType], ...]
     return tuple((f.name, arrow_type(f.type)) for f in fields)
 
 
-def _order(keys: tuple[SortKey, ...], inputs: tuple[Field, ...]) -> tuple[OrderKey, ...]:
+def order_keys(keys: tuple[SortKey, ...], inputs: tuple[Field, ...]) -> tuple[OrderKey, ...]:
     return tuple(
         OrderKey(name=inputs[k.index].name, ascending=k.ascending, nulls_first=k.nulls_first) for k in keys
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidemill.runtime.compile import aggregate, event_time, join, over, rank, shared, stream, windows
+from tidemill.runtime.compile import aggregate, event_time, join, over, rank, shared, sort, stream, windows
 
 compile_node = shared.compile_node
 
-__all__ = ["aggregate", "compile_node", "event_time", "join", "over", "rank", "stream", "windows"]
+__all__ = ["aggregate", "compile_node", "event_time", "join", "over", "rank", "sort", "stream", "windows"]

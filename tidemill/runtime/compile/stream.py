@@ -121,16 +121,6 @@ build.register(p.Exchange, transparent)
 
 
 @build.register
-def _(node: p.Sort, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    """A changelog has no order between epochs; an event-time sort changes nothing but the order."""
-    if not node.by_time:
-        raise NotSupportedError(
-            "ORDER BY without LIMIT in streaming mode is supported only on an ascending time attribute"
-        )
-    return transparent(node, context, sequenced)
-
-
-@build.register
 def _(node: p.DropUpdateBefore, context: CompileContext, sequenced: bool) -> g.ExecNode:
     return without_update_before(compile_node(node.input, context, sequenced))
 

@@ -1,0 +1,84 @@
+"""Event time through a job: what is late, and what fires, is the same wherever epochs are cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.runtime.running import Session
+
+# Behind the watermark (t - 2) at their place: the rows of 3 and of 5.
+TIMES = (1, 4, 2, 8, 7, 3, 12, 13, 11, 25, 24, 5, 26)
+EPOCHS = (0, 1, 3, 5)
+
+
+def session(tmp_path: Path, rows: int, zone: str = "UTC") -> Session:
+    path = tmp_path / "ticks.csv"
+    path.write_text("".join(f"2024-05-01 00:00:{t:02d},k{t % 2},{t}\n" for t in TIMES))
+    made = Session({"tidemill.epoch.max-rows": str(rows)} if rows else {})
+    made.execute(
+        f"SET 'table.local-time-zone' = '{zone}'",
+        "CREATE TABLE ticks (ts TIMESTAMP(3), k STRING, n INT,"
+        " WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)"
+        f" WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv', 'csv.null-literal' = '')",
+    )
+    return made
+
+
+@pytest.mark.parametrize("rows", EPOCHS)
+def test_order_by_time(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    changes = session(tmp_path, rows).changes("SELECT n FROM ticks ORDER BY ts")
+    # 3 comes when 8 - 2 was reached, after 4 was given; 5 when 13 was.
+    assert [row[0] for _, row in changes] == [1, 2, 4, 7, 8, 11, 12, 13, 24, 25, 26]
+    assert {kind for kind, _ in changes} == {"+I"}
+
+
+@pytest.mark.parametrize("rows", EPOCHS)
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        # [0, 5) fires at 5 - 1 ms, which 8 - 2 reached before 3 came; 5 is late for [5, 10), too.
+        ("TUMBLE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND)",
+         {5: (3, 7), 10: (2, 15), 15: (3, 36), 25: (1, 24), 30: (2, 51)}),
+        ("CUMULATE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)",
+         {5: (3, 7), 10: (6, 25), 15: (3, 36), 20: (3, 36), 25: (1, 24), 30: (3, 75)}),
+        ("HOP(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)",
+         {5: (3, 7), 10: (6, 25), 15: (5, 51), 20: (3, 36), 25: (1, 24), 30: (3, 75), 35: (2, 51)}),
+    ],
+)  # fmt: skip
+def test_windows(
+    tmp_path: Path, spark: SparkSession, rows: int, window: str, expected: dict[int, tuple[int, int]]
+) -> None:
+    """3 still counts in the windows that end at 10: only the first of its windows has fired."""
+    changes = session(tmp_path, rows).changes(
+        f"SELECT EXTRACT(SECOND FROM window_end) AS e, COUNT(*) AS c, SUM(n) AS s FROM TABLE({window})"
+        " GROUP BY window_start, window_end"
+    )
+    assert {row[0]: (row[1], row[2]) for _, row in changes} == expected
+    assert len(changes) == len(expected)
+    assert {kind for kind, _ in changes} == {"+I"}
+
+
+@pytest.mark.parametrize("rows", EPOCHS)
+def test_windows_of_windows(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    made = session(tmp_path, rows)
+    made.execute(
+        "CREATE TEMPORARY VIEW fives AS SELECT window_time AS t, COUNT(DISTINCT k) AS d, COUNT(*) AS c"
+        " FROM TABLE(TUMBLE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND))"
+        " GROUP BY window_start, window_end, window_time"
+    )
+    changes = made.changes(
+        "SELECT EXTRACT(SECOND FROM TUMBLE_END(t, INTERVAL '15' SECOND)) AS e, SUM(d) AS d, SUM(c) AS c"
+        " FROM fives GROUP BY TUMBLE(t, INTERVAL '15' SECOND)"
+    )
+    assert [row for _, row in changes] == [(15, 6, 8), (30, 3, 3)]
+
+
+def test_a_row_without_time_is_an_error(tmp_path: Path, spark: SparkSession) -> None:
+    made = session(tmp_path, 0)
+    path = tmp_path / "ticks.csv"
+    path.write_text("2024-05-01 00:00:01,a,1\n,b,2\n")
+    with pytest.raises(Exception, match="RowTime field should not be null"):
+        made.changes("SELECT n FROM ticks ORDER BY ts")

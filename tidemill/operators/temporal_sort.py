@@ -1,0 +1,156 @@
+"""ORDER BY event time: rows wait for the watermark and come out in the order of their time.
+
+A row is due when the watermark has reached its time; one that is behind the watermark already, at the
+next watermark. It is late, and dropped, only where a row of its time or a later one has been given
+already: what is given is in order, over all epochs. Whether that had happened when the row came is told
+by its ``$wm``, so the answer does not depend on where epochs are cut. Cost: the epoch's rows, and a sort
+of those that are due."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import by_arrival, contiguous
+from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.changelog.watermarks import END, NONE, WATERMARK_COLUMN
+from tidemill.operators.api import EpochContext
+from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
+from tidemill.state.layout import Layout
+from tidemill.state.run import DUE, WEIGHT
+from tidemill.state.store import StateStore
+from tidemill.state.timeline import TimeTable, due_times
+
+_MICROSECONDS = 1000
+_ROWS = "rows"
+_GIVEN = Layout(name="given", keys=(), columns=(pa.field("time", pa.int64()),))
+_NOBODY = hash_columns([], 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemporalSortSpec:
+    """``columns``: the row, (name, type); ``order``: the time attribute, ascending, then the others.
+    Input with ``$seq`` and ``$wm``; append-only."""
+
+    columns: tuple[tuple[str, pa.DataType], ...]
+    order: tuple[OrderKey, ...]
+    sequence: bool = False
+    keeps_time: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(f"temporal-sort {self.columns} {self.order}".encode()).hexdigest()[:16]
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Rows by the watermark that they are due at."""
+        values = (*self.columns, (SEQUENCE_COLUMN, pa.int64()))
+        fields = tuple(pa.field(name, kind) for name, kind in values)
+        return Layout(name=_ROWS, keys=(), values=fields, additive=True, by_time=True)
+
+    def output_schema(self) -> pa.Schema:
+        fields = [pa.field(name, kind) for name, kind in self.columns]
+        fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
+        fields += [pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time
+        return pa.schema(fields)
+
+    def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
+        """The rows that are due, by time."""
+        (table,) = inputs
+        rows, given = state.timeline(self.layout), _Given.of(state)
+        waiting = rows.take_due(epoch.watermark)
+        table = contiguous(by_arrival(table)) if len(table) else table
+        times, marks = self._times(table), _marks(table)
+        dues = np.maximum(times, np.where(marks == END, END, marks + 1))
+        late = times <= given.before(marks, (due_times(waiting), self._times(waiting)), (dues, times))
+        if late.any():
+            epoch.notes["late"] = int(np.count_nonzero(late))
+        ready = ~late & (dues <= epoch.watermark)
+        self._keep(table, dues, np.flatnonzero(~late & ~ready), rows)
+        due = self._together(waiting, table, dues, np.flatnonzero(ready))
+        if len(due) == 0:
+            return self.output_schema().empty_table()
+        given.put(int(self._times(due).max()), state)
+        return self._ordered(due, epoch)
+
+    def _times(self, table: pa.Table) -> Ints:
+        if len(table) == 0:
+            return np.zeros(0, np.int64)
+        times: Ints = vector(single(table.column(self.order[0].name))).values // _MICROSECONDS
+        return times
+
+    def _keep(self, table: pa.Table, dues: Ints, chosen: Ints, rows: TimeTable) -> None:
+        """Puts rows that must wait; equal ones are one entry with their number."""
+        if len(chosen) == 0:
+            return
+        picks = pa.array(chosen)
+        columns = [single(table.column(f.name)).take(picks) for f in self.layout.values]
+        identity = [pa.array(dues[chosen]), *columns]
+        groups = group_rows(hash_columns(identity, len(chosen)), identity)
+        heads = groups.heads
+        kept = {f.name: c.take(pa.array(heads)) for f, c in zip(self.layout.values, columns, strict=True)}
+        hashes = self.layout.codes(np.repeat(_NOBODY, len(heads)), list(kept.values()))
+        rows.put(dues[chosen][heads], hashes, {**kept, WEIGHT: pa.array(groups.sizes)})
+
+    def _together(self, waiting: pa.Table, table: pa.Table, dues: Ints, ready: Ints) -> pa.Table:
+        """Rows from state and rows that need not wait, with the time they were due."""
+        names = [f.name for f in self.layout.values]
+        parts = []
+        if len(waiting):
+            times = vector(single(waiting.column(WEIGHT))).values
+            rows = pa.array(np.repeat(np.arange(len(waiting)), times))
+            parts.append(waiting.select([*names, DUE]).take(rows))
+        if len(ready):
+            chosen = table.select(names).take(pa.array(ready))
+            parts.append(chosen.append_column(DUE, to_arrow(Vec(dues[ready]), pa.int64())))
+        return contiguous(pa.concat_tables(parts)) if parts else waiting
+
+    def _ordered(self, due: pa.Table, epoch: EpochContext) -> pa.Table:
+        measures = [codes(due.column(key.name).chunk(0), key) for key in self.order]
+        arrival = vector(due.column(SEQUENCE_COLUMN)).values
+        order = sort_rows(np.zeros(len(due), np.int64), measures, arrival)
+        due = due.take(pa.array(order))
+        columns = [due.column(name) for name, _ in self.columns]
+        if self.sequence:
+            columns.append(pa.array((epoch.epoch << 32) + np.arange(len(due), dtype=np.int64)))
+        if self.keeps_time:
+            columns.append(pa.array(due_times(due) - 1))
+        return pa.table(columns, schema=self.output_schema())
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """``last``: the latest time of all rows that earlier epochs gave."""
+
+    last: int
+
+    @classmethod
+    def of(cls, state: StateStore) -> _Given:
+        found = state.table(_GIVEN).lookup(_NOBODY, [])
+        return cls(int(found.vec("time").values[0]) if found.found.all() else NONE)
+
+    def before(self, marks: Ints, *rows: tuple[Ints, Ints]) -> Ints:
+        """The latest time given when each row came; ``rows``: (due, time) of those that may have been."""
+        dues, times = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+        order = np.argsort(dues, kind="stable")
+        latest = np.maximum.accumulate(np.append(self.last, times[order]))
+        found: Ints = latest[np.searchsorted(dues[order], marks, "right")]
+        return found
+
+    def put(self, last: int, state: StateStore) -> None:
+        if last > self.last:
+            state.table(_GIVEN).put(_NOBODY, {"time": pa.array([last], pa.int64())})
+
+
+def _marks(table: pa.Table) -> Ints:
+    if len(table) == 0:
+        return np.zeros(0, np.int64)
+    marks: Ints = vector(single(table.column(WATERMARK_COLUMN))).values
+    return marks
