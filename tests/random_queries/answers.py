@@ -157,9 +157,9 @@ def batch_answer(data: Data, query: str) -> Counter[Row]:
 
 
 def plain(value: Any) -> Any:
-    """Values that can be counted, one text for numbers that are equal."""
-    if isinstance(value, float) and math.isnan(value):
-        return "NaN"
+    """Values that can be counted: one text for every NaN, another for the zero that Python takes for 0.0."""
+    if isinstance(value, float) and (math.isnan(value) or (value == 0 and math.copysign(1, value) < 0)):
+        return "NaN" if value else "-0.0"
     if isinstance(value, dict):
         return tuple(sorted(((plain(k), plain(v)) for k, v in value.items()), key=repr))
     if isinstance(value, bytearray):
