@@ -163,6 +163,8 @@ def _(node: p.WindowAggregate, form: Form) -> Attributes:
     names = [f.name for f in node.fields]
     time = node.input.fields[node.time].name
     times = f"win_end=[{time}]" if node.attached else f"time_col=[{time}]"
+    session = node.window.kind is WindowKind.SESSION
+    partition = [node.input.fields[k].name for k in node.keys] if session else []
     retract = node.input.traits.kinds != INSERT_ONLY
     calls = [call_text(c, printer, retract=retract) for c in node.calls]
     shown = zip(node.properties, names[len(node.keys) + len(node.calls) :], strict=True)
@@ -170,7 +172,7 @@ def _(node: p.WindowAggregate, form: Form) -> Attributes:
     grouped = [("groupBy", f"[{printer.columns(node.keys)}]")] if node.keys else []
     return [
         *grouped,
-        ("window", f"[{window_text(node.window, times)}]"),
+        ("window", f"[{window_text(node.window, times, partition)}]"),
         ("select", _bracket([*names[: len(node.keys)], *calls, *properties])),
     ]
 

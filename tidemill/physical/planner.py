@@ -33,7 +33,12 @@ from tidemill.physical.scans import plan_scan
 from tidemill.physical.set_operations import plan_set_operation
 from tidemill.physical.sinks import check_sink, sink_updates
 from tidemill.physical.two_phase import split_phases
-from tidemill.physical.windows import plan_window_aggregate, plan_window_function, windowed_aggregate
+from tidemill.physical.windows import (
+    plan_window_aggregate,
+    plan_window_function,
+    session_not_run,
+    windowed_aggregate,
+)
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr
 from tidemill.plan.once import once_per_node
@@ -102,10 +107,7 @@ def convert_node(node: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode
 @convert_node.register
 def _(node: n.WindowTableFunction, context: PlannerContext) -> p.PhysicalNode:
     if node.kind is n.WindowKind.SESSION:
-        raise NotSupportedError(
-            "SESSION windows are not supported in streaming yet; they run in batch mode",
-            position=node.position,
-        )
+        raise session_not_run(node)
     return plan_window_function(node, convert(node.input, context))
 
 

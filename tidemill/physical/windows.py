@@ -47,6 +47,16 @@ def plan_window_function(node: n.WindowTableFunction, child: p.PhysicalNode) -> 
     )
 
 
+def session_not_run(node: n.WindowTableFunction) -> NotSupportedError:
+    """Sessions are made where they are aggregated."""
+    return NotSupportedError(
+        "SESSION is supported in streaming only below an aggregation by its window_start, window_end and"
+        " exactly its PARTITION BY columns, with nothing but a projection in between",
+        position=node.position,
+        hint="Filter the table before the window (a sub-query or a view), and group by the same columns.",
+    )
+
+
 def check_time_attribute(node: n.WindowTableFunction) -> None:
     """A stream has windows only by a time that says when they are complete."""
     field = node.input.fields[node.time]
@@ -107,8 +117,6 @@ def _merged(node: n.Aggregate, found: WindowColumns, roles: tuple[str, ...]) -> 
     """The aggregation over what the window table function reads, if nothing else looks at the windows."""
     function, below = found.function, node.input
     width = len(function.input.fields)
-    if function.kind is n.WindowKind.SESSION:
-        return None
     expressions: tuple[Expr, ...] = tuple(
         InputRef(type=f.type, index=i) for i, f in enumerate(function.fields)
     )
@@ -119,6 +127,9 @@ def _merged(node: n.Aggregate, found: WindowColumns, roles: tuple[str, ...]) -> 
     needed = [k for k, role in zip(node.keys, roles, strict=True) if not role]
     needed += [a for c in node.calls for a in (*c.args, *([] if c.filter is None else [c.filter]))]
     if any(i >= width for k in needed for i in columns(expressions[k])):
+        return None
+    plain = [expressions[k] for k, role in zip(node.keys, roles, strict=True) if not role]
+    if function.kind is n.WindowKind.SESSION and not _are(plain, function.partition):
         return None
     kept = list(dict.fromkeys(needed))
     fields = [node.input.fields[k] for k in kept]
@@ -142,6 +153,12 @@ def _merged(node: n.Aggregate, found: WindowColumns, roles: tuple[str, ...]) -> 
     )
 
 
+def _are(expressions: list[Expr], columns: tuple[int, ...]) -> bool:
+    """Whether ``expressions`` are these columns, in any order."""
+    indexes = {x.index if isinstance(x, InputRef) else -1 for x in expressions}
+    return indexes == set(columns)
+
+
 def _moved(call: AggregateCall, places: dict[int, int]) -> AggregateCall:
     filter_ = None if call.filter is None else places[call.filter]
     return replace(call, args=tuple(places[a] for a in call.args), filter=filter_)
@@ -159,6 +176,8 @@ def plan_window_aggregate(
 ) -> p.PhysicalNode:
     """WindowAggregate, and a Calc that brings its fields into the aggregate's order."""
     check_time_attribute(windowed.function)
+    if windowed.attached and windowed.function.kind is n.WindowKind.SESSION:
+        raise session_not_run(windowed.function)
     keys = [f for f, role in zip(node.fields, windowed.roles, strict=False) if not role]
     results = node.fields[len(node.keys) :]
     asked = [(role, f) for f, role in zip(node.fields, windowed.roles, strict=False) if role]

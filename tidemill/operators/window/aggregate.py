@@ -27,26 +27,13 @@ from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.output import MICROSECONDS, WindowColumns
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, pieces_of
 from tidemill.operators.window.slices import Kind, Windows
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable
 
 LATE = "late"
-_MICROSECONDS = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowColumns:
-    """The output columns that tell a window: its start, its end, the time attribute; '' where not asked for.
-
-    ``rowtime`` is the window's last millisecond, of type ``rowtime_type``.
-    """
-
-    start: str = ""
-    end: str = ""
-    rowtime: str = ""
-    rowtime_type: pa.DataType | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,18 +79,13 @@ class WindowAggregateSpec:
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def output_schema(self) -> pa.Schema:
-        types: dict[str, pa.DataType] = {**dict(self.keys), **{c.name: c.result for c in self.calls}}
-        stamp = pa.timestamp("us")
-        types |= {self.columns.start: stamp, self.columns.end: stamp}
-        types[self.columns.rowtime] = self.columns.rowtime_type or stamp
-        fields = [pa.field(name, types[name]) for name in self.output]
-        return pa.schema([*fields, *([pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time)])
+        return self.columns.schema(self.keys, self.calls, self.output, self.keeps_time)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the windows that fire in this epoch."""
         (table,) = inputs
         slices = state.timeline(self.pieces.layout)
-        firing = _Firing(self, slices, _upto(self.clock, epoch.before), _upto(self.clock, epoch.watermark))
+        firing = _Firing(self, slices, self.clock.ended(epoch.before), self.clock.ended(epoch.watermark))
         rows, ends, after = self._counted(table, firing.before, epoch)
         clean = after <= firing.before
         self.pieces.add(self._cut(rows, ends, clean), slices)
@@ -122,7 +104,7 @@ class WindowAggregateSpec:
         table = contiguous(with_types(table, dict(self.keys)))
         if len(table) == 0:
             return table, np.zeros(0, np.int64), np.zeros(0, np.int64)
-        times: Ints = vector(table.column(self.time)).values // _MICROSECONDS
+        times: Ints = vector(table.column(self.time)).values // MICROSECONDS
         marks: Ints = vector(table.column(WATERMARK_COLUMN)).values
         ends = times if self.attached else self.windows.slice_ends(times)
         first, last = ends, ends
@@ -133,7 +115,7 @@ class WindowAggregateSpec:
         partly = np.flatnonzero(~late & (self.clock.instants(first - 1) <= marks))
         if len(partly):
             distinct, places = np.unique(marks[partly], return_inverse=True)
-            upto = np.array([_upto(self.clock, mark) for mark in distinct.tolist()], np.int64)
+            upto = np.array([self.clock.ended(mark) for mark in distinct.tolist()], np.int64)
             after[partly] = np.maximum(before, self.windows.fired(upto))[places.reshape(-1)]
         if late.any():
             epoch.notes[LATE] = epoch.notes.get(LATE, 0) + int(np.count_nonzero(late & (last >= first)))
@@ -152,19 +134,9 @@ class WindowAggregateSpec:
             return self.output_schema().empty_table()
         results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
         ends = ends_of(results)
-        starts = self.windows.starts(ends)
-        last = self.clock.instants(ends - 1)
-        columns = {name: results.column(name) for name in results.column_names}
-        stamp = pa.timestamp("us")
-        columns[self.columns.start] = to_arrow(Vec(starts * _MICROSECONDS), stamp)
-        columns[self.columns.end] = to_arrow(Vec(ends * _MICROSECONDS), stamp)
-        columns[self.columns.rowtime] = to_arrow(
-            Vec(last * _MICROSECONDS), self.columns.rowtime_type or stamp
+        return self.columns.shown(
+            results, self.windows.starts(ends), ends, self.clock.instants(ends - 1), self.output_schema()
         )
-        # Whatever works on by the window's time gets its row just before that time has come.
-        columns[WATERMARK_COLUMN] = to_arrow(Vec(last - 1), pa.int64())
-        schema = self.output_schema()
-        return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +175,3 @@ class _Firing:
             if settled > windows.expired(self.upto):
                 taken = pieces.stored(self.slices.take_due(settled))
                 pieces.add(pieces.settle(taken, settled), self.slices)
-
-
-def _upto(clock: Clock, watermark: int) -> int:
-    """Windows that end at or before this have fired: their last millisecond has come."""
-    reached = clock.reached(watermark)
-    return reached if reached in (NONE, FOREVER) else reached + 1

@@ -18,6 +18,7 @@ from tidemill.changelog.watermarks import END, NONE
 _EPOCH = dt.datetime(1970, 1, 1)
 _MILLISECOND = dt.timedelta(milliseconds=1)
 _DAY = 86_400_000
+_QUARTER = 900_000
 _LAST = int((dt.datetime(9999, 12, 30) - _EPOCH) / _MILLISECOND)
 _FIRST = int((dt.datetime(1, 1, 3) - _EPOCH) / _MILLISECOND)
 
@@ -49,6 +50,32 @@ class Clock:
             else:
                 high = middle - 1
         return low
+
+    def all_reached(self, watermarks: Ints) -> Ints:
+        """``reached`` of each. Cost: two conversions per quarter of an hour that has any."""
+        if not self.zone or len(watermarks) == 0:
+            return watermarks
+        result = watermarks.copy()
+        quarters = watermarks // _QUARTER * _QUARTER
+        starts, places = np.unique(quarters, return_inverse=True)
+        shifts = [self._shift(start) for start in starts.tolist()]
+        steady = np.array([shift is not None for shift in shifts])[places.reshape(-1)]
+        result[steady] += np.array([shift or 0 for shift in shifts], np.int64)[places.reshape(-1)][steady]
+        result[~steady] = [self.reached(mark) for mark in watermarks[~steady].tolist()]
+        return result
+
+    def ended(self, watermark: int) -> int:
+        """Windows that end at or before this have fired: their last millisecond has come."""
+        reached = self.reached(watermark)
+        return reached if reached in (NONE, END) else reached + 1
+
+    def _shift(self, quarter: int) -> int | None:
+        """How far ahead the wall is from ``quarter`` to the next; None if that changes."""
+        if not _FIRST <= quarter <= _LAST:
+            return None
+        last = quarter + _QUARTER - 1
+        first = self.reached(quarter) - quarter
+        return first if self.reached(last) - last == first else None
 
 
 def _instant(time: int, zone: ZoneInfo) -> int:

@@ -51,6 +51,15 @@ class Pieces(Protocol):
         """Entries of the state table as pieces."""
         ...
 
+    def folded(self, pieces: pa.Table) -> pa.Table:
+        """Pieces with what is of one identity brought together; there are some."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of pieces."""
+        ...
+
     def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
         """One row per ``$end`` and key: these, then the calls' results."""
         ...
@@ -97,38 +106,38 @@ class Accumulated:
                 },
                 schema=pieces.schema,
             ).filter(pa.array(found.found))
-            columns = self._folded(pa.concat_tables([old, pieces]))
+            columns = self.folded(pa.concat_tables([old, pieces]))
             ends = vector(columns.column(END)).values
             hashes = hash_columns([columns.column(name) for name in names], len(columns))
         slices.put(ends, hashes, {n: single(columns.column(n)) for n in columns.column_names if n != END})
 
     def stored(self, entries: pa.Table) -> pa.Table:
-        return _renamed(entries, self._schema)
+        return _renamed(entries, self.schema)
 
     def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
         merging = replace(self.group, partial_input=True)
         return merging.step((_spread(pieces, self.group),), scratch, epoch)
 
     @cached_property
-    def _schema(self) -> pa.Schema:
+    def schema(self) -> pa.Schema:
         fields = self.group.local_schema()
         return pa.schema([f for f in fields if f.name != HASH_COLUMN])
 
-    def _folded(self, pieces: pa.Table) -> pa.Table:
-        """Pieces of one slice and key as one."""
+    def folded(self, pieces: pa.Table) -> pa.Table:
+        """Pieces of one slice (or session) and key as one."""
         rows = self.group.grouped(contiguous(_spread(pieces, self.group)))
         columns = list(rows.keys)
         for accumulator in self.group.accumulators.values():
             assert is_simple(accumulator)
             cells = accumulator.fold(rows)
             columns += [as_array(c, f.type) for c, f in zip(cells, accumulator.fields, strict=True)]
-        return pa.table(columns, schema=self._schema)
+        return pa.table(columns, schema=self.schema)
 
     def settle(self, pieces: pa.Table, end: int) -> pa.Table:
         """Pieces of slices that all later windows share, as those of the last of them."""
         place = pieces.schema.get_field_index(END)
         moved = pieces.set_column(place, END, pa.array(np.full(len(pieces), end, np.int64)))
-        return self._folded(moved)
+        return self.folded(moved)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,29 +167,32 @@ class Collected:
     def cut(self, rows: pa.Table) -> pa.Table:
         weights = weights_of(rows)
         each = np.ones(len(rows), np.int64) if weights is None else weights
-        names = [f.name for f in self._schema if f.name != WEIGHT]
+        names = [f.name for f in self.schema if f.name != WEIGHT]
         kept = rows.select(names).append_column(WEIGHT, pa.array(each))
-        return kept.cast(self._schema)
+        return kept.cast(self.schema)
 
     def add(self, pieces: pa.Table, slices: TimeTable) -> None:
         if len(pieces) == 0:
             return
+        pieces = self.folded(pieces)
+        chosen = {name: single(pieces.column(name)) for name in pieces.column_names}
+        ends = vector(chosen.pop(END)).values
+        hashes = hash_columns([chosen[f.name] for f in self.layout.keys], len(ends))
+        codes = self.layout.codes(hashes, [chosen[f.name] for f in self.layout.values])
+        slices.put(ends, codes, chosen)
+
+    def folded(self, pieces: pa.Table) -> pa.Table:
+        """Equal rows as one with the sum of their weights; without those that cancel."""
         pieces = contiguous(pieces)
-        names = [f.name for f in (*self.layout.keys, *self.layout.values)]
-        columns = [pieces.column(name).chunk(0) for name in names]
-        ends = vector(pieces.column(END)).values
-        whole = hash_columns([pieces.column(END), *columns], len(pieces))
-        groups = group_rows(whole, [pieces.column(END).chunk(0), *columns])
+        columns = [pieces.column(name).chunk(0) for name in pieces.column_names if name != WEIGHT]
+        groups = group_rows(hash_columns(columns, len(pieces)), columns)
         weights = np.add.reduceat(vector(pieces.column(WEIGHT)).values[groups.order], groups.starts)
         heads = groups.heads[weights != 0]
-        picks = pa.array(heads)
-        chosen = {name: column.take(picks) for name, column in zip(names, columns, strict=True)}
-        hashes = hash_columns([chosen[f.name] for f in self.layout.keys], len(heads))
-        codes = self.layout.codes(hashes, [chosen[f.name] for f in self.layout.values])
-        slices.put(ends[heads], codes, {**chosen, WEIGHT: pa.array(weights[weights != 0])})
+        place = pieces.schema.get_field_index(WEIGHT)
+        return pieces.take(pa.array(heads)).set_column(place, WEIGHT, pa.array(weights[weights != 0]))
 
     def stored(self, entries: pa.Table) -> pa.Table:
-        return _renamed(entries, self._schema)
+        return _renamed(entries, self.schema)
 
     def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
         weights = vector(single(pieces.column(WEIGHT))).values
@@ -193,7 +205,7 @@ class Collected:
         return self.group.step((_spread(table, self.group),), scratch, epoch)
 
     @cached_property
-    def _schema(self) -> pa.Schema:
+    def schema(self) -> pa.Schema:
         parts = [pa.field(END, pa.int64()), *self.layout.keys, *self.layout.values]
         return pa.schema([*parts, pa.field(WEIGHT, pa.int64())])
 

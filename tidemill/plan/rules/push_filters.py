@@ -1,9 +1,9 @@
 """Filters move towards the sources: each conjunct as far down as its columns come from.
 
 Through Project (the columns replaced by what they are), into the sides of a Join, into UNION branches,
-below an Aggregate (keys only), Over (partition keys only), Unnest and a whole Sort. Not below a Watermark:
-the rows it filters out still tell the time. An outer join's padded side takes no condition from above;
-where the condition rejects its NULLs the join is simplified first (see ``simplify_outer_joins``).
+below an Aggregate (keys only), Over and SESSION (partition keys only), Unnest and a whole Sort. Not below
+a Watermark: the rows it filters out still tell the time. An outer join's padded side takes no condition
+from above; where the condition rejects its NULLs the join is simplified first (see ``simplify_outer_joins``).
 """
 
 from __future__ import annotations
@@ -116,6 +116,14 @@ def _below_over(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
     return _below_unary(node, below, lambda p: _some_of(p, shared))
 
 
+def _below_session(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
+    """Whole keys may go: their rows are in no other key's sessions."""
+    assert isinstance(below, n.WindowTableFunction)
+    if below.kind is not n.WindowKind.SESSION:
+        return None
+    return _below_unary(node, below, lambda p: _some_of(p, frozenset(below.partition)))
+
+
 def _below_unnest(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
     assert isinstance(below, n.Unnest | n.TableFunction)
     return _below_unary(node, below, within(range(len(below.input.fields))))
@@ -139,6 +147,7 @@ _PUSH: dict[type[n.LogicalNode], Callable[[n.Filter, n.LogicalNode], n.LogicalNo
     n.SetOp: _into_branches,
     n.Aggregate: _below_aggregate,
     n.Over: _below_over,
+    n.WindowTableFunction: _below_session,
     n.Unnest: _below_unnest,
     n.TableFunction: _below_unnest,
     n.Sort: _below_sort,

@@ -6,10 +6,14 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
-from tidemill.operators.window.aggregate import WindowAggregateSpec, WindowColumns
+from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.slices import Kind, Windows
 from tidemill.physical import nodes as p
+from tidemill.plan.nodes import WindowKind
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS, call_spec, free_name
 from tidemill.runtime.compile.context import CompileContext
@@ -48,23 +52,14 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
     )
     asked = dict(zip(node.properties, node.fields[len(node.keys) + len(node.calls) :], strict=True))
     columns = {role: free_name(f"$window_{role}", taken) for role in asked}
-    spec = WindowAggregateSpec(
-        keys=keys,
-        calls=calls,
-        time=_TIME,
-        windows=_windows(node.window),
-        attached=node.attached,
-        clock=Clock(context.zone if node.window.zoned else ""),
-        columns=WindowColumns(
-            start=columns.get("start", ""),
-            end=columns.get("end", ""),
-            rowtime=columns.get("time", ""),
-            rowtime_type=arrow_type(asked["time"].type) if "time" in asked else None,
-        ),
-        output=(*(name for name, _ in keys), *(c.name for c in calls), *(columns[r] for r in asked)),
-        retracts=bool(node.input.traits.kinds & RETRACTIONS),
-        keeps_time=context.digests.of(node) in context.timed_digests,
+    shown = WindowColumns(
+        start=columns.get("start", ""),
+        end=columns.get("end", ""),
+        rowtime=columns.get("time", ""),
+        rowtime_type=arrow_type(asked["time"].type) if "time" in asked else None,
     )
+    output = (*(name for name, _ in keys), *(c.name for c in calls), *(columns[r] for r in asked))
+    spec = _spec(node, context, keys, calls, shown, output)
     below = _timed(compile_node(node.input, context, spec.needs_sequence), node)
     carried = (*dict.fromkeys((*(k for k, _ in keys), *_arguments(node))), _TIME)
     return g.Keyed(
@@ -87,6 +82,43 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         single=not keys,
         partitioned=tuple(frozenset({f.name}) for f in node.fields[: len(node.keys)]),
         keeps_time=spec.keeps_time,
+    )
+
+
+def _spec(
+    node: p.WindowAggregate,
+    context: CompileContext,
+    keys: tuple[tuple[str, pa.DataType], ...],
+    calls: tuple[AggregateSpec, ...],
+    columns: WindowColumns,
+    output: tuple[str, ...],
+) -> WindowAggregateSpec | SessionAggregateSpec:
+    clock = Clock(context.zone if node.window.zoned else "")
+    retracts = bool(node.input.traits.kinds & RETRACTIONS)
+    keeps_time = context.digests.of(node) in context.timed_digests
+    if node.window.kind is WindowKind.SESSION:
+        return SessionAggregateSpec(
+            keys=keys,
+            calls=calls,
+            time=_TIME,
+            gap=node.window.size,
+            clock=clock,
+            columns=columns,
+            output=output,
+            retracts=retracts,
+            keeps_time=keeps_time,
+        )
+    return WindowAggregateSpec(
+        keys=keys,
+        calls=calls,
+        time=_TIME,
+        windows=_windows(node.window),
+        attached=node.attached,
+        clock=clock,
+        columns=columns,
+        output=output,
+        retracts=retracts,
+        keeps_time=keeps_time,
     )
 
 

@@ -1,0 +1,204 @@
+"""Aggregation in sessions against a dict of lists, row by row, wherever the epochs are cut."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.operators.epochs import TINY
+from tidemill.changelog.watermarks import END, NONE
+from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.api import EpochContext
+from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.session import SessionAggregateSpec
+from tidemill.state.store import StateStore
+
+_GAP = 5
+_COUNT = AggregateSpec(function="COUNT", name="n", args=(), arg_types=(), result=pa.int64())
+_SUM = AggregateSpec(function="SUM", name="s", args=("v",), arg_types=(pa.int64(),), result=pa.int64())
+_DISTINCT = AggregateSpec(
+    function="COUNT", name="d", args=("v",), arg_types=(pa.int64(),), result=pa.int64(), distinct=True
+)
+_LARGEST = AggregateSpec(function="MAX", name="m", args=("v",), arg_types=(pa.int64(),), result=pa.int64())
+_KEY = (("k", pa.string()),)
+
+_SHAPES = {
+    "accumulated": ((_COUNT, _SUM, _LARGEST), _KEY, False),
+    "accumulated, one key": ((_COUNT,), (), False),
+    "no calls": ((), _KEY, False),
+    "collected": ((_COUNT, _DISTINCT), _KEY, False),
+    "collected, one key": ((_DISTINCT,), (), False),
+    "counted, rows go": ((_COUNT, _SUM), _KEY, True),
+    "collected, rows go": ((_COUNT, _LARGEST, _DISTINCT), _KEY, True),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    key: str | None
+    time: int
+    value: int
+    mark: int
+    weight: int = 1
+
+
+@dataclass
+class Session:
+    start: int
+    end: int
+    rows: list[Row] = field(default_factory=list)
+
+
+@dataclass
+class Naive:
+    """Open sessions by key; what has fired, as (key, start, end, results)."""
+
+    calls: tuple[AggregateSpec, ...]
+    open: dict[str | None, list[Session]] = field(default_factory=dict)
+    fired: list[tuple[Any, ...]] = field(default_factory=list)
+    late: int = 0
+
+    def reach(self, mark: int) -> None:
+        for key, sessions in self.open.items():
+            for session in [s for s in sessions if s.end - 1 <= mark]:
+                sessions.remove(session)
+                self.show(key, session)
+
+    def holds(self, row: Row) -> bool:
+        """Whether an open session has ``row``."""
+        found = [r for s in self.open.get(row.key, []) for r in s.rows]
+        same = [r.weight for r in found if (r.time, r.value) == (row.time, row.value)]
+        return sum(same) > 0
+
+    def add(self, row: Row) -> None:
+        sessions = self.open.setdefault(row.key, [])
+        met = [s for s in sessions if s.start <= row.time + _GAP and s.end >= row.time]
+        whole = Session(
+            min([row.time, *(s.start for s in met)]), max([row.time + _GAP, *(s.end for s in met)])
+        )
+        if whole.end - 1 <= row.mark:
+            self.late += 1
+            return
+        whole.rows = [*(r for s in met for r in s.rows), row]
+        self.open[row.key] = [*(s for s in sessions if s not in met), whole]
+
+    def show(self, key: str | None, session: Session) -> None:
+        weights: dict[int, int] = {}
+        for row in session.rows:
+            weights[row.value] = weights.get(row.value, 0) + row.weight
+        values = {v: w for v, w in weights.items() if w}
+        if values:
+            results = {
+                "n": sum(values.values()),
+                "s": sum(v * w for v, w in values.items()),
+                "d": len(values),
+                "m": max(values),
+            }
+            self.fired.append((key, session.start, session.end, *(results[c.name] for c in self.calls)))
+
+
+@dataclass
+class Kernel:
+    root: str
+    spec: SessionAggregateSpec
+    manifest: str | None = None
+    number: int = 0
+    mark: int = NONE
+    late: int = 0
+
+    def step(self, rows: list[tuple[int, Row]], mark: int) -> list[tuple[Any, ...]]:
+        store = StateStore.open(self.root, "op", 0, self.manifest, self.number, options=TINY)
+        context = EpochContext(epoch=self.number, time=0, partition=0, watermark=mark, before=self.mark)
+        output = self.spec.step((_table(rows, self.spec.retracts),), store, context)
+        assert output.schema.equals(self.spec.output_schema())
+        self.manifest, self.mark = store.flush(), mark
+        self.number += 1
+        self.late += context.notes.get("late", 0)
+        names = ["ws", "we", *(c.name for c in self.spec.calls)]
+        keys = output.column("k").to_pylist() if self.spec.keys else [None] * len(output)
+        columns = [output.column(n) for n in names]
+        shown = [c.cast(pa.int64()).to_pylist() for c in columns]
+        return [(key, ws // 1000, we // 1000, *rest) for key, ws, we, *rest in zip(keys, *shown, strict=True)]
+
+
+def _table(rows: list[tuple[int, Row]], retracts: bool) -> pa.Table:
+    """Blocks in another order than that of arrival, which ``$seq`` tells."""
+    rows = [*rows[1::2], *rows[::2]]
+    columns: dict[str, pa.Array] = {
+        "k": pa.array([r.key for _, r in rows], pa.string()),
+        "v": pa.array([r.value for _, r in rows], pa.int64()),
+        "t": pa.array([r.time * 1000 for _, r in rows], pa.int64()).cast(pa.timestamp("us")),
+        "$seq": pa.array([i for i, _ in rows], pa.int64()),
+        "$wm": pa.array([r.mark for _, r in rows], pa.int64()),
+    }
+    if retracts:
+        columns["$kind"] = pa.array([0 if r.weight > 0 else 3 for _, r in rows], pa.int8())
+    return pa.table(columns)
+
+
+def spec_of(
+    calls: tuple[AggregateSpec, ...], keys: tuple[tuple[str, pa.DataType], ...], retracts: bool
+) -> SessionAggregateSpec:
+    return SessionAggregateSpec(
+        keys=keys,
+        calls=calls,
+        time="t",
+        gap=_GAP,
+        clock=Clock(),
+        columns=WindowColumns(start="ws", end="we"),
+        output=(*(k for k, _ in keys), *(c.name for c in calls), "ws", "we"),
+        retracts=retracts,
+    )
+
+
+@st.composite
+def arrivals(draw: st.DrawFn) -> list[Row]:
+    delay = draw(st.sampled_from([0, 1, 3, 8, 40]))
+    rows: list[Row] = []
+    mark, now = NONE, 0
+    for _ in range(draw(st.integers(0, 30))):
+        if rows and draw(st.integers(0, 4)) == 0:
+            old = draw(st.sampled_from(rows))
+            rows.append(Row(old.key, old.time, old.value, mark, -1))
+            continue
+        now += draw(st.integers(-2, 6))
+        time = now - draw(st.sampled_from([0, 0, 0, 1, 4, 5, 6, 12]))
+        key = draw(st.sampled_from(["a", "b", None]))
+        rows.append(Row(key, time, draw(st.integers(0, 3)), mark))
+        mark = max(mark, time - delay)
+    return rows
+
+
+@pytest.mark.parametrize("shape", _SHAPES)
+@settings(max_examples=60, deadline=None)
+@given(rows=arrivals(), cuts=st.lists(st.integers(0, 30), max_size=6))
+def test_sessions_are_those_of_a_dict_of_lists(shape: str, rows: list[Row], cuts: list[int]) -> None:
+    calls, keys, retracts = _SHAPES[shape]
+    naive, taken = Naive(calls), []
+    for row in rows:
+        if not keys:
+            row = Row(None, row.time, row.value, row.mark, row.weight)
+        naive.reach(row.mark)
+        if row.weight < 0 and not (retracts and naive.holds(row)):
+            continue
+        naive.add(row)
+        taken.append(row)
+    naive.reach(END)
+    bounds = [0, *sorted(c for c in cuts if c <= len(taken)), len(taken)]
+    with tempfile.TemporaryDirectory() as root:
+        kernel, shown = Kernel(root, spec_of(calls, keys, retracts)), []
+        for first, last in pairwise(bounds):
+            reached = max((r.mark for r in taken[: last + 1]), default=NONE)
+            shown += kernel.step(list(enumerate(taken))[first:last], reached)
+        shown += kernel.step([], END)
+    order = {"key": lambda r: (str(r[0]), r[1:])}
+    assert sorted(shown, **order) == sorted(naive.fired, **order)
+    assert kernel.late == naive.late

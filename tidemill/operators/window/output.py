@@ -1,0 +1,52 @@
+"""The rows that windows give when they fire: keys, results, and the columns that tell the window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Vec, to_arrow
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.operators.aggregates.api import AggregateSpec
+
+MICROSECONDS = 1000
+"""In a millisecond: windows count in these, columns in those."""
+_STAMP = pa.timestamp("us")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowColumns:
+    """The output columns that tell a window: its start, its end, the time attribute; '' where not asked for.
+
+    ``rowtime`` is the window's last millisecond, of type ``rowtime_type``.
+    """
+
+    start: str = ""
+    end: str = ""
+    rowtime: str = ""
+    rowtime_type: pa.DataType | None = None
+
+    def schema(
+        self,
+        keys: tuple[tuple[str, pa.DataType], ...],
+        calls: tuple[AggregateSpec, ...],
+        output: tuple[str, ...],
+        keeps_time: bool,
+    ) -> pa.Schema:
+        """``output``: the order of keys, results and window columns."""
+        types: dict[str, pa.DataType] = {**dict(keys), **{c.name: c.result for c in calls}}
+        types |= {self.start: _STAMP, self.end: _STAMP}
+        types[self.rowtime] = self.rowtime_type or _STAMP
+        fields = [pa.field(name, types[name]) for name in output]
+        return pa.schema([*fields, *([pa.field(WATERMARK_COLUMN, pa.int64())] * keeps_time)])
+
+    def shown(self, results: pa.Table, starts: Ints, ends: Ints, last: Ints, schema: pa.Schema) -> pa.Table:
+        """``results`` with each row's window; ``last``: the instant of its last millisecond."""
+        columns = {name: results.column(name) for name in results.column_names}
+        columns[self.start] = to_arrow(Vec(starts * MICROSECONDS), _STAMP)
+        columns[self.end] = to_arrow(Vec(ends * MICROSECONDS), _STAMP)
+        columns[self.rowtime] = to_arrow(Vec(last * MICROSECONDS), self.rowtime_type or _STAMP)
+        # Whatever works on by the window's time gets its row just before that time has come.
+        columns[WATERMARK_COLUMN] = to_arrow(Vec(last - 1), pa.int64())
+        return pa.table([columns[name] for name in schema.names], schema=schema)

@@ -1,0 +1,187 @@
+"""Aggregation in sessions: one row per session and key, when a gap has passed without a row of the key.
+
+A row's span [time, time + gap) merges with every open session of its key that it overlaps or touches, also
+with several. It is late only where it meets none and its own span has come to its end; a session fires when
+the watermark has reached its last millisecond, and rows after that do not meet it, wherever the epoch was
+cut (see ``merging``). A row taken back goes from the session that holds its time, whose bounds stay, as in
+Flink.
+
+Cost of an epoch: the keys that have rows or whose time has come, with their open sessions; the pieces
+of sessions that fire or merge, and where pieces are accumulators those that rows go to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import by_arrival, contiguous, with_types
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
+from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.api import EpochContext
+from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
+from tidemill.operators.window.aggregate import LATE
+from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.merging import Sessions, Spans, merge
+from tidemill.operators.window.output import MICROSECONDS, WindowColumns
+from tidemill.operators.window.pieces import END, Pieces, ends_of, pieces_of
+from tidemill.operators.window.session_state import Keys, Open, SessionState, Tables, rewritten
+from tidemill.state.store import StateStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionAggregateSpec:
+    """``time``: the column that sessions are made by, in local time; ``gap`` in milliseconds; ``output``:
+    the order of keys, results and window columns."""
+
+    keys: tuple[tuple[str, pa.DataType], ...]
+    calls: tuple[AggregateSpec, ...]
+    time: str
+    gap: int
+    clock: Clock
+    columns: WindowColumns
+    output: tuple[str, ...]
+    retracts: bool = False
+    keeps_time: bool = False
+
+    @cached_property
+    def group(self) -> GroupAggregateSpec:
+        """The aggregation by session (a number within the epoch) and key."""
+        keys = ((END, pa.int64()), *self.keys)
+        return GroupAggregateSpec(
+            keys=keys, calls=self.calls, retracts=self.retracts, emit_update_before=False
+        )
+
+    @cached_property
+    def tables(self) -> Tables:
+        fields = tuple(pa.field(name, kind) for name, kind in self.keys)
+        return Tables(keys=fields, pieces=pieces_of(self.group, self.keys))
+
+    @property
+    def pieces(self) -> Pieces:
+        return self.tables.pieces
+
+    @property
+    def needs_sequence(self) -> bool:
+        """Which sessions a row meets depends on the rows before it."""
+        return True
+
+    @property
+    def fingerprint(self) -> str:
+        facts = f"session-aggregate {self.tables.counted.schema} {self.gap}"
+        return hashlib.sha256(facts.encode()).hexdigest()[:16]
+
+    def output_schema(self) -> pa.Schema:
+        return self.columns.schema(self.keys, self.calls, self.output, self.keeps_time)
+
+    def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
+        """The results of the sessions that fire in this epoch."""
+        table = with_types(inputs[0], dict(self.keys))
+        rows = contiguous(by_arrival(table) if len(table) else table)
+        upto = self.clock.ended(epoch.watermark)
+        due = state.timeline(self.tables.wake).take_due(upto)
+        if len(rows) == 0 and len(due) == 0:
+            return self.output_schema().empty_table()
+        names = [name for name, _ in self.keys]
+        both = [pa.concat_arrays([single(rows.column(n)), single(due.column(n))]) for n in names]
+        keys, numbers = Keys.of(both, len(rows) + len(due))
+        kept = SessionState(tables=self.tables, store=state, keys=keys)
+        open_ = kept.open()
+        sessions = merge(self._spans(rows, numbers[: len(rows)], open_))
+        dropped = np.count_nonzero(sessions.of[len(open_) :] < 0)
+        if dropped:
+            epoch.notes[LATE] = epoch.notes.get(LATE, 0) + int(dropped)
+        fired = _Change(self, kept, open_, sessions, upto).apply(rows)
+        if len(fired) == 0:
+            return self.output_schema().empty_table()
+        results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
+        of = ends_of(results)
+        starts, ends = sessions.starts[of], sessions.ends[of]
+        last = self.clock.instants(ends - 1)
+        return self.columns.shown(results, starts, ends, last, self.output_schema())
+
+    def _spans(self, rows: pa.Table, keys: Ints, open_: Open) -> Spans:
+        nothing = np.zeros(0, np.int64)
+        times = vector(rows.column(self.time)).values // MICROSECONDS if len(rows) else nothing
+        marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else nothing
+        return Spans(
+            keys=np.concatenate([open_.keys, keys]),
+            starts=np.concatenate([open_.starts, times]),
+            ends=np.concatenate([open_.ends, times + self.gap]),
+            marks=np.concatenate([np.full(len(open_), NONE, np.int64), self.clock.all_reached(marks)]),
+            stored=len(open_),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What an epoch makes of the sessions that were open: ``sessions.of`` says what each became."""
+
+    spec: SessionAggregateSpec
+    kept: SessionState
+    open: Open
+    sessions: Sessions
+    upto: int
+
+    def apply(self, rows: pa.Table) -> pa.Table:
+        """The pieces of what fires; the state is that of what stays open."""
+        sessions, before = self.sessions, self.sessions.of[: len(self.open)]
+        fires = sessions.ends <= self.upto
+        heirs = self._heirs(before)
+        gone = fires[before] | (heirs[before] != np.arange(len(before)))
+        after, touched = self._after(heirs, before)
+        old = self._old(before, gone, fires)
+        pieces = pa.concat_tables([old, self._new(rows)])
+        self.kept.forget(self.open.take(gone))
+        self.kept.keep(after.take(touched & ~fires))
+        waking = ~fires & touched & self._asleep(heirs)
+        self.kept.look_again(after.take(waking))
+        firing = fires[ends_of(pieces)]
+        self.kept.put(pieces.filter(pa.array(~firing)), after.keys, after.names)
+        return pieces.filter(pa.array(firing))
+
+    def _heirs(self, before: Ints) -> Ints:
+        """Per session the one of the open ones that it goes on, or -1."""
+        heirs = np.full(len(self.sessions), -1, np.int64)
+        heirs[before[::-1]] = np.arange(len(before))[::-1]
+        return heirs
+
+    def _asleep(self, heirs: Ints) -> Mask:
+        """Sessions that nothing will look at: new ones, and those whose time to be looked at has come."""
+        asleep = heirs < 0
+        asleep[~asleep] = self.open.wakes[heirs[~asleep]] <= self.upto
+        return asleep
+
+    def _after(self, heirs: Ints, before: Ints) -> tuple[Open, Mask]:
+        """All sessions as they are now, and which of them are not as they were."""
+        sessions, old = self.sessions, heirs >= 0
+        names, wakes = sessions.starts.copy(), sessions.ends.copy()
+        names[old] = self.open.names[heirs[old]]
+        asleep = self._asleep(heirs)
+        stay = old & ~asleep
+        wakes[stay] = self.open.wakes[heirs[stay]]
+        touched = asleep | (sessions.rows > 0)
+        touched |= np.bincount(before, minlength=len(sessions)) > 1
+        after = Open(keys=sessions.keys, names=names, starts=sessions.starts, ends=sessions.ends, wakes=wakes)
+        return after, touched
+
+    def _old(self, before: Ints, gone: Mask, fires: Mask) -> pa.Table:
+        """The pieces that are moved, shown or replaced."""
+        wanted = gone
+        if rewritten(self.spec.pieces):
+            merging = np.bincount(before, minlength=len(fires)) > 1
+            wanted = gone | (self.sessions.rows > 0)[before] | merging[before]
+        return self.kept.take(self.open.take(wanted), before[wanted], gone[wanted])
+
+    def _new(self, rows: pa.Table) -> pa.Table:
+        of = self.sessions.of[len(self.open) :]
+        rows = rows.append_column(END, to_arrow(Vec(of), pa.int64()))
+        chosen = np.flatnonzero(of >= 0)
+        if len(chosen) < len(of):
+            rows = rows.take(pa.array(chosen))
+        return self.spec.pieces.cut(rows)

@@ -1,0 +1,196 @@
+"""What is kept of sessions that are open, in three tables.
+
+``sessions``: per key and session its start, its end, and when it is looked at next. A session is named by
+what its start was when it began: open sessions of a key are apart, so no two have one name.
+``pieces``: what was counted, by key and name, in the form of ``pieces``. It stays where it is as a session
+grows; only where sessions merge is it moved.
+``wake``: when to look at a key, by time. A session that grew is looked at when it would have ended before,
+and only then gets its next time: what many rows prolong costs one entry a gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import contiguous
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.operators.window.pieces import END, Accumulated, Pieces, ends_of
+from tidemill.state.layout import Layout
+from tidemill.state.run import WEIGHT
+from tidemill.state.store import StateStore
+
+SESSION = "$session"
+_START, _LAST, _WAKE = "$start", "$last", "$wake"
+_NUMBER = pa.int64()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """Sessions, row by row: the number of their key, their name, bounds, and when they are looked at."""
+
+    keys: Ints
+    names: Ints
+    starts: Ints
+    ends: Ints
+    wakes: Ints
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def take(self, rows: Ints | Mask) -> Open:
+        return Open(
+            keys=self.keys[rows],
+            names=self.names[rows],
+            starts=self.starts[rows],
+            ends=self.ends[rows],
+            wakes=self.wakes[rows],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """The layouts: ``keys`` are those of the sessions."""
+
+    keys: tuple[pa.Field, ...]
+    pieces: Pieces
+
+    @cached_property
+    def sessions(self) -> Layout:
+        columns = tuple(pa.field(name, _NUMBER) for name in (_START, _LAST, _WAKE))
+        return Layout(name="sessions", keys=self.keys, values=(pa.field(SESSION, _NUMBER),), columns=columns)
+
+    @cached_property
+    def wake(self) -> Layout:
+        return Layout(name="wake", keys=self.keys, by_time=True)
+
+    @cached_property
+    def counted(self) -> Layout:
+        below = self.pieces.layout
+        keys = (*self.keys, pa.field(SESSION, _NUMBER))
+        return Layout(
+            name="pieces", keys=keys, values=below.values, columns=below.columns, additive=below.additive
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keys:
+    """Distinct keys of an epoch, in the order of their hashes."""
+
+    columns: list[pa.Array]
+    hashes: Hashes
+
+    @staticmethod
+    def of(columns: list[pa.Array], rows: int) -> tuple[Keys, Ints]:
+        """The keys of so many rows, and the number of each row's."""
+        hashes = hash_columns(columns, rows)
+        groups = group_rows(hashes, columns)
+        numbers = np.empty(rows, np.int64)
+        numbers[groups.order] = groups.ids()
+        heads = groups.heads
+        return Keys(columns=[c.take(pa.array(heads)) for c in columns], hashes=hashes[heads]), numbers
+
+    def take(self, numbers: Ints) -> list[pa.Array]:
+        return [column.take(pa.array(numbers)) for column in self.columns]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionState:
+    """The tables of one step, over the keys that the epoch is about."""
+
+    tables: Tables
+    store: StateStore
+    keys: Keys
+
+    def open(self) -> Open:
+        """All sessions of the keys."""
+        found = self.store.table(self.tables.sessions).gather(self.keys.hashes, self.keys.columns)
+        owners, rows = found
+        names, starts, ends, wakes = (
+            vector(single(rows.column(name))).values for name in (SESSION, _START, _LAST, _WAKE)
+        )
+        return Open(keys=owners, names=names, starts=starts, ends=ends, wakes=wakes)
+
+    def forget(self, gone: Open) -> None:
+        self._put(gone, np.ones(len(gone), np.bool_))
+
+    def keep(self, sessions: Open) -> None:
+        self._put(sessions, None)
+
+    def look_again(self, sessions: Open) -> None:
+        """Wakes the keys of ``sessions`` at their ``wakes``."""
+        keys = self.keys.take(sessions.keys)
+        distinct = np.lexsort((sessions.wakes, sessions.keys))
+        numbers, times = sessions.keys[distinct], sessions.wakes[distinct]
+        fresh = np.ones(len(times), np.bool_)
+        fresh[1:] = (numbers[1:] != numbers[:-1]) | (times[1:] != times[:-1])
+        rows = distinct[fresh]
+        columns = {f.name: c.take(pa.array(rows)) for f, c in zip(self.tables.keys, keys, strict=True)}
+        self.store.timeline(self.tables.wake).put(
+            sessions.wakes[rows], self.keys.hashes[sessions.keys[rows]], columns
+        )
+
+    def take(self, sessions: Open, targets: Ints, forget: Mask) -> pa.Table:
+        """The pieces of ``sessions``, as of the windows ``targets``; those to ``forget`` are removed."""
+        pieces, table = self.tables.pieces, self.store.table(self.tables.counted)
+        if len(sessions) == 0:
+            return pieces.schema.empty_table()
+        columns, hashes = self._named(sessions.keys, sessions.names)
+        order = np.argsort(hashes, kind="stable")
+        owners, found = table.gather(hashes[order], [c.take(pa.array(order)) for c in columns])
+        owners = order[owners]
+        shown = {END: to_arrow(Vec(targets[owners]), _NUMBER)}
+        own = self.keys.take(sessions.keys[owners])
+        shown |= {f.name: column for f, column in zip(self.tables.keys, own, strict=True)}
+        shown |= {name: single(found.column(name)) for name in found.column_names}
+        taken = pa.table([shown[name] for name in pieces.schema.names], schema=pieces.schema)
+        gone = np.flatnonzero(forget[owners])
+        self._write(
+            taken.take(pa.array(gone)), sessions.keys[owners[gone]], sessions.names[owners[gone]], True
+        )
+        return taken
+
+    def put(self, pieces: pa.Table, keys: Ints, names: Ints) -> None:
+        """Keeps ``pieces`` of windows (``$end``) whose sessions have these keys and names."""
+        if len(pieces):
+            pieces = contiguous(self.tables.pieces.folded(pieces))
+            targets = ends_of(pieces)
+            self._write(pieces, keys[targets], names[targets], False)
+
+    def _write(self, pieces: pa.Table, keys: Ints, names: Ints, gone: bool) -> None:
+        layout = self.tables.counted
+        columns, hashes = self._named(keys, names)
+        payload = {f.name: single(pieces.column(f.name)) for f in (*layout.values, *layout.columns)}
+        deleted = None
+        if layout.additive:
+            weights = vector(single(pieces.column(WEIGHT))).values
+            payload[WEIGHT] = pa.array(-weights if gone else weights)
+        elif gone:
+            deleted = np.ones(len(pieces), np.bool_)
+        codes = layout.codes(hashes, [payload[f.name] for f in layout.values])
+        named = {f.name: column for f, column in zip(layout.keys, columns, strict=True)}
+        self.store.table(layout).put(codes, {**named, **payload}, deleted)
+
+    def _named(self, keys: Ints, names: Ints) -> tuple[list[pa.Array], Hashes]:
+        columns = [*self.keys.take(keys), to_arrow(Vec(names), _NUMBER)]
+        return columns, hash_columns(columns, len(keys))
+
+    def _put(self, sessions: Open, deleted: Mask | None) -> None:
+        layout = self.tables.sessions
+        names = to_arrow(Vec(sessions.names), _NUMBER)
+        columns = {f.name: c for f, c in zip(layout.keys, self.keys.take(sessions.keys), strict=True)}
+        columns[SESSION] = names
+        bounds = {_START: sessions.starts, _LAST: sessions.ends, _WAKE: sessions.wakes}
+        columns |= {name: to_arrow(Vec(values), _NUMBER) for name, values in bounds.items()}
+        codes = layout.codes(self.keys.hashes[sessions.keys], [names])
+        self.store.table(layout).put(codes, columns, deleted)
+
+
+def rewritten(pieces: Pieces) -> bool:
+    """Whether what is counted later replaces what was before; else it is put beside it."""
+    return isinstance(pieces, Accumulated)
