@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import by_arrival, contiguous, with_types
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.aggregates.api import AggregateSpec
@@ -31,6 +31,7 @@ from tidemill.operators.window.merging import Sessions, Spans, merge
 from tidemill.operators.window.output import MICROSECONDS, WindowColumns
 from tidemill.operators.window.pieces import END, Pieces, ends_of, pieces_of
 from tidemill.operators.window.session_state import Keys, Open, SessionState, Tables, rewritten
+from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
 
 
@@ -89,7 +90,8 @@ class SessionAggregateSpec:
             return self.output_schema().empty_table()
         names = [name for name, _ in self.keys]
         both = [pa.concat_arrays([single(rows.column(n)), single(due.column(n))]) for n in names]
-        keys, numbers = Keys.of(both, len(rows) + len(due))
+        own = hashes_of(rows, [single(rows.column(n)) for n in names])
+        keys, numbers = Keys.of(both, np.concatenate([own, vector(due.column(HASH)).values]))
         kept = SessionState(tables=self.tables, store=state, keys=keys)
         open_ = kept.open()
         sessions = merge(self._spans(rows, numbers[: len(rows)], open_))

@@ -2,7 +2,7 @@
 
 ``sessions``: per key and session its start, its end, and when it is looked at next. A session is named by
 what its start was when it began: open sessions of a key are apart, so no two have one name.
-``pieces``: what was counted, by key and name, in the form of ``pieces``. It stays where it is as a session
+``pieces``: what was counted, by key and name, as ``pieces`` does it. It stays where it is as a session
 grows; only where sessions merge is it moved.
 ``wake``: when to look at a key, by time. A session that grew is looked at when it would have ended before,
 and only then gets its next time: what many rows prolong costs one entry a gap.
@@ -19,7 +19,6 @@ import pyarrow as pa
 from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
-from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, ends_of
 from tidemill.state.layout import Layout
 from tidemill.state.run import WEIGHT
@@ -72,9 +71,9 @@ class Tables:
     @cached_property
     def counted(self) -> Layout:
         below = self.pieces.layout
-        keys = (*self.keys, pa.field(SESSION, _NUMBER))
+        values = (pa.field(SESSION, _NUMBER), *below.values)
         return Layout(
-            name="pieces", keys=keys, values=below.values, columns=below.columns, additive=below.additive
+            name="pieces", keys=self.keys, values=values, columns=below.columns, additive=below.additive
         )
 
 
@@ -86,11 +85,10 @@ class Keys:
     hashes: Hashes
 
     @staticmethod
-    def of(columns: list[pa.Array], rows: int) -> tuple[Keys, Ints]:
-        """The keys of so many rows, and the number of each row's."""
-        hashes = hash_columns(columns, rows)
+    def of(columns: list[pa.Array], hashes: Hashes) -> tuple[Keys, Ints]:
+        """The keys of rows, and the number of each row's."""
         groups = group_rows(hashes, columns)
-        numbers = np.empty(rows, np.int64)
+        numbers = np.empty(len(hashes), np.int64)
         numbers[groups.order] = groups.ids()
         heads = groups.heads
         return Keys(columns=[c.take(pa.array(heads)) for c in columns], hashes=hashes[heads]), numbers
@@ -140,14 +138,14 @@ class SessionState:
         pieces, table = self.tables.pieces, self.store.table(self.tables.counted)
         if len(sessions) == 0:
             return pieces.schema.empty_table()
-        columns, hashes = self._named(sessions.keys, sessions.names)
-        order = np.argsort(hashes, kind="stable")
-        owners, found = table.gather(hashes[order], [c.take(pa.array(order)) for c in columns])
-        owners = order[owners]
+        numbers = np.unique(sessions.keys)
+        owners, found = table.gather(self.keys.hashes[numbers], self.keys.take(numbers))
+        rows, owners = _matching(numbers[owners], vector(single(found.column(SESSION))).values, sessions)
+        found = found.take(pa.array(rows))
         shown = {END: to_arrow(Vec(targets[owners]), _NUMBER)}
         own = self.keys.take(sessions.keys[owners])
         shown |= {f.name: column for f, column in zip(self.tables.keys, own, strict=True)}
-        shown |= {name: single(found.column(name)) for name in found.column_names}
+        shown |= {name: single(found.column(name)) for name in found.column_names if name != SESSION}
         taken = pa.table([shown[name] for name in pieces.schema.names], schema=pieces.schema)
         gone = np.flatnonzero(forget[owners])
         self._write(
@@ -164,21 +162,18 @@ class SessionState:
 
     def _write(self, pieces: pa.Table, keys: Ints, names: Ints, gone: bool) -> None:
         layout = self.tables.counted
-        columns, hashes = self._named(keys, names)
-        payload = {f.name: single(pieces.column(f.name)) for f in (*layout.values, *layout.columns)}
+        named = {f.name: c for f, c in zip(layout.keys, self.keys.take(keys), strict=True)}
+        named[SESSION] = to_arrow(Vec(names), _NUMBER)
+        payload = {f.name: single(pieces.column(f.name)) for f in (*layout.values[1:], *layout.columns)}
         deleted = None
         if layout.additive:
             weights = vector(single(pieces.column(WEIGHT))).values
             payload[WEIGHT] = pa.array(-weights if gone else weights)
         elif gone:
             deleted = np.ones(len(pieces), np.bool_)
-        codes = layout.codes(hashes, [payload[f.name] for f in layout.values])
-        named = {f.name: column for f, column in zip(layout.keys, columns, strict=True)}
-        self.store.table(layout).put(codes, {**named, **payload}, deleted)
-
-    def _named(self, keys: Ints, names: Ints) -> tuple[list[pa.Array], Hashes]:
-        columns = [*self.keys.take(keys), to_arrow(Vec(names), _NUMBER)]
-        return columns, hash_columns(columns, len(keys))
+        columns = {**named, **payload}
+        codes = layout.codes(self.keys.hashes[keys], [columns[f.name] for f in layout.values])
+        self.store.table(layout).put(codes, columns, deleted)
 
     def _put(self, sessions: Open, deleted: Mask | None) -> None:
         layout = self.tables.sessions
@@ -189,6 +184,18 @@ class SessionState:
         columns |= {name: to_arrow(Vec(values), _NUMBER) for name, values in bounds.items()}
         codes = layout.codes(self.keys.hashes[sessions.keys], [names])
         self.store.table(layout).put(codes, columns, deleted)
+
+
+def _matching(keys: Ints, names: Ints, sessions: Open) -> tuple[Ints, Ints]:
+    """The rows (their keys and names) that are of ``sessions``, and which one each is of."""
+    distinct, ranks = np.unique(np.concatenate([sessions.names, names]), return_inverse=True)
+    width, ranks = len(distinct), ranks.reshape(-1)
+    wanted = sessions.keys * width + ranks[: len(sessions)]
+    order = np.argsort(wanted, kind="stable")
+    found = keys * width + ranks[len(sessions) :]
+    places = np.minimum(np.searchsorted(wanted[order], found), len(order) - 1)
+    rows = np.flatnonzero(wanted[order][places] == found)
+    return rows, order[places[rows]]
 
 
 def rewritten(pieces: Pieces) -> bool:
