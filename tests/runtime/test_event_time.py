@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Session
+from tidemill.errors import NotSupportedError
 
 # Behind the watermark (t - 2) at their place: the rows of 3 and of 5.
 TIMES = (1, 4, 2, 8, 7, 3, 12, 13, 11, 25, 24, 5, 26)
@@ -82,3 +83,22 @@ def test_a_row_without_time_is_an_error(tmp_path: Path, spark: SparkSession) -> 
     path.write_text("2024-05-01 00:00:01,a,1\n,b,2\n")
     with pytest.raises(Exception, match="RowTime field should not be null"):
         made.changes("SELECT n FROM ticks ORDER BY ts")
+
+
+def test_time_that_is_lost_is_said(tmp_path: Path, spark: SparkSession) -> None:
+    made = session(tmp_path, 0)
+    made.execute(
+        "CREATE TEMPORARY VIEW sums AS SELECT ts, SUM(n) OVER (PARTITION BY k ORDER BY ts) AS s FROM ticks"
+    )
+    with pytest.raises(NotSupportedError, match="WindowAggregate by the time of what OverAggregate gives"):
+        made.changes(
+            "SELECT window_end, MAX(s) AS m FROM TABLE(TUMBLE(TABLE sums, DESCRIPTOR(ts),"
+            " INTERVAL '5' SECOND)) GROUP BY window_start, window_end"
+        )
+
+
+def test_a_join_on_equal_times(tmp_path: Path, spark: SparkSession) -> None:
+    changes = session(tmp_path, 0).changes(
+        "SELECT a.n, b.n AS m FROM ticks AS a JOIN ticks AS b ON a.k = b.k AND a.ts = b.ts"
+    )
+    assert sorted(row for _, row in changes) == [(t, t) for t in sorted(TIMES)]

@@ -20,3 +20,22 @@ def timed_nodes(root: p.PhysicalNode) -> list[p.PhysicalNode]:
             found[id(node)] = node
         pending += [(child, wanted or needs_watermark(node)) for child in node.inputs]
     return list(found.values())
+
+
+def hands_time_on(node: p.PhysicalNode) -> bool:
+    """Whether the rows of ``node`` carry the watermark that those of its input carry."""
+    return isinstance(node, _HANDING_ON) or needs_watermark(node)
+
+
+_HANDING_ON = (
+    p.Calc,
+    p.Correlate,
+    p.DropUpdateBefore,
+    p.Exchange,
+    p.Expand,
+    p.MiniBatchAssigner,
+    p.TableSourceScan,
+    p.Union,
+    p.WatermarkAssigner,
+    p.WindowTableFunction,
+)

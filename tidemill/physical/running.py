@@ -90,6 +90,7 @@ def _(node: p.IntervalJoin) -> p.PhysicalNode:
         left_keys=left_keys,
         right_keys=right_keys,
         null_safe=(*node.null_safe, *[False] * len(keys)),
+        by_identity=(*(node.by_identity or [False] * len(node.left_keys)), *[False] * len(keys)),
         residual=conjunction(rest),
         overwrites=False,
     )

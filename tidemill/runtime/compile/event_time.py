@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidemill.errors import InternalError
+from tidemill.errors import InternalError, NotSupportedError
 from tidemill.physical import nodes as p
+from tidemill.physical.attributes import node_name
+from tidemill.physical.event_time import hands_time_on
 from tidemill.physical.mini_batch import Mode
+from tidemill.physical.tree import walk
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
@@ -41,6 +44,18 @@ def _(node: p.WatermarkAssigner, context: CompileContext, sequenced: bool) -> g.
         rowtime=node.fields[node.rowtime].name,
         mark=mark,
         delay=delay,
+    )
+
+
+def timed_input(node: p.Unary, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    """The input of an operator that works by event time; refused where rows have no watermark."""
+    below = compile_node(node.input, context, sequenced)
+    if below.timed:
+        return below
+    holder = next((n for n in walk(node.input) if not hands_time_on(n)), node.input)
+    raise NotSupportedError(
+        f"{node_name(node)} by the time of what {node_name(holder)} gives is not supported yet",
+        hint="The watermark goes from a table through filters, projections, UNION ALL and windows.",
     )
 
 

@@ -12,9 +12,10 @@ from tidemill.physical import nodes as p
 from tidemill.physical.mini_batch import needs_watermark
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.event_time import timed_input
 from tidemill.runtime.compile.rank import columns_of, order_keys
 from tidemill.runtime.compile.schemas import keyed_schema, names
-from tidemill.runtime.compile.shared import build, compile_node
+from tidemill.runtime.compile.shared import build
 from tidemill.runtime.compile.stream import transparent
 
 
@@ -38,7 +39,7 @@ def _(node: p.Sort, context: CompileContext, sequenced: bool) -> g.ExecNode:
         sequence=sequenced,
         keeps_time=context.digests.of(node) in context.timed_digests,
     )
-    below = compile_node(node.input, context, True)
+    below = timed_input(node, context, True)
     hidden = ((SEQUENCE_COLUMN, pa.int64()), (WATERMARK_COLUMN, pa.int64()))
     return g.Keyed(
         columns=names(node.fields),

@@ -17,6 +17,7 @@ from tidemill.plan.nodes import WindowKind
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS, call_spec, free_name
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.event_time import timed_input
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.runtime.compile.window_text import local_time, window_rows
@@ -60,7 +61,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
     )
     output = (*(name for name, _ in keys), *(c.name for c in calls), *(columns[r] for r in asked))
     spec = _spec(node, context, keys, calls, shown, output)
-    below = _timed(compile_node(node.input, context, spec.needs_sequence), node)
+    below = _timed(timed_input(node, context, spec.needs_sequence), node)
     carried = (*dict.fromkeys((*(k for k, _ in keys), *_arguments(node))), _TIME)
     return g.Keyed(
         columns=names(node.fields),
