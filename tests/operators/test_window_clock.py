@@ -6,6 +6,8 @@ import datetime as dt
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidemill.changelog.watermarks import END, NONE
 from tidemill.operators.window.clock import Clock
@@ -49,3 +51,12 @@ def test_what_has_come(watermark: str, local: str) -> None:
 @pytest.mark.parametrize("watermark", [NONE, END])
 def test_the_ends_of_time_have_no_zone(watermark: int) -> None:
     assert BERLIN.reached(watermark) == watermark == Clock().reached(watermark)
+
+
+@given(
+    night=st.sampled_from(["2024-03-31T01:00:00", "2024-10-27T01:00:00", "2024-07-01T00:00:00"]),
+    offsets=st.lists(st.integers(-5_400_000, 5_400_000), max_size=8),
+)
+def test_many_watermarks_reach_what_each_does(night: str, offsets: list[int]) -> None:
+    marks = [millis(night) + offset for offset in offsets] + [NONE, END, millis(night)]
+    assert BERLIN.all_reached(np.array(marks)).tolist() == [BERLIN.reached(mark) for mark in marks]
