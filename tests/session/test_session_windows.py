@@ -1,0 +1,82 @@
+"""SESSION end to end: on a time with zone, late rows, any epoch cut; refused where it is not aggregated."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.session.environments import new_session
+from tidemill.errors import NotSupportedError
+from tidemill.session.environment import TableEnvironment
+from tidemill.sql.positions import Position
+
+_ROWS = """\
+2024-10-27 01:59:50,a,1
+2024-10-27 03:00:05,a,2
+2024-10-27 01:59:58,b,4
+2024-10-27 03:00:30,a,8
+2024-10-27 01:59:55,a,16
+2024-10-27 03:00:45,b,32
+2024-10-27 03:00:15,a,64
+"""
+"""After the second row the watermark is 03:00:05: the third is late, and so is the fifth. Before the last it is
+03:00:45: the second row's session is gone, that of the fourth takes it in although its own span is over."""
+
+
+def session_on(path: Path, **options: str) -> TableEnvironment:
+    (path / "t.csv").write_text(_ROWS)
+    session = new_session(**options)
+    session.execute_sql("SET 'table.local-time-zone' = 'Europe/Berlin'")
+    session.execute_sql(
+        "CREATE TABLE t (ts TIMESTAMP(3), k STRING, n INT, z AS CAST(ts AS TIMESTAMP_LTZ(3)), "
+        "WATERMARK FOR z AS z) "
+        f"WITH ('connector'='filesystem', 'path'='{path}/t.csv', 'format'='csv')"
+    )
+    return session
+
+
+@pytest.mark.parametrize("options", [{}, {"tidemill__epoch__max_rows": "1"}], ids=["one go", "row by row"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, window_start, window_end, SUM(n) FROM TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(z),"
+        " INTERVAL '20' SECOND)) WHERE k <> 'c' GROUP BY k, window_start, window_end",
+        "SELECT k, SESSION_START(z, INTERVAL '20' SECOND), SESSION_END(z, INTERVAL '20' SECOND), SUM(n)"
+        " FROM t GROUP BY k, SESSION(z, INTERVAL '20' SECOND)",
+    ],
+    ids=["table function", "group by"],
+)
+def test_sessions_are_walls_in_the_zone(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], query: str
+) -> None:
+    found = {tuple(row) for row in session_on(tmp_path, **options).execute_sql(query).collect()}
+
+    def at(text: str) -> dt.datetime:
+        return dt.datetime.fromisoformat(f"2024-10-27T{text}")
+
+    assert found == {
+        ("a", at("01:59:50"), at("02:00:10"), 1),
+        ("a", at("03:00:05"), at("03:00:25"), 2),
+        ("a", at("03:00:15"), at("03:00:50"), 72),
+        ("b", at("03:00:45"), at("03:01:05"), 32),
+    }
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM\nTABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(z), INTERVAL '20' SECOND))",
+        "SELECT window_start, window_end, COUNT(*) FROM\nTABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(z),"
+        " INTERVAL '20' SECOND)) GROUP BY window_start, window_end",
+        "SELECT k, window_start, window_end, COUNT(*) FROM\nTABLE(SESSION(TABLE t PARTITION BY k,"
+        " DESCRIPTOR(z), INTERVAL '20' SECOND)) WHERE n > 1 GROUP BY k, window_start, window_end",
+    ],
+    ids=["alone", "other keys", "a filter on rows"],
+)
+def test_other_sessions_are_refused(tmp_path: Path, query: str) -> None:
+    with pytest.raises(NotSupportedError, match="SESSION is supported in streaming only below") as raised:
+        session_on(tmp_path).execute_sql(query).collect()
+    assert raised.value.position == Position(2, 7)
