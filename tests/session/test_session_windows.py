@@ -22,7 +22,7 @@ _ROWS = """\
 2024-10-27 03:00:45,b,32
 2024-10-27 03:00:15,a,64
 """
-"""After the second row the watermark is 03:00:05: the third is late, and so is the fifth. Before the last it is
+"""After the second row the watermark is 03:00:05: the third and the fifth are late. Before the last it is
 03:00:45: the second row's session is gone, that of the fourth takes it in although its own span is over."""
 
 
