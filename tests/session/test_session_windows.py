@@ -9,9 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import new_session
-from tidemill.errors import NotSupportedError
+from tidemill.errors import NotSupportedError, Position
 from tidemill.session.environment import TableEnvironment
-from tidemill.sql.positions import Position
 
 _ROWS = """\
 2024-10-27 01:59:50,a,1
