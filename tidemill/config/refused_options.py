@@ -12,8 +12,6 @@ ONLY: dict[str, str] = {
     "table.sql-dialect": "default",
     "table.exec.legacy-cast-behaviour": "DISABLED",
     "table.exec.sort.default-limit": "-1",
-    "table.exec.sink.type-length-enforcer": "IGNORE",
-    "table.exec.sink.nested-constraint-enforcer": "IGNORE",
     "table.dynamic-table-options.enabled": "true",
     "table.legacy-nested-row-nullability": "false",
 }

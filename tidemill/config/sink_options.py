@@ -30,10 +30,33 @@ NOT_NULL_ENFORCER = Option(
     choices=("ERROR", "DROP"),
     doc="A row with NULL in a NOT NULL column of its sink or result: the job fails, or it is left out.",
 )
+TYPE_LENGTHS = Option(
+    key="table.exec.sink.type-length-enforcer",
+    kind=str,
+    default="IGNORE",
+    choices=("IGNORE", "TRIM_PAD", "ERROR"),
+    doc="A value that does not have the length of its CHAR, VARCHAR, BINARY or VARBINARY column in a sink or "
+    "result: it is written as it is, it is cut and padded, or the job fails.",
+)
+NESTED_CONSTRAINTS = Option(
+    key="table.exec.sink.nested-constraint-enforcer",
+    kind=str,
+    default="IGNORE",
+    choices=("IGNORE", "ROWS", "ROWS_AND_COLLECTIONS"),
+    doc="Whether NOT NULL and lengths are also looked at inside of ROW columns, and inside of collections.",
+)
 STATE_TTL = Option(
     key="table.exec.state.ttl",
     kind=Duration,
     default=Duration(0),
     doc="How long state that is not touched is kept; 0 keeps it for ever.",
 )
-OPTIONS = (UPSERT_MATERIALIZE, REQUIRE_ON_CONFLICT, CDC_EVENTS_DUPLICATE, NOT_NULL_ENFORCER, STATE_TTL)
+OPTIONS = (
+    UPSERT_MATERIALIZE,
+    REQUIRE_ON_CONFLICT,
+    CDC_EVENTS_DUPLICATE,
+    NOT_NULL_ENFORCER,
+    TYPE_LENGTHS,
+    NESTED_CONSTRAINTS,
+    STATE_TTL,
+)

@@ -14,8 +14,8 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.render import render_sql
 from tidemill.physical.batch import nodes as b
+from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.not_null import not_null
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.jobs import JobRequest, make_sink, make_source, parallelism
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames
@@ -90,7 +90,7 @@ def _enforcing(
     frame: DataFrame, root: b.BatchNode, targets: tuple[Field, ...], request: JobRequest
 ) -> DataFrame:
     names = tuple(f.name for f in root.fields)
-    check = not_null(root, names, targets, request.config)
+    check = constraints(root, names, targets, request.config)
     if check is None:
         return frame
     kept = frame if check.condition is None else frame.where(check.condition)

@@ -1,4 +1,4 @@
-"""NULLs on their way into NOT NULL columns: of a sink's table, or of the result of a SELECT.
+"""Which NOT NULL columns of a sink, or of the result of a SELECT, may get a NULL.
 
 Types say where NULL can come from, but data from outside need not keep to what a table declares, and a
 DECIMAL of too many digits is NULL whatever its operands were. So a column that is a table's NOT NULL column,
@@ -8,64 +8,33 @@ taken at their word: a plan without such columns pays nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import singledispatch
 
-from tidemill.config.option import Configuration
-from tidemill.config.sink_options import NOT_NULL_ENFORCER
 from tidemill.functions.coercion import as_decimal
-from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan.expressions import AggregateCall, Call, Cast, Expr, InputRef
 from tidemill.types.logical import (
     INTEGER_TYPES,
     MAX_DECIMAL_PRECISION,
-    STRING,
     DecimalType,
     Field,
     LogicalType,
     NullType,
 )
-from tidemill.types.physical import quote
 
 Node = p.PhysicalNode | b.BatchNode
 _ARITHMETIC = ("+", "-", "*", "/")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotNull:
-    """``required``: per query column that must not be NULL its name in the sink."""
-
-    required: Mapping[str, str]
-    drops: bool
-
-    @property
-    def condition(self) -> str | None:
-        """What a row must meet to be kept; None where a bad one fails instead."""
-        return " AND ".join(f"{quote(c)} IS NOT NULL" for c in self.required) if self.drops else None
-
-    def checks(self, column: str) -> bool:
-        return not self.drops and column in self.required
-
-    def expression(self, column: str) -> str:
-        """The column; it fails on NULL if that is asked for."""
-        return _enforced(column, self.required[column]) if self.checks(column) else quote(column)
-
-
-def not_null(
-    root: Node, columns: tuple[str, ...], targets: tuple[Field, ...], config: Configuration
-) -> NotNull | None:
-    """What to check of the rows of ``root``, whose fields go by ``columns``, for a sink of ``targets``."""
-    required = {
+def required_columns(root: Node, columns: tuple[str, ...], targets: tuple[Field, ...]) -> dict[str, str]:
+    """The columns of ``root``, whose fields go by ``columns``, that may be NULL where a sink of ``targets``
+    must not: with their names in the sink."""
+    return {
         column: target.name
         for place, (column, target) in enumerate(zip(columns, targets, strict=False))
         if not target.type.nullable and (root.fields[place].type.nullable or _doubtful(root, place))
     }
-    if not required:
-        return None
-    return NotNull(required=required, drops=config.read(NOT_NULL_ENFORCER).upper() == "DROP")
 
 
 @singledispatch
@@ -154,12 +123,3 @@ def _sum_overflows(call: AggregateCall, fields: tuple[Field, ...]) -> bool:
     """Sums of fewer digits would take more rows than there are."""
     kind = fields[call.args[0]].type if call.args else None
     return isinstance(call.type, DecimalType) and isinstance(kind, DecimalType) and kind.precision > 28
-
-
-def _enforced(column: str, target: str) -> str:
-    message = (
-        f"Column '{target}' is NOT NULL, however, a null value is being written into it. You can set job "
-        f"configuration '{NOT_NULL_ENFORCER.key}'='DROP' to suppress this exception and drop such records "
-        "silently."
-    )
-    return f"coalesce({quote(column)}, raise_error({literal_sql(message, STRING)}))"

@@ -1,4 +1,4 @@
-"""What stands between a query and its sink: materialisation by primary key, NOT NULL columns."""
+"""What stands between a query and its sink: materialisation by primary key, its columns' constraints."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tidemill.physical import nodes as p
 from tidemill.physical.sinks import may_conflict
 from tidemill.physical.tree import walk
 from tidemill.runtime import graph as g
+from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.not_null import not_null
 from tidemill.runtime.compile.rank import columns_of, materialized
 from tidemill.runtime.compile.registry import compile_node
 from tidemill.runtime.compile.schemas import keyed_schema, names
@@ -62,7 +62,7 @@ def compile_result(root: p.PhysicalNode, context: CompileContext, config: Config
 def _enforcing(
     node: g.ExecNode, plan: p.PhysicalNode, targets: tuple[Field, ...], config: Configuration
 ) -> g.ExecNode:
-    check = not_null(plan, node.columns, targets, config)
+    check = constraints(plan, node.columns, targets, config)
     if check is None:
         return node
     return g.Select(

@@ -1,0 +1,226 @@
+"""What the columns of a sink, or of the result of a SELECT, ask of the rows on their way in.
+
+NOT NULL (see ``not_null`` for the columns that need a look) and the lengths of CHAR, VARCHAR, BINARY and
+VARBINARY, each as its option says; inside of rows and collections if ``nested-constraint-enforcer`` says so.
+An INSERT casts what has another type, so lengths only tell of data from outside that does not keep to what
+its table declares. A row that NOT NULL drops is not looked at further. Lengths are code points or bytes.
+A plan pays for what is asked: nothing is looked at inside of values, nor any length, by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import singledispatch
+
+from tidemill.config.option import Configuration
+from tidemill.config.sink_options import NESTED_CONSTRAINTS, NOT_NULL_ENFORCER, TYPE_LENGTHS
+from tidemill.errors import ValidationError
+from tidemill.functions.casts_text import fit
+from tidemill.functions.literals import literal_sql
+from tidemill.runtime.compile.not_null import Node, required_columns
+from tidemill.types import logical as t
+from tidemill.types.physical import quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraints:
+    """``condition``: what a row must meet to be kept; ``texts``: the columns that are not handed on as they
+    are."""
+
+    condition: str | None
+    texts: Mapping[str, str]
+
+    def checks(self, column: str) -> bool:
+        return column in self.texts
+
+    def expression(self, column: str) -> str:
+        return self.texts.get(column, quote(column))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    drops: bool
+    lengths: str
+    rows: bool
+    collections: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value at hand: its Spark text, its type, the texts that name it, how many lambdas are around."""
+
+    sql: str
+    kind: t.LogicalType
+    path: tuple[str, ...]
+    depth: int = 0
+
+    def inner(self, sql: str, kind: t.LogicalType, *step: str, lambdas: int = 0) -> _Value:
+        return _Value(sql, kind, (*self.path, *step), self.depth + lambdas)
+
+
+def constraints(
+    root: Node, columns: tuple[str, ...], targets: tuple[t.Field, ...], config: Configuration
+) -> Constraints | None:
+    """What to ask of the rows of ``root``, whose fields go by ``columns``, for a sink of ``targets``."""
+    rules = _rules(config)
+    required = required_columns(root, columns, targets)
+    conditions, texts = [], {}
+    for column, target in zip(columns, targets, strict=False):
+        kind = target.type.with_nullable(column not in required)
+        value = _Value(quote(column), kind, (_text(target.name),))
+        conditions += [_complete(value, rules)] if rules.drops else []
+        text = _enforced(value, rules)
+        if text != value.sql:
+            texts[column] = text
+    condition = " AND ".join(c for c in conditions if c) or None
+    return Constraints(condition=condition, texts=texts) if condition or texts else None
+
+
+def _rules(config: Configuration) -> _Rules:
+    lengths, nested = config.read(TYPE_LENGTHS).upper(), config.read(NESTED_CONSTRAINTS).upper()
+    if lengths == "TRIM_PAD" and nested == "ROWS_AND_COLLECTIONS":
+        raise ValidationError(
+            "Trimming and/or padding is not supported if constraint checking is enabled on types nested in "
+            "collections.",
+            hint=f"Set '{NESTED_CONSTRAINTS.key}' to 'ROWS' or 'IGNORE'.",
+        )
+    return _Rules(
+        drops=config.read(NOT_NULL_ENFORCER).upper() == "DROP",
+        lengths=lengths,
+        rows=nested != "IGNORE",
+        collections=nested == "ROWS_AND_COLLECTIONS",
+    )
+
+
+def _enforced(value: _Value, rules: _Rules) -> str:
+    """The value; it fails, or is made to fit, where it does not."""
+    text = _fitting(value.kind, value, rules)
+    if value.kind.nullable or rules.drops:
+        return text
+    return f"coalesce({text}, {_failure(value.path, _NULL)})"
+
+
+@singledispatch
+def _fitting(kind: t.LogicalType, value: _Value, rules: _Rules) -> str:
+    """As ``_enforced``, NULL left as it is."""
+    return value.sql
+
+
+@_fitting.register
+def _(kind: t.LengthType, value: _Value, rules: _Rules) -> str:
+    if rules.lengths == "IGNORE" or kind.length == t.MAX_LENGTH:
+        return value.sql
+    if rules.lengths == "TRIM_PAD":
+        return fit(value.sql, None, kind)
+    length = f"length({value.sql})"
+    wrong = "<>" if isinstance(kind, t.CharType | t.BinaryType) else ">"
+    said = _text(f" is {kind.text()}, however, a string of length ")
+    failure = _failure(value.path, said, length, _LENGTH)
+    return f"IF({length} {wrong} {kind.length}, {failure}, {value.sql})"
+
+
+@_fitting.register
+def _(kind: t.RowType, value: _Value, rules: _Rules) -> str:
+    if not rules.rows:
+        return value.sql
+    parts = list(_row_fields(kind, value))
+    texts = [_enforced(part, rules) for part in parts]
+    if all(text == part.sql for text, part in zip(texts, parts, strict=True)):
+        return value.sql
+    named = ", ".join(f"{_text(f.name)}, {x}" for f, x in zip(kind.fields, texts, strict=True))
+    return f"IF({value.sql} IS NULL, NULL, named_struct({named}))"
+
+
+@_fitting.register
+def _(kind: t.ArrayType, value: _Value, rules: _Rules) -> str:
+    if not rules.collections:
+        return value.sql
+    item, place = _element(kind, value)
+    text = _enforced(item, rules)
+    return value.sql if text == item.sql else f"transform({value.sql}, ({item.sql}, {place}) -> {text})"
+
+
+@_fitting.register
+def _(kind: t.MapType, value: _Value, rules: _Rules) -> str:
+    if not rules.collections:
+        return value.sql
+    entry, parts = _entry(kind, value)
+    texts = [_enforced(part, rules) for part in parts]
+    if all(text == part.sql for text, part in zip(texts, parts, strict=True)):
+        return value.sql
+    return f"transform({value.sql}, {entry} -> named_struct('key', {texts[0]}, 'value', {texts[1]}))"
+
+
+def _complete(value: _Value, rules: _Rules) -> str:
+    """Whether there is no NULL where there must be none; '' where that goes without looking."""
+    inside = _complete_inside(value.kind, value, rules)
+    if value.kind.nullable:
+        return f"({value.sql} IS NULL OR {inside})" if inside else ""
+    return f"{value.sql} IS NOT NULL" + (f" AND {inside}" if inside else "")
+
+
+@singledispatch
+def _complete_inside(kind: t.LogicalType, value: _Value, rules: _Rules) -> str:
+    return ""
+
+
+@_complete_inside.register
+def _(kind: t.RowType, value: _Value, rules: _Rules) -> str:
+    return _all(_row_fields(kind, value), rules) if rules.rows else ""
+
+
+@_complete_inside.register
+def _(kind: t.ArrayType, value: _Value, rules: _Rules) -> str:
+    item, _ = _element(kind, value)
+    inside = _complete(item, rules) if rules.collections else ""
+    return f"forall({value.sql}, {item.sql} -> {inside})" if inside else ""
+
+
+@_complete_inside.register
+def _(kind: t.MapType, value: _Value, rules: _Rules) -> str:
+    entry, parts = _entry(kind, value)
+    inside = _all(iter(parts), rules) if rules.collections else ""
+    return f"forall({value.sql}, {entry} -> {inside})" if inside else ""
+
+
+def _all(parts: Iterator[_Value], rules: _Rules) -> str:
+    found = [x for x in (_complete(part, rules) for part in parts) if x]
+    return f"({' AND '.join(found)})" if found else ""
+
+
+def _row_fields(kind: t.RowType, value: _Value) -> Iterator[_Value]:
+    for f in kind.fields:
+        yield value.inner(f"{value.sql}.{quote(f.name)}", f.type, _text(f".{f.name}"))
+
+
+def _element(kind: t.ArrayType, value: _Value) -> tuple[_Value, str]:
+    """Any element, and the text of its place, from 0."""
+    item, place = f"e{value.depth}", f"i{value.depth}"
+    return value.inner(item, kind.element, _text("["), place, _text("]"), lambdas=1), place
+
+
+def _entry(kind: t.MapType, value: _Value) -> tuple[str, tuple[_Value, _Value]]:
+    """Any entry: its text, its key and its value."""
+    entry = f"e{value.depth}"
+    key = value.inner(f"{entry}.key", kind.key, _text("[key]"), lambdas=1)
+    return entry, (key, value.inner(f"{entry}.value", kind.value, _text("[value]"), lambdas=1))
+
+
+def _failure(path: tuple[str, ...], *said: str) -> str:
+    parts = (_text("Column '"), *path, _text("'"), *said)
+    return f"raise_error(concat({', '.join(parts)}))"
+
+
+def _text(text: str) -> str:
+    return literal_sql(text, t.STRING)
+
+
+_NULL = _text(
+    " is NOT NULL, however, a null value is being written into it. You can set job configuration "
+    f"'{NOT_NULL_ENFORCER.key}'='DROP' to suppress this exception and drop such records silently."
+)
+_LENGTH = _text(
+    f" is being written into it. You can set job configuration '{TYPE_LENGTHS.key}' to control this "
+    "behaviour."
+)
