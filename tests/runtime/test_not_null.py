@@ -108,3 +108,28 @@ def test_columns_as_they_were_read_are_checked(tmp_path: Path, query: str, check
     names = tuple(f.name for f in logical.fields)
     for root in (planning.batch(context, logical), planning.physical(context, logical).runs):
         assert required_columns(root, names, logical.fields) == checked
+
+
+@pytest.mark.parametrize(
+    ("query", "checked"),
+    [
+        ("SELECT * FROM TO_CHANGELOG(input => (SELECT v, id FROM src))", {"id": "id"}),
+        (
+            "SELECT * FROM FROM_CHANGELOG(input => (SELECT v, CAST(v AS STRING) AS op, id FROM src))",
+            {"id": "id"},
+        ),
+        (
+            "SELECT * FROM FROM_CHANGELOG(input => (SELECT id, CAST(v AS STRING) AS op FROM src))",
+            {"id": "id"},
+        ),
+    ],
+)
+def test_columns_keep_their_names_where_changes_become_rows(
+    tmp_path: Path, query: str, checked: dict[str, str]
+) -> None:
+    context = _session(tmp_path, "streaming").context
+    statement = parse_statement(query)
+    assert isinstance(statement, s.Query)
+    logical = planning.optimized(planning.bind(context, statement))
+    root = planning.physical(context, logical).runs
+    assert required_columns(root, tuple(f.name for f in logical.fields), logical.fields) == checked

@@ -274,8 +274,6 @@ def test_nanoseconds_are_warned_of_once_a_table(caplog: pytest.LogCaptureFixture
             "SOURCE_WATERMARK",
         ),
         ("SELECT SOURCE_WATERMARK()", "SOURCE_WATERMARK"),
-        ("SELECT * FROM TO_CHANGELOG(input => TABLE t)", "TO_CHANGELOG"),
-        ("SELECT * FROM TABLE(FROM_CHANGELOG(TABLE t, DESCRIPTOR(op)))", "FROM_CHANGELOG"),
     ],
 )
 def test_a_function_that_is_not_there_is_named_where_it_stands(sql: str, name: str) -> None:

@@ -7,6 +7,7 @@ from functools import singledispatch
 
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.physical import nodes as p
+from tidemill.physical.changelog_calls import invocation
 from tidemill.physical.digest import Form, Printer, call_text, order_text, record_text, rows_text
 from tidemill.physical.tree import visible
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey, UserCall
@@ -39,6 +40,12 @@ def _(node: p.Calc) -> str:
 @node_name.register
 def _(node: p.WindowAggregate) -> str:
     return "GroupWindowAggregate" if node.window.group else "WindowAggregate"
+
+
+@node_name.register(p.ToChangelog)
+@node_name.register(p.FromChangelog)
+def _(node: p.PhysicalNode) -> str:
+    return "ProcessTableFunction"
 
 
 @node_name.register
@@ -336,6 +343,17 @@ def _(node: p.Correlate, form: Form) -> Attributes:
         ("select", f"[{','.join(f.name for f in node.fields)}]"),
         ("rowType", f"[{record_text(node.fields)}]"),
         ("joinType", "[LEFT]" if node.outer else "[INNER]"),
+    ]
+
+
+@attributes.register(p.ToChangelog)
+@attributes.register(p.FromChangelog)
+def _(node: p.ToChangelog | p.FromChangelog, form: Form) -> Attributes:
+    return [
+        ("invocation", f"[{invocation(node)}]"),
+        ("uid", f"[{node.call.uid or 'null'}]"),
+        ("select", f"[{','.join(f.name for f in node.fields)}]"),
+        ("rowType", f"[{record_text(node.fields)}]"),
     ]
 
 

@@ -63,6 +63,7 @@ def _joined(kinds: Iterable[Kinds]) -> Kinds:
     return frozenset().union(*kinds)
 
 
+@modifications.register(p.ToChangelog)
 @modifications.register(p.WindowAggregate)
 @modifications.register(p.Values)
 @modifications.register(p.DataFrameScan)
@@ -80,6 +81,7 @@ def _(node: p.GroupAggregate) -> Kinds:
     return INSERT_UPDATE if insert_only(node.input) else CHANGES
 
 
+@modifications.register(p.FromChangelog)
 @modifications.register(p.ChangelogNormalize)
 def _(node: p.PhysicalNode) -> Kinds:
     return CHANGES
@@ -165,6 +167,7 @@ def produce(node: p.PhysicalNode, provided: Updates) -> p.PhysicalNode:
 @_satisfy.register(p.WindowAggregate)
 @_satisfy.register(p.OverAggregate)
 @_satisfy.register(p.Sort)
+@_satisfy.register(p.ToChangelog)
 def _(node: p.Unary, wanted: Updates) -> p.PhysicalNode | None:
     return _over(node, wanted, (satisfy(node.input, Updates.BOTH),))
 
@@ -195,6 +198,12 @@ def _(node: p.TableSourceScan, wanted: Updates) -> p.PhysicalNode | None:
     if wanted is Updates.AFTER and has_before:
         return drop_update_before(node)
     return node
+
+
+@_satisfy.register
+def _(node: p.FromChangelog, wanted: Updates) -> p.PhysicalNode | None:
+    """Its rows say what they are: nobody knows of a key that a +U alone would overwrite by."""
+    return None if wanted is Updates.AFTER else _over(node, wanted, (satisfy(node.input, Updates.BOTH),))
 
 
 def drop_update_before(node: p.PhysicalNode) -> p.PhysicalNode:

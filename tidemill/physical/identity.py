@@ -39,6 +39,8 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     p.SortLimit: frozenset({"strategies", "strategy"}),
     p.OverAggregate: frozenset({"time"}),
     p.Join: frozenset({"left_spec", "right_spec", "mini_batch", "ttl_hints", "overwrites"}),
+    p.ToChangelog: frozenset({"call"}),
+    p.FromChangelog: frozenset({"call"}),
     p.Sink: frozenset({"options", "consumed", "retract", "materialize"}),
     # A user's function is its name and its types: its code may be mended without losing what it counted.
     BoundFunction: frozenset({"body"}),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
-from tidemill.plan.nodes import JoinKind, WindowKind
+from tidemill.plan.nodes import ChangelogCall, JoinKind, WindowKind
 from tidemill.types.logical import Field
 from tidemill.user_functions.calls import BoundTable
 
@@ -305,6 +305,25 @@ class Correlate(Unary):
     outer: bool
     ordinality: bool = False
     user: BoundTable | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToChangelog(Unary):
+    """Every change as a row that stays: its code (``codes``: by kind; a change without one is left out), then
+    the input's fields. ``call`` is shown only."""
+
+    codes: tuple[tuple[RowKind, str], ...]
+    call: ChangelogCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromChangelog(Unary):
+    """Every row as the change that its code in the input's field ``op`` says; the fields are the others.
+    ``call`` is shown only."""
+
+    op: int
+    codes: tuple[tuple[str, RowKind], ...]
+    call: ChangelogCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from tidemill.physical.ranks import TopN, lowered, plan_over, plan_rank, plan_so
 from tidemill.physical.running import running
 from tidemill.physical.scans import plan_scan
 from tidemill.physical.set_operations import plan_set_operation
-from tidemill.physical.sinks import check_sink, sink_updates
+from tidemill.physical.sinks import check_only_inserts, check_sink, sink_updates
 from tidemill.physical.two_phase import split_phases
 from tidemill.physical.windows import (
     plan_window_aggregate,
@@ -286,6 +286,25 @@ def _(node: n.TableFunction, context: PlannerContext) -> p.PhysicalNode:
             args=node.args,
             outer=node.outer,
             user=node.function,
+        )
+    )
+
+
+@convert_node.register
+def _(node: n.ToChangelog, context: PlannerContext) -> p.PhysicalNode:
+    child = convert(node.input, context)
+    return finish(
+        p.ToChangelog(fields=node.fields, traits=PENDING, input=child, codes=node.codes, call=node.call)
+    )
+
+
+@convert_node.register
+def _(node: n.FromChangelog, context: PlannerContext) -> p.PhysicalNode:
+    child = convert(node.input, context)
+    check_only_inserts(child)
+    return finish(
+        p.FromChangelog(
+            fields=node.fields, traits=PENDING, input=child, op=node.op, codes=node.codes, call=node.call
         )
     )
 

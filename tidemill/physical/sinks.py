@@ -15,7 +15,7 @@ from tidemill.config.option import Configuration
 from tidemill.config.sink_options import REQUIRE_ON_CONFLICT, UPSERT_MATERIALIZE
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.changelog_mode import Updates
+from tidemill.physical.changelog_mode import Kinds, Updates
 from tidemill.physical.explain import describe
 from tidemill.physical.keys import Key
 from tidemill.physical.tree import walk
@@ -52,15 +52,25 @@ def primary_key(sink: p.Sink) -> Key | None:
 
 
 def _check_kinds(sink: p.Sink) -> None:
-    refused = [k for k in _WORDS if k in sink.input.traits.kinds and k not in sink.consumed]
+    hint = "Write to a sink that takes updates, or make the query append-only."
+    _check_consumed(sink.input, sink.consumed, f"Table sink '{sink.table.path}'", hint)
+
+
+def check_only_inserts(node: p.PhysicalNode) -> None:
+    """Raises ValidationError where the input of FROM_CHANGELOG is a changelog already."""
+    hint = "FROM_CHANGELOG reads rows that only come, each with the code of its change."
+    _check_consumed(node, INSERT_ONLY, "FROM_CHANGELOG", hint)
+
+
+def _check_consumed(node: p.PhysicalNode, consumed: Kinds, consumer: str, hint: str) -> None:
+    refused = [k for k in _WORDS if k in node.traits.kinds and k not in consumed]
     if not refused:
         return
     words = " and ".join(_WORDS[k] for k in refused)
-    culprit = producer(sink.input, refused[0])
+    culprit = producer(node, refused[0])
     raise ValidationError(
-        f"Table sink '{sink.table.path}' doesn't support consuming {words} changes "
-        f"which is produced by node {describe(culprit)}",
-        hint="Write to a sink that takes updates, or make the query append-only.",
+        f"{consumer} doesn't support consuming {words} changes which is produced by node {describe(culprit)}",
+        hint=hint,
     )
 
 

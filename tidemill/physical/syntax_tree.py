@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from tidemill.physical.changelog_calls import invocation
 from tidemill.physical.digest import Form, Printer, interval_text, record_text, rows_text
 from tidemill.plan import expressions as e
 from tidemill.plan import nodes as n
@@ -151,6 +152,12 @@ def _(node: n.TableFunction) -> str:
     kind = "left" if node.outer else "inner"
     call = f"{node.function.name}({', '.join(_POSITIONS.text(a) for a in node.args)})"
     return f"LogicalCorrelate(joinType=[{kind}], invocation=[{call}])"
+
+
+@line.register(n.ToChangelog)
+@line.register(n.FromChangelog)
+def _(node: n.ToChangelog | n.FromChangelog) -> str:
+    return f"LogicalTableFunctionScan(invocation=[{invocation(node)}], rowType=[{record_text(node.fields)}])"
 
 
 @line.register

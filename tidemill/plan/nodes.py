@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import RowKind
 from tidemill.errors import Position
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
 from tidemill.types.logical import Field
@@ -158,6 +159,36 @@ class TableFunction(Unary):
     function: BoundTable
     args: tuple[Expr, ...]
     outer: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogCall:
+    """How TO_CHANGELOG or FROM_CHANGELOG was called; '' and None: not given."""
+
+    op: str = ""
+    mapping: Expr | None = None
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToChangelog(Unary):
+    """Every change of the input as a row that stays: its code, then the input's fields.
+
+    ``codes``: by kind; a change without one is left out.
+    """
+
+    codes: tuple[tuple[RowKind, str], ...]
+    call: ChangelogCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromChangelog(Unary):
+    """Every row of an insert-only input as the change that its code in column ``op`` says; the fields are the
+    others. A code that is not among ``codes`` fails."""
+
+    op: int
+    codes: tuple[tuple[str, RowKind], ...]
+    call: ChangelogCall
 
 
 class WindowKind(Enum):

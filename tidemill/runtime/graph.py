@@ -106,6 +106,8 @@ class Select(ExecNode):
     """Per column the input column it is as it stands, None where something is computed."""
     condition: str | None = None
     keeps_time: bool = True
+    kind: str | None = None
+    """Spark text, over the input's columns, of the kind of each row where the node gives it."""
 
     @property
     def timed(self) -> bool:

@@ -53,8 +53,9 @@ def stays(node: g.Keyed, port: g.Port) -> bool:
 
 
 def origin(node: g.ExecNode, columns: tuple[str, ...]) -> tuple[g.ExecNode, tuple[str, ...]]:
-    """Follows ``columns`` down through projections that only refer; where a computation is, it stops."""
-    while isinstance(node, g.Select) and node.condition is None:
+    """Follows ``columns`` down through projections that only refer; where a computation is, it stops, and
+    where rows become changes or changes rows."""
+    while isinstance(node, g.Select) and node.condition is None and node.has_kind == node.input.has_kind:
         references = dict(zip(node.columns, node.references, strict=True))
         if any(references[c] is None for c in columns):
             break

@@ -186,6 +186,14 @@ def _(node: n.TableFunction, context: BatchContext) -> BatchNode:
     )
 
 
+@convert.register(n.ToChangelog)
+@convert.register(n.FromChangelog)
+def _(node: n.ToChangelog | n.FromChangelog, context: BatchContext) -> BatchNode:
+    """Nor has Flink a plan for them: in a batch there are no changes."""
+    name = "TO_CHANGELOG" if isinstance(node, n.ToChangelog) else "FROM_CHANGELOG"
+    raise NotSupportedError(f"{name} runs in streaming mode only")
+
+
 def _generated(child: BatchNode) -> Traits:
     """Any number of rows for each."""
     return replace(child.traits, partitioned=(), most=None)

@@ -13,7 +13,7 @@ from sqlglot import exp
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.signatures import calcite_text
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import literals, user_functions, window_functions
+from tidemill.plan.binder import changelog_functions, literals, user_functions, window_functions
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions import Clause, QueryBinder
 from tidemill.plan.binder.joins import ON, kind_of, padded
@@ -29,7 +29,6 @@ from tidemill.user_functions.calls import BoundTable
 
 UNNEST = Clause(name="UNNEST")
 TABLE_FUNCTION = Clause(name="TABLE FUNCTION")
-PROCESS_FUNCTIONS = ("TO_CHANGELOG", "FROM_CHANGELOG")
 ORDINALITY = t.Field("ORDINALITY", t.IntType(nullable=False))
 
 
@@ -167,11 +166,13 @@ def _(kind: t.MapType) -> tuple[t.Field, ...]:
 
 
 def bind_function(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
-    """TABLE(f(...)) that reads nothing of its neighbours: a window table function, or a user's function
-    of constants."""
+    """TABLE(f(...)) that reads nothing of its neighbours: a window table function, one of changelogs, or
+    a user's function of constants."""
     assert isinstance(node, FunctionTable)
     if _is_window(node):
         return window_functions.bind(binder, node, context)
+    if _is_changelog(node):
+        return changelog_functions.bind(binder, node, context)
     bound, args = _user_function(binder, Scope(), node, context)
     relation = _relation(node, bound.columns.fields, False, offset=1)
     plan = _correlated(_one_row(), bound, args, outer=False)
@@ -181,7 +182,7 @@ def bind_function(binder: QueryBinder, node: exp.Expr, context: Context) -> Sour
 def join_function(binder: QueryBinder, left: Source, join: exp.Expr, context: Context) -> Source | None:
     """LATERAL TABLE(f(columns of the left)); None for a function that sees no left row."""
     node = join.this
-    if _is_window(node) or not node.args.get("lateral"):
+    if _is_window(node) or _is_changelog(node) or not node.args.get("lateral"):
         return None
     kind = _lateral_kind(join, "LATERAL TABLE")
     bound, args = _user_function(binder, left.scope, node, context)
@@ -196,16 +197,15 @@ def _is_window(node: exp.Expr) -> bool:
     return str(node.this.this).upper() in window_functions.KINDS
 
 
+def _is_changelog(node: exp.Expr) -> bool:
+    return str(node.this.this).upper() in changelog_functions.NAMES
+
+
 def _user_function(
     binder: QueryBinder, scope: Scope, node: exp.Expr, context: Context
 ) -> tuple[BoundTable, tuple[Expr, ...]]:
     call = node.this
     declared = user_functions.find(context, call)
-    if declared is None and str(call.this).upper() in PROCESS_FUNCTIONS:
-        raise NotSupportedError(
-            f"The process table function {str(call.this).upper()} is not supported",
-            position=position_of(call),
-        )
     args = binder.expressions(context, scope, TABLE_FUNCTION).bind_all(call.expressions)
     return user_functions.table(context, declared, call, args)
 

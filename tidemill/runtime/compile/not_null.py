@@ -91,6 +91,16 @@ def _(node: p.Union | b.Union, place: int) -> bool:
     return any(_doubtful(branch, place) for branch in node.branches)
 
 
+@_doubtful.register
+def _(node: p.ToChangelog, place: int) -> bool:
+    return place > 0 and _doubtful(node.input, place - 1)
+
+
+@_doubtful.register
+def _(node: p.FromChangelog, place: int) -> bool:
+    return _doubtful(node.input, place + (place >= node.op))
+
+
 def _may_be_null(expression: Expr, below: Node) -> bool:
     if any(_overflows(part) for part in expression.walk()):
         return True

@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
-from tidemill.runtime.compile import aggregate, event_time, join, over, rank, shared, sort, stream, windows
+from tidemill.runtime.compile import (
+    aggregate,
+    changelog_functions,
+    event_time,
+    join,
+    over,
+    rank,
+    shared,
+    sort,
+    stream,
+    windows,
+)
 
 compile_node = shared.compile_node
 
-__all__ = ["aggregate", "compile_node", "event_time", "join", "over", "rank", "sort", "stream", "windows"]
+__all__ = [
+    "aggregate",
+    "changelog_functions",
+    "compile_node",
+    "event_time",
+    "join",
+    "over",
+    "rank",
+    "sort",
+    "stream",
+    "windows",
+]

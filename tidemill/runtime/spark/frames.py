@@ -100,6 +100,8 @@ class EpochFrames:
         frame = self.frame(node.input)
         if node.condition is not None:
             frame = frame.where(F.expr(node.condition))
+        if node.kind is not None:
+            frame = frame.withColumn(KIND_COLUMN, F.expr(node.kind))
         return selected(frame, node.expressions, node.columns, node.hidden)
 
     @_make.register
