@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.runtime.running import Session
+from tests.runtime.running import Session, folded
 from tidemill.errors import NotSupportedError
 
 # Behind the watermark (t - 2) at their place: the rows of 3 and of 5.
@@ -102,3 +102,23 @@ def test_a_join_on_equal_times(tmp_path: Path, spark: SparkSession) -> None:
         "SELECT a.n, b.n AS m FROM ticks AS a JOIN ticks AS b ON a.k = b.k AND a.ts = b.ts"
     )
     assert sorted(row for _, row in changes) == [(t, t) for t in sorted(TIMES)]
+
+
+def test_late_rows_are_counted(tmp_path: Path, spark: SparkSession) -> None:
+    made = session(tmp_path, 3)
+    made.changes(
+        "SELECT window_end, COUNT(*) AS c FROM TABLE(TUMBLE(TABLE ticks, DESCRIPTOR(ts),"
+        " INTERVAL '5' SECOND)) GROUP BY window_start, window_end"
+    )
+    assert sum(p.late for p in made.progress) == 2
+    assert sum(p.rows_in for p in made.progress) == len(TIMES)
+
+
+def test_the_best_of_each_window(tmp_path: Path, spark: SparkSession) -> None:
+    changes = session(tmp_path, 0).changes(
+        "SELECT e, k, s FROM (SELECT e, k, s, ROW_NUMBER() OVER (PARTITION BY b, e ORDER BY s DESC) AS r FROM"
+        " (SELECT window_start AS b, EXTRACT(SECOND FROM window_end) AS e, k, SUM(n) AS s"
+        " FROM TABLE(TUMBLE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '15' SECOND))"
+        " GROUP BY window_start, window_end, k)) WHERE r = 1"
+    )
+    assert folded(changes) == {(15, "k1", 35): 1, (30, "k0", 50): 1}

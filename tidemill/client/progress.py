@@ -172,7 +172,8 @@ def line(progress: EpochProgress, total: int) -> str:
     """``epoch 12 | 1,200,000 rows in (99,812/s) | 10 out | state 1,000 rows, 24.0 KiB | lag 0.4 s``."""
     return (
         f"epoch {progress.epoch} | {total:,} rows in ({progress.rate:,.0f}/s) | {progress.rows_out:,} out | "
-        f"state {progress.state_rows:,} rows, {_size(progress.state_bytes)} | lag {progress.seconds:.1f} s"
+        + (f"{progress.late:,} late | " if progress.late else "")
+        + f"state {progress.state_rows:,} rows, {_size(progress.state_bytes)} | lag {progress.seconds:.1f} s"
     )
 
 

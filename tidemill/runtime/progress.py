@@ -45,8 +45,9 @@ JobEvent = JobResumed | EpochBegun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochProgress:
-    """``rows_in``: rows the stateful operators received, after filters and local phases; ``seconds``: from
-    the epoch's plan to its end; ``state_rows`` and ``state_bytes`` of the operators it touched."""
+    """``rows_in``: rows that the first stateful operators received, after filters and local phases; ``late``:
+    rows that came too late for all their windows; ``seconds``: from the epoch's plan to its end;
+    ``state_rows`` and ``state_bytes`` of the operators it touched."""
 
     epoch: int
     rows_in: int
@@ -55,6 +56,7 @@ class EpochProgress:
     state_rows: int
     state_bytes: int
     job_id: str = ""
+    late: int = 0
 
     @property
     def rate(self) -> float:
@@ -83,6 +85,7 @@ class EpochProgress:
             state_rows=sum(t.get("state_rows", 0) for t in tasks),
             state_bytes=sum(t.get("state_bytes", 0) for t in tasks),
             job_id=job_id,
+            late=sum(t.get("late", 0) for t in tasks),
         )
 
 
@@ -96,7 +99,8 @@ def so_far(context: SparkContext, report: Accumulator[dict[str, dict[str, Any]]]
 
 
 def _rows_in(report: dict[str, dict[str, Any]]) -> int:
-    return sum(task["rows_in"] for task in list(report.values()))
+    """What operators give to operators is not counted again."""
+    return sum(task["rows_in"] for task in list(report.values()) if task.get("first", True))
 
 
 def rows_of(token: str) -> int:

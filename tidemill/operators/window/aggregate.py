@@ -51,6 +51,7 @@ class WindowAggregateSpec:
     attached: bool = False
     retracts: bool = False
     keeps_time: bool = False
+    sequence: bool = False
 
     @cached_property
     def group(self) -> GroupAggregateSpec:
@@ -79,7 +80,7 @@ class WindowAggregateSpec:
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def output_schema(self) -> pa.Schema:
-        return self.columns.schema(self.keys, self.calls, self.output, self.keeps_time)
+        return self.columns.schema(self.keys, self.calls, self.output, self.keeps_time, self.sequence)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the windows that fire in this epoch."""
@@ -135,7 +136,12 @@ class WindowAggregateSpec:
         results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
         ends = ends_of(results)
         return self.columns.shown(
-            results, self.windows.starts(ends), ends, self.clock.instants(ends - 1), self.output_schema()
+            results,
+            self.windows.starts(ends),
+            ends,
+            self.clock.instants(ends - 1),
+            self.output_schema(),
+            epoch,
         )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Vec, to_arrow
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.api import EpochContext
 
 MICROSECONDS = 1000
 """In a millisecond: windows count in these, columns in those."""
@@ -33,20 +36,25 @@ class WindowColumns:
         calls: tuple[AggregateSpec, ...],
         output: tuple[str, ...],
         keeps_time: bool,
+        sequence: bool = False,
     ) -> pa.Schema:
         """``output``: the order of keys, results and window columns."""
         types: dict[str, pa.DataType] = {**dict(keys), **{c.name: c.result for c in calls}}
         types |= {self.start: _STAMP, self.end: _STAMP}
         types[self.rowtime] = self.rowtime_type or _STAMP
         fields = [pa.field(name, types[name]) for name in output]
+        fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * sequence
         return pa.schema([*fields, *([pa.field(WATERMARK_COLUMN, pa.int64())] * keeps_time)])
 
-    def shown(self, results: pa.Table, starts: Ints, ends: Ints, last: Ints, schema: pa.Schema) -> pa.Table:
+    def shown(
+        self, results: pa.Table, starts: Ints, ends: Ints, last: Ints, schema: pa.Schema, epoch: EpochContext
+    ) -> pa.Table:
         """``results`` with each row's window; ``last``: the instant of its last millisecond."""
         columns = {name: results.column(name) for name in results.column_names}
         columns[self.start] = to_arrow(Vec(starts * MICROSECONDS), _STAMP)
         columns[self.end] = to_arrow(Vec(ends * MICROSECONDS), _STAMP)
         columns[self.rowtime] = to_arrow(Vec(last * MICROSECONDS), self.rowtime_type or _STAMP)
+        columns[SEQUENCE_COLUMN] = pa.array((epoch.epoch << 32) + np.arange(len(results), dtype=np.int64))
         # Whatever works on by the window's time gets its row just before that time has come.
         columns[WATERMARK_COLUMN] = to_arrow(Vec(last - 1), pa.int64())
         return pa.table([columns[name] for name in schema.names], schema=schema)

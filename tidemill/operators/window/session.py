@@ -49,6 +49,7 @@ class SessionAggregateSpec:
     output: tuple[str, ...]
     retracts: bool = False
     keeps_time: bool = False
+    sequence: bool = False
 
     @cached_property
     def group(self) -> GroupAggregateSpec:
@@ -78,7 +79,7 @@ class SessionAggregateSpec:
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def output_schema(self) -> pa.Schema:
-        return self.columns.schema(self.keys, self.calls, self.output, self.keeps_time)
+        return self.columns.schema(self.keys, self.calls, self.output, self.keeps_time, self.sequence)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the sessions that fire in this epoch."""
@@ -105,7 +106,7 @@ class SessionAggregateSpec:
         of = ends_of(results)
         starts, ends = sessions.starts[of], sessions.ends[of]
         last = self.clock.instants(ends - 1)
-        return self.columns.shown(results, starts, ends, last, self.output_schema())
+        return self.columns.shown(results, starts, ends, last, self.output_schema(), epoch)
 
     def _spans(self, rows: pa.Table, keys: Ints, open_: Open) -> Spans:
         nothing = np.zeros(0, np.int64)

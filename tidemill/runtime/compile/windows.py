@@ -60,13 +60,13 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         rowtime_type=arrow_type(asked["time"].type) if "time" in asked else None,
     )
     output = (*(name for name, _ in keys), *(c.name for c in calls), *(columns[r] for r in asked))
-    spec = _spec(node, context, keys, calls, shown, output)
+    spec = _spec(node, context, keys, calls, shown, output, sequenced)
     below = _timed(timed_input(node, context, spec.needs_sequence), node)
     carried = (*dict.fromkeys((*(k for k, _ in keys), *_arguments(node))), _TIME)
     return g.Keyed(
         columns=names(node.fields),
         kinds=node.traits.kinds,
-        sequenced=False,
+        sequenced=sequenced,
         operator=context.add_operator("window-aggregate", node, spec),
         spec=spec,
         ports=(
@@ -79,7 +79,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
                 timed=True,
             ),
         ),
-        schema=keyed_schema(node.fields, node.traits.kinds, False, spec.keeps_time),
+        schema=keyed_schema(node.fields, node.traits.kinds, sequenced, spec.keeps_time),
         single=not keys,
         partitioned=tuple(frozenset({f.name}) for f in node.fields[: len(node.keys)]),
         keeps_time=spec.keeps_time,
@@ -93,6 +93,7 @@ def _spec(
     calls: tuple[AggregateSpec, ...],
     columns: WindowColumns,
     output: tuple[str, ...],
+    sequenced: bool,
 ) -> WindowAggregateSpec | SessionAggregateSpec:
     clock = Clock(context.zone if node.window.zoned else "")
     retracts = bool(node.input.traits.kinds & RETRACTIONS)
@@ -108,6 +109,7 @@ def _spec(
             output=output,
             retracts=retracts,
             keeps_time=keeps_time,
+            sequence=sequenced,
         )
     return WindowAggregateSpec(
         keys=keys,
@@ -120,6 +122,7 @@ def _spec(
         output=output,
         retracts=retracts,
         keeps_time=keeps_time,
+        sequence=sequenced,
     )
 
 

@@ -234,6 +234,7 @@ class EpochFrames:
             then=then,
             report=self.report,
             event_time=self.event_time,
+            first=all(isinstance(i, Leaf) and not isinstance(i.below, g.Keyed) for i in task.inputs),
         )
 
     def _input(self, given: Leaf | Task, port: g.Port) -> Exchanged | Fed:

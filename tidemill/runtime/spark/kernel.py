@@ -127,6 +127,8 @@ class KernelTask:
     report: Accumulator[Report] = field(compare=False)
     event_time: EpochTime = field(default_factory=EpochTime)
     handover: Handover | None = None
+    first: bool = True
+    """Its rows come from sources, not from other operators."""
 
     @property
     def count(self) -> int:
@@ -189,6 +191,7 @@ class KernelTask:
                     "rows_out": output.num_rows,
                     "state_rows": store.manifest.rows,
                     "state_bytes": store.manifest.size,
+                    "first": self.first,
                     "late": step.notes.get("late", 0),
                     "marks": {o: m for i in inputs for o, m in i.rows.marks.items()},
                 }
