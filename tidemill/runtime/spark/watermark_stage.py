@@ -118,6 +118,7 @@ def _check(rowtime: pa.Array) -> None:
         raise WorkerError(
             ExecutionError(
                 "RowTime field should not be null, please convert it to a non-null long value.",
-                hint="Filter such rows out, or give the time a default, in a view below the watermark.",
+                hint="Declare the watermark on a computed column that has a time for every row, "
+                "such as t AS COALESCE(ts, TIMESTAMP '1970-01-01 00:00:00').",
             )
         )

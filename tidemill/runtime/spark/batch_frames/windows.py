@@ -26,6 +26,8 @@ def windowed(
     kept = [quote(f.name) for f in fields[:width]]
     names = tuple(f.name for f in fields[width:])
     time = quote(fields[node.time].name)
+    # A row without a time is in no window.
+    frame = frame.where(F.col(time).isNotNull())
     window = window_of(node)
     if node.kind is not n.WindowKind.SESSION:
         return frame.selectExpr(*kept, *hidden, window_rows(window, time, names))
