@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 from tidemill.errors import SetupError
 from tidemill.runtime.spark import launch, session
@@ -86,6 +87,8 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(session._Start, "run", run)
     monkeypatch.setattr(session._Start, "result", lambda start: start.settings["spark.app.name"])
     monkeypatch.setattr(session._Start, "undo", lambda start: done.append("undo"))
+    # The suite has a Spark of its own.
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     return done
 
 
