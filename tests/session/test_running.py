@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.changelog.rowkind import RowKind
-from tidemill.errors import NotSupportedError, Position, TidemillError, ValidationError
+from tidemill.errors import Position, TidemillError, ValidationError
 from tidemill.session.environment import TableEnvironment
 
 UV = """
@@ -175,13 +175,17 @@ def test_the_jobs_of_a_script_have_checkpoints_of_their_own(visits: TableEnviron
         ask(again, "SELECT MAX(user_id) FROM source")
 
 
-@pytest.mark.parametrize(("mode", "said"), [("streaming", "in streaming"), ("batch", "in batch mode")])
-def test_windows_are_refused_where_they_stand(session: TableEnvironment, mode: str, said: str) -> None:
-    session.execute_sql(f"SET 'execution.runtime-mode' = '{mode}'")
+WINDOWS = "SELECT COUNT(*)\nFROM TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '2' HOUR))"
+
+
+def test_a_stream_has_windows_by_a_time_attribute_only(session: TableEnvironment) -> None:
     session.execute_sql("CREATE TEMPORARY VIEW t AS SELECT TIMESTAMP '2020-01-01' AS ts")
-    query = "SELECT COUNT(*)\nFROM TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '2' HOUR))"
-    with pytest.raises(
-        NotSupportedError, match=f"The window table function HOP is not supported {said}"
-    ) as raised:
-        session.execute_sql(query).collect()
+    with pytest.raises(ValidationError, match="requires the timecol is a time attribute type") as raised:
+        session.execute_sql(WINDOWS).collect()
     assert raised.value.position == Position(2, 12)
+
+
+def test_a_batch_has_windows_by_any_time(session: TableEnvironment) -> None:
+    session.execute_sql("SET 'execution.runtime-mode' = 'batch'")
+    session.execute_sql("CREATE TEMPORARY VIEW t AS SELECT TIMESTAMP '2020-01-01' AS ts")
+    assert ask(session, WINDOWS) == [(2,)]
