@@ -24,7 +24,18 @@ from tidemill.session.job import JobHandle
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.splitter import split
 
-STRAIGHT = ("types", "functions", "group_agg", "errors", "explain", "cdc", "joins", "topn_dedup")
+STRAIGHT = (
+    "types",
+    "functions",
+    "group_agg",
+    "errors",
+    "explain",
+    "cdc",
+    "joins",
+    "topn_dedup",
+    "windows",
+    "time",
+)
 CUT = ("group_agg", "cdc", "joins", "topn_dedup")
 
 pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the recorded cases are not beside this checkout")

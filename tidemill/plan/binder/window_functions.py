@@ -150,6 +150,13 @@ def _check(signature: Signature, sizes: dict[str, int], call: exp.Expr) -> None:
         if name and sizes[name] <= 0:
             message = f"{signature.kind.value} requires a positive {name.lower()}"
             raise ValidationError(message, position=position_of(call))
+    size, offset = sizes[signature.size], sizes.get("OFFSET", 0)
+    if abs(offset) >= size:
+        raise ValidationError(
+            f"{signature.kind.value} table function parameters must satisfy abs(offset) < size, but got size"
+            f" {size}ms and offset {offset}ms.",
+            position=position_of(call),
+        )
 
 
 def window_fields(fields: tuple[t.Field, ...], time: t.LogicalType) -> tuple[t.Field, ...]:
