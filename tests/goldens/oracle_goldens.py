@@ -36,7 +36,7 @@ STRAIGHT = (
     "windows",
     "time",
 )
-CUT = ("group_agg", "cdc", "joins", "topn_dedup")
+CUT = ("group_agg", "cdc", "joins", "topn_dedup", "windows", "time")
 
 pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the recorded cases are not beside this checkout")
 
