@@ -95,7 +95,6 @@ def windowed_aggregate(node: n.Aggregate) -> WindowedAggregate | None:
     if merged is not None:
         return merged
     end = min(found.ends)
-    keys = tuple(k for k, role in zip(node.keys, roles, strict=True) if role != "end")
     keys = tuple(k for k, role in zip(node.keys, roles, strict=True) if not role)
     return WindowedAggregate(
         function=found.function,

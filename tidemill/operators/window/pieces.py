@@ -25,7 +25,7 @@ from tidemill.operators.aggregates.records import is_simple
 from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.state.layout import Layout
-from tidemill.state.run import DUE, HASH, WEIGHT
+from tidemill.state.run import DUE, WEIGHT
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable, by_time_order
 
@@ -238,6 +238,3 @@ def at_ends(pieces: pa.Table, rows: Ints, ends: Ints) -> pa.Table:
     """The pieces of ``rows``, as those of windows that end at ``ends``."""
     place = pieces.schema.get_field_index(END)
     return pieces.take(pa.array(rows)).set_column(place, END, pa.array(ends))
-
-
-__all__ = ["END", "HASH", "Accumulated", "Collected", "Pieces", "at_ends", "ends_of", "pieces_of"]
