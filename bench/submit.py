@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tidemill.runtime.checkpoint import CheckpointDirectory
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.session.environment import TableEnvironment
 from tidemill.state.manifest import read_manifest
 from tidemill.state.storage import StateFiles

@@ -10,7 +10,7 @@ import pytest
 from tests.goldens.comparer import CASES
 from tidemill.errors import TidemillError
 from tidemill.physical import nodes as p
-from tidemill.physical.differences import differences
+from tidemill.physical.explain.differences import differences
 from tidemill.physical.identity import Digests
 from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.tree import walk
@@ -18,7 +18,7 @@ from tidemill.plan import nodes as n
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
-from tidemill.runtime.jobs import make_source
+from tidemill.runtime.job_start import make_source
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute

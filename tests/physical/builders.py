@@ -6,9 +6,9 @@ from tidemill.catalog.table import CatalogTable, Column, ObjectPath
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
-from tidemill.physical.mini_batch import MiniBatchConfig
 from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.planner import plan_query
+from tidemill.physical.traits.mini_batch import MiniBatchConfig
 from tidemill.physical.tree import walk
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, InputRef

@@ -17,9 +17,9 @@ from tidemill.config.option import Configuration
 from tidemill.errors import TidemillError
 from tidemill.physical.batch.explain import batch_text
 from tidemill.physical.batch.planner import plan_batch
-from tidemill.physical.explain import physical_plan
-from tidemill.physical.mini_batch import mini_batch_config
+from tidemill.physical.explain.text import physical_plan
 from tidemill.physical.planner import plan_query
+from tidemill.physical.traits.mini_batch import mini_batch_config
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute

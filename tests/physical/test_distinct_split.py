@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.physical.builders import CLICKS, aggregate, call, plan, scan
 from tidemill.physical import nodes as p
-from tidemill.physical.explain import physical_plan
-from tidemill.physical.mini_batch import MiniBatchConfig
+from tidemill.physical.explain.text import physical_plan
+from tidemill.physical.traits.mini_batch import MiniBatchConfig
 from tidemill.physical.tree import walk
 
 SPLIT = {

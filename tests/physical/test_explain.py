@@ -14,7 +14,7 @@ from tests.physical.builders import (
     table,
     whole_plan,
 )
-from tidemill.physical.explain import explain_text
+from tidemill.physical.explain.text import explain_text
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Literal
 from tidemill.types.logical import BIGINT, BOOLEAN, STRING, Field

@@ -6,7 +6,7 @@ import pytest
 
 from tests.physical.builders import CLICKS, ORDERS, USERS, aggregate, call, column, plan, scan
 from tidemill.physical import nodes as p
-from tidemill.physical.keys import keeps_distinct
+from tidemill.physical.traits.keys import keeps_distinct
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Cast, Literal, OverCall, SortKey
 from tidemill.types import logical as t

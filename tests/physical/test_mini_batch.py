@@ -8,7 +8,7 @@ from tests.physical.builders import CLICKS, aggregate, call, plan, scan
 from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.mini_batch import Interval, MiniBatchConfig, Mode, mini_batch_config
+from tidemill.physical.traits.mini_batch import Interval, MiniBatchConfig, Mode, mini_batch_config
 from tidemill.physical.tree import walk
 
 ENABLED, LATENCY, SIZE = (f"table.exec.mini-batch.{x}" for x in ("enabled", "allow-latency", "size"))

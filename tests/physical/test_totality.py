@@ -7,12 +7,12 @@ from types import ModuleType
 import pytest
 
 from tidemill.physical import nodes as p
-from tidemill.physical.attributes import attributes
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch import planner as batch
 from tidemill.physical.batch.attributes import attributes as batch_attributes
+from tidemill.physical.explain.attributes import attributes
+from tidemill.physical.explain.syntax_tree import line
 from tidemill.physical.planner import convert_node
-from tidemill.physical.syntax_tree import line
 from tidemill.plan import nodes as n
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames
 

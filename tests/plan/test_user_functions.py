@@ -7,7 +7,7 @@ import pytest
 from tests.plan.environment import FakeEnvironment
 from tests.user_functions import samples
 from tidemill import udf
-from tidemill.physical.syntax_tree import syntax_tree
+from tidemill.physical.explain.syntax_tree import syntax_tree
 from tidemill.plan.optimizer import optimize
 
 

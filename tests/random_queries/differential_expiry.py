@@ -23,8 +23,8 @@ from tests.random_queries.pools import Theme
 from tests.random_queries.tables import Table, again
 from tests.runtime.running import Change, folded
 from tidemill.errors import NotSupportedError
-from tidemill.runtime import jobs
-from tidemill.runtime.job import StreamingJob
+from tidemill.runtime import job_start
+from tidemill.runtime.epoch_loop import StreamingJob
 
 TTL_SECONDS = 100.0
 SHARE = 10
@@ -78,5 +78,5 @@ def _changes(case: Case, query: Query, later: tuple[Table, ...], folder: Path) -
 @contextmanager
 def _clock(seconds: float) -> Iterator[None]:
     """Jobs that start here are told this time."""
-    with patch.object(jobs, "StreamingJob", partial(StreamingJob, clock=lambda: seconds)):
+    with patch.object(job_start, "StreamingJob", partial(StreamingJob, clock=lambda: seconds)):
         yield

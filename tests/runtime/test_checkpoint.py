@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import CommitUnknownError, StateError
-from tidemill.runtime import records
-from tidemill.runtime.checkpoint import CheckpointDirectory, EpochCommit, EpochPlan, JobIdentity
+from tidemill.runtime.checkpoint import records
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, JobIdentity
 from tidemill.state.record import encode_record
 
 IDENTITY = JobIdentity(
@@ -54,7 +54,7 @@ def test_the_lock_goes_with_its_process(tmp_path: Path) -> None:
     script = (
         "import os, sys; from pathlib import Path\n"
         "from tests.runtime.test_checkpoint import IDENTITY\n"
-        "from tidemill.runtime.checkpoint import CheckpointDirectory\n"
+        "from tidemill.runtime.checkpoint.directory import CheckpointDirectory\n"
         "c = CheckpointDirectory(Path(sys.argv[1])); c.open(IDENTITY); os.kill(os.getpid(), 9)\n"
     )
     killed = subprocess.run(

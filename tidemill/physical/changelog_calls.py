@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemill.physical import nodes as p
-from tidemill.physical.digest import Printer
+from tidemill.physical.explain.printer import Printer
 from tidemill.plan import nodes as n
 
 _DEFAULT = "DEFAULT()"

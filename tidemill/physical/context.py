@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import RowKind
 from tidemill.config.option import Configuration
-from tidemill.physical.mini_batch import MiniBatchConfig
+from tidemill.physical.traits.mini_batch import MiniBatchConfig
 
 SourceKinds = Callable[[CatalogTable, Mapping[str, str]], frozenset[RowKind]]
 """The kinds a table's connector produces: INSERT_ONLY, UPSERT or ALL_KINDS."""

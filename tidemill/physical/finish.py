@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tidemill.physical import nodes as p
-from tidemill.physical.changelog_mode import modifications
-from tidemill.physical.keys import unique_keys, upsert_keys
+from tidemill.physical.traits.changelog_mode import modifications
+from tidemill.physical.traits.keys import unique_keys, upsert_keys
 from tidemill.plan.expressions import InputRef
 from tidemill.types.logical import Field
 

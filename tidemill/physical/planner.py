@@ -18,13 +18,12 @@ from tidemill.config.sink_options import STATE_TTL
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates import plan_aggregate
-from tidemill.physical.changelog_mode import Updates, assign
+from tidemill.physical.aggregates.planning import plan_aggregate
+from tidemill.physical.aggregates.two_phase import split_phases
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
 from tidemill.physical.context import PlannerContext, SinkKinds, SourceKinds
 from tidemill.physical.finish import PENDING, finish, references
-from tidemill.physical.joins import plan_join
-from tidemill.physical.mini_batch import MiniBatchConfig, add_assigners
+from tidemill.physical.joins.planning import plan_join
 from tidemill.physical.narrowing import narrow_join, narrow_rank
 from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.ranks import TopN, lowered, plan_over, plan_rank, plan_sort, rest_condition, top_n
@@ -32,7 +31,8 @@ from tidemill.physical.running import running
 from tidemill.physical.scans import plan_scan
 from tidemill.physical.set_operations import plan_set_operation
 from tidemill.physical.sinks import check_only_inserts, check_sink, sink_updates
-from tidemill.physical.two_phase import split_phases
+from tidemill.physical.traits.changelog_mode import Updates, assign
+from tidemill.physical.traits.mini_batch import MiniBatchConfig, add_assigners
 from tidemill.physical.windows import (
     plan_window_aggregate,
     plan_window_function,

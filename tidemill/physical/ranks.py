@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidemill.physical import nodes as p
-from tidemill.physical.changelog_mode import insert_only
 from tidemill.physical.conditions import columns, conjunction, conjuncts, constant, substituted
 from tidemill.physical.finish import PENDING, exchange, finish, references
-from tidemill.physical.keys import in_key_group
-from tidemill.physical.monotonicity import improves_only
+from tidemill.physical.traits.changelog_mode import insert_only
+from tidemill.physical.traits.keys import in_key_group
+from tidemill.physical.traits.monotonicity import improves_only
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey
 from tidemill.types.logical import Field, LocalZonedTimestampType, LogicalType, TimestampType

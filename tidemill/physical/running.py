@@ -14,9 +14,9 @@ from functools import singledispatch
 from typing import TypeVar
 
 from tidemill.physical import nodes as p
-from tidemill.physical.changelog_mode import insert_only
 from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.finish import exchange, finish
+from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.tree import map_up
 from tidemill.plan.expressions import Call, Expr, InputRef
 

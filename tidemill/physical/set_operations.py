@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import reduce
 
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates import distinct
+from tidemill.physical.aggregates.planning import distinct
 from tidemill.physical.finish import PENDING, exchange, finish, references
-from tidemill.physical.joins import input_spec
+from tidemill.physical.joins.planning import input_spec
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
 from tidemill.types.logical import BIGINT, BOOLEAN, Field, LogicalType

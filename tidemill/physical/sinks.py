@@ -15,9 +15,9 @@ from tidemill.config.option import Configuration
 from tidemill.config.sink_options import REQUIRE_ON_CONFLICT, UPSERT_MATERIALIZE
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.changelog_mode import Kinds, Updates
-from tidemill.physical.explain import describe
-from tidemill.physical.keys import Key
+from tidemill.physical.explain.text import describe
+from tidemill.physical.traits.changelog_mode import Kinds, Updates
+from tidemill.physical.traits.keys import Key
 from tidemill.physical.tree import walk
 
 _WORDS = {RowKind.UPDATE_AFTER: "update", RowKind.DELETE: "delete"}

@@ -17,7 +17,7 @@ from tidemill.physical.batch import nodes as b
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.source import declared, source_request
-from tidemill.runtime.jobs import JobRequest, make_sink, make_source, parallelism
+from tidemill.runtime.job_start import JobRequest, make_sink, make_source, parallelism
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.session import job_session

@@ -10,7 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 from pyspark import Accumulator, SparkContext
 
-from tidemill.runtime.checkpoint import EpochPlan
+from tidemill.runtime.checkpoint.directory import EpochPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

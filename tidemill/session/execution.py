@@ -20,8 +20,8 @@ from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
-from tidemill.runtime import batch_job, jobs
-from tidemill.runtime.jobs import JobRequest, RunningJob
+from tidemill.runtime import batch_job, job_start
+from tidemill.runtime.job_start import JobRequest, RunningJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
 from tidemill.session.carrier import ChangelogRow, rows_of
@@ -55,7 +55,7 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
     node = planning.physical(context, optimized).runs
     request = _request(context, "select", _next_directory(context))
     rows = EpochRows(width=len(plan.fields))
-    job = QueryJob(rows=rows, job=jobs.start_query(node, rows.put, request))
+    job = QueryJob(rows=rows, job=job_start.start_query(node, rows.put, request))
     return _result(context, plan.fields, job.changes(), job, changelog=True)
 
 
@@ -70,7 +70,7 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult
         return _inserted(context, fields, None)
     planned = [planning.physical(context, _optimized(s)).runs for s in sinks]
     request = _request(context, name, _next_directory(context))
-    job = jobs.start_inserts([node for node in planned if isinstance(node, p.Sink)], request)
+    job = job_start.start_inserts([node for node in planned if isinstance(node, p.Sink)], request)
     context.jobs.append((job, dt.datetime.now(dt.UTC)))
     result = _inserted(context, fields, job)
     if context.configuration.read(table_options.DML_SYNC):

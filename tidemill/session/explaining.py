@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.physical.batch.explain import explain_batch_text
-from tidemill.physical.explain import explain_text
+from tidemill.physical.explain.text import explain_text
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
-from tidemill.runtime import jobs
+from tidemill.runtime import job_start
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 
@@ -39,7 +39,7 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
     if _EXECUTION_PLAN not in wanted:
         return shown
     roots = [plan.runs for plan in physical]
-    running = jobs.explain_execution(
+    running = job_start.explain_execution(
         roots, context.configuration, frames=context.frames, zone=context.time_zone
     )
     return f"{shown}\n{running}"

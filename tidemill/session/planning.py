@@ -15,9 +15,9 @@ from tidemill.connectors.api import SizedConnector
 from tidemill.deep_calls import with_room
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
-from tidemill.physical.mini_batch import mini_batch_config
 from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.planner import plan_query
+from tidemill.physical.traits.mini_batch import mini_batch_config
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
 from tidemill.plan.optimizer import optimize

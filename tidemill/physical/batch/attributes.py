@@ -12,7 +12,7 @@ from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.ranks import limit_attributes, rank_attributes
 from tidemill.physical.batch.steps import bracketed, ordered
 from tidemill.physical.conditions import conjuncts
-from tidemill.physical.digest import Form, Printer, record_text, rows_text
+from tidemill.physical.explain.printer import Form, Printer, record_text, rows_text
 from tidemill.plan.expressions import OverCall
 from tidemill.types.logical import Field
 

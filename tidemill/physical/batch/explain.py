@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tidemill.physical.batch.attributes import attributes
 from tidemill.physical.batch.nodes import BatchNode
-from tidemill.physical.explain import draw
-from tidemill.physical.syntax_tree import syntax_tree
+from tidemill.physical.explain.syntax_tree import syntax_tree
+from tidemill.physical.explain.text import draw
 from tidemill.plan import nodes as n
 
 

@@ -14,7 +14,7 @@ from tidemill.functions.comparison import SAME
 from tidemill.physical.batch.nodes import BatchNode, CountedSets, Join, Traits, Union
 from tidemill.physical.batch.sizes import width
 from tidemill.physical.batch.steps import broadcast, exchange
-from tidemill.physical.joins import split_condition
+from tidemill.physical.joins.planning import split_condition
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.predicates import conjunction

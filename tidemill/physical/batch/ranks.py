@@ -11,7 +11,7 @@ from dataclasses import replace
 from tidemill.physical.batch.nodes import BatchNode, Calc, Limit, OverAggregate, Rank, Sort
 from tidemill.physical.batch.sizes import width
 from tidemill.physical.batch.steps import WITHIN, ascending, derived, exchange, ordered, sort, step
-from tidemill.physical.digest import Printer
+from tidemill.physical.explain.printer import Printer
 from tidemill.physical.finish import references
 from tidemill.physical.ranks import TopN
 from tidemill.plan import nodes as n

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tidemill.physical.batch.nodes import BatchNode, Step, Traits
 from tidemill.physical.batch.sizes import with_fields
-from tidemill.physical.digest import Printer, order_text
+from tidemill.physical.explain.printer import Printer, order_text
 from tidemill.plan.expressions import SortKey
 from tidemill.types.logical import Field
 

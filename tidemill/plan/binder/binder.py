@@ -15,22 +15,21 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.deep_calls import with_room
 from tidemill.errors import Position
 from tidemill.plan import nodes as n
-from tidemill.plan.binder import (
-    functions,
-    insert,
-    json_functions,
-    operators,
-    over_windows,
-    special_syntax,
-    subqueries,
-    table_columns,
-    temporal_literals,
-)
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.environment import Environment
-from tidemill.plan.binder.expressions import Handler
-from tidemill.plan.binder.query import TreeBinder
-from tidemill.plan.binder.table_columns import START
+from tidemill.plan.binder.expressions import (
+    functions,
+    json_functions,
+    operators,
+    special_syntax,
+    subqueries,
+    temporal_literals,
+)
+from tidemill.plan.binder.expressions.binding import Handler
+from tidemill.plan.binder.queries import insert, over_windows
+from tidemill.plan.binder.queries.query import TreeBinder
+from tidemill.plan.binder.relations import table_columns
+from tidemill.plan.binder.relations.table_columns import START
 from tidemill.plan.expressions import Expr
 from tidemill.sql import statements
 from tidemill.types.logical import Field

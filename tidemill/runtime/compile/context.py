@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from tidemill.connectors.api import Source, SourceRequest
 from tidemill.operators.api import OperatorSpec
 from tidemill.physical import nodes as p
-from tidemill.physical.event_time import timed_nodes
-from tidemill.physical.explain import describe
+from tidemill.physical.explain.text import describe
 from tidemill.physical.identity import PASSING, Digests, table_digest
+from tidemill.physical.traits.event_time import timed_nodes
 from tidemill.physical.tree import walk
 from tidemill.runtime import graph as g
 from tidemill.runtime.spark.expressions import Translator

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from tidemill.errors import InternalError, NotSupportedError
 from tidemill.physical import nodes as p
-from tidemill.physical.attributes import node_name
-from tidemill.physical.event_time import hands_time_on
-from tidemill.physical.mini_batch import Mode
+from tidemill.physical.explain.attributes import node_name
+from tidemill.physical.traits.event_time import hands_time_on
+from tidemill.physical.traits.mini_batch import Mode
 from tidemill.physical.tree import walk
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal
 from tidemill.runtime import graph as g

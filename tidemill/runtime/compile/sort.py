@@ -9,7 +9,7 @@ from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.errors import NotSupportedError
 from tidemill.operators.temporal_sort import TemporalSortSpec
 from tidemill.physical import nodes as p
-from tidemill.physical.mini_batch import needs_watermark
+from tidemill.physical.traits.mini_batch import needs_watermark
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import timed_input

@@ -14,7 +14,7 @@ from tidemill.functions import casts, registry
 from tidemill.functions.api import SparkCall
 from tidemill.functions.literals import literal_sql
 from tidemill.functions.named_errors import named
-from tidemill.physical.digest import Form, Printer
+from tidemill.physical.explain.printer import Form, Printer
 from tidemill.plan import expressions as x
 from tidemill.types.logical import RowType
 from tidemill.types.physical import quote

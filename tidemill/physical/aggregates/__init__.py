@@ -1,0 +1,1 @@
+"""Group aggregates: ``planning`` makes the node, the others its levels and phases."""

@@ -1,0 +1,70 @@
+"""Group aggregates, and the ones that need no aggregation because their input is unique already."""
+
+from __future__ import annotations
+
+from tidemill.config.option import Configuration
+from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.distinct_split import can_split, split
+from tidemill.physical.finish import PENDING, exchange, finish
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import AggregateCall, Cast, Expr, InputRef
+from tidemill.types.logical import Field
+
+_OF_ONE_ROW = frozenset({"SUM", "MIN", "MAX"})
+"""Over a single row these give their argument."""
+
+
+def plan_aggregate(
+    node: n.Aggregate, child: p.PhysicalNode, config: Configuration, state_ttl: int
+) -> p.PhysicalNode:
+    if _is_needless(node, child):
+        return _without_aggregation(node, child)
+    core = p.AggregateCore(input=child, keys=node.keys, calls=node.calls, state_ttl=state_ttl)
+    if can_split(node, config):
+        return split(node, child, core, config)
+    return finish(
+        p.GroupAggregate(
+            fields=node.fields,
+            traits=PENDING,
+            input=exchange(child, node.keys),
+            keys=node.keys,
+            calls=node.calls,
+            core=core,
+            ttl_hints=node.hints,
+        )
+    )
+
+
+def _is_needless(node: n.Aggregate, child: p.PhysicalNode) -> bool:
+    unique = any(k <= frozenset(node.keys) for k in child.traits.unique_keys)
+    return bool(node.keys) and unique and all(_is_of_one_row(c) for c in node.calls)
+
+
+def _is_of_one_row(call: AggregateCall) -> bool:
+    return call.function in _OF_ONE_ROW and call.filter is None
+
+
+def _without_aggregation(node: n.Aggregate, child: p.PhysicalNode) -> p.PhysicalNode:
+    columns = [*node.keys, *(c.args[0] for c in node.calls)]
+    pairs = zip(columns, node.fields, strict=True)
+    projections = tuple(_cast(child.fields[i], i, f) for i, f in pairs)
+    return finish(p.Calc(fields=node.fields, traits=PENDING, input=child, projections=projections))
+
+
+def _cast(source: Field, index: int, target: Field) -> Expr:
+    ref = InputRef(type=source.type, index=index)
+    same = source.type.with_nullable(True) == target.type.with_nullable(True)
+    return ref if same else Cast(type=target.type, operand=ref, implicit=True)
+
+
+def distinct(node: p.PhysicalNode, fields: tuple[Field, ...], state_ttl: int) -> p.PhysicalNode:
+    """``node`` without duplicate rows; ``node`` itself where it has a unique key."""
+    if node.traits.unique_keys:
+        return node
+    keys = tuple(range(len(fields)))
+    core = p.AggregateCore(input=node, keys=keys, calls=(), state_ttl=state_ttl)
+    return finish(
+        p.GroupAggregate(
+            fields=fields, traits=PENDING, input=exchange(node, keys), keys=keys, calls=(), core=core
+        )
+    )

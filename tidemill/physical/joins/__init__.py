@@ -1,0 +1,1 @@
+"""Joins: ``planning`` makes the node; ``intervals`` finds bounds on the sides' times."""

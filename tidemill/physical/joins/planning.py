@@ -1,0 +1,202 @@
+"""Joins: equality conditions become keys of the exchanges, the rest a residual condition."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+from tidemill.config.sink_options import STATE_TTL
+from tidemill.functions.comparison import SAME
+from tidemill.physical import nodes as p
+from tidemill.physical.conditions import columns, conjunction, conjuncts, shifted
+from tidemill.physical.finish import PENDING, exchange, finish, references, select
+from tidemill.physical.joins.intervals import time_bounds
+from tidemill.physical.ranks import attribute_of
+from tidemill.physical.traits.keys import in_key_group
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import Call, Expr, InputRef
+from tidemill.plan.rewrite import map_expr
+from tidemill.types.logical import Field
+
+_EQUALITIES = {"=": False, "IS NOT DISTINCT FROM": True, SAME: True}
+_SINGLE_SIDED = (n.JoinKind.SEMI, n.JoinKind.ANTI)
+
+
+@dataclass(frozen=True, slots=True)
+class EquiKey:
+    """``left = right``, each over its own side's fields."""
+
+    left: Expr
+    right: Expr
+    null_safe: bool
+    by_identity: bool
+
+
+@dataclass(slots=True)
+class _Side:
+    """One input while key expressions are put below it as columns."""
+
+    node: p.PhysicalNode
+    added: list[Expr] = field(default_factory=list)
+
+    def place(self, expr: Expr) -> int:
+        if isinstance(expr, InputRef):
+            return expr.index
+        if expr not in self.added:
+            self.added.append(expr)
+        return len(self.node.fields) + self.added.index(expr)
+
+    def ready(self) -> p.PhysicalNode:
+        if not self.added:
+            return self.node
+        taken = {f.name for f in self.node.fields}
+        first = len(self.node.fields)
+        names = [_free(f"$f{first + i}", taken) for i in range(len(self.added))]
+        extra = tuple(Field(name, x.type) for name, x in zip(names, self.added, strict=True))
+        projections = (*references(self.node.fields), *self.added)
+        fields = (*self.node.fields, *extra)
+        return finish(p.Calc(fields=fields, traits=PENDING, input=self.node, projections=projections))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_0"
+    taken.add(name)
+    return name
+
+
+def split_condition(condition: Expr, width: int, *, timed: bool = False) -> tuple[list[EquiKey], list[Expr]]:
+    """Equi keys and the rest; ``width`` is the number of left fields. ``timed``: of an interval join, where
+    equal times are a bound and no key."""
+    keys: list[EquiKey] = []
+    rest: list[Expr] = []
+    for part in conjuncts(condition):
+        key = _equi_key(part, width)
+        if key is None or (timed and attribute_of(key.left.type)):
+            rest.append(part)
+        else:
+            keys.append(key)
+    return keys, rest
+
+
+def _equi_key(part: Expr, width: int) -> EquiKey | None:
+    if not isinstance(part, Call) or part.function not in _EQUALITIES:
+        return None
+    a, b = part.args
+    if _is_right(a, width) and _is_left(b, width):
+        a, b = b, a
+    if not (_is_left(a, width) and _is_right(b, width)):
+        return None
+    return EquiKey(a, shifted(b, -width), _EQUALITIES[part.function], part.function == SAME)
+
+
+def _is_left(expr: Expr, width: int) -> bool:
+    used = columns(expr)
+    return bool(used) and max(used) < width
+
+
+def _is_right(expr: Expr, width: int) -> bool:
+    used = columns(expr)
+    return bool(used) and min(used) >= width
+
+
+def plan_join(
+    node: n.Join,
+    left: p.PhysicalNode,
+    right: p.PhysicalNode,
+    *,
+    mini_batch: bool,
+    state_ttl: int,
+) -> p.PhysicalNode:
+    bounds = time_bounds(node.kind, conjuncts(node.condition), left, right)
+    keys, rest = split_condition(node.condition, len(left.fields), timed=bounds is not None)
+    sides = (_Side(left), _Side(right))
+    left_keys = tuple(sides[0].place(k.left) for k in keys)
+    right_keys = tuple(sides[1].place(k.right) for k in keys)
+    wide = (sides[0].ready(), sides[1].ready())
+    aware = _null_aware_keys(node, keys)
+    by = ((), ()) if aware else (left_keys, right_keys)
+    inputs = (exchange(wide[0], by[0]), exchange(wide[1], by[1]))
+    hints = dict(node.hints)
+    join = p.Join(
+        fields=_fields(node, *wide),
+        traits=PENDING,
+        left=inputs[0],
+        right=inputs[1],
+        kind=node.kind,
+        left_keys=left_keys,
+        right_keys=right_keys,
+        null_safe=tuple(k.null_safe for k in keys),
+        by_identity=tuple(k.by_identity for k in keys),
+        residual=_residual(rest, left, wide[0]),
+        left_spec=input_spec(inputs[0], by[0]),
+        right_spec=input_spec(inputs[1], by[1]),
+        mini_batch=mini_batch,
+        null_aware=aware,
+        left_ttl=_ttl(hints.get("LEFT"), state_ttl),
+        right_ttl=_ttl(hints.get("RIGHT"), state_ttl),
+        ttl_hints=node.hints,
+    )
+    planned = finish(join if bounds is None else _bounded(join, bounds))
+    return select(planned, _wanted(node, left, right, wide[0]), node.fields)
+
+
+def _bounded(join: p.Join, bounds: p.TimeBounds) -> p.IntervalJoin:
+    parts = {f.name: getattr(join, f.name) for f in dataclasses.fields(join)}
+    return p.IntervalJoin(**parts, bounds=bounds)
+
+
+def _null_aware_keys(node: n.Join, keys: list[EquiKey]) -> int:
+    """How many of the first keys must look at NULLs; 0 where none of them can be NULL."""
+    if not node.null_aware:
+        return 0
+    return len(keys) if any(k.left.type.nullable or k.right.type.nullable for k in keys) else 0
+
+
+def _ttl(hint: str | None, default: int) -> int:
+    return default if hint is None else STATE_TTL.parse(hint).milliseconds
+
+
+def _fields(node: n.Join, left: p.PhysicalNode, right: p.PhysicalNode) -> tuple[Field, ...]:
+    """Unique names: a right column that is called like a left one gets a number, as the binder does."""
+    if node.kind in _SINGLE_SIDED:
+        return left.fields
+    width = len(node.left.fields)
+    named = (
+        *node.fields[:width],
+        *left.fields[width:],
+        *node.fields[width:],
+        *right.fields[len(node.right.fields) :],
+    )
+    taken: set[str] = set()
+    return tuple(Field(_free(f.name, taken), f.type) for f in named)
+
+
+def _wanted(
+    node: n.Join, left: p.PhysicalNode, right: p.PhysicalNode, wide_left: p.PhysicalNode
+) -> tuple[int, ...]:
+    own = tuple(range(len(left.fields)))
+    if node.kind in _SINGLE_SIDED:
+        return own
+    return (*own, *(len(wide_left.fields) + i for i in range(len(right.fields))))
+
+
+def _residual(rest: list[Expr], left: p.PhysicalNode, wide_left: p.PhysicalNode) -> Expr | None:
+    """The other conditions, over the widened sides."""
+    width, by = len(left.fields), len(wide_left.fields) - len(left.fields)
+
+    def move(x: Expr) -> Expr:
+        if isinstance(x, InputRef) and x.index >= width:
+            return InputRef(type=x.type, index=x.index + by)
+        return x
+
+    return conjunction(map_expr(x, move) for x in rest)
+
+
+def input_spec(node: p.PhysicalNode, join_keys: tuple[int, ...]) -> str:
+    """What unique keys spare the join's state of a side."""
+    keys = in_key_group(node)
+    if not keys:
+        return "NoUniqueKey"
+    contained = any(k <= frozenset(join_keys) for k in keys)
+    return "JoinKeyContainsUniqueKey" if contained else "HasUniqueKey"

@@ -1,0 +1,41 @@
+"""Which rows of a plan must carry their watermark: those below an operator that works by event time."""
+
+from __future__ import annotations
+
+from tidemill.physical import nodes as p
+from tidemill.physical.traits.mini_batch import needs_watermark
+
+
+def timed_nodes(root: p.PhysicalNode) -> list[p.PhysicalNode]:
+    """All nodes that such an operator stands above."""
+    found: dict[int, p.PhysicalNode] = {}
+    seen: set[tuple[int, bool]] = set()
+    pending = [(root, False)]
+    while pending:
+        node, wanted = pending.pop()
+        if (id(node), wanted) in seen:
+            continue
+        seen.add((id(node), wanted))
+        if wanted:
+            found[id(node)] = node
+        pending += [(child, wanted or needs_watermark(node)) for child in node.inputs]
+    return list(found.values())
+
+
+def hands_time_on(node: p.PhysicalNode) -> bool:
+    """Whether the rows of ``node`` carry the watermark that those of its input carry."""
+    return isinstance(node, _HANDING_ON) or needs_watermark(node)
+
+
+_HANDING_ON = (
+    p.Calc,
+    p.Correlate,
+    p.DropUpdateBefore,
+    p.Exchange,
+    p.Expand,
+    p.MiniBatchAssigner,
+    p.TableSourceScan,
+    p.Union,
+    p.WatermarkAssigner,
+    p.WindowTableFunction,
+)

@@ -1,0 +1,113 @@
+"""Calls of functions and operators: types resolved by the registry, implicit casts put in.
+
+The only place that turns a ``SignatureError`` into a ValidationError with the call's position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.functions.api import GROUPED, AggregateFunction, Argument, Resolved, Resolver, SignatureError
+from tidemill.plan.binder.environment import Environment
+from tidemill.plan.binder.expressions import literals
+from tidemill.plan.binder.scope import nearest
+from tidemill.plan.expressions import Call, Cast, Expr, Literal
+from tidemill.types import logical as t
+
+Options = tuple[tuple[str, str], ...]
+
+
+def argument(expr: Expr) -> Argument:
+    """An expression as type inference sees it."""
+    if isinstance(expr, Literal):
+        return Argument(type=expr.type, literal=expr.value, is_literal=True)
+    return Argument(type=expr.type)
+
+
+def coerce(expr: Expr, target: t.LogicalType) -> Expr:
+    """``expr`` with ``target``'s type, its own nullability kept; constants become constants of the type."""
+    wanted = target.with_nullable(expr.type.nullable)
+    if expr.type == wanted:
+        return expr
+    constant = literals.widened(expr, target) if isinstance(expr, Literal) else None
+    return constant or Cast(type=wanted, operand=expr, implicit=True)
+
+
+def resolve(
+    resolver: Resolver, args: tuple[Expr, ...], options: Mapping[str, str], position: Position | None
+) -> tuple[Resolved, tuple[Expr, ...]]:
+    """The resolved types and the arguments cast to them."""
+    try:
+        resolved = resolver(tuple(argument(a) for a in args), options)
+    except SignatureError as error:
+        raise ValidationError(str(error), position=position) from None
+    except NotSupportedError as error:
+        raise NotSupportedError(error.message, position=position, hint=error.hint) from None
+    cast = tuple(coerce(a, kind) for a, kind in zip(args, resolved.arg_types, strict=True))
+    return resolved, cast
+
+
+def call(
+    environment: Environment,
+    name: str,
+    args: tuple[Expr, ...],
+    position: Position | None = None,
+    options: Options = (),
+) -> Expr:
+    """A call of the scalar function or operator ``name``."""
+    function = environment.scalar_function(name)
+    if function is None:
+        raise unknown_function(environment, name, args, position)
+    resolved, cast = resolve(function.resolve, args, dict(options), position)
+    return Call(type=resolved.result, function=function.name, args=cast, options=options)
+
+
+def unknown_function(
+    environment: Environment, name: str, args: tuple[Expr, ...], position: Position | None
+) -> ValidationError:
+    """Flink's "No match found for function signature F(<FAMILY>, ...)"."""
+    families = ", ".join(f"<{family_text(a.type)}>" for a in args)
+    return ValidationError(
+        f"No match found for function signature {name.upper()}({families})",
+        position=position,
+        hint=nearest(name.upper(), environment.function_names()),
+    )
+
+
+def aggregate_types(
+    function: AggregateFunction,
+    args: tuple[Expr, ...],
+    options: Options,
+    position: Position | None,
+    *,
+    grouped: bool,
+) -> tuple[t.LogicalType, tuple[Expr, ...]]:
+    """The result type and cast arguments; ``grouped``: every result comes from at least one row."""
+    given = {**dict(options), GROUPED: "TRUE" if grouped else "FALSE"}
+    resolved, cast = resolve(function.resolve, args, given, position)
+    return resolved.result, cast
+
+
+_FAMILIES: tuple[tuple[tuple[type[t.LogicalType], ...], str], ...] = (
+    (t.CHARACTER_TYPES, "CHARACTER"),
+    (t.NUMERIC_TYPES, "NUMERIC"),
+    (t.BINARY_TYPES, "BINARY"),
+    ((t.BooleanType,), "BOOLEAN"),
+    ((t.DateType,), "DATE"),
+    ((t.TimeType,), "TIME"),
+    ((t.TimestampType,), "TIMESTAMP"),
+    ((t.LocalZonedTimestampType,), "TIMESTAMP"),
+    ((t.YearMonthIntervalType,), "INTERVAL_YEAR_MONTH"),
+    ((t.DayTimeIntervalType,), "INTERVAL_DAY_TIME"),
+    ((t.ArrayType,), "ARRAY"),
+    ((t.MapType,), "MAP"),
+    ((t.MultisetType,), "MULTISET"),
+    ((t.RowType,), "ROW"),
+    ((t.NullType,), "NULL"),
+)
+
+
+def family_text(kind: t.LogicalType) -> str:
+    """The type family that Flink names in signatures of unknown functions."""
+    return next((text for family, text in _FAMILIES if isinstance(kind, family)), "ANY")

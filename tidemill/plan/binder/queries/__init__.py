@@ -1,0 +1,1 @@
+"""Queries: SELECT with its clauses, set operations, INSERT."""

@@ -1,0 +1,245 @@
+"""GROUP BY: from bound expressions with pending aggregates to Project, Expand and Aggregate nodes.
+
+The aggregate's input is a projection of the keys, then the distinct arguments and filters; its output
+the keys, then one column per distinct call. Expressions above are rewritten over that output: equal
+key expressions become key columns, calls become their columns; any other column is an error.
+GROUPING SETS become an Expand that gives each row once per set, with the keys left out as NULL and the
+set's number in ``$e`` (bit i from the left: key i is left out), which is a key as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tidemill.errors import Position, ValidationError
+from tidemill.plan import nodes as n
+from tidemill.plan.binder.columns import Columns, column_name
+from tidemill.plan.binder.expressions import literals
+from tidemill.plan.binder.expressions.retype import Retype
+from tidemill.plan.binder.queries.pending import AggregateExpr, GroupingExpr
+from tidemill.plan.binder.scope import unique_name
+from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, OuterRef
+from tidemill.plan.rewrite import map_down, map_outer_refs, subplan, with_children, with_subplan
+from tidemill.types import logical as t
+
+Mentions = Mapping[int, tuple[str, Position | None]]
+EXPAND_ID = "$e"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """GROUP BY as bound: distinct keys and, unless it is one plain set, the sets as key numbers."""
+
+    keys: tuple[Expr, ...]
+    sets: tuple[tuple[int, ...], ...] | None = None
+
+
+def lower(
+    source: n.LogicalNode,
+    grouping: Grouping,
+    roots: Sequence[Expr],
+    names: Mapping[Expr, str],
+    hints: tuple[tuple[str, str], ...] = (),
+) -> tuple[n.LogicalNode, Lowered]:
+    """The aggregation of ``source`` that ``roots`` need, and how to rewrite them over it.
+
+    ``names``: aliases of select items that are nothing but one aggregate.
+    """
+    columns = Columns()
+    for key in grouping.keys:
+        columns.append(key, column_name(key, source.fields, columns.next_name()))
+    pending = _distinct_calls(roots)
+    places = [_place(call, columns, source) for call in pending]
+    if not columns.fields:
+        columns.append(literals.integer(0), "$f0")
+    plan = columns.project(source)
+    keys = tuple(range(len(grouping.keys)))
+    if grouping.sets is not None:
+        plan, keys = _expand(plan, len(grouping.keys), grouping.sets)
+        places = [_moved(p, len(grouping.keys), len(columns.fields)) for p in places]
+    key_fields = [plan.fields[k] for k in keys]
+    calls = _calls(pending, places, key_fields, names)
+    fields = (*key_fields, *(t.Field(c.name, c.type) for c in calls))
+    node = n.Aggregate(fields=fields, input=plan, keys=keys, calls=calls, hints=hints)
+    return node, Lowered(grouping=grouping, calls=tuple(pending), fields=fields, keys=len(keys))
+
+
+def _distinct_calls(roots: Sequence[Expr]) -> list[AggregateExpr]:
+    found: dict[AggregateExpr, None] = {}
+    for root in roots:
+        for expr in root.walk():
+            if isinstance(expr, AggregateExpr):
+                found.setdefault(expr)
+    return list(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    args: tuple[int, ...]
+    filter: int | None
+
+
+def _place(call: AggregateExpr, columns: Columns, source: n.LogicalNode) -> _Place:
+    def put(expr: Expr) -> int:
+        return columns.add(expr, column_name(expr, source.fields, columns.next_name()))
+
+    condition = call.filter
+    args = tuple(put(a) for a in call.args)
+    if condition is None:
+        return _Place(args, None)
+    is_true = Call(type=t.BooleanType(nullable=False), function="IS TRUE", args=(condition,))
+    return _Place(args, put(is_true if condition.type.nullable else condition))
+
+
+def _calls(
+    pending: list[AggregateExpr],
+    places: list[_Place],
+    key_fields: list[t.Field],
+    names: Mapping[Expr, str],
+) -> tuple[AggregateCall, ...]:
+    used = {f.name for f in key_fields}
+    calls = []
+    for number, (call, place) in enumerate(zip(pending, places, strict=True)):
+        name = unique_name(names.get(call, f"EXPR${len(key_fields) + number}"), used)
+        used.add(name)
+        calls.append(
+            AggregateCall(
+                function=call.function,
+                args=place.args,
+                type=call.type,
+                name=name,
+                distinct=call.distinct,
+                filter=place.filter,
+                options=call.options,
+                user=call.user,
+            )
+        )
+    return tuple(calls)
+
+
+def _expand(
+    plan: n.LogicalNode, keys: int, sets: tuple[tuple[int, ...], ...]
+) -> tuple[n.LogicalNode, tuple[int, ...]]:
+    """Fields: the keys (nullable where a set leaves one out), the other columns, copies of the keys
+    (for arguments), ``$e``.
+
+    A set that stands several times has rows of its own each time: ``$e`` then tells them apart by a
+    number above the bits.
+    """
+    refs = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(plan.fields))
+    used = {f.name for f in plan.fields}
+    copies = [t.Field(unique_name(f"{f.name}_", used), f.type) for f in plan.fields[:keys]]
+    left_out = {i for i in range(keys) for chosen in sets if i not in chosen}
+    nulled = [
+        t.Field(f.name, f.type.with_nullable(True)) if i in left_out else f
+        for i, f in enumerate(plan.fields[:keys])
+    ]
+    expand_id = t.Field(unique_name(EXPAND_ID, used), t.BigIntType(nullable=False))
+    rows, seen = [], dict[int, int]()
+    for chosen in sets:
+        bits = set_bits(chosen, keys)
+        again = seen.get(bits, 0)
+        seen[bits] = again + 1
+        marked = literals.bigint(bits + (again << keys))
+        heads = tuple(refs[i] if i in chosen else literals.null(refs[i].type) for i in range(keys))
+        rows.append((*heads, *refs[keys:], *refs[:keys], marked))
+    fields = (*nulled, *plan.fields[keys:], *copies, expand_id)
+    node = n.Expand(fields=fields, input=plan, projections=tuple(rows))
+    return node, (*range(keys), len(fields) - 1)
+
+
+def _moved(place: _Place, keys: int, width: int) -> _Place:
+    """An argument that is a key reads the key's copy: the key itself is NULL in some sets."""
+
+    def move(index: int) -> int:
+        return width + index if index < keys else index
+
+    condition = None if place.filter is None else move(place.filter)
+    return _Place(tuple(move(a) for a in place.args), condition)
+
+
+def set_bits(chosen: tuple[int, ...], keys: int) -> int:
+    return sum(1 << (keys - 1 - i) for i in range(keys) if i not in chosen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lowered:
+    """How expressions over the aggregate's input read over its output."""
+
+    grouping: Grouping
+    calls: tuple[AggregateExpr, ...]
+    fields: tuple[t.Field, ...]
+    keys: int
+
+    def rewrite(self, expr: Expr, mentions: Mentions, retype: Retype) -> Expr:
+        """``expr`` over the aggregate's fields; ValidationError for a column that is not grouped."""
+
+        def replace(found: Expr) -> Expr | None:
+            if isinstance(found, AggregateExpr):
+                return self._field(self.keys + self.calls.index(found))
+            if isinstance(found, GroupingExpr):
+                return self._grouping_bits(found)
+            if found in self.grouping.keys:
+                return self._field(self.grouping.keys.index(found))
+            if isinstance(found, InputRef):
+                raise not_grouped(found.index, mentions)
+            return self._in_subquery(found, mentions)
+
+        rewritten = map_down(expr, replace)
+        return retype.fix(rewritten) if self.grouping.sets is not None else rewritten
+
+    def _field(self, index: int) -> InputRef:
+        return InputRef(type=self.fields[index].type, index=index)
+
+    def _in_subquery(self, expr: Expr, mentions: Mentions) -> Expr | None:
+        """A subquery that refers to the grouped row: only its keys are left of it."""
+        plan = subplan(expr)
+        if plan is None:
+            return None
+
+        def outer(ref: OuterRef) -> Expr:
+            column = InputRef(type=ref.type, index=ref.index)
+            if column not in self.grouping.keys:
+                raise not_grouped(ref.index, mentions)
+            found = self._field(self.grouping.keys.index(column))
+            return OuterRef(type=found.type, level=ref.level, index=found.index)
+
+        moved = map_outer_refs(plan, outer)
+        children = tuple(self.rewrite(c, mentions, Retype.none()) for c in expr.children)
+        return with_children(with_subplan(expr, moved), children)
+
+    def _grouping_bits(self, expr: GroupingExpr) -> Expr:
+        """The wanted bits of ``$e``, as a CASE over the sets that occur."""
+        wanted = []
+        for arg in expr.args:
+            if arg not in self.grouping.keys:
+                message = "Argument to GROUPING operator must be a grouped expression"
+                raise ValidationError(message, position=expr.position)
+            wanted.append(self.grouping.keys.index(arg))
+        if self.grouping.sets is None:
+            return literals.bigint(0)
+        return self._by_set(wanted, repeat=expr.repeat)
+
+    def _by_set(self, wanted: list[int], *, repeat: bool) -> Expr:
+        sets = self.grouping.sets or ()
+        keys = len(self.grouping.keys)
+        expand_id = self._field(keys)
+        args: list[Expr] = []
+        seen: dict[int, int] = {}
+        for chosen in sets:
+            bits = set_bits(chosen, keys)
+            again = seen.get(bits, 0)
+            number = bits + (again << keys)
+            seen[bits] = again + 1
+            left_out = sum(1 << (len(wanted) - 1 - i) for i, key in enumerate(wanted) if key not in chosen)
+            equals = Call(
+                type=t.BooleanType(nullable=False), function="=", args=(expand_id, literals.bigint(number))
+            )
+            args += [equals, literals.bigint(again if repeat else left_out)]
+        return Call(type=t.BigIntType(nullable=False), function="CASE", args=(*args[:-2], args[-1]))
+
+
+def not_grouped(index: int, mentions: Mentions) -> ValidationError:
+    name, position = mentions.get(index, (f"column {index + 1}", None))
+    return ValidationError(f"Expression '{name}' is not being grouped", position=position)

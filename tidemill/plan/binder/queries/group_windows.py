@@ -1,0 +1,156 @@
+"""Group windows: ``GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)`` and what SELECT says of them (``TUMBLE_START``).
+
+They are the window table functions written another way: the query's rows get their windows below the
+aggregation, the window's columns are keys of it, and the auxiliary functions are these keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.plan import nodes as n
+from tidemill.plan.binder.context import Context
+from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, GroupWindow, QueryBinder
+from tidemill.plan.binder.relations.tables import Source
+from tidemill.plan.binder.relations.window_functions import interval_millis, window_fields
+from tidemill.plan.expressions import Expr, InputRef
+from tidemill.sql.positions import position_of
+from tidemill.types import logical as t
+
+KINDS = {
+    "TUMBLE": (n.WindowKind.TUMBLE, ("size", "offset"), 1),
+    "HOP": (n.WindowKind.HOP, ("slide", "size", "offset"), 2),
+    "CUMULATE": (n.WindowKind.CUMULATE, ("slide", "size", "offset"), 2),
+    "SESSION": (n.WindowKind.SESSION, ("size",), 1),
+}
+_COLUMNS = {"_START": 0, "_END": 1, "_ROWTIME": 2}
+AUXILIARY = {kind + suffix: kind for kind in KINDS for suffix in (*_COLUMNS, "_PROCTIME")}
+_GROUP_BY = Clause(name="GROUP BY")
+
+
+def bind(
+    binder: QueryBinder, tree: exp.Expr, source: Source, context: Context
+) -> tuple[Source, GroupWindow | None]:
+    """The rows of ``source`` with the windows that GROUP BY names; as it is where it names none."""
+    calls = list(_calls(tree.args.get("group")))
+    if not calls:
+        return source, None
+    expressions = binder.expressions(context, source.scope, _GROUP_BY)
+    bound = {_arguments(expressions, call): call for call in calls}
+    if len(bound) > 1:
+        message = "Only a single window group function in GROUP BY is supported"
+        raise ValidationError(message, position=position_of(calls[-1]))
+    ((arguments, call),) = bound.items()
+    plan, time = _with_time(source.plan, arguments.time)
+    kind, _, _ = KINDS[arguments.name]
+    window = n.WindowTableFunction(
+        fields=(*plan.fields, *window_fields(plan.fields, arguments.time.type)),
+        input=plan,
+        kind=kind,
+        time=time,
+        size=arguments.sizes["size"],
+        slide=arguments.sizes.get("slide", 0),
+        offset=arguments.sizes.get("offset", 0),
+        group=True,
+        position=position_of(call),
+    )
+    width = len(plan.fields)
+    keys = tuple(InputRef(type=window.fields[width + i].type, index=width + i) for i in range(3))
+    return replace(source, plan=window), GroupWindow(arguments=arguments, columns=keys)
+
+
+def by_session(plan: n.LogicalNode, keys: tuple[Expr, ...], window: GroupWindow) -> n.LogicalNode:
+    """A session belongs to one combination of the other GROUP BY keys."""
+    if not isinstance(plan, n.WindowTableFunction) or plan.kind is not n.WindowKind.SESSION:
+        return plan
+    others = [k for k in keys if k not in window.columns]
+    indexes = [k.index for k in others if isinstance(k, InputRef)]
+    if len(indexes) < len(others):
+        raise NotSupportedError(
+            "SESSION in GROUP BY beside a computed key is not supported",
+            position=plan.position,
+            hint="Compute the key in a sub-query, and group by its column.",
+        )
+    return replace(plan, partition=tuple(indexes))
+
+
+def auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
+    """``TUMBLE_START(ts, ...)``: the column of the window that GROUP BY names by the same arguments."""
+    window, kind = binder.group_window, AUXILIARY[name]
+    position = position_of(node)
+    if window is None or _arguments(binder, node, kind) != window.arguments:
+        raise ValidationError(
+            f"Group window function {kind} must be in GROUP BY: {name} is only allowed beside it,"
+            " with the same arguments",
+            position=position,
+        )
+    suffix = name.removeprefix(kind)
+    if suffix == "_PROCTIME":
+        raise NotSupportedError("Windows by processing time are not supported yet", position=position)
+    return window.columns[_COLUMNS[suffix]]
+
+
+def is_window(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).upper() in KINDS
+
+
+def refuse(node: exp.Expr) -> ValidationError:
+    """A group window outside GROUP BY."""
+    name = str(node.this).upper()
+    message = f"Group window function {name} is only allowed in GROUP BY"
+    return ValidationError(message, position=position_of(node))
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Equal for calls of the same window."""
+
+    name: str
+    time: Expr
+    lengths: tuple[tuple[str, int], ...]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return dict(self.lengths)
+
+
+def _calls(group: exp.Expr | None) -> Iterator[exp.Expr]:
+    if group is not None:
+        yield from (node for node in group.find_all(exp.Anonymous) if is_window(node))
+
+
+def _arguments(binder: ExpressionBinder, call: exp.Expr, name: str = "") -> Arguments:
+    name = name or str(call.this).upper()
+    _, parameters, required = KINDS[name]
+    given = call.expressions
+    if not 1 + required <= len(given) <= 1 + len(parameters):
+        form = ", ".join(("timecol", *parameters))
+        raise ValidationError(f"Supported form(s): {name}({form})", position=position_of(call))
+    time = binder.bind(given[0])
+    if not isinstance(time.type, t.TIMESTAMP_TYPES):
+        raise ValidationError(
+            "Window aggregate can only be defined over a time attribute column,"
+            f" but {time.type} encountered.",
+            position=position_of(given[0]),
+        )
+    sizes = [(p, interval_millis(binder, node)) for p, node in zip(parameters, given[1:], strict=False)]
+    for parameter, size in sizes:
+        if parameter != "offset" and size <= 0:
+            raise ValidationError(f"{name} requires a positive {parameter}", position=position_of(call))
+    return Arguments(name, time, tuple(sizes))
+
+
+def _with_time(plan: n.LogicalNode, time: Expr) -> tuple[n.LogicalNode, int]:
+    """``plan`` with ``time`` as a field; a computed one is added."""
+    if isinstance(time, InputRef):
+        return plan, time.index
+    name = "$time"
+    while name in {f.name for f in plan.fields}:
+        name += "$"
+    refs = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(plan.fields))
+    fields = (*plan.fields, t.Field(name, time.type))
+    return n.Project(fields=fields, input=plan, expressions=(*refs, time)), len(refs)

@@ -1,0 +1,187 @@
+"""INSERT: the query's columns matched to the sink's, cast where Flink casts, refused where it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind
+from tidemill.errors import Position, ValidationError
+from tidemill.functions import casts
+from tidemill.plan import nodes as n
+from tidemill.plan.binder.context import BoundQuery, Context, is_streaming
+from tidemill.plan.binder.expressions import literals
+from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
+from tidemill.plan.binder.expressions.calls import coerce
+from tidemill.plan.binder.naming import all_columns
+from tidemill.plan.binder.scope import Scope, nearest
+from tidemill.plan.expressions import Expr, Literal
+from tidemill.sql import statements
+from tidemill.types import logical as t
+
+PARTITION = Clause(name="PARTITION")
+
+
+def bind(
+    binder: QueryBinder, statement: statements.Insert, context: Context, table: CatalogTable | None
+) -> n.Sink:
+    target = table or _target(statement, context)
+    columns = writable(target)
+    query = binder.bind(statement.query, replace(context, untyped_null=True))
+    static = _static_partition(binder, statement, context, target)
+    if statement.overwrite and is_streaming(context):
+        message = "Streaming mode not support overwrite."
+        raise ValidationError(message, position=statement.target_position)
+    names = _named_columns(statement, columns, static)
+    _check_count(query, names, columns, target, statement)
+    plan = _sink_rows(query, names, columns, static, target, statement)
+    return n.Sink(
+        fields=plan.fields,
+        input=plan,
+        table=target,
+        options=tuple({**target.options, **dict(statement.hints)}.items()),
+        conflict=statement.conflict,
+        overwrite=statement.overwrite,
+        static_partition=tuple(
+            (name, _partition_text(name, x, statement.target_position)) for name, x in static
+        ),
+        target_columns=statement.columns,
+    )
+
+
+def _target(statement: statements.Insert, context: Context) -> CatalogTable:
+    found = context.environment.resolve(context.path(statement.target))
+    if found is None:
+        path = context.path(statement.target)
+        names = context.environment.object_names(path.catalog, path.database)
+        raise ValidationError(
+            f"Cannot find table '`{path.catalog}`.`{path.database}`.`{path.name}`' in any of the catalogs"
+            f" [{path.catalog}], nor as a temporary table.",
+            position=statement.target_position,
+            hint=nearest(path.name, names),
+        )
+    if not isinstance(found, CatalogTable):
+        kind = "view" if isinstance(found, CatalogView) else "DataFrame view"
+        raise ValidationError(
+            f"'{found.path}' is a {kind}: only a table can be inserted into",
+            position=statement.target_position,
+        )
+    return found
+
+
+def writable(table: CatalogTable) -> tuple[Column, ...]:
+    """The columns that an INSERT fills: physical ones and metadata that is not VIRTUAL."""
+    return tuple(
+        c
+        for c in table.columns
+        if c.kind is ColumnKind.PHYSICAL or (c.kind is ColumnKind.METADATA and not c.virtual)
+    )
+
+
+def _static_partition(
+    binder: QueryBinder, statement: statements.Insert, context: Context, target: CatalogTable
+) -> tuple[tuple[str, Expr], ...]:
+    """The columns that PARTITION (name = value) fixes, with their values."""
+    expressions = binder.expressions(context, Scope(), PARTITION)
+    found = []
+    for name, value in statement.partition:
+        if name in [c.name for c in target.columns] and name not in target.partitioned_by:
+            keys = ", ".join(target.partitioned_by)
+            raise ValidationError(
+                f"Static partition column '{name}' should be in the partition keys list [{keys}]"
+                f" for table '{target.path}'.",
+                position=statement.target_position,
+            )
+        if isinstance(value, exp.Expr):
+            found.append((name, expressions.bind(value)))
+    return tuple(found)
+
+
+def _partition_text(name: str, value: Expr, position: Position) -> str:
+    if isinstance(value, Literal) and value.value is not None:
+        return str(value.value)
+    raise ValidationError(f"The static partition value of '{name}' must be a constant", position=position)
+
+
+def _named_columns(
+    statement: statements.Insert, columns: Sequence[Column], static: Sequence[tuple[str, Expr]]
+) -> list[str]:
+    """The sink columns that the query's columns go to, in the query's order."""
+    fixed = {name for name, _ in static}
+    known = [c.name for c in columns]
+    for name in (*statement.columns, *fixed):
+        if name not in known:
+            raise ValidationError(
+                f"Unknown target column '{name}'",
+                position=statement.target_position,
+                hint=nearest(name, known),
+            )
+    if len(set(statement.columns)) < len(statement.columns):
+        twice = next(c for c in statement.columns if statement.columns.count(c) > 1)
+        raise ValidationError(
+            f"Target column '{twice}' is assigned more than once", position=statement.target_position
+        )
+    return [name for name in (statement.columns or known) if name not in fixed]
+
+
+def _check_count(
+    query: BoundQuery,
+    names: list[str],
+    columns: Sequence[Column],
+    target: CatalogTable,
+    statement: statements.Insert,
+) -> None:
+    if len(query.names) != len(names):
+        used = [c for c in columns if c.name in names]
+        raise _mismatch("Different number of columns.", query, used, target, statement)
+
+
+def _mismatch(
+    cause: str,
+    query: BoundQuery,
+    columns: Sequence[Column],
+    target: CatalogTable,
+    statement: statements.Insert,
+) -> ValidationError:
+    given = ", ".join(f"{f.name}: {f.type}" for f in query.plan.fields)
+    wanted = ", ".join(f"{c.name}: {c.type}" for c in columns)
+    return ValidationError(
+        f"Column types of query result and sink for '{target.path}' do not match.\nCause: {cause}\n\n"
+        f"Query schema: [{given}]\nSink schema:  [{wanted}]",
+        position=statement.target_position,
+    )
+
+
+def _sink_rows(
+    query: BoundQuery,
+    names: list[str],
+    columns: Sequence[Column],
+    static: Sequence[tuple[str, Expr]],
+    target: CatalogTable,
+    statement: statements.Insert,
+) -> n.LogicalNode:
+    given = dict(zip(names, all_columns(query.plan), strict=True))
+    given.update(static)
+    expressions = []
+    for position, column in enumerate(columns, start=1):
+        expr = given.get(column.name, literals.null(column.type))
+        if not _assignable(expr.type, column.type):
+            cause = f"Incompatible types for sink column '{column.name}' at position {position}."
+            raise _mismatch(cause, query, columns, target, statement)
+        if column.name not in given and not column.type.nullable:
+            cause = f"Column '{column.name}' has no default value and does not allow NULLs"
+            raise ValidationError(cause, position=statement.target_position)
+        expressions.append(coerce(expr, column.type))
+    fields = tuple(
+        t.Field(c.name, c.type.with_nullable(c.type.nullable or x.type.nullable))
+        for c, x in zip(columns, expressions, strict=True)
+    )
+    if fields == query.plan.fields and tuple(expressions) == all_columns(query.plan):
+        return query.plan
+    return n.Project(fields=fields, input=query.plan, expressions=tuple(expressions))
+
+
+def _assignable(source: t.LogicalType, target: t.LogicalType) -> bool:
+    return isinstance(source, t.NullType) or casts.can_cast_implicitly(source, target)

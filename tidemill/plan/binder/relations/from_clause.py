@@ -1,0 +1,83 @@
+"""The FROM clause: relations joined from left to right; dispatch by node class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.plan import nodes as n
+from tidemill.plan.binder import hints
+from tidemill.plan.binder.context import Context
+from tidemill.plan.binder.expressions import literals
+from tidemill.plan.binder.expressions.binding import QueryBinder
+from tidemill.plan.binder.relations import joins, lateral, table_functions, tables
+from tidemill.plan.binder.relations.tables import Source
+from tidemill.plan.binder.scope import Scope
+from tidemill.sql.expressions import FunctionTable
+from tidemill.sql.positions import position_of
+from tidemill.types.logical import Field
+
+
+def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> Source:
+    """The row that a SELECT reads; one empty-scoped row without FROM."""
+    clause = tree.args.get("from_") or tree.args.get("from")
+    if clause is None:
+        zero = literals.integer(0)
+        plan = n.Values(fields=(Field("ZERO", zero.type),), rows=((zero,),))
+        return Source(plan=plan, scope=Scope())
+    ttl = hints.state_ttl(tree)
+    source = _joined(binder, relation(binder, clause.this, context, ttl), tree, context, ttl)
+    hints.check_aliases(ttl, source.scope, tree)
+    return source
+
+
+def relation(binder: QueryBinder, node: exp.Expr, context: Context, ttl: Mapping[str, str]) -> Source:
+    """One FROM item with the joins in its own parentheses."""
+    bind_one = _KINDS.get(type(node))
+    if bind_one is None:
+        feature = _FEATURES.get(type(node), type(node).__name__)
+        raise NotSupportedError(f"{feature} is not supported in FROM", position=position_of(node))
+    return _joined(binder, bind_one(binder, node, context), node, context, ttl)
+
+
+def _joined(
+    binder: QueryBinder, source: Source, node: exp.Expr, context: Context, ttl: Mapping[str, str]
+) -> Source:
+    for join in node.args.get("joins") or ():
+        see_left = _LATERAL.get(type(join.this))
+        joined = None if see_left is None else see_left(binder, source, join, context)
+        if joined is None:
+            right = relation(binder, join.this, context, ttl)
+            sides = hints.sides(ttl, source.scope, right.scope)
+            joined = joins.bind(binder, source, right, join, context, sides)
+        _check_names(joined.scope, join)
+        source = joined
+    return source
+
+
+def _check_names(scope: Scope, node: exp.Expr) -> None:
+    aliases = [r.alias for r in scope.relations if r.alias]
+    for alias in aliases:
+        if aliases.count(alias) > 1:
+            raise ValidationError(
+                f"Duplicate relation name '{alias}' in FROM clause", position=position_of(node)
+            )
+
+
+_FEATURES: dict[type[exp.Expr], str] = {exp.MatchRecognize: "MATCH_RECOGNIZE"}
+_KINDS: dict[type[exp.Expr], Callable[[QueryBinder, exp.Expr, Context], Source]] = {
+    exp.Table: tables.bind_table,
+    exp.Subquery: tables.bind_derived,
+    exp.Values: tables.bind_values,
+    exp.Unnest: table_functions.bind_unnest,
+    exp.Lateral: tables.bind_lateral,
+    FunctionTable: table_functions.bind_function,
+}
+_LATERAL: dict[type[exp.Expr], Callable[[QueryBinder, Source, exp.Expr, Context], Source | None]] = {
+    exp.Unnest: table_functions.join_unnest,
+    exp.Lateral: lateral.join_lateral,
+    FunctionTable: table_functions.join_function,
+}
+"""Right sides that see the row on their left; None: this one does not."""

@@ -1,0 +1,133 @@
+"""FROM: tables, views, derived tables, and the scope of the row they give together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from tidemill.catalog.table import CatalogFrame, CatalogTable, CatalogView, ObjectPath
+from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.plan import nodes as n
+from tidemill.plan.binder.context import BoundQuery, Context
+from tidemill.plan.binder.expressions.binding import QueryBinder
+from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.queries import ordering
+from tidemill.plan.binder.relations import table_columns
+from tidemill.plan.binder.scope import Relation, Scope, nearest
+from tidemill.sql.expressions import FlinkHint
+from tidemill.sql.parser import parse_statement
+from tidemill.sql.positions import position_of
+from tidemill.sql.statements import Query
+
+Options = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A bound FROM item: its rows and how they are called."""
+
+    plan: n.LogicalNode
+    scope: Scope
+
+
+def named_source(query: BoundQuery, alias: str, path: tuple[str, ...] = ()) -> Source:
+    relation = Relation(alias=alias, fields=query.fields, path=path)
+    return Source(plan=query.plan, scope=Scope(relations=(relation,)))
+
+
+def bind_table(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
+    """``[catalog.[database.]]name [/*+ OPTIONS */] [AS alias [(columns)]]``."""
+    assert isinstance(node, exp.Table)
+    if node.args.get("version") is not None:
+        raise NotSupportedError("FOR SYSTEM_TIME AS OF is not supported", position=position_of(node))
+    parts = tuple(p.name for p in node.parts)
+    query, path = object_query(binder, parts, table_options(node), context, position_of(node))
+    query = renamed(query, column_aliases(node), node)
+    alias = node.alias or parts[-1]
+    named_itself = path is not None and alias == path.name
+    full = (path.catalog, path.database, path.name) if path is not None and named_itself else ()
+    return named_source(query, alias, full)
+
+
+def table_options(node: exp.Expr) -> Options:
+    """The texts of OPTIONS hints; STATE_TTL and join hints belong to the select."""
+    hints = [h for h in node.args.get("hints") or () if isinstance(h, FlinkHint)]
+    return tuple(option for h in hints if h.name.upper() == "OPTIONS" for option in h.options)
+
+
+def object_query(
+    binder: QueryBinder,
+    parts: tuple[str, ...],
+    options: Options,
+    context: Context,
+    position: Position | None,
+) -> tuple[BoundQuery, ObjectPath | None]:
+    """The rows of a CTE, table or view; the path is None for a CTE."""
+    if len(parts) == 1 and parts[0] in context.ctes:
+        return context.ctes[parts[0]], None
+    path = context.path(parts)
+    found = context.environment.resolve(path)
+    if found is None:
+        raise not_found(parts, context, position)
+    if isinstance(found, CatalogTable):
+        return table_columns.scan(binder, found, options, context), path
+    if options:
+        shown = f"`{path.catalog}`.`{path.database}`.`{path.name}`"
+        raise ValidationError(
+            f"View '{shown}' cannot be enriched with new options. Hints can only be applied to tables.",
+            position=position,
+        )
+    if isinstance(found, CatalogFrame):
+        plan = n.FrameScan(fields=found.fields, key=found.key)
+        return BoundQuery(plan=plan, names=tuple(f.name for f in found.fields)), path
+    return _view(binder, found, context, position), path
+
+
+def not_found(parts: tuple[str, ...], context: Context, position: Position | None) -> ValidationError:
+    path = context.path(parts)
+    names = context.environment.object_names(path.catalog, path.database)
+    within = f" within '{path.catalog}.{path.database}'" if names else ""
+    hint = nearest(parts[-1], (*names, *context.ctes))
+    missing = parts[-1] if names or len(parts) == 1 else _missing_namespace(parts, context)
+    return ValidationError(f"Object '{missing}' not found{within}", position=position, hint=hint)
+
+
+def _missing_namespace(parts: tuple[str, ...], context: Context) -> str:
+    """The catalog or database that is not there: the current catalog is."""
+    return parts[0] if parts[0] != context.environment.current_catalog else parts[1]
+
+
+def _view(binder: QueryBinder, view: CatalogView, context: Context, position: Position | None) -> BoundQuery:
+    """The view's text, read in the catalog and database it was made in."""
+    if view.path in context.views:
+        chain = " -> ".join(str(p) for p in (*context.views, view.path))
+        raise ValidationError(f"View '{view.path}' refers to itself: {chain}", position=position)
+    inner = Context(
+        environment=context.environment,
+        catalog=view.default_catalog or context.catalog,
+        database=view.default_database or context.database,
+        views=(*context.views, view.path),
+    )
+    statement = parse_statement(view.text, Position(1, 1))
+    if not isinstance(statement, Query):
+        raise ValidationError(f"View '{view.path}' is not a query", position=position)
+    query = ordering.unordered(binder.bind(statement.tree, inner))
+    names = view.column_names
+    return replace(query, names=names) if names else query
+
+
+def bind_derived(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
+    """``(query) AS alias (columns)``; sees the enclosing queries but not its neighbours."""
+    query = renamed(ordering.unordered(binder.bind(node.this, context)), column_aliases(node), node)
+    return named_source(query, node.alias)
+
+
+def bind_lateral(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
+    """LATERAL as the first item of FROM has nothing on its left."""
+    return named_source(renamed(binder.bind(node.this, context), column_aliases(node), node), node.alias)
+
+
+def bind_values(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
+    query = renamed(binder.bind(node, context), column_aliases(node), node)
+    return named_source(query, node.alias)

@@ -1,0 +1,187 @@
+"""TABLE(TUMBLE | HOP | CUMULATE | SESSION(...)): the input's rows with their windows' columns.
+
+Adds window_start and window_end, TIMESTAMP(3) NOT NULL, and window_time, which is a time attribute as
+the time column is. Arguments are positional or named (DATA, TIMECOL, SIZE, SLIDE, STEP, GAP, OFFSET).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from tidemill.errors import ValidationError
+from tidemill.plan import nodes as n
+from tidemill.plan.binder.context import BoundQuery, Context
+from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, QueryBinder
+from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.relations.tables import Source, bind_table, named_source
+from tidemill.plan.binder.scope import Scope, nearest, unique_name
+from tidemill.plan.expressions import Literal
+from tidemill.sql.expressions import Descriptor, TableArgument
+from tidemill.sql.positions import position_of
+from tidemill.types import logical as t
+
+WINDOW = Clause(name="window function")
+START = t.TimestampType(precision=3, nullable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The parameters after DATA and TIMECOL, in order; which of them is the slide (or step)."""
+
+    kind: n.WindowKind
+    parameters: tuple[str, ...]
+    required: int
+    size: str = "SIZE"
+    slide: str = ""
+
+
+KINDS: dict[str, Signature] = {
+    "TUMBLE": Signature(n.WindowKind.TUMBLE, ("SIZE", "OFFSET"), 1),
+    "HOP": Signature(n.WindowKind.HOP, ("SLIDE", "SIZE", "OFFSET"), 2, slide="SLIDE"),
+    "CUMULATE": Signature(n.WindowKind.CUMULATE, ("STEP", "SIZE", "OFFSET"), 2, slide="STEP"),
+    "SESSION": Signature(n.WindowKind.SESSION, ("GAP", "OFFSET"), 1, size="GAP"),
+}
+
+
+def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
+    call = node.this
+    signature = KINDS[str(call.this).upper()]
+    given = _arguments(signature, call)
+    data, time_column = given["DATA"], given["TIMECOL"]
+    if not isinstance(data, TableArgument) or not isinstance(time_column, Descriptor):
+        raise _mismatch(call)
+    source = _data(binder, data, context)
+    time = _time_index(source, time_column)
+    sizes = {name: _millis(binder, given[name], context) for name in signature.parameters if name in given}
+    _check(signature, sizes, call)
+    fields = source.plan.fields
+    window = n.WindowTableFunction(
+        fields=(*fields, *window_fields(fields, fields[time].type)),
+        input=source.plan,
+        kind=signature.kind,
+        time=time,
+        size=sizes[signature.size],
+        slide=sizes.get(signature.slide, 0),
+        offset=sizes.get("OFFSET", 0),
+        partition=_partition(source, data),
+        position=position_of(call),
+    )
+    names = (*source.names, "window_start", "window_end", "window_time")
+    query = renamed(BoundQuery(plan=window, names=names), column_aliases(node), node)
+    return named_source(query, node.alias)
+
+
+def _arguments(signature: Signature, call: exp.Expr) -> dict[str, exp.Expr]:
+    names = ("DATA", "TIMECOL", *signature.parameters)
+    given: dict[str, exp.Expr] = {}
+    for index, node in enumerate(call.expressions):
+        if isinstance(node, exp.Kwarg):
+            given[node.this.name.upper()] = node.expression
+        elif index < len(names):
+            given[names[index]] = node
+        else:
+            raise _mismatch(call)
+    unknown = [name for name in given if name not in names]
+    if unknown or not set(names[: 2 + signature.required]) <= set(given):
+        raise _mismatch(call)
+    return given
+
+
+def _mismatch(call: exp.Expr) -> ValidationError:
+    name = str(call.this).upper()
+    signature = KINDS[name]
+    parts = [f"{p.lower()}" for p in signature.parameters]
+    shown = ", ".join(("TABLE table_name", "DESCRIPTOR(timecol)", *parts))
+    return ValidationError(
+        f"Supported form(s): {name}({shown})",
+        position=position_of(call),
+        expected=("DATA", "TIMECOL", *signature.parameters),
+    )
+
+
+def _data(binder: QueryBinder, data: exp.Expr, context: Context) -> BoundQuery:
+    if isinstance(data.this, exp.Table):
+        source = bind_table(binder, data.this, context)
+        return BoundQuery(plan=source.plan, names=tuple(source.scope.names()))
+    return binder.bind(data.this, context)
+
+
+def _time_index(source: BoundQuery, descriptor: exp.Expr) -> int:
+    name = descriptor.expressions[0].name
+    if name not in source.names:
+        raise ValidationError(
+            f"Unknown identifier '{name}'",
+            position=position_of(descriptor),
+            hint=nearest(name, source.names),
+        )
+    index = source.names.index(name)
+    kind = source.plan.fields[index].type
+    if not isinstance(kind, t.TIMESTAMP_TYPES):
+        raise ValidationError(
+            f"The window function requires the timecol is a time attribute type, but is {kind}.",
+            position=position_of(descriptor),
+        )
+    return index
+
+
+def _millis(binder: QueryBinder, node: exp.Expr, context: Context) -> int:
+    return interval_millis(binder.expressions(context, Scope(), WINDOW), node)
+
+
+def interval_millis(binder: ExpressionBinder, node: exp.Expr) -> int:
+    """A constant INTERVAL of days to seconds, in milliseconds."""
+    bound = binder.bind(node)
+    if (
+        isinstance(bound, Literal)
+        and isinstance(bound.value, int)
+        and isinstance(bound.type, t.DayTimeIntervalType)
+    ):
+        return bound.value
+    raise ValidationError(
+        "A window's size must be a constant INTERVAL of days, hours, minutes or seconds",
+        position=position_of(node),
+    )
+
+
+def _check(signature: Signature, sizes: dict[str, int], call: exp.Expr) -> None:
+    for name in (signature.size, signature.slide):
+        if name and sizes[name] <= 0:
+            message = f"{signature.kind.value} requires a positive {name.lower()}"
+            raise ValidationError(message, position=position_of(call))
+    size, offset = sizes[signature.size], sizes.get("OFFSET", 0)
+    if abs(offset) >= size:
+        raise ValidationError(
+            f"{signature.kind.value} table function parameters must satisfy abs(offset) < size, but got size"
+            f" {size}ms and offset {offset}ms.",
+            position=position_of(call),
+        )
+
+
+def window_fields(fields: tuple[t.Field, ...], time: t.LogicalType) -> tuple[t.Field, ...]:
+    used = {f.name for f in fields}
+    added = []
+    for name, kind in (("window_start", START), ("window_end", START), ("window_time", _window_time(time))):
+        unique = unique_name(name, used)
+        used.add(unique)
+        added.append(t.Field(unique, kind))
+    return tuple(added)
+
+
+def _window_time(time: t.LogicalType) -> t.LogicalType:
+    assert isinstance(time, t.TimestampType | t.LocalZonedTimestampType)
+    return replace(time, precision=3, nullable=False)
+
+
+def _partition(source: BoundQuery, data: exp.Expr) -> tuple[int, ...]:
+    keys = []
+    for node in data.args.get("partition_by") or ():
+        if node.name not in source.names:
+            raise ValidationError(
+                f"Column '{node.name}' not found in any table",
+                position=position_of(node),
+                hint=nearest(node.name, source.names),
+            )
+        keys.append(source.names.index(node.name))
+    return tuple(keys)

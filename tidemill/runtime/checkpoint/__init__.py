@@ -1,0 +1,1 @@
+"""A job's checkpoint directory: ``directory``, of ``records``, held by ``ownership``."""

@@ -1,0 +1,353 @@
+"""One streaming job: the epoch loop in the driver.
+
+An epoch, step by step (the numbers are those of the commit protocol; a crash between any two loses
+nothing and shows nothing twice):
+
+1. *plan*: ask every source how far it goes, write ``<n>.plan.json``: the intent.
+2. *run*: one Spark job; kernels write new runs, sinks stage their output under the epoch's number.
+3. *commit*: one atomic ``<n>.commit.json``: offsets, manifests, sink tokens.
+4. *publish*: sinks make the staged epoch visible by token, idempotently; rows go to the collector.
+5. *forget*: records and state files that no reader needs any more go; the next epoch is planned.
+
+Recovery reads the newest commit: it is published again (step 4), then a plan without a commit is run
+again with the same ranges. An epoch that *failed* (bad input, full disk) is taken back whole: its
+staged output and its plan record are removed, so that the job resumes once the cause is gone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark import Accumulator
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemill.changelog.watermarks import END
+from tidemill.connectors.api import ArrowSink, GroupedSink, MeasuredSource, Offset, ReadLimit, Sink, Source
+from tidemill.errors import TidemillError
+from tidemill.runtime import graph as g
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, recorded
+from tidemill.runtime.limits import Limits
+from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
+from tidemill.runtime.spark.failures import translated
+from tidemill.runtime.spark.frames import EpochFrames
+from tidemill.runtime.spark.kernel import EpochTime, Report, ReportParam
+from tidemill.runtime.stages import Stages
+from tidemill.state.cleanup import StateCollector
+from tidemill.state.slices import Slice, Slices, resliced
+from tidemill.state.storage import StateFiles
+from tidemill.types.physical import quote
+
+IDLE_POLL_SECONDS = 0.1
+SINK_COLUMN = "sink"
+TOKEN_COLUMN = "token"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOutput:
+    """A sink and the exec node that feeds it."""
+
+    node: g.ExecNode
+    sink: Sink
+
+
+class Collector(Protocol):
+    """Takes a committed epoch's rows of a SELECT: the columns, then ``$kind`` where there are changes."""
+
+    def __call__(self, epoch: int, rows: pa.Table) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectOutput:
+    node: g.ExecNode
+    collector: Collector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """``latency``: least seconds between two epochs of a live source."""
+
+    job_id: str
+    name: str
+    parallelism: int
+    limit: ReadLimit
+    latency: float
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamingJob:
+    """``outputs`` by id; exactly one CollectOutput, or any number of SinkOutputs."""
+
+    spark: SparkSession
+    sources: dict[str, Source]
+    outputs: dict[str, SinkOutput | CollectOutput]
+    checkpoint: CheckpointDirectory
+    settings: JobSettings
+    on_progress: Callable[[EpochProgress], None]
+    on_event: Callable[[JobEvent], None] = lambda _: None
+    clock: Callable[[], float] = time.time
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _report: Accumulator[Report] = field(init=False)
+    _stages: Stages = field(init=False)
+    _limits: Limits = field(init=False)
+    _commit: EpochCommit = field(
+        default_factory=lambda: EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
+    )
+
+    _state: Slices = field(default_factory=dict)
+    _state_files: StateCollector = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._state_files = StateCollector(StateFiles.open(str(self.checkpoint.state_root)))
+        # One for all epochs: Spark never forgets an accumulator.
+        self._report = self.spark.sparkContext.accumulator({}, ReportParam())
+        nodes = [output.node for output in self.outputs.values()]
+        self._stages, self._limits = Stages.of(nodes), Limits(nodes)
+
+    def run(self) -> None:
+        """Runs epochs until bounded sources end, or all LIMITs over them are full, or ``stopping`` is set;
+        raises TidemillError."""
+        self._recover()
+        while not self.stopping.is_set():
+            begun = self.clock()
+            plan = self._plan()
+            if plan is None:
+                if self._finished():
+                    break
+                self.stopping.wait(max(IDLE_POLL_SECONDS, self.settings.latency))
+                continue
+            self._epoch(plan, begun)
+            if self._bounded() and self._limits.reached:
+                break
+            if not self._bounded():
+                self.stopping.wait(max(0.0, self.settings.latency - (self.clock() - begun)))
+        if not self.stopping.is_set():
+            for sink in self._sinks().values():
+                sink.finish()
+
+    # -- recovery ---------------------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        last = self.checkpoint.last_commit()
+        if last is not None:
+            self._commit = last
+            self.on_event(JobResumed(job_id=self.settings.job_id, epoch=last.epoch))
+            self._publish(last)
+            self._state = self._rescaled(last.slices)
+        self._state_files.sweep(m for manifests in self._manifests().values() for m in manifests)
+        unfinished = self.checkpoint.planned(self._commit.epoch + 1)
+        for sink in self._sinks().values():
+            sink.discard(self._commit.epoch + 1)
+        if unfinished is not None:
+            self._epoch(unfinished, self.clock())
+
+    def _rescaled(self, state: Slices) -> Slices:
+        """The state by the job's partitions, which may be others than those that wrote it."""
+        nodes = {node for output in self.outputs.values() for node in output.node.walk()}
+        alone = {node.operator for node in nodes if isinstance(node, g.Keyed) and node.single}
+        partitions = self.settings.parallelism
+        return {op: resliced(parts, 1 if op in alone else partitions) for op, parts in state.items()}
+
+    # -- one epoch --------------------------------------------------------------------------------
+
+    def _plan(self) -> EpochPlan | None:
+        """Step 1; None when no source has anything new."""
+        start = {key: self._commit.offsets.get(key) for key in self.sources}
+        limit = self._limits.cut(self.settings.limit)
+        end = {key: s.next_offset(start[key], limit) for key, s in self.sources.items()}
+        ended = self._ended(end)
+        if all(s.is_empty(start[key], end[key]) for key, s in self.sources.items()) and not self._ends(ended):
+            return None
+        plan = EpochPlan(
+            epoch=self._commit.epoch + 1,
+            # A clock that is set back stands still: what is stored must not come from the future.
+            time=max(int(self.clock() * 1000), self._commit.time),
+            start=dict(start),
+            end=end,
+            ended=sorted(ended),
+        )
+        self.checkpoint.write_plan(plan)
+        self.checkpoint.fault("planned")
+        return plan
+
+    def _epoch(self, plan: EpochPlan, begun: float) -> None:
+        report = self._report
+        report.value = {}
+        self.on_event(self._begun(plan))
+        try:
+            rows, tokens = self._run(plan, report)  # step 2
+        except Exception as e:
+            self._take_back(plan)
+            raise translated(e) from e
+        self.checkpoint.fault("ran")
+        commit = self._committed(plan, report.value, tokens)
+        self.checkpoint.write_commit(commit)  # step 3
+        self._commit, self._state = commit, commit.slices
+        self.checkpoint.fault("committed")
+        self._publish(commit)  # step 4
+        if rows is not None:
+            self._collect(commit.epoch, rows)
+        self._limits.hear(report.value)
+        self.checkpoint.fault("published")
+        self.checkpoint.forget_before(commit.epoch)  # step 5
+        self._state_files.collect(self._manifests(), _touched(report.value))
+        seconds, job_id = self.clock() - begun, self.settings.job_id
+        self.on_progress(EpochProgress.of(plan, report.value, tokens, rows, seconds=seconds, job_id=job_id))
+
+    def _begun(self, plan: EpochPlan) -> EpochBegun:
+        extents: list[str] = []
+        for key, source in self.sources.items():
+            measured: object = source
+            if isinstance(measured, MeasuredSource):
+                extents.append(measured.extent(plan.start[key], plan.end[key]))
+        return EpochBegun(
+            job_id=self.settings.job_id,
+            epoch=plan.epoch,
+            inputs=tuple(filter(None, extents)),
+            so_far=partial(so_far, self.spark.sparkContext, self._report),
+        )
+
+    def _run(
+        self, plan: EpochPlan, report: Accumulator[Report]
+    ) -> tuple[pa.Table | None, dict[str, list[str]]]:
+        frames = EpochFrames(
+            spark=self.spark,
+            sources=self.sources,
+            ranges={key: (plan.start[key], plan.end[key]) for key in self.sources},
+            state_root=str(self.checkpoint.state_root),
+            run_id=self.checkpoint.run_id,
+            state=self._state,
+            epoch=plan.epoch,
+            time=plan.time,
+            parallelism=self.settings.parallelism,
+            report=report,
+            stages=self._stages,
+            event_time=EpochTime(reached=self._commit.watermarks, ended=frozenset(plan.ended)),
+        )
+        try:
+            return self._outputs(frames, plan.epoch)
+        finally:
+            frames.close()
+
+    def _outputs(self, frames: EpochFrames, epoch: int) -> tuple[pa.Table | None, dict[str, list[str]]]:
+        collected: pa.Table | None = None
+        staged: DataFrame | None = None
+        for key, output in self.outputs.items():
+            if isinstance(output, CollectOutput):
+                collected = frames.frame(output.node).toArrow()
+                continue
+            tokens = _staged(frames, output, epoch).select(
+                F.lit(key).alias(SINK_COLUMN), F.col(quote(TOKEN_COLUMN))
+            )
+            staged = tokens if staged is None else staged.unionAll(tokens)
+        by_sink: dict[str, list[str]] = {key: [] for key in self._sinks()}
+        for row in staged.collect() if staged is not None else ():
+            by_sink[row[0]].append(row[1])
+        return collected, by_sink
+
+    def _take_back(self, plan: EpochPlan) -> None:
+        """A failed epoch leaves neither output nor intent; what cannot be removed now (the disk may be what
+        failed) is removed when the job starts again. Whose directory was taken over leaves all as it is."""
+        if not self.checkpoint.is_owned:
+            return
+        for sink in self._sinks().values():
+            with suppress(TidemillError, OSError):
+                sink.discard(plan.epoch)
+        with suppress(TidemillError):
+            self.checkpoint.remove_plan(plan.epoch)
+
+    def _committed(self, plan: EpochPlan, report: Report, tokens: dict[str, list[str]]) -> EpochCommit:
+        state = {op: dict(parts) for op, parts in self._state.items()}
+        for task in report.values():
+            if task["manifest"] is not None:
+                slices = (Slice(task["manifest"], *task["groups"]),)
+                state.setdefault(task["operator"], {})[task["partition"]] = slices
+        return EpochCommit(
+            epoch=plan.epoch,
+            time=plan.time,
+            offsets=dict(plan.end),
+            manifests=recorded(state),
+            tokens=tokens,
+            watermarks=self._watermarks(plan, report),
+        )
+
+    def _watermarks(self, plan: EpochPlan, report: Report) -> dict[str, int]:
+        """Every task of an epoch knows the same watermarks; what has ended is at the end of time."""
+        marks = dict(self._commit.watermarks)
+        for task in report.values():
+            marks.update(task["marks"])
+        marks.update(dict.fromkeys(plan.ended, END))
+        return marks
+
+    def _publish(self, commit: EpochCommit) -> None:
+        """Sinks that can commit together do so; see ``GroupedSink``."""
+        self.checkpoint.begin_showing()
+        groups: dict[Hashable, list[tuple[GroupedSink, list[str]]]] = {}
+        for key, sink in self._sinks().items():
+            tokens = commit.tokens.get(key, [])
+            if isinstance(sink, GroupedSink):
+                groups.setdefault(sink.group, []).append((sink, tokens))
+            else:
+                sink.publish(commit.epoch, tokens)
+        for parts in groups.values():
+            parts[0][0].publish_group(commit.epoch, parts)
+
+    def _collect(self, epoch: int, rows: pa.Table) -> None:
+        for output in self.outputs.values():
+            if isinstance(output, CollectOutput):
+                output.collector(epoch, rows)
+
+    # -- event time -------------------------------------------------------------------------------
+
+    def _ended(self, end: dict[str, Offset]) -> set[str]:
+        """The sources of event time that have nothing after ``end``."""
+        return {
+            key
+            for key in self._timed_sources()
+            if self.sources[key].is_bounded and self.sources[key].is_finished(end[key])
+        }
+
+    def _ends(self, ended: set[str]) -> bool:
+        """Whether the end of a source was not yet known: who waits must be told, rows or not."""
+        return any(self._commit.watermarks.get(key) != END for key in ended)
+
+    def _timed_sources(self) -> set[str]:
+        nodes = (node for output in self.outputs.values() for node in output.node.walk())
+        return {node.source for node in nodes if isinstance(node, g.AssignWatermark)}
+
+    # -- facts ------------------------------------------------------------------------------------
+
+    def _manifests(self) -> dict[str, set[str]]:
+        """What the last commit names, by operator."""
+        return {
+            op: {s.manifest for part in parts.values() for s in part} for op, parts in self._state.items()
+        }
+
+    def _sinks(self) -> dict[str, Sink]:
+        return {key: o.sink for key, o in self.outputs.items() if isinstance(o, SinkOutput)}
+
+    def _bounded(self) -> bool:
+        return all(s.is_bounded for s in self.sources.values())
+
+    def _finished(self) -> bool:
+        offsets: dict[str, Offset] = self._commit.offsets
+        return all(s.is_bounded and s.is_finished(offsets.get(k)) for k, s in self.sources.items())
+
+
+def _touched(report: Report) -> set[tuple[str, int]]:
+    return {(task["operator"], task["partition"]) for task in report.values()}
+
+
+def _staged(frames: EpochFrames, output: SinkOutput, epoch: int) -> DataFrame:
+    sink: object = output.sink
+    stager = sink.stager(epoch) if isinstance(sink, ArrowSink) else None
+    if stager is not None:
+        return frames.mapped(output.node, stager, f"{TOKEN_COLUMN} STRING")
+    return output.sink.stage(frames.frame(output.node), epoch)

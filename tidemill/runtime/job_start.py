@@ -1,0 +1,363 @@
+"""Starts jobs: physical plans in, a running epoch loop out.
+
+``start_query`` runs a SELECT whose rows go to a collector, ``start_inserts`` one INSERT or a whole
+STATEMENT SET (one job: all its sinks commit together). Both return a ``RunningJob`` at once; the loop
+runs in its own thread, Spark session and scheduler pool.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.changelog.rowkind import RowKind
+from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
+from tidemill.config.execution_options import PARALLELISM
+from tidemill.config.mini_batch_options import (
+    DEDUPLICATE_COMPACT,
+    MINI_BATCH_ALLOW_LATENCY,
+    MINI_BATCH_ENABLED,
+    MINI_BATCH_SIZE,
+)
+from tidemill.config.option import Configuration
+from tidemill.connectors import registry
+from tidemill.connectors.api import ReadLimit, RecordingSource, Sink, SinkRequest, Source, SourceRequest
+from tidemill.deep_calls import with_room
+from tidemill.errors import InternalError, NotSupportedError, TidemillError, ValidationError
+from tidemill.files.storage import Storage
+from tidemill.functions.render import render_sql
+from tidemill.physical import nodes as p
+from tidemill.plan.nodes import Sink as LogicalSink
+from tidemill.runtime import graph as g
+from tidemill.runtime.checkpoint.directory import CheckpointDirectory, JobIdentity
+from tidemill.runtime.compile.context import CompileContext, unused
+from tidemill.runtime.compile.shared import compiled
+from tidemill.runtime.compile.sink import compile_result, compile_sink
+from tidemill.runtime.epoch_loop import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
+from tidemill.runtime.explain import execution_text
+from tidemill.runtime.identity import job_identity
+from tidemill.runtime.progress import EpochProgress, JobEvent
+from tidemill.runtime.spark.session import job_session
+from tidemill.state.slices import KEY_GROUPS
+from tidemill.types.physical import quote
+
+QUERY_OUTPUT = "query"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest:
+    """What every job needs. ``frames``: registered DataFrames by key; ``text``: collected values come
+    as the text that CAST(x AS STRING) gives (booleans and plain numbers stay)."""
+
+    application: SparkSession
+    config: Configuration
+    frames: Mapping[str, DataFrame]
+    name: str
+    zone: str
+    text: bool = False
+    checkpoint_directory: str = ""
+    on_progress: Callable[[EpochProgress], None] = lambda _: None
+    on_event: Callable[[JobEvent], None] = lambda _: None
+    fault: Callable[[str], None] = lambda _: None
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningJob:
+    """A job's handle. ``wait`` raises what made the job fail."""
+
+    job_id: str
+    name: str
+    _job: StreamingJob
+    _cleanup: Callable[[], None]
+    _thread: threading.Thread | None = None
+    _error: BaseException | None = None
+    _done: threading.Event = field(default_factory=threading.Event)
+
+    def is_running(self) -> bool:
+        return not self._done.is_set()
+
+    @property
+    def status(self) -> str:
+        """RUNNING, FINISHED, CANCELED or FAILED, as Flink says it."""
+        if self.is_running():
+            return "RUNNING"
+        if self._error is not None:
+            return "FAILED"
+        return "CANCELED" if self._job.stopping.is_set() else "FINISHED"
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Blocks until the job has ended; raises its error, or TimeoutError after ``timeout`` seconds."""
+        if not self._done.wait(timeout):
+            raise TimeoutError(f"job '{self.name}' still runs after {timeout} seconds")
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Asks the job to stop after the epoch it is in; returns at once."""
+        self._job.stopping.set()
+
+    def cancel(self) -> None:
+        """Asks the job to stop after the epoch it is in; returns when it has stopped."""
+        self.stop()
+        self._done.wait()
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=f"tidemill-job-{self.name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._job.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.job_id)
+            self._job.run()
+        except TidemillError as e:
+            self._error = e
+        except Exception as e:
+            self._error = InternalError(f"{type(e).__name__}: {e}")
+            self._error.__cause__ = e
+        except BaseException as e:
+            # Not an error of the job but the end of its thread: whoever waits must learn of it.
+            self._error = e
+        finally:
+            self._job.checkpoint.close()
+            self._cleanup()
+            self._done.set()
+
+
+def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest) -> RunningJob:
+    """Runs ``root``; every committed epoch's rows go to ``collector``."""
+    context = _context(request, [root])
+    node = compiled(context, lambda: compile_result(root, context, request.config))
+    shown = g.Select(
+        columns=node.columns,
+        kinds=node.kinds,
+        sequenced=False,
+        input=node,
+        expressions=_shown(root, node, request),
+        references=(None,) * len(node.columns),
+    )
+    with _Preparation(context, request) as preparation:
+        preparation.open([root])
+        return preparation.start({QUERY_OUTPUT: CollectOutput(node=shown, collector=collector)})
+
+
+def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
+    """Runs all ``sinks`` as one job; their epochs commit together."""
+    context = _context(request, sinks)
+    nodes = compiled(context, lambda: _compiled_outputs(sinks, context, request.config))
+    with _Preparation(context, request) as preparation:
+        identity = preparation.open(sinks)
+        outputs: dict[str, SinkOutput | CollectOutput] = {}
+        # In the order of their ids, which does not depend on the script's.
+        for sink, (key, node) in sorted(zip(sinks, nodes.items(), strict=True), key=lambda pair: pair[1][0]):
+            made = make_sink(
+                sink,
+                node.kinds,
+                identity.job_id,
+                request.zone,
+                streaming=True,
+                ordinal=len(outputs),
+                ordered=not any(isinstance(n, g.Keyed) for n in node.walk()),
+            )
+            outputs[key] = SinkOutput(node=node, sink=made)
+        return preparation.start(outputs)
+
+
+def make_source(request: SourceRequest) -> Source:
+    """The source of a table, its options checked."""
+    return registry.validate(request.table, request.options, role="source").source(request)
+
+
+def make_sink(
+    sink: p.Sink | LogicalSink,
+    kinds: frozenset[RowKind],
+    job_id: str,
+    zone: str,
+    *,
+    streaming: bool,
+    ordinal: int = 0,
+    ordered: bool = False,
+) -> Sink:
+    """The sink of a table, its options checked; ``ordered`` as in SinkRequest."""
+    options = dict(sink.options)
+    connector = registry.validate(sink.table, options, role="sink")
+    return connector.sink(
+        SinkRequest(
+            table=sink.table,
+            options=options,
+            fields=sink.fields,
+            kinds=kinds,
+            job_id=job_id,
+            overwrite=sink.overwrite,
+            static_partition=dict(sink.static_partition),
+            time_zone=zone,
+            streaming=streaming,
+            ordinal=ordinal,
+            ordered=ordered,
+        )
+    )
+
+
+def read_limit(config: Configuration) -> ReadLimit:
+    """How much one epoch takes of each source."""
+    size = config.read(MINI_BATCH_SIZE)
+    if MINI_BATCH_SIZE.key in config and size <= 0:
+        raise ValidationError(f"The value of '{MINI_BATCH_SIZE.key}' must be positive, it is {size}")
+    rows = [n for n in (config.read(MAX_ROWS), size) if n > 0]
+    return ReadLimit(rows=min(rows, default=None), bytes=config.read(MAX_BYTES).bytes or None)
+
+
+def compile_context(
+    roots: Sequence[p.PhysicalNode],
+    config: Configuration,
+    *,
+    frames: Mapping[str, DataFrame],
+    zone: str,
+    parallelism: int,
+) -> CompileContext:
+    """What the plans of one job are compiled with."""
+    context = CompileContext(
+        make_source=make_source,
+        frames=frames,
+        zone=zone,
+        parallelism=parallelism,
+        per_record=not config.read(MINI_BATCH_ENABLED),
+        per_event=config.get(MINI_BATCH_ENABLED.key, "false").lower() != "true",
+        compact=config.read(DEDUPLICATE_COMPACT),
+    )
+    with_room(lambda: context.survey(roots))
+    return context
+
+
+def explain_execution(
+    roots: Sequence[p.PhysicalNode], config: Configuration, *, frames: Mapping[str, DataFrame], zone: str
+) -> str:
+    """What a job of these plans runs in each epoch; Spark is not asked."""
+    context = compile_context(roots, config, frames=frames, zone=zone, parallelism=1)
+    outputs = compiled(context, lambda: _compiled_outputs(roots, context, config))
+    return execution_text(outputs, context)
+
+
+def _compiled_outputs(
+    roots: Sequence[p.PhysicalNode], context: CompileContext, config: Configuration
+) -> dict[str, g.ExecNode]:
+    outputs: dict[str, g.ExecNode] = {}
+    for root in roots:
+        if isinstance(root, p.Sink):
+            key = unused(f"sink-{context.digests.of(root)}", outputs)
+            outputs[key] = compile_sink(root, context, config)
+        else:
+            outputs[QUERY_OUTPUT] = compile_result(root, context, config)
+    return outputs
+
+
+def _context(request: JobRequest, roots: Sequence[p.PhysicalNode]) -> CompileContext:
+    return compile_context(
+        roots,
+        request.config,
+        frames=request.frames,
+        zone=request.zone,
+        parallelism=parallelism(request),
+    )
+
+
+def parallelism(request: JobRequest) -> int:
+    wanted = request.config.read(PARALLELISM)
+    if not 0 <= wanted <= KEY_GROUPS:
+        raise ValidationError(
+            f"'{PARALLELISM.key}' is {wanted}; it must be between 1 and {KEY_GROUPS}, or 0 for all cores"
+        )
+    return wanted if wanted > 0 else request.application.sparkContext.defaultParallelism
+
+
+def _shown(root: p.PhysicalNode, node: g.ExecNode, request: JobRequest) -> tuple[str, ...]:
+    if not request.text:
+        return tuple(quote(c) for c in node.columns)
+    return tuple(
+        render_sql(quote(c), f.type, request.zone) for c, f in zip(node.columns, root.fields, strict=True)
+    )
+
+
+class _Preparation:
+    """Opens the checkpoint, then starts the job; gives everything back if that fails in between."""
+
+    def __init__(self, context: CompileContext, request: JobRequest) -> None:
+        self._context = context
+        self._request = request
+        self._temporary = ""
+        self._checkpoint: CheckpointDirectory | None = None
+        self._identity: JobIdentity | None = None
+        self._started = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._started:
+            if self._checkpoint is not None:
+                self._checkpoint.close()
+            self._remove_temporary()
+
+    def open(self, roots: Sequence[p.PhysicalNode]) -> JobIdentity:
+        """Takes the checkpoint directory; the identity is the stored one where there is one."""
+        wanted = job_identity(roots, self._context, self._request.name)
+        directory = self._request.checkpoint_directory
+        if not directory:
+            directory = self._temporary = tempfile.mkdtemp(prefix="tidemill-")
+        self._checkpoint = CheckpointDirectory(local_path(directory), self._request.fault)
+        self._identity = self._checkpoint.open(wanted)
+        return self._identity
+
+    def start(self, outputs: Mapping[str, SinkOutput | CollectOutput]) -> RunningJob:
+        request = self._request
+        if self._checkpoint is None or self._identity is None:
+            raise InternalError("the checkpoint is not open")
+        for key, source in self._context.sources.items():
+            if isinstance(source, RecordingSource):
+                source.record_in(Storage(str(self._checkpoint.source_root / key)))
+        job = StreamingJob(
+            spark=job_session(
+                request.application,
+                time_zone=request.zone,
+                adaptive=False,
+                partitions=self._context.parallelism,
+            ),
+            sources=self._context.sources,
+            outputs=dict(outputs),
+            checkpoint=self._checkpoint,
+            settings=JobSettings(
+                job_id=self._identity.job_id,
+                name=request.name,
+                parallelism=self._context.parallelism,
+                limit=read_limit(request.config),
+                latency=request.config.read(MINI_BATCH_ALLOW_LATENCY).seconds,
+            ),
+            on_progress=request.on_progress,
+            on_event=request.on_event,
+        )
+        running = RunningJob(
+            job_id=self._identity.job_id, name=request.name, _job=job, _cleanup=self._remove_temporary
+        )
+        self._started = True
+        running.start()
+        return running
+
+    def _remove_temporary(self) -> None:
+        if self._temporary:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def local_path(directory: str) -> Path:
+    """The path of a checkpoint directory: a plain path or a ``file:`` URI."""
+    scheme, separator, rest = directory.partition("://")
+    if separator and scheme != "file":
+        raise NotSupportedError(
+            f"Checkpoint directories on '{scheme}://' are not supported: use a local or mounted path"
+        )
+    return Path(rest if separator else directory.removeprefix("file:"))
