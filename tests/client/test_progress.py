@@ -79,3 +79,22 @@ def test_a_log_has_a_line_in_ten_seconds_and_the_last_epoch() -> None:
         "1970-01-01T00:00:13Z job ab epoch 13 | 11,000 rows in (2,000/s) | 10 out | state 70 rows, 2.0 KiB",
         "1970-01-01T00:00:15Z job ab epoch 15 | 13,000 rows in (2,000/s) | 10 out | state 70 rows, 2.0 KiB",
     ]
+
+
+def test_a_log_says_the_last_epoch_of_a_job_that_waits_for_more_rows() -> None:
+    stream, clock = io.StringIO(), Clock()
+    log = ProgressLog(stream, clock)
+    log.show(replace(PROGRESS, epoch=1))
+    clock.now = 1
+    log.show(replace(PROGRESS, epoch=2))
+    clock.now = 9.5
+    log.tick()
+    assert "epoch 2" not in stream.getvalue()
+    clock.now = 10
+    log.tick()
+    log.tick()
+    log.close()
+    assert [text.split(" | ")[0] for text in stream.getvalue().splitlines()] == [
+        "1970-01-01T00:00:00Z job ab epoch 1",
+        "1970-01-01T00:00:10Z job ab epoch 2",
+    ]

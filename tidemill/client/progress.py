@@ -1,8 +1,8 @@
 """How the running job gets on: one line rewritten in place on a terminal, log lines elsewhere.
 
 A terminal's line is there from the epoch's second second on, before anything is committed. Elsewhere an
-epoch has a line of its own, but no job more than one in ten seconds; its resumption, and the last epoch,
-are always said.
+epoch has a line of its own, but no job more than one in ten seconds; its resumption is always said, and so
+is the last epoch so far: ten seconds after the line before it, when nothing more comes.
 """
 
 from __future__ import annotations
@@ -42,6 +42,31 @@ def progress_on(stream: TextIO, context: SessionContext) -> Progress:
     return progress
 
 
+class Ticker:
+    """Calls ``tick`` every half second, in a thread of its own, from ``start`` to ``close``."""
+
+    def __init__(self, tick: Callable[[], None]) -> None:
+        self._tick = tick
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="tidemill-progress", daemon=True)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.is_set()
+
+    def start(self) -> None:
+        """Once: further calls change nothing. The caller holds a lock."""
+        if self._thread.ident is None and not self.closed:
+            self._thread.start()
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _run(self) -> None:
+        while not self._closed.wait(_TICK_SECONDS):
+            self._tick()
+
+
 class ProgressLine:
     """One line on a terminal."""
 
@@ -53,8 +78,7 @@ class ProgressLine:
         self._shown = False
         self._running: EpochBegun | None = None
         self._since = 0.0
-        self._closed = threading.Event()
-        self._ticker = threading.Thread(target=self._tick, name="tidemill-progress", daemon=True)
+        self._ticker = Ticker(self.tick)
 
     def event(self, event: JobEvent) -> None:
         with self._lock:
@@ -62,8 +86,7 @@ class ProgressLine:
                 self._write(f"resumed after epoch {event.epoch}")
                 return
             self._running, self._since = event, self._clock()
-            if not self._ticker.is_alive() and not self._closed.is_set():
-                self._ticker.start()
+            self._ticker.start()
 
     def show(self, progress: EpochProgress) -> None:
         with self._lock:
@@ -79,7 +102,7 @@ class ProgressLine:
                 self._shown = False
 
     def close(self) -> None:
-        self._closed.set()
+        self._ticker.close()
         self.clear()
 
     def tick(self) -> None:
@@ -93,12 +116,8 @@ class ProgressLine:
             if self._running is running:
                 self._write(text)
 
-    def _tick(self) -> None:
-        while not self._closed.wait(_TICK_SECONDS):
-            self.tick()
-
     def _write(self, text: str) -> None:
-        if not self._closed.is_set():
+        if not self._ticker.closed:
             self._stream.write("\r\x1b[2K" + text)
             self._stream.flush()
             self._shown = True
@@ -114,6 +133,7 @@ class ProgressLog:
         self._rows: dict[str, int] = {}
         self._said: dict[str, float] = {}
         self._held: dict[str, EpochProgress] = {}
+        self._ticker = Ticker(self.tick)
 
     def event(self, event: JobEvent) -> None:
         if isinstance(event, JobResumed):
@@ -125,14 +145,22 @@ class ProgressLog:
             job = progress.job_id
             self._rows[job] = self._rows.get(job, 0) + progress.rows_in
             self._held[job] = progress
-            if self._clock() - self._said.get(job, -LOG_SECONDS) >= LOG_SECONDS:
-                self._said[job] = self._clock()
-                self._say_held(job)
+            self._ticker.start()
+        self.tick()
+
+    def tick(self) -> None:
+        """Says what has waited long enough."""
+        with self._lock:
+            for job in list(self._held):
+                if self._clock() - self._said.get(job, -LOG_SECONDS) >= LOG_SECONDS:
+                    self._said[job] = self._clock()
+                    self._say_held(job)
 
     def clear(self) -> None:
         """Log lines stay."""
 
     def close(self) -> None:
+        self._ticker.close()
         with self._lock:
             for job in list(self._held):
                 self._say_held(job)
