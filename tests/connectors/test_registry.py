@@ -77,8 +77,41 @@ def test_misspelt_keys_are_asked_about(options: dict[str, str], hint: str) -> No
     assert "table 'c.d.t'" in caught.value.hint
 
 
-def test_options_of_the_format_may_be_unknown() -> None:
-    checked(FILES | {"json.nope": "true"})
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ({"format": "csv", "csv.feild-delimiter": ";"}, "Did you mean 'csv.field-delimiter' by"),
+        ({"json.ignore-parse-error": "true"}, "Did you mean 'json.ignore-parse-errors' by"),
+        (
+            {"format": "debezium-json", "debezium-json.schema-included": "true"},
+            "Did you mean 'debezium-json.schema-include' by",
+        ),
+    ],
+)
+def test_a_format_has_no_other_options_than_its_own(options: dict[str, str], hint: str) -> None:
+    with pytest.raises(ValidationError, match=r"(?s)Unsupported options:\n\n[a-z-]+\.[a-z-]+\n\n") as caught:
+        checked(FILES | options)
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("columnar", ["parquet", "orc"])
+def test_options_of_the_libraries_behind_columnar_formats_pass(columnar: str) -> None:
+    checked(FILES | {"format": columnar, f"{columnar}.block.size": "1024"})
+
+
+def test_a_connector_of_flink_that_is_not_there_is_not_a_misspelt_one() -> None:
+    with pytest.raises(NotSupportedError, match="(?s)identifier 'kafka'.*\nfilesystem\n.*no connector 'kafka' yet"):
+        checked({"connector": "kafka", "topic": "t", "format": "json"})
+    with pytest.raises(ValidationError, match="Did you mean 'filesystem' by 'filesystm'"):
+        checked({"connector": "filesystm"})
+    with pytest.raises(NotSupportedError, match="(?s)'avro'.*canal-json, csv.*no format 'avro' yet"):
+        checked(FILES | {"format": "avro"})
+    with pytest.raises(ValidationError, match="Did you mean 'parquet' by 'parqet'"):
+        checked(FILES | {"format": "parqet"})
+
+
+def test_no_connector_is_said_to_be_missing_that_is_there() -> None:
+    assert not registry.NOT_THERE_YET & set(registry.identifiers())
 
 
 def test_roles() -> None:

@@ -5,7 +5,7 @@ A connector is loaded when a table first names it; listing the identifiers impor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
@@ -13,7 +13,7 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.connectors.api import Connector, ConnectorOption
 from tidemill.connectors.metadata import check_readable, check_writable
 from tidemill.connectors.option_values import OptionValues, spelling_hint
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import NotSupportedError, TidemillError, ValidationError
 from tidemill.types.logical import LogicalType
 
 GROUP = "tidemill.connectors"
@@ -27,6 +27,47 @@ PLANNER_OPTIONS = (
     "scan.watermark.alignment.update-interval",
     "scan.watermark.emit.strategy",
     "scan.watermark.idle-timeout",
+)
+
+# Connectors of Flink's and of its ecosystem that are not there yet.
+NOT_THERE_YET = frozenset(
+    {
+        "db2-cdc",
+        "delta",
+        "doris",
+        "dynamodb",
+        "elasticsearch-6",
+        "elasticsearch-7",
+        "elasticsearch-8",
+        "faker",
+        "firehose",
+        "hbase-1.4",
+        "hbase-2.2",
+        "hbase-2.6",
+        "hive",
+        "hudi",
+        "iceberg",
+        "kafka",
+        "kinesis",
+        "kinesis-legacy",
+        "mongodb",
+        "mongodb-cdc",
+        "mysql-cdc",
+        "oracle-cdc",
+        "opensearch",
+        "opensearch-2",
+        "paimon",
+        "postgres-cdc",
+        "prometheus",
+        "pulsar",
+        "python-input-format",
+        "rabbitmq",
+        "redis",
+        "sqlserver-cdc",
+        "starrocks",
+        "tidb-cdc",
+        "upsert-kafka",
+    }
 )
 
 
@@ -55,11 +96,21 @@ def connector(options: Mapping[str, str]) -> Connector:
             expected=identifiers(),
         )
     if identifier not in _entry_points():
-        raise ValidationError(
-            f"Could not find any factory for identifier '{identifier}' among the installed connectors."
-            "\n\nAvailable factory identifiers are:\n\n" + "\n".join(identifiers()),
-        )
+        raise _missing(identifier)
     return _load(identifier)
+
+
+def _missing(identifier: str) -> TidemillError:
+    """NotSupportedError for a connector that a Flink user knows, ValidationError for other names."""
+    known = identifier in NOT_THERE_YET
+    error = NotSupportedError if known else ValidationError
+    return error(
+        f"Could not find any factory for identifier '{identifier}' among the installed connectors."
+        "\n\nAvailable factory identifiers are:\n\n" + "\n".join(identifiers()),
+        hint=f"Tidemill has no connector '{identifier}' yet."
+        if known
+        else spelling_hint([identifier], identifiers()),
+    )
 
 
 def validate(table: CatalogTable, options: Mapping[str, str], *, role: str) -> Connector:
@@ -93,14 +144,11 @@ def metadata_types(options: Mapping[str, str]) -> Mapping[str, LogicalType]:
 
 
 def check_unknown(
-    identifier: str,
-    declared: Iterable[ConnectorOption],
-    options: Mapping[str, str],
-    prefixes: tuple[str, ...] = (),
+    identifier: str, declared: Collection[ConnectorOption], options: Mapping[str, str]
 ) -> None:
-    """ValidationError when ``options`` hold keys that are neither declared nor below a prefix."""
+    """ValidationError when ``options`` hold keys that are neither declared nor below a declared map."""
     known = {o.key for o in declared if o.kind != "map"}.union(PLANNER_OPTIONS)
-    open_keys = tuple(o.key for o in declared if o.kind == "map") + prefixes
+    open_keys = tuple(o.key for o in declared if o.kind == "map")
     unknown = sorted(k for k in options if k not in known and not k.startswith(open_keys or ("\0",)))
     if unknown:
         raise ValidationError(

@@ -17,7 +17,14 @@ from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.sink import FileSink
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.filesystem.watching import DirectoryWatch
-from tidemill.connectors.formats.api import DecodeRequest, EncodeRequest, Format, Framing, format_options
+from tidemill.connectors.formats.api import (
+    DecodeRequest,
+    EncodeRequest,
+    Format,
+    Framing,
+    format_options,
+    full_keys,
+)
 from tidemill.connectors.formats.registry import find_format
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.registry import check_unknown
@@ -49,7 +56,7 @@ class FilesystemConnector:
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         found = self._format(options)
         own = format_options(found, options)
-        check_unknown(self.identifier, self.options, options, prefixes=(f"{found.identifier}.",))
+        check_unknown(self.identifier, (*self.options, *full_keys(found)), options)
         own.check()
         found.validate(table, own, role="source")
 

@@ -7,7 +7,7 @@ plain values only. A decoder sees whole records (``Block``) and gives one Arrow 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
@@ -128,6 +128,8 @@ class Format(Protocol):
     identifier: str
     options: tuple[ConnectorOption, ...]
     extension: str
+    passes_options: bool = False
+    """Whether keys that it does not declare are a library's, to be let through."""
 
     def framing(self, options: OptionValues) -> Framing:
         return Framing.LINES
@@ -160,3 +162,11 @@ class Format(Protocol):
 def format_options(declared: Format, options: Mapping[str, str]) -> OptionValues:
     """The options of format ``declared`` within a table's options."""
     return OptionValues(declared.options, options, f"{declared.identifier}.")
+
+
+def full_keys(declared: Format) -> tuple[ConnectorOption, ...]:
+    """Its options as a table's options name them, ``csv.`` before each; a map where any key is let through."""
+    prefix = f"{declared.identifier}."
+    if declared.passes_options:
+        return (ConnectorOption(key=prefix, kind="map"),)
+    return tuple(replace(option, key=prefix + option.key) for option in declared.options)

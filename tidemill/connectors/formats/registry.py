@@ -12,7 +12,8 @@ from tidemill.connectors.formats.columnar.parquet import ParquetFormat
 from tidemill.connectors.formats.csv.format import CsvFormat
 from tidemill.connectors.formats.json.format import JsonFormat
 from tidemill.connectors.formats.raw import RawFormat
-from tidemill.errors import ValidationError
+from tidemill.connectors.option_values import spelling_hint
+from tidemill.errors import NotSupportedError, ValidationError
 
 _ALL: tuple[Format, ...] = (
     CsvFormat(),
@@ -27,13 +28,21 @@ _ALL: tuple[Format, ...] = (
 )
 FORMATS: dict[str, Format] = {f.identifier: f for f in _ALL}
 
+_NOT_THERE_YET = ("avro", "avro-confluent", "debezium-avro-confluent", "protobuf")
+
 
 def find_format(identifier: str) -> Format:
-    """ValidationError, listing the formats there are, when there is none of that name."""
+    """NotSupportedError for a format of Flink's that is not there, ValidationError for other names; both list
+    the formats there are."""
     found = FORMATS.get(identifier)
     if found is None:
-        raise ValidationError(
+        known = identifier in _NOT_THERE_YET
+        error = NotSupportedError if known else ValidationError
+        raise error(
             f"Could not find any format factory for identifier '{identifier}'.",
             expected=tuple(sorted(FORMATS)),
+            hint=f"Tidemill has no format '{identifier}' yet."
+            if known
+            else spelling_hint([identifier], FORMATS),
         )
     return found

@@ -108,6 +108,7 @@ class OrcFormat(Format):
     identifier = "orc"
     options: tuple[ConnectorOption, ...] = _OPTIONS
     extension = "orc"
+    passes_options = True
 
     def framing(self, options: OptionValues) -> Framing:
         return Framing.ROW_GROUPS

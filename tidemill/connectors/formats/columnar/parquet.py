@@ -79,6 +79,7 @@ class ParquetFormat(Format):
     identifier = "parquet"
     options: tuple[ConnectorOption, ...] = _OPTIONS
     extension = "parquet"
+    passes_options = True
 
     def framing(self, options: OptionValues) -> Framing:
         return Framing.ROW_GROUPS
