@@ -50,6 +50,10 @@ def test_memory_sizes(text: str, size: int) -> None:
         ("table.exec.state.ttl", "soon"),
         ("execution.runtime-mode", "sideways"),
         ("tidemill.epoch.max-bytes", "-1 mb"),
+        ("tidemill.epoch.max-rows", "-5"),
+        ("table.display.max-column-width", "0"),
+        ("table.optimizer.distinct-agg.split.bucket-num", "0"),
+        ("table.optimizer.join.broadcast-threshold", "-2"),
     ],
 )
 def test_a_bad_value_names_key_and_value(key: str, value: str) -> None:
@@ -57,6 +61,25 @@ def test_a_bad_value_names_key_and_value(key: str, value: str) -> None:
         registry.check_all(Configuration({"unknown.key": "x", key: value}))
     assert key in str(caught.value)
     assert value in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("tidemill.epoch.max-rows", "-5"),
+        ("tidemill.epoch.max-rows", "ten"),
+        ("tidemill.epoch.max-bytes", "much"),
+        ("tidemill.display.layout", "DIAGONAL"),
+        ("execution.runtime-mode", "sideways"),
+    ],
+)
+def test_set_refuses_a_bad_value_of_an_option_of_ours(key: str, value: str) -> None:
+    with pytest.raises(ValidationError, match=f"'{value}' for key '{key}'"):
+        registry.check_at_set(key, value)
+
+
+def test_set_leaves_values_of_flinks_options_to_the_statement_that_reads_them() -> None:
+    registry.check_at_set("table.exec.mini-batch.size", "many")
 
 
 def test_every_default_reads_back_and_every_key_is_declared_once() -> None:

@@ -121,6 +121,8 @@ def test_rate_holds_rows_back() -> None:
         (NUMBERS, {"fields.a.kind": "sequence"}, r"required property 'fields\.a\.start'"),
         ({"c": t.CharType(length=3)}, {"fields.c.length": "5"}, "Custom length for fixed-length type"),
         (NUMBERS, {"rows-per-second": "0"}, "rows-per-second"),
+        (NUMBERS, {"number-of-rows": "-1"}, "number-of-rows"),
+        (NUMBERS, {"scan.parallelism": "0"}, "scan.parallelism"),
         (NUMBERS, {"fields.a.min": "3", "fields.a.max": "2"}, "must not be larger"),
     ],
 )

@@ -43,6 +43,11 @@ def checked(
             "source",
             "'maybe' for key 'json.ignore-parse-errors'",
         ),
+        (
+            FILES | {"sink.parallelism": "0"},
+            "source",
+            "'0' for key 'sink.parallelism': it must be at least 1",
+        ),
         (FILES | {"source.monitor-interval": "often"}, "source", "'often' for key 'source.monitor-interval'"),
         (
             FILES | {"json.timestamp-format.standard": "X"},
@@ -100,11 +105,11 @@ def test_options_of_the_libraries_behind_columnar_formats_pass(columnar: str) ->
 
 
 def test_a_connector_of_flink_that_is_not_there_is_not_a_misspelt_one() -> None:
-    with pytest.raises(NotSupportedError, match="(?s)identifier 'kafka'.*\nfilesystem\n.*no connector 'kafka' yet"):
+    with pytest.raises(NotSupportedError, match=r"(?s)'kafka'.*\nfilesystem\n.*no connector 'kafka' yet"):
         checked({"connector": "kafka", "topic": "t", "format": "json"})
     with pytest.raises(ValidationError, match="Did you mean 'filesystem' by 'filesystm'"):
         checked({"connector": "filesystm"})
-    with pytest.raises(NotSupportedError, match="(?s)'avro'.*canal-json, csv.*no format 'avro' yet"):
+    with pytest.raises(NotSupportedError, match=r"(?s)'avro'.*canal-json, csv.*no format 'avro' yet"):
         checked(FILES | {"format": "avro"})
     with pytest.raises(ValidationError, match="Did you mean 'parquet' by 'parqet'"):
         checked(FILES | {"format": "parqet"})

@@ -16,6 +16,7 @@ MAX_RESULT_ROWS = Option(
     key="sql-client.execution.max-table-result.rows",
     kind=int,
     default=1_000_000,
+    least=1,
     doc="The most rows that result mode TABLE keeps.",
 )
 PRINT_TIME_COST = Option(

@@ -8,6 +8,7 @@ MAX_ROWS = Option(
     key="tidemill.epoch.max-rows",
     kind=int,
     default=0,
+    least=0,
     own=True,
     doc="At most so many rows of each source in one epoch; 0 is no limit. Where both are set, the smaller "
     "of this and `table.exec.mini-batch.size` counts.",

@@ -21,6 +21,7 @@ DISTINCT_SPLIT_BUCKETS = Option(
     key="table.optimizer.distinct-agg.split.bucket-num",
     kind=int,
     default=1024,
+    least=1,
     doc="The number of buckets of a split distinct aggregation.",
 )
 INCREMENTAL_AGG_ENABLED = Option(
@@ -33,6 +34,7 @@ BROADCAST_THRESHOLD = Option(
     key="table.optimizer.join.broadcast-threshold",
     kind=int,
     default=10 << 20,
+    least=-1,
     doc="The most bytes that one side of a batch join may have to be sent to every task instead of being "
     "exchanged; -1 sends none.",
 )

@@ -92,6 +92,8 @@ class Option(Generic[T]):
     default: T
     doc: str
     choices: tuple[str, ...] = ()
+    least: int | None = None
+    """The smallest number that means something."""
     own: bool = False
     """True where Flink has no such key."""
 
@@ -103,6 +105,10 @@ class Option(Generic[T]):
         if self.choices and str(value).upper() not in {c.upper() for c in self.choices}:
             raise ValidationError(
                 f"Could not parse value '{text}' for key '{self.key}'.", expected=self.choices
+            )
+        if self.least is not None and isinstance(value, int) and value < self.least:
+            raise ValidationError(
+                f"Could not parse value '{text}' for key '{self.key}': it must be at least {self.least}."
             )
         return value
 

@@ -49,7 +49,7 @@ AREAS = (
 )
 BY_KEY: dict[str, Option[Any]] = {o.key: o for area in AREAS for o in area.options}
 
-# Flink refuses these at SET; all others only when a statement reads them.
+# Flink refuses these at SET, all its others only when a statement reads them; our own are checked at once.
 _CHECKED_AT_SET = frozenset({execution_options.RUNTIME_MODE.key})
 
 
@@ -59,8 +59,9 @@ def check_at_set(key: str, value: str) -> None:
         raise ValidationError(
             f"There is no option '{key}'.", expected=tuple(k for k in BY_KEY if k.startswith(OWN_PREFIX))
         )
-    if key in _CHECKED_AT_SET:
-        BY_KEY[key].parse(value)
+    option = BY_KEY.get(key)
+    if option is not None and (option.own or key in _CHECKED_AT_SET):
+        option.parse(value)
 
 
 def check_all(configuration: Configuration) -> None:

@@ -15,6 +15,7 @@ MAX_COLUMN_WIDTH = Option(
     key="table.display.max-column-width",
     kind=int,
     default=30,
+    least=1,
     doc="Printed results cut values of types without a fixed length after so many characters.",
 )
 DML_SYNC = Option(

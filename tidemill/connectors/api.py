@@ -208,6 +208,8 @@ class ConnectorOption:
     required: bool = False
     doc: str = ""
     choices: tuple[str, ...] = ()
+    least: int | None = None
+    """The smallest number that means something."""
 
 
 class Connector(Protocol):

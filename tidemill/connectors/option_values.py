@@ -39,6 +39,10 @@ def parse_option(option: ConnectorOption, text: str, prefix: str = "") -> Any:
         raise ValidationError(
             f"Could not parse value '{text}' for key '{key}': {reason}.", hint=hint
         ) from None
+    if option.least is not None and value < option.least:
+        raise ValidationError(
+            f"Could not parse value '{text}' for key '{key}': it must be at least {option.least}."
+        )
     if option.choices and text.lower() not in {c.lower() for c in option.choices}:
         raise ValidationError(
             f"Unsupported value '{shown_value(key, text)}' for key '{key}'."

@@ -143,9 +143,7 @@ def metadata_types(options: Mapping[str, str]) -> Mapping[str, LogicalType]:
     return connector(options).metadata(options)
 
 
-def check_unknown(
-    identifier: str, declared: Collection[ConnectorOption], options: Mapping[str, str]
-) -> None:
+def check_unknown(identifier: str, declared: Collection[ConnectorOption], options: Mapping[str, str]) -> None:
     """ValidationError when ``options`` hold keys that are neither declared nor below a declared map."""
     known = {o.key for o in declared if o.kind != "map"}.union(PLANNER_OPTIONS)
     open_keys = tuple(o.key for o in declared if o.kind == "map")

@@ -26,9 +26,9 @@ from tidemill.types.logical import Field, LogicalType
 from tidemill.types.physical import arrow_schema, arrow_type
 
 _OPTIONS = (
-    ConnectorOption(key="rows-per-second", kind="int", default="10000", doc="Rate while streaming."),
-    ConnectorOption(key="number-of-rows", kind="int", doc="Rows in all; unset, there is no end."),
-    ConnectorOption(key="scan.parallelism", kind="int", doc="Number of reading tasks."),
+    ConnectorOption(key="rows-per-second", kind="int", default="10000", least=1, doc="Rate while streaming."),
+    ConnectorOption(key="number-of-rows", kind="int", least=0, doc="Rows in all; unset, there is no end."),
+    ConnectorOption(key="scan.parallelism", kind="int", least=1, doc="Number of reading tasks."),
     ConnectorOption(key="seed", kind="int", doc="Another seed, other rows."),
     ConnectorOption(
         key="fields.",
@@ -70,7 +70,6 @@ class DatagenConnector:
         declared = [o for o in _OPTIONS if o.kind != "map"]
         declared += [ConnectorOption(key=key) for key in sorted(read.known)]
         check_unknown(self.identifier, declared, options)
-        _positive(options, "rows-per-second")
 
     def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
         return {}
@@ -114,12 +113,6 @@ class DatagenConnector:
 def _read_fields(table: CatalogTable, options: Mapping[str, str]) -> tuple[FieldOptions, dict[str, Values]]:
     read = FieldOptions(options)
     return read, {c.name: field_values(c.name, c.type, read) for c in table.physical_columns}
-
-
-def _positive(options: Mapping[str, str], key: str) -> None:
-    value = OptionValues(_OPTIONS, options)[key]
-    if value is not None and value < 1:
-        raise ValidationError(f"Could not parse value '{value}' for key '{key}': at least 1.")
 
 
 CONNECTOR = DatagenConnector()

@@ -25,7 +25,7 @@ OPTIONS = (
         default="__DEFAULT_PARTITION__",
         doc="Directory name for NULL and empty partition values.",
     ),
-    ConnectorOption(key="sink.parallelism", kind="int", doc="Number of writing tasks."),
+    ConnectorOption(key="sink.parallelism", kind="int", least=1, doc="Number of writing tasks."),
     ConnectorOption(
         key="sink.rolling-policy.file-size", kind="memory", default="128mb", doc="Start a new file beyond."
     ),

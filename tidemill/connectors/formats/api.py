@@ -165,7 +165,7 @@ def format_options(declared: Format, options: Mapping[str, str]) -> OptionValues
 
 
 def full_keys(declared: Format) -> tuple[ConnectorOption, ...]:
-    """Its options as a table's options name them, ``csv.`` before each; a map where any key is let through."""
+    """Its options as a table's options name them, ``csv.`` before each; a map if any key is let through."""
     prefix = f"{declared.identifier}."
     if declared.passes_options:
         return (ConnectorOption(key=prefix, kind="map"),)

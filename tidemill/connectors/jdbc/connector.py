@@ -44,17 +44,19 @@ _OPTIONS = (
         doc="How long an epoch is tried again when the database cannot be reached.",
     ),
     ConnectorOption(key="scan.partition.column", doc="Integer column to cut the scan by."),
-    ConnectorOption(key="scan.partition.num", kind="int", doc="Number of parts of the scan."),
+    ConnectorOption(key="scan.partition.num", kind="int", least=1, doc="Number of parts of the scan."),
     ConnectorOption(key="scan.partition.lower-bound", kind="int", doc="Smallest value of the column."),
     ConnectorOption(key="scan.partition.upper-bound", kind="int", doc="Largest value of the column."),
-    ConnectorOption(key="scan.fetch-size", kind="int", default="0", doc="Rows per fetch; 0: the default."),
+    ConnectorOption(
+        key="scan.fetch-size", kind="int", default="0", least=0, doc="Rows per fetch; 0: its own."
+    ),
     ConnectorOption(key="scan.auto-commit", kind="bool", default="true", doc="Accepted, unused."),
     ConnectorOption(key="sink.buffer-flush.max-rows", kind="int", default="100", doc="Accepted, unused."),
     ConnectorOption(
         key="sink.buffer-flush.interval", kind="duration", default="1 s", doc="Accepted; an epoch is a flush."
     ),
     ConnectorOption(key="sink.max-retries", kind="int", default="3", doc="Accepted, unused."),
-    ConnectorOption(key="sink.parallelism", kind="int", doc="Accepted, unused."),
+    ConnectorOption(key="sink.parallelism", kind="int", least=1, doc="Accepted, unused."),
     ConnectorOption(
         key="sink.staging-path",
         doc="Directory for rows between their epoch and its commit; default: one of this user's own.",

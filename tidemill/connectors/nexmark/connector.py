@@ -29,7 +29,7 @@ _OPTIONS = (
         key="keep-alive", kind="bool", default="false", doc="Wait after the last event instead of ending."
     ),
     ConnectorOption(
-        key="first-event.rate", kind="int", default="10000", doc="Events per second of event time."
+        key="first-event.rate", kind="int", least=1, default="10000", doc="Events per second of event time."
     ),
     ConnectorOption(
         key="next-event.rate", kind="int", default="10000", doc="Must equal first-event.rate here."
@@ -42,22 +42,34 @@ _OPTIONS = (
     ),
     ConnectorOption(key="rate.shape", default="SQUARE", choices=("SQUARE", "SINE"), doc="Accepted, unused."),
     ConnectorOption(key="rate.period", kind="duration", default="600 s", doc="Accepted, unused."),
-    ConnectorOption(key="person.proportion", kind="int", default="1", doc="Persons in a round."),
-    ConnectorOption(key="auction.proportion", kind="int", default="3", doc="Auctions in a round."),
-    ConnectorOption(key="bid.proportion", kind="int", default="46", doc="Bids in a round."),
+    ConnectorOption(key="person.proportion", kind="int", least=1, default="1", doc="Persons in a round."),
+    ConnectorOption(key="auction.proportion", kind="int", least=1, default="3", doc="Auctions in a round."),
+    ConnectorOption(key="bid.proportion", kind="int", least=1, default="46", doc="Bids in a round."),
     ConnectorOption(key="person.avg-size", kind="memory", default="200 b", doc="Average bytes of a person."),
     ConnectorOption(
         key="auction.avg-size", kind="memory", default="500 b", doc="Average bytes of an auction."
     ),
     ConnectorOption(key="bid.avg-size", kind="memory", default="100 b", doc="Average bytes of a bid."),
     ConnectorOption(
-        key="bid.hot-ratio.auctions", kind="int", default="2", doc="One in so many bids is on a cold auction."
+        key="bid.hot-ratio.auctions",
+        kind="int",
+        least=1,
+        default="2",
+        doc="One in so many bids is on a cold auction.",
     ),
     ConnectorOption(
-        key="bid.hot-ratio.bidders", kind="int", default="4", doc="One in so many bids is by a cold bidder."
+        key="bid.hot-ratio.bidders",
+        kind="int",
+        least=1,
+        default="4",
+        doc="One in so many bids is by a cold bidder.",
     ),
     ConnectorOption(
-        key="auction.hot-ratio.sellers", kind="int", default="4", doc="One in so many has a cold seller."
+        key="auction.hot-ratio.sellers",
+        kind="int",
+        least=1,
+        default="4",
+        doc="One in so many has a cold seller.",
     ),
     ConnectorOption(
         key="base-time", kind="int", default="1436918400000", doc="Event time of the first event, in ms."
@@ -106,15 +118,6 @@ _COLUMNS: dict[str, LogicalType] = {
         extra=_TEXT,
     ),
 }
-_POSITIVE = (
-    "first-event.rate",
-    "person.proportion",
-    "auction.proportion",
-    "bid.proportion",
-    "bid.hot-ratio.auctions",
-    "bid.hot-ratio.bidders",
-    "auction.hot-ratio.sellers",
-)
 
 
 def generator(given: Mapping[str, str]) -> NexmarkGenerator:
@@ -133,9 +136,6 @@ class NexmarkConnector:
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         given = OptionValues(_OPTIONS, options)
-        for key in _POSITIVE:
-            if given[key] < 1:
-                raise ValidationError(f"Could not parse value '{given[key]}' for key '{key}': at least 1.")
         if given["first-event.rate"] != given["next-event.rate"]:
             raise NotSupportedError("Nexmark with a first-event.rate other than next-event.rate.")
         for column in table.physical_columns:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _OPTIONS = (
     ConnectorOption(key="print-identifier", doc="Written before each row, as in 'name> +I[1]'."),
     ConnectorOption(key="standard-error", kind="bool", default="false", doc="Write to standard error."),
-    ConnectorOption(key="sink.parallelism", kind="int", doc="Accepted; rows go through the driver."),
+    ConnectorOption(key="sink.parallelism", kind="int", least=1, doc="Accepted; rows go through the driver."),
 )
 
 
