@@ -10,9 +10,11 @@ from sqlglot import exp
 from tidemill.deep_calls import with_room
 from tidemill.errors import Position
 from tidemill.sql import statements as s
+from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.statements.statement import Statements
+from tidemill.sql.grammar.trees import Trees
 from tidemill.sql.lexer import START
 from tidemill.sql.splitter import split
-from tidemill.sql.statement_grammar import StatementGrammar
 
 T = TypeVar("T")
 
@@ -23,7 +25,7 @@ def parse_statement(text: str, position: Position = START) -> s.Statement:
     Raises SqlSyntaxError with the position and the choices that were expected, ValidationError for
     types out of range, NotSupportedError for syntax that names something Tidemill does not have.
     """
-    return with_room(lambda: _whole(StatementGrammar(text, position), StatementGrammar.statement))
+    return with_room(lambda: _whole(Cursor(text, position), _statement))
 
 
 def parse_script(script: str) -> Iterator[s.Statement]:
@@ -34,13 +36,21 @@ def parse_script(script: str) -> Iterator[s.Statement]:
 
 def parse_expression(text: str, position: Position = START) -> exp.Expression:
     """One value expression, such as that of a computed column or a watermark."""
-    return with_room(lambda: _whole(StatementGrammar(text, position), StatementGrammar.expression))
+    return with_room(lambda: _whole(Cursor(text, position), _expression))
 
 
-def _whole(grammar: StatementGrammar, parse: Callable[[StatementGrammar], T]) -> T:
-    """What ``parse`` reads, if nothing but a semicolon is left behind it."""
-    result = parse(grammar)
-    grammar.take(";")
-    if not grammar.at_end():
-        grammar.fail("<EOF>")
+def _statement(cursor: Cursor) -> s.Statement:
+    return Statements(cursor, Trees(cursor)).statement()
+
+
+def _expression(cursor: Cursor) -> exp.Expression:
+    return Trees(cursor).expression()
+
+
+def _whole(cursor: Cursor, read: Callable[[Cursor], T]) -> T:
+    """What ``read`` makes of the text, if nothing but a semicolon is left behind it."""
+    result = read(cursor)
+    cursor.take(";")
+    if not cursor.at_end():
+        cursor.fail("<EOF>")
     return result

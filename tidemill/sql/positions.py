@@ -11,14 +11,15 @@ from typing import TypeVar
 from sqlglot import exp
 
 from tidemill.errors import Position
+from tidemill.sql.lexer import Token
 
 E = TypeVar("E", bound=exp.Expr)
 
 
-def mark(node: E, position: Position) -> E:
-    """Remembers where ``node`` starts; gives the node back."""
-    node.meta["line"] = position.line
-    node.meta["col"] = position.column
+def place(node: E, token: Token) -> E:
+    """Gives ``node`` the position of ``token``, and the node back."""
+    node.meta["line"] = token.position.line
+    node.meta["col"] = token.position.column
     return node
 
 

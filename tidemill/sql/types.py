@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from tidemill.sql.type_grammar import TypeGrammar
+from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.types import Types
 from tidemill.types.logical import LogicalType
-
-
-class _PrintedTypes(TypeGrammar):
-    intervals_have_columns = True
 
 
 def parse_type(text: str) -> LogicalType:
@@ -16,8 +13,8 @@ def parse_type(text: str) -> LogicalType:
     Raises SqlSyntaxError or ValidationError with the position in ``text``, NotSupportedError for types
     Tidemill has no values of (RAW, VARIANT, STRUCTURED).
     """
-    cursor = _PrintedTypes(text)
-    kind = cursor.nullable_type()
+    cursor = Cursor(text)
+    kind = Types(cursor, interval_columns=True).nullable_type()
     if not cursor.at_end():
         cursor.fail("<EOF>")
     return kind

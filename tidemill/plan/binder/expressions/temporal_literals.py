@@ -20,7 +20,6 @@ from tidemill.plan.expressions import Expr, Literal
 from tidemill.sql.date_time_text import read_date_time
 from tidemill.sql.expressions import DateTimeLiteral, IntervalLiteral
 from tidemill.sql.positions import position_of
-from tidemill.sql.type_grammar import MAX_TIME_PRECISION
 from tidemill.types import logical as t
 
 MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
@@ -52,7 +51,7 @@ def _date(value: datetime, _digits: int, _zone: str) -> Literal:
 
 def _time(value: datetime, digits: int, _zone: str) -> Literal:
     millis = ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
-    return Literal(type=t.TimeType(precision=min(digits, MAX_TIME_PRECISION), nullable=False), value=millis)
+    return Literal(type=t.TimeType(precision=min(digits, t.MAX_TIME_PRECISION), nullable=False), value=millis)
 
 
 def _timestamp(value: datetime, digits: int, _zone: str) -> Literal:

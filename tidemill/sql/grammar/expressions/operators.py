@@ -9,14 +9,18 @@ over Between, IS NOT NULL is Not over Is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 from sqlglot import exp
 
 from tidemill.errors import SqlSyntaxError
 from tidemill.sql import expressions as x
-from tidemill.sql.call_grammar import CallGrammar
-from tidemill.sql.lexer import Token
+from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.expressions.values import Values
+from tidemill.sql.grammar.lookahead import at_query
+from tidemill.sql.grammar.nested import Nested
+from tidemill.sql.positions import place
 
 Build = Callable[[exp.Expression, exp.Expression], exp.Expression]
 
@@ -54,45 +58,47 @@ _MULTISET_OPERATORS = ("MULTISET", "MEMBER", "SUBMULTISET")
 _PERIOD_OPERATORS = ("CONTAINS", "EQUALS", "PRECEDES", "SUCCEEDS")
 
 
-class OperatorGrammar(CallGrammar):
+@dataclass(frozen=True, slots=True)
+class Operators:
+    cursor: Cursor
+    nested: Nested
+    values: Values
+
     def expression(self) -> exp.Expression:
         left = self._conjunction()
-        while token := self._took("OR"):
-            left = self.place(exp.Or(this=left, expression=self._conjunction()), token)
+        while token := self.cursor.took("OR"):
+            left = place(exp.Or(this=left, expression=self._conjunction()), token)
         return left
-
-    def _took(self, *words: str) -> Token | None:
-        return self.advance() if self.at_any(*words) else None
 
     def _conjunction(self) -> exp.Expression:
         left = self._negation()
-        while token := self._took("AND"):
-            left = self.place(exp.And(this=left, expression=self._negation()), token)
+        while token := self.cursor.took("AND"):
+            left = place(exp.And(this=left, expression=self._negation()), token)
         return left
 
     def _negation(self) -> exp.Expression:
-        if token := self._took("NOT"):
-            return self.place(exp.Not(this=self._negation()), token)
+        if token := self.cursor.took("NOT"):
+            return place(exp.Not(this=self._negation()), token)
         return self._test()
 
     def _test(self) -> exp.Expression:
         """``x IS [NOT] NULL | TRUE | FALSE | UNKNOWN | JSON``; its result may be compared further."""
-        left = self._comparison(self._sum())
-        while self.at("IS"):
-            token = self.advance()
-            negated = self.take("NOT")
-            node = self.place(self._is(left), token)
-            left = self._comparison(self.place(exp.Not(this=node), token) if negated else node)
+        left = self._comparison(self.operand())
+        while self.cursor.at("IS"):
+            token = self.cursor.advance()
+            negated = self.cursor.take("NOT")
+            node = place(self._is(left), token)
+            left = self._comparison(place(exp.Not(this=node), token) if negated else node)
         return left
 
     def _is(self, left: exp.Expression) -> exp.Expression:
-        if self.take("JSON"):
-            return x.IsJson(this=left, kind=self.take_any(*_JSON_KINDS) or "VALUE")
-        word = self.take_any(*_IS)
+        if self.cursor.take("JSON"):
+            return x.IsJson(this=left, kind=self.cursor.take_any(*_JSON_KINDS) or "VALUE")
+        word = self.cursor.take_any(*_IS)
         if not word:
-            if self.at("A", "SET") or self.at("EMPTY"):
-                self.refuse(f"IS {self.current.upper}")
-            self.fail(*_IS, "JSON", "DISTINCT")
+            if self.cursor.at("A", "SET") or self.cursor.at("EMPTY"):
+                self.cursor.refuse(f"IS {self.cursor.current.upper}")
+            self.cursor.fail(*_IS, "JSON", "DISTINCT")
         return _IS[word](left)
 
     def _comparison(self, left: exp.Expression) -> exp.Expression:
@@ -100,95 +106,95 @@ class OperatorGrammar(CallGrammar):
         while True:
             if self._at_distinct():
                 left = self._distinct(left)
-            elif token := self._took(*_COMPARISONS):
-                left = self.place(_COMPARISONS[token.upper](left, self._compared()), token)
+            elif token := self.cursor.took(*_COMPARISONS):
+                left = place(_COMPARISONS[token.upper](left, self._compared()), token)
             else:
                 self._refuse_comparison()
                 return left
 
     def _at_distinct(self) -> bool:
-        return self.at("IS", "DISTINCT", "FROM") or self.at("IS", "NOT", "DISTINCT", "FROM")
+        return self.cursor.at("IS", "DISTINCT", "FROM") or self.cursor.at("IS", "NOT", "DISTINCT", "FROM")
 
     def _distinct(self, left: exp.Expression) -> exp.Expression:
-        token = self.advance()
-        node = exp.NullSafeEQ if self.take("NOT") else exp.NullSafeNEQ
-        self.expect("DISTINCT", "FROM")
-        return self.place(node(this=left, expression=self._range(self._sum())), token)
+        token = self.cursor.advance()
+        node = exp.NullSafeEQ if self.cursor.take("NOT") else exp.NullSafeNEQ
+        self.cursor.expect("DISTINCT", "FROM")
+        return place(node(this=left, expression=self._range(self.operand())), token)
 
     def _compared(self) -> exp.Expression:
         """The right side of a comparison: also ``ANY (query)``."""
-        token = self.current
-        if token.upper in _QUANTIFIERS and self.peek().upper == "(":
-            self.advance()
-            return self.place(_QUANTIFIERS[token.upper](this=self._query_or_list()), token)
-        return self._range(self._sum())
+        token = self.cursor.current
+        if token.upper in _QUANTIFIERS and self.cursor.peek().upper == "(":
+            self.cursor.advance()
+            return place(_QUANTIFIERS[token.upper](this=self._query_or_list()), token)
+        return self._range(self.operand())
 
     def _query_or_list(self) -> exp.Expression:
-        self.expect("(")
-        inner = self.query() if self.at_query() else self._list()
-        self.expect(")")
+        self.cursor.expect("(")
+        inner = self.nested.query() if at_query(self.cursor) else self._list()
+        self.cursor.expect(")")
         return inner
 
     def _list(self) -> exp.Expression:
-        return exp.Tuple(expressions=self.separated(self.expression))
+        return exp.Tuple(expressions=self.cursor.separated(self.nested.expression))
 
     def _refuse_comparison(self) -> None:
-        token = self.current
+        token = self.cursor.current
         if token.upper in _FORBIDDEN:
             raise SqlSyntaxError(_FORBIDDEN[token.upper], position=token.position, expected=("<>",))
         if token.upper in _PERIOD_OPERATORS:
-            self.refuse(f"The period operator {token.upper}")
+            self.cursor.refuse(f"The period operator {token.upper}")
         if token.upper in _MULTISET_OPERATORS:
-            self.refuse(f"The multiset operator {token.upper}")
+            self.cursor.refuse(f"The multiset operator {token.upper}")
 
     def _range(self, left: exp.Expression) -> exp.Expression:
         """``x [NOT] IN | BETWEEN | LIKE | SIMILAR TO`` behind ``left``."""
         while True:
-            negated = self.at("NOT") and self.peek().upper in self._RANGES
-            word = self.peek().upper if negated else self.current.upper
+            negated = self.cursor.at("NOT") and self.cursor.peek().upper in self._RANGES
+            word = self.cursor.peek().upper if negated else self.cursor.current.upper
             if word not in self._RANGES:
                 return left
-            token = self.advance()
+            token = self.cursor.advance()
             if negated:
-                self.advance()
-            node = self.place(self._RANGES[word](self, left), token)
-            left = self.place(exp.Not(this=node), token) if negated else node
+                self.cursor.advance()
+            node = place(self._RANGES[word](self, left), token)
+            left = place(exp.Not(this=node), token) if negated else node
 
     def _in(self, left: exp.Expression) -> exp.Expression:
-        if self.at_any(*_QUANTIFIERS):
-            self.fail("(")
+        if self.cursor.at_any(*_QUANTIFIERS):
+            self.cursor.fail("(")
         inner = self._query_or_list()
         if isinstance(inner, exp.Tuple):
             return exp.In(this=left, expressions=inner.expressions)
         return exp.In(this=left, query=inner)
 
     def _between(self, left: exp.Expression) -> exp.Expression:
-        symmetric = self.take_any("SYMMETRIC", "ASYMMETRIC") == "SYMMETRIC"
-        low = self._sum()
-        self.expect("AND")
-        return exp.Between(this=left, low=low, high=self._sum(), symmetric=symmetric)
+        symmetric = self.cursor.take_any("SYMMETRIC", "ASYMMETRIC") == "SYMMETRIC"
+        low = self.operand()
+        self.cursor.expect("AND")
+        return exp.Between(this=left, low=low, high=self.operand(), symmetric=symmetric)
 
     def _like(self, left: exp.Expression) -> exp.Expression:
-        return self._escaped(exp.Like(this=left, expression=self._sum()))
+        return self._escaped(exp.Like(this=left, expression=self.operand()))
 
     def _similar(self, left: exp.Expression) -> exp.Expression:
-        self.expect("TO")
-        return self._escaped(exp.SimilarTo(this=left, expression=self._sum()))
+        self.cursor.expect("TO")
+        return self._escaped(exp.SimilarTo(this=left, expression=self.operand()))
 
     def _escaped(self, node: exp.Expression) -> exp.Expression:
-        if self.take("ESCAPE"):
-            return exp.Escape(this=node, expression=self._sum())
+        if self.cursor.take("ESCAPE"):
+            return exp.Escape(this=node, expression=self.operand())
         return node
 
     def _library_like(self, left: exp.Expression) -> NoReturn:
-        name = self.previous.upper
+        name = self.cursor.previous.upper
         raise SqlSyntaxError(
             f"No match found for function signature {name}",
-            position=self.previous.position,
+            position=self.cursor.previous.position,
             expected=("LIKE",),
         )
 
-    _RANGES: ClassVar[dict[str, Callable[[OperatorGrammar, exp.Expression], exp.Expression]]] = {
+    _RANGES: ClassVar[dict[str, Callable[[Operators, exp.Expression], exp.Expression]]] = {
         "IN": _in,
         "BETWEEN": _between,
         "LIKE": _like,
@@ -197,41 +203,41 @@ class OperatorGrammar(CallGrammar):
         "ILIKE": _library_like,
     }
 
-    def _sum(self) -> exp.Expression:
+    def operand(self) -> exp.Expression:
         left = self._product()
-        while token := self._took(*_ADDITIVE):
-            left = self.place(_ADDITIVE[token.upper](left, self._product()), token)
+        while token := self.cursor.took(*_ADDITIVE):
+            left = place(_ADDITIVE[token.upper](left, self._product()), token)
         return left
 
     def _product(self) -> exp.Expression:
         left = self._signed()
-        while token := self._took(*_MULTIPLICATIVE):
-            left = self.place(_MULTIPLICATIVE[token.upper](left, self._signed()), token)
+        while token := self.cursor.took(*_MULTIPLICATIVE):
+            left = place(_MULTIPLICATIVE[token.upper](left, self._signed()), token)
         return left
 
     def _signed(self) -> exp.Expression:
-        if token := self._took("-"):
-            return self.place(exp.Neg(this=self._signed()), token)
-        if self._took("+"):
+        if token := self.cursor.took("-"):
+            return place(exp.Neg(this=self._signed()), token)
+        if self.cursor.took("+"):
             return self._signed()
-        if token := self._took("NOT"):
-            return self.place(exp.Not(this=self._signed()), token)
+        if token := self.cursor.took("NOT"):
+            return place(exp.Not(this=self._signed()), token)
         return self._postfixed()
 
     def _postfixed(self) -> exp.Expression:
         """``x[i]`` and ``x.field`` behind a value."""
-        node = self.primary()
+        node = self.values.value()
         while True:
-            if token := self._took("["):
+            if token := self.cursor.took("["):
                 index = self._subscript()
-                node = self.place(exp.Bracket(this=node, expressions=[index]), token)
-            elif self.at(".") and not isinstance(node, exp.Literal):
-                token = self.advance()
-                node = self.place(exp.Dot(this=node, expression=self.identifier()), token)
+                node = place(exp.Bracket(this=node, expressions=[index]), token)
+            elif self.cursor.at(".") and not isinstance(node, exp.Literal):
+                token = self.cursor.advance()
+                node = place(exp.Dot(this=node, expression=self.cursor.identifier()), token)
             else:
                 return node
 
     def _subscript(self) -> exp.Expression:
-        index = self.expression()
-        self.expect("]")
+        index = self.nested.expression()
+        self.cursor.expect("]")
         return index

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, SqlSyntaxError
 from tidemill.sql.lexer import START, Kind, Token, swallowing, tokens, unicode_string
-from tidemill.sql.positions import mark
+from tidemill.sql.positions import place
 from tidemill.sql.reserved import RESERVED
 
 # Words that a missing name shows up with more often than they are meant as one.
@@ -30,21 +30,18 @@ _CLAUSES = (
 )  # fmt: skip
 _LONGEST_INTEGER = 19
 T = TypeVar("T")
-E = TypeVar("E", bound=exp.Expr)
 
 
 class Cursor:
-    """Tokens of one statement; ``text`` and ``origin`` are the statement's."""
+    """Tokens of one statement, whose text is ``text``; ``current`` is the next one to be taken."""
+
+    __slots__ = ("_index", "_tokens", "current", "text")
 
     def __init__(self, text: str, origin: Position = START) -> None:
         self.text = text
-        self.origin = origin
         self._tokens = list(tokens(text, origin))
         self._index = 0
-
-    @property
-    def current(self) -> Token:
-        return self._tokens[self._index]
+        self.current = self._tokens[0]
 
     @property
     def previous(self) -> Token:
@@ -56,8 +53,12 @@ class Cursor:
     def advance(self) -> Token:
         token = self.current
         if token.kind is not Kind.EOF:
-            self._index += 1
+            self._move(1)
         return token
+
+    def _move(self, count: int) -> None:
+        self._index += count
+        self.current = self._tokens[self._index]
 
     def at_end(self) -> bool:
         return self.current.kind is Kind.EOF
@@ -67,25 +68,27 @@ class Cursor:
 
     def at(self, *words: str) -> bool:
         """Whether the next tokens are these keywords or symbols, in this order."""
-        if self._tokens[self._index].upper != words[0]:
+        if self.current.upper != words[0]:
             return False
-        return all(self.peek(i).upper == word for i, word in enumerate(words))
+        return len(words) == 1 or all(self.peek(i).upper == word for i, word in enumerate(words))
 
     def at_any(self, *words: str) -> bool:
-        return self._tokens[self._index].upper in words
+        return self.current.upper in words
 
     def take(self, *words: str) -> bool:
         """Moves past these keywords or symbols, all or none."""
         if not self.at(*words):
             return False
-        self._index += len(words)
+        self._move(len(words))
         return True
 
     def take_any(self, *words: str) -> str:
         """Moves past one of ``words`` and gives it, else ''."""
-        if self._tokens[self._index].upper not in words:
-            return ""
-        return self.advance().upper
+        return self.advance().upper if self.current.upper in words else ""
+
+    def took(self, *words: str) -> Token | None:
+        """Moves past one of ``words`` and gives its token."""
+        return self.advance() if self.current.upper in words else None
 
     def expect(self, *words: str) -> None:
         for word in words:
@@ -136,7 +139,7 @@ class Cursor:
         token = self.current
         if token.kind is Kind.QUOTED or (token.kind is Kind.WORD and token.upper not in RESERVED):
             self.advance()
-            return self.place(exp.Identifier(this=token.value, quoted=token.kind is Kind.QUOTED), token)
+            return place(exp.Identifier(this=token.value, quoted=token.kind is Kind.QUOTED), token)
         self.fail("<IDENTIFIER>")
 
     def at_identifier(self) -> bool:
@@ -204,18 +207,6 @@ class Cursor:
         self.expect(")")
         return items
 
-    def place(self, node: E, token: Token) -> E:
-        """Gives ``node`` the position of ``token``."""
-        return mark(node, token.position)
-
     def text_since(self, token: Token) -> str:
         """The text as written from ``token`` to the last token taken."""
         return self.text[token.start : self.previous.end]
-
-    def expression(self) -> exp.Expression:
-        """A value expression; given by the expression grammar."""
-        raise NotImplementedError
-
-    def query(self) -> exp.Expression:
-        """A query with ORDER BY and LIMIT; given by the query grammar."""
-        raise NotImplementedError

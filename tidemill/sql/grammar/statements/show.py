@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tidemill.sql import statements as s
-from tidemill.sql.catalog_grammar import CatalogGrammar
+from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.trees import Trees
 from tidemill.sql.lexer import Token
 
 # Longest first: SHOW CURRENT CATALOG before anything one word long.
@@ -33,11 +36,15 @@ _WITH_ILIKE = frozenset(
 _UNSUPPORTED = ("PROCEDURES", "MODELS", "MATERIALIZED", "CONNECTIONS")
 
 
-class ShowGrammar(CatalogGrammar):
+@dataclass(frozen=True, slots=True)
+class Shows:
+    cursor: Cursor
+    trees: Trees
+
     def show(self, token: Token) -> s.Statement:
         """Behind SHOW."""
-        if self.at_any(*_UNSUPPORTED):
-            self.refuse(f"SHOW {self.current.upper}")
+        if self.cursor.at_any(*_UNSUPPORTED):
+            self.cursor.refuse(f"SHOW {self.cursor.current.upper}")
         kind = self._show_kind()
         path = self._show_path(kind)
         pattern, negated, insensitive = self._pattern_filter(kind)
@@ -49,54 +56,55 @@ class ShowGrammar(CatalogGrammar):
             negated=negated,
             case_insensitive=insensitive,
             partition=partition,
-            text=self.text_since(token),
+            text=self.cursor.text_since(token),
             position=token.position,
         )
 
     def _show_kind(self) -> s.ShowKind:
         for words, kind in _KINDS:
-            if self.take(*words):
+            if self.cursor.take(*words):
                 return kind
-        self.fail(*sorted({kind.value for kind in s.ShowKind}))
+        self.cursor.fail(*sorted({kind.value for kind in s.ShowKind}))
 
     def _show_path(self, kind: s.ShowKind) -> s.Path:
         if kind in _WITH_PATH:
-            return self.names()
+            return self.cursor.names()
         if kind is s.ShowKind.COLUMNS:
-            self.expect_any("FROM", "IN")
-            return self.names()
-        if kind in _WITH_SOURCE and self.take_any("FROM", "IN"):
-            return self.names()
+            self.cursor.expect_any("FROM", "IN")
+            return self.cursor.names()
+        if kind in _WITH_SOURCE and self.cursor.take_any("FROM", "IN"):
+            return self.cursor.names()
         return ()
 
     def _pattern_filter(self, kind: s.ShowKind) -> tuple[str | None, bool, bool]:
         if kind not in _WITH_PATTERN:
             return None, False, False
-        negated = self.take("NOT")
-        word = self.take_any("LIKE", *(("ILIKE",) if kind in _WITH_ILIKE else ()))
+        negated = self.cursor.take("NOT")
+        word = self.cursor.take_any("LIKE", *(("ILIKE",) if kind in _WITH_ILIKE else ()))
         if not word:
             if negated:
-                self.fail("LIKE", "ILIKE")
+                self.cursor.fail("LIKE", "ILIKE")
             return None, False, False
-        return self.string(), negated, word == "ILIKE"
+        return self.cursor.string(), negated, word == "ILIKE"
 
     def _partition_filter(self) -> s.Options:
-        if not self.take("PARTITION"):
+        if not self.cursor.take("PARTITION"):
             return ()
-        return tuple(self.wrapped(self._partition_value))
+        return tuple(self.cursor.wrapped(self._partition_value))
 
     def _partition_value(self) -> tuple[str, str]:
-        name = self.identifier().name
-        self.expect("=")
-        first = self.current
-        self.expression()
-        return name, self.text_since(first).strip("'")
+        name = self.cursor.identifier().name
+        self.cursor.expect("=")
+        first = self.cursor.current
+        self.trees.expression()
+        return name, self.cursor.text_since(first).strip("'")
 
     def describe(self, token: Token) -> s.Statement:
         """Behind DESCRIBE or DESC."""
         for words in ("CATALOG", "DATABASE", "FUNCTION", "JOB", "MODEL"):
-            if self.at(words) and self.peek().upper not in ("", ".", ";", "<EOF>"):
-                self.refuse(f"DESCRIBE {words}")
-        extended = self.take("EXTENDED")
-        path = self.names()
-        return s.Describe(path=path, extended=extended, text=self.text_since(token), position=token.position)
+            if self.cursor.at(words) and self.cursor.peek().upper not in ("", ".", ";", "<EOF>"):
+                self.cursor.refuse(f"DESCRIBE {words}")
+        extended = self.cursor.take("EXTENDED")
+        path = self.cursor.names()
+        text = self.cursor.text_since(token)
+        return s.Describe(path=path, extended=extended, text=text, position=token.position)

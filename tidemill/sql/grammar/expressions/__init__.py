@@ -1,0 +1,1 @@
+"""Value expressions: ``operators`` by precedence over ``values``, the others are kinds of values."""

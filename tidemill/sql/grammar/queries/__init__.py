@@ -1,0 +1,1 @@
+"""Queries: ``query`` (WITH, set operations, LIMIT) over ``select`` over ``relations`` (FROM)."""

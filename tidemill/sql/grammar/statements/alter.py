@@ -1,0 +1,138 @@
+"""ALTER TABLE, VIEW and DATABASE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidemill.sql import statements as s
+from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.statements import clauses
+from tidemill.sql.grammar.statements.table_elements import TableBody, TableElements
+from tidemill.sql.grammar.trees import Trees
+from tidemill.sql.lexer import Token
+
+_UNSUPPORTED = ("CATALOG", "FUNCTION", "TEMPORARY", "MATERIALIZED", "MODEL", "CONNECTION")
+
+
+@dataclass(frozen=True, slots=True)
+class Alters:
+    cursor: Cursor
+    trees: Trees
+    elements: TableElements
+
+    def alter(self, token: Token) -> s.Statement:
+        """Behind ALTER."""
+        if self.cursor.at_any(*_UNSUPPORTED):
+            self.cursor.refuse(f"ALTER {self.cursor.current.upper}")
+        return self._ALTERS[self.cursor.expect_any(*self._ALTERS)](self, token)
+
+    def _alter_table(self, token: Token) -> s.Statement:
+        if_exists = self.cursor.take("IF", "EXISTS")
+        path = self.cursor.names()
+        word = self.cursor.current.upper
+        change = self._CHANGES.get(word)
+        if change is None:
+            self.cursor.fail(*self._CHANGES)
+        self.cursor.advance()
+        return s.AlterTable(
+            path=path,
+            change=change(self),
+            if_exists=if_exists,
+            text=self.cursor.text_since(token),
+            position=token.position,
+        )
+
+    def _rename_change(self) -> s.TableChange:
+        if self.cursor.take("TO"):
+            return s.RenameTable(to=self.cursor.names())
+        column = self.cursor.names()
+        self.cursor.expect("TO")
+        return s.RenameColumn(column=column, to=self.cursor.identifier().name)
+
+    def _set_change(self) -> s.TableChange:
+        return s.SetOptions(options=clauses.properties(self.cursor))
+
+    def _reset_change(self) -> s.TableChange:
+        if self.cursor.take("(", ")"):
+            return s.ResetOptions(keys=())
+        return s.ResetOptions(keys=tuple(self.cursor.wrapped(self.cursor.string)))
+
+    def _add_change(self) -> s.TableChange:
+        if self.cursor.at("PARTITION") or self.cursor.at("IF", "NOT", "EXISTS", "PARTITION"):
+            self.cursor.refuse("ALTER TABLE ADD PARTITION")
+        if self.cursor.at("DISTRIBUTION"):
+            self.cursor.refuse("ALTER TABLE ADD DISTRIBUTION")
+        return self._elements(s.AddSchema)
+
+    def _modify_change(self) -> s.TableChange:
+        if self.cursor.at("DISTRIBUTION"):
+            self.cursor.refuse("ALTER TABLE MODIFY DISTRIBUTION")
+        return self._elements(s.ModifySchema)
+
+    def _elements(self, change: type[s.AddSchema] | type[s.ModifySchema]) -> s.TableChange:
+        if self.cursor.at("("):
+            body = self.elements.body(placed=True)
+        else:
+            body = TableBody()
+            self.elements.element(body, placed=True)
+        return change(
+            columns=tuple(body.columns),
+            constraints=tuple(body.constraints),
+            watermarks=tuple(body.watermarks),
+        )
+
+    def _drop_change(self) -> s.TableChange:
+        if self.cursor.take("PRIMARY", "KEY"):
+            return s.DropConstraint()
+        if self.cursor.take("CONSTRAINT"):
+            return s.DropConstraint(name=self.cursor.identifier().name)
+        if self.cursor.take("WATERMARK"):
+            return s.DropWatermark()
+        if self.cursor.at_any("PARTITION", "DISTRIBUTION") or self.cursor.at("IF", "EXISTS", "PARTITION"):
+            self.cursor.refuse("ALTER TABLE DROP PARTITION or DISTRIBUTION")
+        columns = self.cursor.wrapped(self.cursor.names) if self.cursor.at("(") else [self.cursor.names()]
+        return s.DropColumns(columns=tuple(columns))
+
+    _CHANGES: ClassVar[dict[str, Callable[[Alters], s.TableChange]]] = {
+        "RENAME": _rename_change,
+        "SET": _set_change,
+        "RESET": _reset_change,
+        "ADD": _add_change,
+        "MODIFY": _modify_change,
+        "DROP": _drop_change,
+    }
+
+    def _alter_view(self, token: Token) -> s.Statement:
+        path = self.cursor.names()
+        if self.cursor.take("RENAME"):
+            self.cursor.expect("TO")
+            rename = self.cursor.names()
+            text = self.cursor.text_since(token)
+            return s.AlterView(path=path, rename=rename, text=text, position=token.position)
+        self.cursor.expect("AS")
+        first = self.cursor.current
+        query = self.trees.query()
+        return s.AlterView(
+            path=path,
+            query=query,
+            query_text=self.cursor.text_since(first),
+            query_position=first.position,
+            text=self.cursor.text_since(token),
+            position=token.position,
+        )
+
+    def _alter_database(self, token: Token) -> s.Statement:
+        path = self.cursor.names()
+        self.cursor.expect("SET")
+        options = clauses.properties(self.cursor)
+        return s.AlterDatabase(
+            path=path, options=options, text=self.cursor.text_since(token), position=token.position
+        )
+
+    _ALTERS: ClassVar[dict[str, Callable[[Alters, Token], s.Statement]]] = {
+        "TABLE": _alter_table,
+        "VIEW": _alter_view,
+        "DATABASE": _alter_database,
+    }

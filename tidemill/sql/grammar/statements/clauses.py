@@ -1,0 +1,33 @@
+"""Clauses that several statements have."""
+
+from __future__ import annotations
+
+from tidemill.sql import statements as s
+from tidemill.sql.grammar.cursor import Cursor
+
+
+def properties(cursor: Cursor) -> s.Options:
+    """``('key' = 'value', ...)``, possibly empty."""
+    if cursor.take("(", ")"):
+        return ()
+    return tuple(cursor.wrapped(lambda: _property(cursor)))
+
+
+def _property(cursor: Cursor) -> tuple[str, str]:
+    key = cursor.string()
+    cursor.expect("=")
+    return key, cursor.string()
+
+
+def with_properties(cursor: Cursor) -> s.Options:
+    """``WITH ('key' = 'value', ...)``, if here."""
+    return properties(cursor) if cursor.take("WITH") else ()
+
+
+def comment(cursor: Cursor) -> str:
+    """The text of COMMENT, '' where there is none."""
+    return cursor.string() if cursor.take("COMMENT") else ""
+
+
+def if_not_exists(cursor: Cursor) -> bool:
+    return cursor.take("IF", "NOT", "EXISTS")

@@ -1,0 +1,45 @@
+"""DROP."""
+
+from __future__ import annotations
+
+from tidemill.sql import statements as s
+from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.lexer import Token
+
+_UNSUPPORTED = ("MATERIALIZED", "MODEL", "CONNECTION")
+_DROPS: dict[str, type[s.Drop]] = {
+    "TABLE": s.DropTable,
+    "VIEW": s.DropView,
+    "CATALOG": s.DropCatalog,
+    "DATABASE": s.DropDatabase,
+}
+
+
+def drop(cursor: Cursor, token: Token) -> s.Statement:
+    """Behind DROP."""
+    temporary = cursor.take("TEMPORARY")
+    system = temporary and cursor.take("SYSTEM")
+    if cursor.at_any(*_UNSUPPORTED):
+        cursor.refuse(f"DROP {cursor.current.upper}")
+    word = cursor.expect_any(*_DROPS, "FUNCTION")
+    if_exists = cursor.take("IF", "EXISTS")
+    path = cursor.names()
+    cascade = word == "DATABASE" and cursor.take_any("RESTRICT", "CASCADE") == "CASCADE"
+    text = cursor.text_since(token)
+    if word == "FUNCTION":
+        return s.DropFunction(
+            path=path,
+            if_exists=if_exists,
+            temporary=temporary,
+            system=system,
+            text=text,
+            position=token.position,
+        )
+    return _DROPS[word](
+        path=path,
+        if_exists=if_exists,
+        temporary=temporary,
+        cascade=cascade,
+        text=text,
+        position=token.position,
+    )

@@ -1,0 +1,143 @@
+"""Which statement a text is: the table of first words, and the statements that run queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidemill.sql import statements as s
+from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.lookahead import at_query
+from tidemill.sql.grammar.statements import settings
+from tidemill.sql.grammar.statements.alter import Alters
+from tidemill.sql.grammar.statements.create import Creates
+from tidemill.sql.grammar.statements.create_table import CreateTables
+from tidemill.sql.grammar.statements.drop import drop
+from tidemill.sql.grammar.statements.insert import Inserts
+from tidemill.sql.grammar.statements.show import Shows
+from tidemill.sql.grammar.statements.table_elements import TableElements
+from tidemill.sql.grammar.trees import Trees
+from tidemill.sql.lexer import Token
+
+_EXPLAIN_DETAILS = (
+    "CHANGELOG_MODE",
+    "ESTIMATED_COST",
+    "EXECUTION_PLAN",
+    "JSON_EXECUTION_PLAN",
+    "PLAN_ADVICE",
+)
+_UNSUPPORTED = {
+    "DELETE": "DELETE",
+    "UPDATE": "UPDATE",
+    "MERGE": "MERGE",
+    "TRUNCATE": "TRUNCATE TABLE",
+    "ANALYZE": "ANALYZE TABLE",
+    "CALL": "CALL",
+    "LOAD": "LOAD MODULE",
+    "UNLOAD": "UNLOAD MODULE",
+    "COMPILE": "COMPILE PLAN",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """One statement; the parts that only some statements need are made when one of these is read."""
+
+    cursor: Cursor
+    trees: Trees
+
+    def statement(self) -> s.Statement:
+        token = self.cursor.current
+        parse = self._FIRST_WORDS.get(token.upper)
+        if parse is not None:
+            self.cursor.advance()
+            return parse(self, token)
+        if token.upper in _UNSUPPORTED:
+            return self._unsupported(token, _UNSUPPORTED[token.upper])
+        if at_query(self.cursor) or token.upper == "(":
+            return self._query(token)
+        self.cursor.fail("SELECT", "WITH", "VALUES", "TABLE", *self._FIRST_WORDS, *_UNSUPPORTED)
+
+    def _unsupported(self, token: Token, feature: str) -> s.Unsupported:
+        """A statement that is only named: its end is the next semicolon."""
+        while not self.cursor.at_end() and not self.cursor.at(";"):
+            self.cursor.advance()
+        return s.Unsupported(feature=feature, text=self.cursor.text_since(token), position=token.position)
+
+    def _inserts(self) -> Inserts:
+        return Inserts(self.cursor, self.trees)
+
+    def _elements(self) -> TableElements:
+        return TableElements(self.cursor, self.trees)
+
+    def _create(self, token: Token) -> s.Statement:
+        tables = CreateTables(self.cursor, self.trees, self._elements())
+        return Creates(self.cursor, self.trees, tables).create(token)
+
+    def _alter(self, token: Token) -> s.Statement:
+        return Alters(self.cursor, self.trees, self._elements()).alter(token)
+
+    def _shows(self) -> Shows:
+        return Shows(self.cursor, self.trees)
+
+    def _query(self, token: Token) -> s.Query:
+        tree = self.trees.query()
+        return s.Query(tree=tree, text=self.cursor.text_since(token), position=token.position)
+
+    def _execute(self, token: Token) -> s.Statement:
+        """EXECUTE STATEMENT SET, EXECUTE INSERT, EXECUTE query."""
+        if self.cursor.take("STATEMENT", "SET"):
+            self.cursor.expect("BEGIN")
+            return self._inserts().members(token)
+        if self.cursor.at("PLAN"):
+            return self._unsupported(token, "EXECUTE PLAN")
+        if self.cursor.take("INSERT"):
+            return self._inserts().insert(token)
+        return self._query(token)
+
+    def _begin(self, token: Token) -> s.Statement:
+        """``BEGIN STATEMENT SET; ... END``."""
+        self.cursor.expect("STATEMENT", "SET", ";")
+        return self._inserts().members(token)
+
+    def _explain(self, token: Token) -> s.Statement:
+        details: list[str] = []
+        if self.cursor.take("PLAN"):
+            self.cursor.expect("FOR")
+        elif self.cursor.at_any(*_EXPLAIN_DETAILS):
+            details = self.cursor.separated(lambda: self.cursor.expect_any(*_EXPLAIN_DETAILS))
+        target = self._explained()
+        return s.Explain(
+            target=target, details=tuple(details), text=self.cursor.text_since(token), position=token.position
+        )
+
+    def _explained(self) -> s.Query | s.Insert | s.StatementSet | s.Unsupported:
+        first = self.cursor.current
+        opening = ("STATEMENT", "SET", "BEGIN")
+        if self.cursor.take(*opening) or self.cursor.take("EXECUTE", *opening):
+            return self._inserts().members(first)
+        if self.cursor.take("INSERT"):
+            return self._inserts().insert(first)
+        if first.upper in _UNSUPPORTED or self.cursor.at_any("CREATE"):
+            return self._unsupported(first, f"EXPLAIN {first.upper}")
+        return self._query(first)
+
+    _FIRST_WORDS: ClassVar[dict[str, Callable[[Statements, Token], s.Statement]]] = {
+        "INSERT": lambda self, token: self._inserts().insert(token),
+        "EXECUTE": _execute,
+        "BEGIN": _begin,
+        "EXPLAIN": _explain,
+        "SET": lambda self, token: settings.set_option(self.cursor, token),
+        "RESET": lambda self, token: settings.reset_option(self.cursor, token),
+        "ADD": lambda self, token: settings.add_jar(self.cursor, token),
+        "REMOVE": lambda self, token: settings.remove_jar(self.cursor, token),
+        "STOP": lambda self, token: settings.stop_job(self.cursor, token),
+        "CREATE": _create,
+        "DROP": lambda self, token: drop(self.cursor, token),
+        "ALTER": _alter,
+        "USE": lambda self, token: settings.use(self.cursor, token),
+        "SHOW": lambda self, token: self._shows().show(token),
+        "DESCRIBE": lambda self, token: self._shows().describe(token),
+        "DESC": lambda self, token: self._shows().describe(token),
+    }

@@ -1,0 +1,59 @@
+"""The parts that read expressions and queries, put together over one cursor."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.expressions.calls import Calls
+from tidemill.sql.grammar.expressions.constructors import Constructors
+from tidemill.sql.grammar.expressions.json_functions import JsonFunctions
+from tidemill.sql.grammar.expressions.literals import Literals
+from tidemill.sql.grammar.expressions.operators import Operators
+from tidemill.sql.grammar.expressions.values import Values
+from tidemill.sql.grammar.expressions.windows import Windows
+from tidemill.sql.grammar.expressions.worded_functions import WordedFunctions
+from tidemill.sql.grammar.ordering import Ordering
+from tidemill.sql.grammar.queries.match_recognize import Matching
+from tidemill.sql.grammar.queries.query import Queries
+from tidemill.sql.grammar.queries.relations import Relations
+from tidemill.sql.grammar.queries.select import Selects
+from tidemill.sql.grammar.tables import TableArguments
+from tidemill.sql.grammar.types import Types
+
+
+class Trees:
+    """Text -> syntax trees; the ``Nested`` that its own parts hold.
+
+    Every part is given what it needs when it is made; only what holds itself goes round through here.
+    """
+
+    __slots__ = ("_operators", "_queries", "types")
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.types = Types(cursor)
+        ordering = Ordering(cursor, self)
+        windows = Windows(cursor, self, ordering)
+        calls = Calls(cursor, self, windows, TableArguments(cursor, self, ordering))
+        values = Values(
+            cursor,
+            self,
+            Literals(cursor),
+            Constructors(cursor, self, self.types),
+            WordedFunctions(cursor, self),
+            JsonFunctions(cursor, self, self.types, ordering, windows),
+            calls,
+        )
+        relations = Relations(cursor, self, calls, Matching(cursor, self, ordering))
+        selects = Selects(cursor, self, relations, windows)
+        self._operators = Operators(cursor, self, values)
+        self._queries = Queries(cursor, self, ordering, selects)
+
+    def expression(self) -> exp.Expression:
+        return self._operators.expression()
+
+    def operand(self) -> exp.Expression:
+        return self._operators.operand()
+
+    def query(self) -> exp.Expression:
+        return self._queries.query()
