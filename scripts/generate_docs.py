@@ -71,7 +71,7 @@ def options_page() -> str:
     text = NOTE + (
         "# Options\n\nSet with `SET 'key' = 'value';`, `-D key=value`, or `TableEnvironment.create({...})`.\n"
         "Keys are Flink's where Flink has such an option; the others start with `tidemill.`. A key that is\n"
-        "not listed is accepted and kept; `tidemill.spark.*` goes to Spark as `spark.*` when its\n"
+        "not listed is accepted and kept; `spark.*` goes to Spark when its\n"
         "application starts.\n"
     )
     for area in options.AREAS:

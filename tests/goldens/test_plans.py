@@ -18,7 +18,7 @@ from tidemill.plan import nodes as n
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
-from tidemill.runtime.job_start import make_source
+from tidemill.runtime.tables import make_source
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute

@@ -15,7 +15,7 @@ from tidemill.physical.tree import walk
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.sink import compile_result
 from tidemill.runtime.identity import job_identity
-from tidemill.runtime.job_start import make_source
+from tidemill.runtime.tables import make_source
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidemill.runtime.spark.local_directory import local_directory
-from tidemill.runtime.spark.session import spark_settings
+from tidemill.runtime.spark.settings import spark_settings
 
 _DEAD = """
 import os, sys
@@ -44,7 +44,7 @@ def test_what_a_killed_run_left_is_removed_and_the_living_stay() -> None:
 def test_a_local_spark_listens_on_loopback_alone() -> None:
     settings = spark_settings({})
     assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
-    remote = spark_settings({"tidemill.spark.master": "spark://h:7077"})
+    remote = spark_settings({"spark.master": "spark://h:7077"})
     assert "spark.driver.bindAddress" not in remote
     assert "spark.local.dir" not in remote
-    assert spark_settings({"tidemill.spark.local.dir": "/mine"})["spark.local.dir"] == "/mine"
+    assert spark_settings({"spark.local.dir": "/mine"})["spark.local.dir"] == "/mine"

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from tidemill.client.command_options import command_options
 from tidemill.errors import TidemillError
 
 _SPARK = "tidemill.runtime.spark.session"
@@ -24,8 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parsed = _parser().parse_args(arguments)
     try:
+        parsed.options = command_options(parsed)
         if arguments is None:
-            import_module(_SPARK).start_ahead(dict(parsed.options))
+            import_module(_SPARK).start_ahead(parsed.options)
         status: int = import_module(parsed.module).command(parsed)
     except TidemillError as e:
         sys.stderr.write(f"{e}\n")
@@ -79,7 +81,29 @@ def _add_sql(parser: argparse.ArgumentParser) -> None:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-D", dest="options", action="append", default=[], metavar="key=value", type=_pair, help="an option"
+        "-D",
+        dest="options",
+        action="append",
+        default=[],
+        metavar="key=value",
+        type=_pair,
+        help="an option, Spark's own among them (spark.*)",
+    )
+    parser.add_argument(
+        "--conf-file", metavar="FILE", default="", help="options, one a line, as in spark-defaults.conf"
+    )
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        default="",
+        help="where Spark runs: local[N], spark://HOST:PORT, yarn, k8s://URL; default: $SPARK_MASTER, "
+        "else all cores of this machine",
+    )
+    parser.add_argument(
+        "--py-env",
+        metavar="ENV",
+        default="",
+        help="the workers' Python: an archive (.tar.gz, .zip) that they get, or a path on them",
     )
     parser.add_argument(
         "-V",

@@ -32,7 +32,7 @@ def command(parsed: argparse.Namespace) -> int:
             files=tuple(parsed.files),
             init=tuple(parsed.init),
             json=parsed.format == "json",
-            options=dict(parsed.options),
+            options=parsed.options,
             variables=dict(parsed.variables),
             checkpoint_directory=parsed.checkpoint_dir,
         )

@@ -61,7 +61,7 @@ Job ID: {job_id}
 
 def command(parsed: argparse.Namespace) -> int:
     """Runs what the command line asks for."""
-    return run_shell(dict(parsed.options), dict(parsed.variables), parsed.init)
+    return run_shell(parsed.options, dict(parsed.variables), parsed.init)
 
 
 def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: str | None) -> int:

@@ -1,7 +1,7 @@
 """All options, by area, for validation and the generated documentation page.
 
 Keys that are not here are accepted and kept as text, as Flink does: connectors, other tools and
-``tidemill.spark.*`` (handed to Spark as ``spark.*``) read them.
+Spark (``spark.*``, also as ``tidemill.spark.*``) read them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from tidemill.config import (
     client_options,
+    cluster_options,
     epoch_options,
     execution_options,
     mini_batch_options,
@@ -45,6 +46,7 @@ AREAS = (
     Area(title="Tables and time", options=table_options.OPTIONS),
     Area(title="Jobs", options=pipeline_options.OPTIONS),
     Area(title="User functions", options=python_options.OPTIONS),
+    Area(title="Cluster", options=cluster_options.OPTIONS),
     Area(title="Client", options=client_options.OPTIONS),
 )
 BY_KEY: dict[str, Option[Any]] = {o.key: o for area in AREAS for o in area.options}

@@ -46,7 +46,7 @@ _CLOSE = 0.85
 
 def unknown_option(key: str) -> str:
     """What to warn of; '' for a key that something reads."""
-    if key in BY_KEY or key in ONLY or key.startswith(SPARK_PREFIX):
+    if key in BY_KEY or key in ONLY or key.startswith((SPARK_PREFIX, "spark.")):
         return ""
     close = get_close_matches(key.lower(), [*BY_KEY, *ONLY], n=1, cutoff=_CLOSE)
     if close:

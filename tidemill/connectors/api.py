@@ -95,6 +95,15 @@ class SizedConnector(Protocol):
 
 
 @runtime_checkable
+class PlacedConnector(Protocol):
+    """Optional face of a connector whose tables use files that the driver and all workers must see alike."""
+
+    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+        """Paths and URIs by the option that names them; ``role``: 'source' or 'sink'."""
+        ...
+
+
+@runtime_checkable
 class RecordingSource(Protocol):
     """Optional face of a source that keeps records of its own beside the job's checkpoint."""
 

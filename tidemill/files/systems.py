@@ -29,7 +29,7 @@ def resolve(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, 
     """The file system and the path in it. NotSupportedError for schemes that there are no file systems for,
     ConnectorError where one cannot be opened."""
     if is_local(location):
-        return fs.LocalFileSystem(use_mmap=True), _local_path(location)
+        return fs.LocalFileSystem(use_mmap=True), local_path(location)
     scheme = location.partition("://")[0].lower()
     if scheme not in _SYSTEMS:
         known = ", ".join(["file", *_SYSTEMS])
@@ -48,7 +48,8 @@ def resolve(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, 
         raise ConnectorError(f"Cannot open the file system of '{location}': {reason}", hint=hint) from None
 
 
-def _local_path(location: str) -> str:
+def local_path(location: str) -> str:
+    """The absolute path that a local location names."""
     if location.startswith("file:"):
         return "/" + location.removeprefix("file:").lstrip("/")
     return os.path.abspath(location)

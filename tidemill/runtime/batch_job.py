@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -17,11 +18,12 @@ from tidemill.physical.batch import nodes as b
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.source import declared, source_request
-from tidemill.runtime.job_start import JobRequest, make_sink, make_source, parallelism
+from tidemill.runtime.job_start import JobRequest, parallelism
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.session import job_session
 from tidemill.runtime.spark.user_columns import selected
+from tidemill.runtime.tables import make_sink, make_source
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
 
@@ -31,7 +33,7 @@ def batch_frame(root: b.BatchNode, request: JobRequest) -> DataFrame:
     width = parallelism(request)
     spark = job_session(request.application, time_zone=request.zone, adaptive=True, partitions=width)
     context = CompileContext(
-        make_source=make_source,
+        make_source=partial(make_source, shared=request.shared),
         frames=request.frames,
         zone=request.zone,
         parallelism=width,
@@ -42,7 +44,7 @@ def batch_frame(root: b.BatchNode, request: JobRequest) -> DataFrame:
     def scan(node: b.TableSourceScan, sequenced: bool) -> DataFrame:
         _check_insert_only(node.table, dict(node.options))
         wanted = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
-        frame = make_source(wanted).read_all(spark)
+        frame = make_source(wanted, request.shared).read_all(spark)
         names, hidden = tuple(f.name for f in node.fields), (SEQUENCE_COLUMN,) * sequenced
         return selected(frame.toDF(*names, *hidden), declared(wanted, names), names, hidden)
 
@@ -73,7 +75,7 @@ def run_insert(sink: b.Sink, request: JobRequest) -> int:
         raise NotSupportedError(
             f"ON CONFLICT DO {target.conflict} in batch mode.", hint="It tells which of two rows came first."
         )
-    made = make_sink(target, INSERT_ONLY, uuid.uuid4().hex, request.zone, streaming=False)
+    made = make_sink(target, INSERT_ONLY, uuid.uuid4().hex, request.zone, request.shared, streaming=False)
     targets = tuple(Field(c.name, c.type) for c in target.table.physical_columns)
     try:
         frame = _enforcing(batch_frame(sink, request), sink.source, targets, request)

@@ -8,18 +8,17 @@ runs in its own thread, Spark session and scheduler pool.
 from __future__ import annotations
 
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.changelog.rowkind import RowKind
 from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
-from tidemill.config.execution_options import PARALLELISM
+from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, PARALLELISM
 from tidemill.config.mini_batch_options import (
     DEDUPLICATE_COMPACT,
     MINI_BATCH_ALLOW_LATENCY,
@@ -27,14 +26,12 @@ from tidemill.config.mini_batch_options import (
     MINI_BATCH_SIZE,
 )
 from tidemill.config.option import Configuration
-from tidemill.connectors import registry
-from tidemill.connectors.api import ReadLimit, RecordingSource, Sink, SinkRequest, Source, SourceRequest
+from tidemill.connectors.api import ReadLimit, RecordingSource
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, NotSupportedError, TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
-from tidemill.plan.nodes import Sink as LogicalSink
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, JobIdentity
 from tidemill.runtime.compile.context import CompileContext, unused
@@ -44,7 +41,9 @@ from tidemill.runtime.epoch_loop import Collector, CollectOutput, JobSettings, S
 from tidemill.runtime.explain import execution_text
 from tidemill.runtime.identity import job_identity
 from tidemill.runtime.progress import EpochProgress, JobEvent
+from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
 from tidemill.runtime.spark.session import job_session
+from tidemill.runtime.tables import make_sink, make_source
 from tidemill.state.slices import KEY_GROUPS
 from tidemill.types.physical import quote
 
@@ -66,6 +65,10 @@ class JobRequest:
     on_progress: Callable[[EpochProgress], None] = lambda _: None
     on_event: Callable[[JobEvent], None] = lambda _: None
     fault: Callable[[str], None] = lambda _: None
+
+    @property
+    def shared(self) -> SharedFiles:
+        return SharedFiles.of(self.application.sparkContext.master or "", self.config)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -161,47 +164,13 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
                 node.kinds,
                 identity.job_id,
                 request.zone,
+                request.shared,
                 streaming=True,
                 ordinal=len(outputs),
                 ordered=not any(isinstance(n, g.Keyed) for n in node.walk()),
             )
             outputs[key] = SinkOutput(node=node, sink=made)
         return preparation.start(outputs)
-
-
-def make_source(request: SourceRequest) -> Source:
-    """The source of a table, its options checked."""
-    return registry.validate(request.table, request.options, role="source").source(request)
-
-
-def make_sink(
-    sink: p.Sink | LogicalSink,
-    kinds: frozenset[RowKind],
-    job_id: str,
-    zone: str,
-    *,
-    streaming: bool,
-    ordinal: int = 0,
-    ordered: bool = False,
-) -> Sink:
-    """The sink of a table, its options checked; ``ordered`` as in SinkRequest."""
-    options = dict(sink.options)
-    connector = registry.validate(sink.table, options, role="sink")
-    return connector.sink(
-        SinkRequest(
-            table=sink.table,
-            options=options,
-            fields=sink.fields,
-            kinds=kinds,
-            job_id=job_id,
-            overwrite=sink.overwrite,
-            static_partition=dict(sink.static_partition),
-            time_zone=zone,
-            streaming=streaming,
-            ordinal=ordinal,
-            ordered=ordered,
-        )
-    )
 
 
 def read_limit(config: Configuration) -> ReadLimit:
@@ -220,10 +189,11 @@ def compile_context(
     frames: Mapping[str, DataFrame],
     zone: str,
     parallelism: int,
+    shared: SharedFiles = ONE_MACHINE,
 ) -> CompileContext:
     """What the plans of one job are compiled with."""
     context = CompileContext(
-        make_source=make_source,
+        make_source=partial(make_source, shared=shared),
         frames=frames,
         zone=zone,
         parallelism=parallelism,
@@ -264,6 +234,7 @@ def _context(request: JobRequest, roots: Sequence[p.PhysicalNode]) -> CompileCon
         frames=request.frames,
         zone=request.zone,
         parallelism=parallelism(request),
+        shared=request.shared,
     )
 
 
@@ -308,8 +279,10 @@ class _Preparation:
         """Takes the checkpoint directory; the identity is the stored one where there is one."""
         wanted = job_identity(roots, self._context, self._request.name)
         directory = self._request.checkpoint_directory
-        if not directory:
-            directory = self._temporary = tempfile.mkdtemp(prefix="tidemill-")
+        if directory:
+            self._request.shared.check(directory, f"The checkpoint directory ('{CHECKPOINT_DIRECTORY.key}')")
+        else:
+            directory = self._temporary = self._request.shared.temporary_directory()
         self._checkpoint = CheckpointDirectory(local_path(directory), self._request.fault)
         self._identity = self._checkpoint.open(wanted)
         return self._identity

@@ -38,7 +38,7 @@ def _jars(statement: s.AddJar | s.RemoveJar, context: SessionContext) -> TableRe
     raise NotSupportedError(
         "ADD JAR and REMOVE JAR are not supported",
         position=statement.position,
-        hint="Connectors and functions are Python; jars for Spark go into 'tidemill.spark.jars'.",
+        hint="Connectors and functions are Python; jars for Spark go into 'spark.jars'.",
     )
 
 

@@ -92,6 +92,9 @@ class FilesystemConnector:
             parallelism=max(request.parallelism, 1),
         )
 
+    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+        return {"path": options["path"]}
+
     def size(self, table: CatalogTable, options: Mapping[str, str]) -> int | None:
         """Of the files that are there now; None where none can be listed."""
         found = self._format(options)

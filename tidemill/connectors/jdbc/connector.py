@@ -98,6 +98,15 @@ class JdbcConnector:
     ) -> frozenset[RowKind]:
         return UPSERT if table.primary_key else INSERT_ONLY
 
+    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+        """A database in a file, which workers read; where they leave rows for the commit, which the driver
+        writes to the database."""
+        given = OptionValues(_OPTIONS, options)
+        if role == "sink":
+            return {"sink.staging-path": _staging(given)}
+        database = _database(given)
+        return {"url": database.file} if database.dialect == "sqlite" else {}
+
     def source(self, request: SourceRequest) -> JdbcSource:
         options = OptionValues(_OPTIONS, request.options)
         column, count, low, high = (options[key] for key in _SCAN)
@@ -118,7 +127,6 @@ class JdbcConnector:
             raise NotSupportedError("INSERT OVERWRITE into a jdbc table.")
         options = OptionValues(_OPTIONS, request.options)
         columns = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
-        root = options["sink.staging-path"] or own_directory("spool")
         sink = JdbcSink(
             database=_database(options),
             target=TargetTable(
@@ -126,7 +134,7 @@ class JdbcConnector:
                 fields=columns if len(columns) == len(request.fields) else request.fields,
                 keys=request.table.primary_key,
             ),
-            staging=Storage(root),
+            staging=Storage(_staging(options)),
             directory=f"{request.job_id}/{request.ordinal}",
             name=f"{request.job_id}/{request.ordinal}",
             ordered=request.ordered,
@@ -134,6 +142,10 @@ class JdbcConnector:
         )
         sink.check()
         return sink
+
+
+def _staging(options: OptionValues) -> str:
+    return options["sink.staging-path"] or own_directory("spool")
 
 
 def _database(options: OptionValues) -> Database:

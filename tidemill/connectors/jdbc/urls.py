@@ -50,6 +50,11 @@ class Database:
         port = url.port or (5432 if self.dialect == "postgresql" else None)
         return (self.dialect, url.username, url.host, port, url.database)
 
+    @property
+    def file(self) -> str:
+        """The path of a database that is a file."""
+        return self.url.split(":", 2)[2]
+
     @cached_property
     def engine(self) -> Engine:
         """Connections are opened when needed and closed after use; nothing is shared between threads."""
@@ -60,10 +65,9 @@ class Database:
 
     def _sqlalchemy_url(self) -> URL:
         driver = _DRIVERS[self.dialect]
-        rest = self.url.split(":", 2)[2]
         if self.dialect == "sqlite":
-            return URL.create(driver, database=rest)
-        match = _NETWORK.fullmatch(rest)
+            return URL.create(driver, database=self.file)
+        match = _NETWORK.fullmatch(self.url.split(":", 2)[2])
         if match is None:
             raise ValidationError(
                 f"'{self.shown}' is not a JDBC URL such as jdbc:postgresql://host/database."

@@ -57,6 +57,9 @@ class SparkConnector:
     ) -> frozenset[RowKind]:
         return INSERT_ONLY
 
+    def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
+        return {"spool.path": _spool(options)} if streaming or role == "sink" else {}
+
     def source(self, request: SourceRequest) -> Source:
         given = SparkFormat(
             name=request.options["format"],
@@ -75,13 +78,10 @@ class SparkConnector:
                 )
             )
 
-        return SparkStreamSource(
-            format=given, spool=spool, root=request.options.get("spool.path") or own_directory("spool")
-        )
+        return SparkStreamSource(format=given, spool=spool, root=_spool(request.options))
 
     def sink(self, request: SinkRequest) -> SparkSink:
-        root = Path(request.options.get("spool.path") or own_directory("spool"))
-        place = root / request.job_id / str(request.ordinal)
+        place = Path(_spool(request.options)) / request.job_id / str(request.ordinal)
         files = {"connector": "filesystem", "path": str(place), "format": "parquet"}
         columns = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
         return SparkSink(
@@ -93,6 +93,10 @@ class SparkConnector:
             place=place,
             spool=FILES.sink(replace(request, table=_plain(request.table), options=files, overwrite=False)),
         )
+
+
+def _spool(options: Mapping[str, str]) -> str:
+    return options.get("spool.path") or own_directory("spool")
 
 
 def _plain(table: CatalogTable) -> CatalogTable:

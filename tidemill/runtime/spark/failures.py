@@ -18,6 +18,14 @@ _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.*?)\s*SQLSTATE: ", re.DOTAL
 # SQLSTATE's class 22: a value that an operation cannot take.
 _DATA_EXCEPTION = re.compile(r"\[[A-Z0-9_.]+\] ((?:(?!SQLSTATE: ).)*?)\s*SQLSTATE: 22", re.DOTALL)
 _TOO_DEEP = re.compile(r"FAILED_TO_PARSE_TOO_COMPLEX|java\.lang\.StackOverflowError")
+# What a worker says before any code of ours runs there: no Python, another one, or one without a library.
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]*)"')
+_OTHER_PYTHON = re.compile(r"\[PYTHON_VERSION_MISMATCH\] (.*?)(?:\n|$)")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+WORKERS_PYTHON = (
+    "Name a Python on the workers that has what is needed with --py-env (a path over there, or an archive "
+    "that is shipped, as venv-pack and conda-pack make them), or install it on every worker."
+)
 _DISK_FULL = re.compile(r"(No space left on device|Disk quota exceeded|Read-only file system)")
 
 
@@ -38,6 +46,9 @@ def translated(error: Exception) -> errors.TidemillError:
             hint="Cut it into several views, or start Spark with a larger one, as in "
             "spark.driver.extraJavaOptions=-Xss64m.",
         )
+    worker = _worker_python(text)
+    if worker:
+        return errors.SetupError(worker, hint=WORKERS_PYTHON)
     disk = _DISK_FULL.search(text)
     if disk:
         return errors.StateError(
@@ -45,6 +56,16 @@ def translated(error: Exception) -> errors.TidemillError:
             hint="Nothing of this epoch was committed; the job resumes when the cause is gone.",
         )
     return errors.InternalError("Spark failed: " + "\n".join(_told(text.strip().splitlines())))
+
+
+def _worker_python(text: str) -> str:
+    """What is wrong with the Python of a worker; '' for nothing."""
+    missing, other, module = (p.search(text) for p in (_NO_PYTHON, _OTHER_PYTHON, _NO_MODULE))
+    if missing:
+        return f"A worker of Spark cannot run '{missing.group(1)}', its Python."
+    if other:
+        return f"The Python of a worker of Spark is not the driver's: {other.group(1)}"
+    return f"The Python of a worker of Spark has no module '{module.group(1)}'." if module else ""
 
 
 def _told(lines: list[str]) -> list[str]:

@@ -21,7 +21,7 @@ from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
 from tidemill.operators.api import EpochContext, LocalPhase, OperatorSpec
 from tidemill.runtime.spark.exchange import PortRows, Received, received
-from tidemill.runtime.spark.session import ARROW_ROWS_PER_BATCH
+from tidemill.runtime.spark.settings import ARROW_ROWS_PER_BATCH
 from tidemill.runtime.spark.watermark_stage import Handover
 from tidemill.state.slices import Slice, key_groups
 from tidemill.state.store import StateStore

@@ -1,7 +1,8 @@
 """The Spark session: one JVM per process, one ``newSession()`` per job so that SQL confs do not leak.
 
-Static settings (master, memory, extra jars) come from ``tidemill.spark.*`` options at the first use;
-later jobs of the same process share that Spark application.
+Static settings (master, memory, extra jars) come from ``spark.*`` options at the first use; later jobs of
+the same process share that Spark application. Workers on other machines are asked at the start whether they
+can run our tasks.
 """
 
 from __future__ import annotations
@@ -11,56 +12,25 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from tidemill.errors import SetupError
+from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.launch import launch, load_classes
-from tidemill.runtime.spark.local_directory import local_directory
-
-OPTION_PREFIX = "tidemill."
-ARROW_ROWS_PER_BATCH = 1 << 18
-JAVA_STACK = "64m"
-"""Address space of a thread's stack: Spark's parser and optimizer recurse as deep as expressions nest."""
-DEFAULT_MASTER = "local[*,3]"
-"""All cores; a task whose Python worker died is tried again, as on a cluster."""
-
-_STATIC: dict[str, str] = {
-    "spark.app.name": "tidemill",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "2g",
-    "spark.scheduler.mode": "FAIR",
-    "spark.python.worker.reuse": "true",
-    "spark.python.daemon.module": "tidemill.runtime.spark.worker_daemon",
-    "spark.shuffle.compress": "false",
-    # A job of many epochs must not keep what Spark remembers of each: shuffle files go with a collection
-    # of the driver's garbage, plans and stages with these limits.
-    "spark.cleaner.periodicGC.interval": "3min",
-    "spark.ui.retainedJobs": "20",
-    "spark.ui.retainedStages": "20",
-    "spark.ui.retainedTasks": "200",
-    "spark.sql.ui.retainedExecutions": "5",
-    "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.shuffle.partitions": "2",
-}
-
-_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-
-_RUNTIME: dict[str, str] = {
-    "spark.sql.ansi.enabled": "false",
-    "spark.sql.caseSensitive": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS_PER_BATCH),
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
-    "spark.sql.variable.substitute": "false",
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.variant.allowDuplicateKeys": "true",
-}
-
+from tidemill.runtime.spark.settings import (
+    MASTER,
+    PYTHON,
+    RUNTIME,
+    is_within_machine,
+    spark_options,
+    spark_settings,
+)
+from tidemill.runtime.spark.shipped import package_archive
+from tidemill.runtime.spark.workers import check_workers
 
 _STATIC_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 _ADAPTIVE_BROADCAST = "spark.sql.adaptive.autoBroadcastJoinThreshold"
@@ -85,18 +55,35 @@ class _Start:
             self.done.set()
 
     def _run(self) -> None:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         self.gateway = launch(self.settings)
-        loading = load_classes(self.gateway)
-        conf = SparkConf(loadDefaults=False).setAll(list(self.settings.items()))
-        context = SparkContext(conf=conf, gateway=self.gateway)
+        try:
+            self._open(load_classes(self.gateway))
+        except BaseException:
+            self._end()
+            raise
+
+    def _open(self, loading: threading.Thread) -> None:
+        context = self._context()
+        context.setLogLevel("ERROR")
+        # What names the workers' Python to PySpark is the driver's environment, or this.
+        context.pythonExec = self.settings[PYTHON]
         loading.join()
         builder = SparkSession.builder
         for key, value in self.settings.items():
             builder = builder.config(key, value)
         self.session = builder.getOrCreate()
-        context.setLogLevel("ERROR")
+        if not is_within_machine(self.settings[MASTER]):
+            check_workers(context)
+            _CHECKED.add(context.applicationId)
+
+    def _context(self) -> SparkContext:
+        conf = SparkConf(loadDefaults=False).setAll(list(self.settings.items()))
+        try:
+            return SparkContext(conf=conf, gateway=self.gateway)
+        except Py4JError as e:
+            said = str(translated(e)).removeprefix("Spark failed: ")
+            raise SetupError(f"Spark cannot start on master '{self.settings[MASTER]}': {said}") from e
 
     def result(self) -> SparkSession:
         self.done.wait()
@@ -107,7 +94,15 @@ class _Start:
 
     def undo(self) -> None:
         """Ends the application and its JVM: the next one gets a JVM of its own."""
-        self.result().stop()
+        self.result()
+        self._end()
+
+    def _end(self) -> None:
+        context = SparkContext._active_spark_context
+        if self.session is not None:
+            self.session.stop()
+        elif context is not None:
+            context.stop()
         self.gateway.shutdown()
         if self.gateway.proc is not None:
             self.gateway.proc.stdin.close()
@@ -144,27 +139,50 @@ class _Ahead:
 
 
 _AHEAD = _Ahead()
-_own_folder = cache(local_directory)
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set by ``spark-submit``, which has a JVM for this process already, with settings of its own."""
+_CHECKED: set[str] = set()
+"""Applications whose workers have been asked."""
 
 
 def start_ahead(options: Mapping[str, str]) -> None:
     """Begins to start Spark in a thread of its own and returns: it takes seconds in which a command can load
     and read its script. ``spark_application`` waits for it, or starts anew where other options came."""
-    _AHEAD.begin(spark_settings(options))
+    if _SUBMITTED not in os.environ:
+        _AHEAD.begin(spark_settings(options))
 
 
 def spark_application(options: Mapping[str, str]) -> SparkSession:
-    """The process's Spark application; made on the first call from ``tidemill.spark.*`` options."""
+    """The process's Spark application; made on the first call from ``spark.*`` options."""
+    if _SUBMITTED in os.environ:
+        return _adopted(_submitted(options))
     settings = spark_settings(options)
     ahead = _AHEAD.take(settings)
     if ahead is not None:
         return ahead
     running = _running()
     if running is not None:
-        return running
+        return _adopted(running)
     start = _Start(settings)
     start.run()
     return start.result()
+
+
+def _submitted(options: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder
+    for key, value in spark_options(options).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _adopted(session: SparkSession) -> SparkSession:
+    """An application that somebody else may have started: its workers get our package, and are asked."""
+    context = session.sparkContext
+    if context.applicationId not in _CHECKED and not is_within_machine(context.master or ""):
+        context.addPyFile(package_archive())
+        check_workers(context)
+        _CHECKED.add(context.applicationId)
+    return session
 
 
 def _running() -> SparkSession | None:
@@ -173,28 +191,6 @@ def _running() -> SparkSession | None:
     if active is not None:
         return active
     return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
-
-
-def spark_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """What Spark is started with: ours, then what ``tidemill.spark.*`` options say."""
-    log_config = resources.files("tidemill.runtime.spark").joinpath("log4j2.properties")
-    settings = {**_STATIC, **_RUNTIME, "spark.pyspark.python": sys.executable, "spark.master": DEFAULT_MASTER}
-    settings["spark.driver.extraJavaOptions"] = (
-        f"-Dlog4j2.configurationFile=file:{log_config} -Dlog4j.configurationFile=file:{log_config}"
-        f" -XX:+UseParallelGC -Xss{JAVA_STACK}"
-    )
-    for key, value in options.items():
-        if key.startswith(OPTION_PREFIX + "spark."):
-            settings[key[len(OPTION_PREFIX) :]] = value
-    return {**_local(settings["spark.master"]), **settings}
-
-
-def _local(master: str) -> dict[str, str]:
-    """A Spark within one machine listens on loopback alone, and keeps its files where no other user looks."""
-    if not master.startswith("local"):
-        return {}
-    listening = {} if "SPARK_LOCAL_IP" in os.environ else _LOOPBACK
-    return listening if "SPARK_LOCAL_DIRS" in os.environ else {**listening, "spark.local.dir": _own_folder()}
 
 
 def _decide_by_what_is_seen(session: SparkSession) -> None:
@@ -211,7 +207,7 @@ def job_session(
 ) -> SparkSession:
     """A session of its own for one job, with the confs that its frames rely on."""
     session = application.newSession()
-    for key, value in _RUNTIME.items():
+    for key, value in RUNTIME.items():
         session.conf.set(key, value)
     session.conf.set("spark.sql.session.timeZone", time_zone)
     session.conf.set("spark.sql.adaptive.enabled", "true" if adaptive else "false")

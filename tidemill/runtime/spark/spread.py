@@ -24,7 +24,7 @@ from tidemill.runtime.spark.exchange import (
     chunks,
     serialised,
 )
-from tidemill.runtime.spark.session import ARROW_ROWS_PER_BATCH
+from tidemill.runtime.spark.settings import ARROW_ROWS_PER_BATCH
 from tidemill.runtime.spark.watermark_stage import task_number
 
 READER_COLUMN = "$reader"

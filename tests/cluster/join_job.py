@@ -1,0 +1,85 @@
+"""A job over two tables of changes, and what it must give: orders joined with their customers, by city."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from pathlib import Path
+
+Row = dict[str, object]
+
+SCRIPT = """
+CREATE TABLE customers (id INT, city STRING, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ('connector' = 'filesystem', 'path' = '{place}/customers', 'format' = 'debezium-json');
+CREATE TABLE orders (id INT, customer INT, amount BIGINT, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ('connector' = 'filesystem', 'path' = '{place}/orders', 'format' = 'debezium-json');
+CREATE TABLE totals (city STRING, orders BIGINT, amount BIGINT, largest BIGINT)
+  WITH ('connector' = 'filesystem', 'path' = '{place}/totals', 'format' = 'debezium-json');
+INSERT INTO totals
+  SELECT c.city, COUNT(*), SUM(o.amount), MAX(o.amount)
+  FROM orders AS o JOIN customers AS c ON o.customer = c.id GROUP BY c.city;
+"""
+
+
+def write_changes(folder: Path, *, changes: int, seed: int = 1) -> dict[str, tuple[int, int, int]]:
+    """Writes the script and the two tables' changes; what ``totals`` must add up to."""
+    chance = random.Random(seed)
+    customers = _changes(chance, changes // 4, lambda key: {"id": key, "city": f"city {chance.randrange(9)}"})
+    orders = _changes(
+        chance,
+        changes,
+        lambda key: {
+            "id": key,
+            "customer": chance.randrange(changes // 8),
+            "amount": chance.randrange(10**6),
+        },
+    )
+    for name, (lines, _) in {"customers": customers, "orders": orders}.items():
+        (folder / name).mkdir(parents=True)
+        (folder / name / "changes.json").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return _totals(customers[1], orders[1])
+
+
+def _changes(chance: random.Random, count: int, made: object) -> tuple[list[Row], dict[int, Row]]:
+    """Messages as Debezium sends them, and the rows that are left."""
+    rows: dict[int, Row] = {}
+    lines: list[Row] = []
+    assert callable(made)
+    for _ in range(count):
+        key = chance.randrange(count // 2)
+        before = rows.pop(key, None)
+        goes = before is not None and chance.random() < 0.3
+        after: Row | None = None if goes else made(key)
+        if after is not None:
+            rows[key] = after
+        op = "d" if after is None else "c" if before is None else "u"
+        lines.append({"before": before, "after": after, "op": op})
+    return lines, rows
+
+
+def _totals(customers: dict[int, Row], orders: dict[int, Row]) -> dict[str, tuple[int, int, int]]:
+    amounts: dict[str, list[int]] = defaultdict(list)
+    for order in orders.values():
+        customer = customers.get(int(str(order["customer"])))
+        if customer is not None:
+            amounts[str(customer["city"])].append(int(str(order["amount"])))
+    return {city: (len(found), sum(found), max(found)) for city, found in amounts.items()}
+
+
+def folded(lines: list[str]) -> dict[str, tuple[int, int, int]]:
+    """What the changes in ``totals`` add up to; fails where a row is taken away that is not there."""
+    rows: dict[tuple[str, int, int, int], int] = defaultdict(int)
+    for line in lines:
+        message = json.loads(line)
+        for image, weight in ((message["before"], -1), (message["after"], 1)):
+            if image is not None:
+                rows[image["city"], image["orders"], image["amount"], image["largest"]] += weight
+    assert set(rows.values()) <= {0, 1}
+    return {city: (orders, amount, largest) for (city, orders, amount, largest), n in rows.items() if n}
+
+
+def written(folder: Path) -> list[str]:
+    """The lines of all visible files of ``totals``."""
+    files = [f for f in sorted((folder / "totals").glob("*")) if f.is_file() and f.name[0] not in "._"]
+    return [line for file in files for line in file.read_text().splitlines()]

@@ -1,0 +1,121 @@
+"""What Spark is started with, within one machine or on a cluster.
+
+Options of the session are Spark's own by their keys: ``spark.*`` (also as ``tidemill.spark.*``). Below them
+count, in this order, ``SPARK_MASTER`` for the master, the user's ``spark-defaults.conf``, and what is here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from tidemill.config.properties import read_properties
+from tidemill.config.registry import OWN_PREFIX, SPARK_PREFIX
+from tidemill.runtime.spark.local_directory import local_directory
+from tidemill.runtime.spark.shipped import package_archive
+
+ARROW_ROWS_PER_BATCH = 1 << 18
+JAVA_STACK = "64m"
+"""Address space of a thread's stack: Spark's parser and optimizer recurse as deep as expressions nest."""
+DEFAULT_MASTER = "local[*,3]"
+"""All cores; a task whose Python worker died is tried again, as on a cluster."""
+MASTER, PYTHON = "spark.master", "spark.pyspark.python"
+
+_STATIC: dict[str, str] = {
+    "spark.app.name": "tidemill",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",
+    "spark.scheduler.mode": "FAIR",
+    "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "tidemill.runtime.spark.worker_daemon",
+    "spark.shuffle.compress": "false",
+    # A job of many epochs must not keep what Spark remembers of each: shuffle files go with a collection
+    # of the driver's garbage, plans and stages with these limits.
+    "spark.cleaner.periodicGC.interval": "3min",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "5",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+RUNTIME: dict[str, str] = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS_PER_BATCH),
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.variant.allowDuplicateKeys": "true",
+}
+
+_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_CLUSTER = {
+    "spark.executor.extraJavaOptions": f"-XX:+UseParallelGC -Xss{JAVA_STACK}",
+    # The first job learns how many cores there are: it starts when all have come that were asked for.
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+}
+_own_folder = cache(local_directory)
+
+
+def is_within_machine(master: str) -> bool:
+    """Whether the tasks run in the driver's process."""
+    return master == "local" or master.startswith("local[")
+
+
+def spark_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """All of Spark's settings for a session's options."""
+    settings = {**_STATIC, **RUNTIME, **_driver_java(), **_environment(), **spark_options(options)}
+    if is_within_machine(settings[MASTER]):
+        return {**_private(), **settings}
+    return _shipping({**_CLUSTER, **settings})
+
+
+def spark_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those that are Spark's, by its own keys."""
+    spelt_out = {k.removeprefix(OWN_PREFIX): v for k, v in options.items() if k.startswith(SPARK_PREFIX)}
+    return {**spelt_out, **{k: v for k, v in options.items() if k.startswith("spark.")}}
+
+
+def _driver_java() -> dict[str, str]:
+    log = resources.files("tidemill.runtime.spark").joinpath("log4j2.properties")
+    given = f"-Dlog4j2.configurationFile=file:{log} -Dlog4j.configurationFile=file:{log}"
+    return {"spark.driver.extraJavaOptions": f"{given} -XX:+UseParallelGC -Xss{JAVA_STACK}"}
+
+
+def _environment() -> dict[str, str]:
+    """What the machine and the user's environment say."""
+    python = os.environ.get("PYSPARK_PYTHON") or sys.executable
+    master = os.environ.get("SPARK_MASTER", "")
+    settings = {MASTER: DEFAULT_MASTER, PYTHON: python, **_defaults_file()}
+    return {**settings, MASTER: master} if master else settings
+
+
+def _defaults_file() -> dict[str, str]:
+    """``spark-defaults.conf``: Spark's start script reads it too, but for what it is given by us."""
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
+    file = Path(folder or "", "spark-defaults.conf")
+    return spark_options(read_properties(file)) if folder and file.is_file() else {}
+
+
+def _private() -> dict[str, str]:
+    """A Spark within one machine listens on loopback alone, and keeps its files where no other user looks."""
+    listening = {} if "SPARK_LOCAL_IP" in os.environ else _LOOPBACK
+    return listening if "SPARK_LOCAL_DIRS" in os.environ else {**listening, "spark.local.dir": _own_folder()}
+
+
+def _shipping(settings: dict[str, str]) -> dict[str, str]:
+    """Executors fetch this very package before their first task; it lies in the folder they run in, and their
+    Python daemon, which is part of it, finds it by that path."""
+    archive = package_archive()
+    path, files = "spark.executorEnv.PYTHONPATH", "spark.files"
+    found = ":".join(filter(None, (os.path.basename(archive), settings.get(path, ""))))
+    return {**settings, files: ",".join(filter(None, (settings.get(files, ""), archive))), path: found}

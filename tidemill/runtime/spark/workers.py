@@ -1,0 +1,90 @@
+"""Whether the workers of a cluster can run what the driver sends them: a small job at its start asks them.
+
+Python must be of the driver's minor version (Spark's rule: code travels as its bytecode), the libraries of
+its major version, Tidemill the archive that was shipped. Anything else is a SetupError that says which worker
+has what, and what to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import SparkContext, cloudpickle
+
+from tidemill.errors import SetupError
+from tidemill.runtime.spark import worker_versions
+from tidemill.runtime.spark.failures import WORKERS_PYTHON, translated
+from tidemill.runtime.spark.shipped import package_archive
+from tidemill.runtime.spark.worker_versions import LIBRARIES, MISSING, OWN
+
+PATIENCE_SECONDS = 20.0
+_CLOUDPICKLE: Any = cloudpickle
+_LOGGER = logging.getLogger("tidemill")
+
+
+def check_workers(context: SparkContext) -> None:
+    """SetupError where a worker has not what tasks need. Waits until the cluster gives the first executor."""
+    here = next(worker_versions.versions(()))
+    with _said_when_long(context), _by_value():
+        cores = max(context.defaultParallelism, 1)
+        try:
+            found = context.parallelize(range(cores), cores).mapPartitions(worker_versions.versions).collect()
+        except Exception as e:
+            raise translated(e) from e
+    for there in found:
+        _compare(here, there)
+
+
+def _compare(here: dict[str, str], there: dict[str, str]) -> None:
+    where = f"The Python '{there['program']}' on worker {there['host']}"
+    for name in (*LIBRARIES, OWN):
+        if there[name].startswith(MISSING):
+            raise SetupError(
+                f"{where} cannot import {name}: {there[name].removeprefix(MISSING)}", hint=WORKERS_PYTHON
+            )
+    for name in LIBRARIES:
+        if _major(here[name]) != _major(there[name]):
+            raise SetupError(
+                f"{where} has {name} {there[name]}, the driver {here[name]}", hint=WORKERS_PYTHON
+            )
+    if os.path.basename(package_archive()) not in there[OWN]:
+        raise SetupError(
+            f"{where} loads another Tidemill than the driver's: {there[OWN]}",
+            hint="Remove it from the workers' PYTHONPATH; the driver ships its own.",
+        )
+
+
+def _major(version: str) -> str:
+    return version.partition(".")[0]
+
+
+@contextmanager
+def _by_value() -> Iterator[None]:
+    """The question travels whole: where our package is missing it can still be asked."""
+    _CLOUDPICKLE.register_pickle_by_value(worker_versions)
+    try:
+        yield
+    finally:
+        _CLOUDPICKLE.unregister_pickle_by_value(worker_versions)
+
+
+@contextmanager
+def _said_when_long(context: SparkContext) -> Iterator[None]:
+    """A cluster without free resources says nothing: Spark waits."""
+    text = (
+        f"Spark's master '{context.master}' has not given an executor for {PATIENCE_SECONDS:.0f} seconds. "
+        "Are there workers with as many free cores and as much memory as spark.executor.cores and "
+        "spark.executor.memory ask for, and can they reach this machine (spark.driver.host)?"
+    )
+    timer = threading.Timer(PATIENCE_SECONDS, _LOGGER.warning, (text,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

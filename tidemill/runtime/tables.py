@@ -1,0 +1,66 @@
+"""Makes the sources and sinks of a job's tables: options checked, and files where all machines see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import RowKind
+from tidemill.connectors import registry
+from tidemill.connectors.api import Connector, PlacedConnector, Sink, SinkRequest, Source, SourceRequest
+from tidemill.physical import nodes as p
+from tidemill.plan.nodes import Sink as LogicalSink
+from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
+
+
+def make_source(request: SourceRequest, shared: SharedFiles = ONE_MACHINE) -> Source:
+    """The source of a table."""
+    found = registry.validate(request.table, request.options, role="source")
+    _check_places(found, request.table, request.options, "source", request.streaming, shared)
+    return found.source(request)
+
+
+def make_sink(
+    sink: p.Sink | LogicalSink,
+    kinds: frozenset[RowKind],
+    job_id: str,
+    zone: str,
+    shared: SharedFiles,
+    *,
+    streaming: bool,
+    ordinal: int = 0,
+    ordered: bool = False,
+) -> Sink:
+    """The sink of a table; ``ordered`` as in SinkRequest."""
+    options = dict(sink.options)
+    found = registry.validate(sink.table, options, role="sink")
+    _check_places(found, sink.table, options, "sink", streaming, shared)
+    return found.sink(
+        SinkRequest(
+            table=sink.table,
+            options=options,
+            fields=sink.fields,
+            kinds=kinds,
+            job_id=job_id,
+            overwrite=sink.overwrite,
+            static_partition=dict(sink.static_partition),
+            time_zone=zone,
+            streaming=streaming,
+            ordinal=ordinal,
+            ordered=ordered,
+        )
+    )
+
+
+def _check_places(
+    found: Connector,
+    table: CatalogTable,
+    options: Mapping[str, str],
+    role: str,
+    streaming: bool,
+    shared: SharedFiles,
+) -> None:
+    placed: object = found
+    if isinstance(placed, PlacedConnector):
+        for option, location in placed.places(options, role=role, streaming=streaming).items():
+            shared.check(location, f"Option '{option}' of table '{table.path}'")
