@@ -42,9 +42,9 @@ class SharedFiles:
             raise ValidationError(
                 f"{what} is '{location}', a path that each machine has for itself: Spark runs on "
                 f"'{self.master}'.",
-                hint="Give a URI that all machines reach (s3://, hdfs://, ...). Where it is a file system that "
-                f"the driver and all workers have mounted there, set '{SHARED_FILESYSTEM.key}' to 'true', or to "
-                "the folders that are.",
+                hint="Give a URI that all machines reach (s3://, hdfs://, ...). Where it is a file system "
+                "that the driver and all workers have mounted there, set "
+                f"'{SHARED_FILESYSTEM.key}' to 'true', or to the folders that are.",
             )
 
     def temporary_directory(self) -> str:

@@ -27,4 +27,6 @@ def version(name: str) -> str:
         module = import_module(name)
     except ImportError as e:
         return f"{MISSING}{e}"
-    return str(module.__file__ if name == OWN else module.__version__)
+    if name == OWN:
+        return str(module.__file__)
+    return str(getattr(module, "__version__", None) or module.VERSION)

@@ -37,10 +37,11 @@ def check_workers(context: SparkContext) -> None:
         except Exception as e:
             raise translated(e) from e
     for there in found:
-        _compare(here, there)
+        compare(here, there)
 
 
-def _compare(here: dict[str, str], there: dict[str, str]) -> None:
+def compare(here: dict[str, str], there: dict[str, str]) -> None:
+    """SetupError where ``there``, a worker's versions, do not go with ``here``, the driver's."""
     where = f"The Python '{there['program']}' on worker {there['host']}"
     for name in (*LIBRARIES, OWN):
         if there[name].startswith(MISSING):
