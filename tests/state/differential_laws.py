@@ -243,7 +243,7 @@ class Law:
             assert table.weights(codes, identity).tolist() == [expected.get(i, (0,))[0] for i in found]
             return
         answer = table.lookup(codes, identity)
-        assert answer.found.tolist() == [i in expected for i in found]
+        assert answer.there.tolist() == [i in expected for i in found]
         nothing = (None,) * len(self.layout.columns)
         for place, column in enumerate(self.layout.columns):
             values = map(_frozen, answer.array(column.name).to_pylist())

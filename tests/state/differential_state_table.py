@@ -71,7 +71,7 @@ def _assert_records(table: StateTable, twin: dict[str | None, int]) -> None:
     hashes, keys, _ = by_hash([*KEYS, "unknown"])
     found = table.lookup(hashes, keys)
     names = keys[0].to_pylist()
-    assert found.found.tolist() == [name in twin for name in names]
+    assert found.there.tolist() == [name in twin for name in names]
     assert found.array("v").to_pylist() == [twin.get(name) for name in names]
 
 

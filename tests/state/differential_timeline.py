@@ -99,7 +99,7 @@ def _entries(rows: pa.Table) -> dict[Entry, int]:
 def _assert_same(table: TimeTable, twin: dict[Entry, int]) -> None:
     dues, hashes, keys, entries = asked([(due, key) for due in TIMES for key in KEYS])
     found = table.lookup(dues, hashes, keys)
-    assert found.found.tolist() == [e in twin for e in entries]
+    assert found.there.tolist() == [e in twin for e in entries]
     assert found.array("v").to_pylist() == [twin.get(e) for e in entries]
     assert _entries(table.range(FIRST, LAST)) == twin
     assert _entries(table.range(0, 50)) == {e: v for e, v in twin.items() if 0 <= e[0] <= 50}

@@ -49,4 +49,4 @@ def test_a_kept_older_manifest_keeps_its_runs(tmp_path: Path) -> None:
     again = StateStore.open(str(tmp_path), "op", 0, first, 2)
     hashes = np.sort(mix(np.array([1, 2], np.uint64)))
     keys = pa.array([1, 2] if mix(np.array([1], np.uint64))[0] == hashes[0] else [2, 1])
-    assert again.table(NUMBERS).lookup(hashes, [keys]).found.all()
+    assert again.table(NUMBERS).lookup(hashes, [keys]).there.all()

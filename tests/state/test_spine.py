@@ -53,7 +53,7 @@ def test_small_epochs_never_pay_for_a_large_state(tmp_path: Path) -> None:
     hashes = mix(np.arange(50_000).astype(np.uint64))
     order = np.argsort(hashes)
     found = store.table(NUMBERS).lookup(hashes[order], [pa.array(np.arange(50_000)[order])])
-    assert found.found.all()
+    assert found.there.all()
     assert (found.vec("v").values == twin[order]).all()
 
 
@@ -113,11 +113,11 @@ def test_expired_records_read_as_absent_and_vanish_in_merges(tmp_path: Path) -> 
     order = np.argsort(mix(keys.astype(np.uint64)))
     store = StateStore.open(str(tmp_path), "op", 0, manifest, 3, now=14)
     found = store.table(layout).lookup(mix(keys.astype(np.uint64))[order], [pa.array(keys[order])])
-    assert dict(zip(keys[order].tolist(), found.found.tolist(), strict=True)) == {1: False, 2: True, 3: True}
+    assert dict(zip(keys[order].tolist(), found.there.tolist(), strict=True)) == {1: False, 2: True, 3: True}
     assert manifest is not None
     assert read_manifest(store.storage, manifest).rows == 2
     later = StateStore.open(str(tmp_path), "op", 0, manifest, 4, now=15)
-    assert not later.table(layout).lookup(mix(np.array([2], np.uint64)), [pa.array([2])]).found.any()
+    assert not later.table(layout).lookup(mix(np.array([2], np.uint64)), [pa.array([2])]).there.any()
 
 
 def test_a_column_that_a_run_predates_reads_as_null(tmp_path: Path) -> None:

@@ -46,7 +46,8 @@ def widest(types: Sequence[t.LogicalType]) -> t.LogicalType | None:
     if kinds <= {*t.NUMERIC_TYPES} and t.DoubleType in kinds:
         return t.DoubleType(nullable=nullable)
     if kinds == {t.TimestampType, t.LocalZonedTimestampType}:
-        precision = max(getattr(k, "precision", 0) for k in typed)
+        stamps = (k for k in typed if isinstance(k, t.TimestampType | t.LocalZonedTimestampType))
+        precision = max(k.precision for k in stamps)
         return t.LocalZonedTimestampType(precision=precision, nullable=nullable)
     return common_type(types)
 

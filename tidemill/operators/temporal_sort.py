@@ -134,7 +134,7 @@ class _Given:
     @classmethod
     def of(cls, state: StateStore) -> _Given:
         found = state.table(_GIVEN).lookup(_NOBODY, [])
-        return cls(int(found.vec("time").values[0]) if found.found.all() else NONE)
+        return cls(int(found.vec("time").values[0]) if found.there.all() else NONE)
 
     def before(self, marks: Ints, *rows: tuple[Ints, Ints]) -> Ints:
         """The latest time given when each row came; ``rows``: (due, time) of those that may have been."""

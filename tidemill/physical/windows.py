@@ -60,10 +60,9 @@ def session_not_run(node: n.WindowTableFunction) -> NotSupportedError:
 def check_time_attribute(node: n.WindowTableFunction) -> None:
     """A stream has windows only by a time that says when they are complete."""
     field = node.input.fields[node.time]
-    rowtime = getattr(field.type, "rowtime", False) or getattr(field.type, "attribute", "") == "ROWTIME"
-    if getattr(field.type, "attribute", "") == "PROCTIME":
+    if field.type.time_attribute == "PROCTIME":
         raise NotSupportedError("Windows by processing time are not supported yet", position=node.position)
-    if not rowtime:
+    if field.type.time_attribute != "ROWTIME":
         raise ValidationError(
             f"The window function requires the timecol is a time attribute type, but is {field.type}.",
             position=node.position,

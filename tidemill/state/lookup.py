@@ -105,16 +105,16 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Found:
+class Answers:
     """Answers to ``size`` queries; payload columns are fetched when asked for.
 
-    ``found`` is False where there is no record; there every column reads NULL, and so does a column
+    ``there`` is False where there is no record; there every column reads NULL, and so does a column
     that the record's run predates.
     """
 
     size: int
     pieces: list[Piece]
-    found: Mask
+    there: Mask
     _types: dict[str, pa.DataType] = field(default_factory=dict)
 
     def vec(self, name: str) -> Vec:
@@ -132,7 +132,7 @@ class Found:
                 part = vector(column).take(piece.rows)
                 values[piece.queries] = part.values
                 valid[piece.queries] = True if part.valid is None else part.valid
-        return Vec(values, valid & self.found)
+        return Vec(values, valid & self.there)
 
     def array(self, name: str) -> pa.Array:
         """Any column, one value per query."""
@@ -148,18 +148,18 @@ class Found:
                 chunks.append(column.take(pa.array(piece.rows)))
                 place[piece.queries] = np.arange(offset, offset + len(piece.rows))
                 offset += len(piece.rows)
-        place[~self.found] = 0
+        place[~self.there] = 0
         return single(pa.chunked_array(chunks, kind)).take(pa.array(place))
 
     @property
     def complete(self) -> bool:
         """Whether one run answers every query, in order."""
-        return len(self.pieces) == 1 and len(self.pieces[0].rows) == self.size and bool(self.found.all())
+        return len(self.pieces) == 1 and len(self.pieces[0].rows) == self.size and bool(self.there.all())
 
 
 def find(
     layout: Layout, layers: Sequence[Sequence[RunReader]], queries: Queries, keys: list[pa.Array]
-) -> Found:
+) -> Answers:
     """The newest row of each query's identity, tombstones included."""
     size = len(queries)
     pieces: list[Piece] = []
@@ -171,7 +171,7 @@ def find(
         if found.all():
             break
     types = {f.name: f.type for f in layout.schema}
-    return Found(size, pieces, found, types)
+    return Answers(size, pieces, found, types)
 
 
 def total_weight(

@@ -16,7 +16,7 @@ from tidemill.changelog.hashing import code_range, hash_columns
 from tidemill.changelog.values import rows_same
 from tidemill.state.layers import TableLayers
 from tidemill.state.layout import Layout, conform, hash_array
-from tidemill.state.lookup import Found, Queries, find, total_weight
+from tidemill.state.lookup import Answers, Queries, find, total_weight
 from tidemill.state.merge import expired
 from tidemill.state.run import DELETED, HASH, TIME, WEIGHT, RunReader
 from tidemill.state.spine import Layer
@@ -37,12 +37,12 @@ class StateTable:
         """What was stored before this epoch."""
         return self.rows.stored
 
-    def lookup(self, hashes: Hashes, keys: list[pa.Array]) -> Found:
+    def lookup(self, hashes: Hashes, keys: list[pa.Array]) -> Answers:
         """Records of distinct identities. ``hashes`` ascending (``Layout.codes``); ``keys`` are the
         identity columns, one row per query. Deleted and expired records are not found."""
         found = find(self.layout, self.rows.all, Queries(hashes), keys)
         if found.pieces:
-            found.found &= self._alive(found)
+            found.there &= self._alive(found)
         return found
 
     def weights(self, hashes: Hashes, keys: list[pa.Array]) -> Ints:
@@ -114,7 +114,7 @@ class StateTable:
             table = table.take(pa.array(np.argsort(hashes, kind="stable")))
         self.rows.add(table)
 
-    def _alive(self, found: Found) -> Mask:
+    def _alive(self, found: Answers) -> Mask:
         deleted = found.vec(DELETED)
         alive = ~(deleted.values & deleted.mask())
         if self.layout.ttl:

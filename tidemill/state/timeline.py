@@ -19,7 +19,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, to_arrow, vector
 from tidemill.state.layers import TableLayers
 from tidemill.state.layout import Layout, conform, hash_array
-from tidemill.state.lookup import Found, Queries, find, total_weight
+from tidemill.state.lookup import Answers, Queries, find, total_weight
 from tidemill.state.run import DELETED, DUE, HASH, WEIGHT, RunReader, due_code, due_range
 
 
@@ -61,13 +61,13 @@ class TimeTable:
         bounds = [layer[0].bounds for layer in self.rows.all if layer]
         return min((due_range(lo, hi)[0] for lo, hi in bounds), default=None)
 
-    def lookup(self, dues: Ints, hashes: Hashes, keys: list[pa.Array]) -> Found:
+    def lookup(self, dues: Ints, hashes: Hashes, keys: list[pa.Array]) -> Answers:
         """Records of distinct identities, in ascending order of (``dues``, ``hashes``); ``keys`` are the key
         (and value) columns, one row per query. Deleted ones are not found."""
         found = find(self.layout, self.rows.all, Queries(hashes, dues), [_times(dues), *keys])
         if found.pieces:
             deleted = found.vec(DELETED)
-            found.found &= ~(deleted.values & deleted.mask())
+            found.there &= ~(deleted.values & deleted.mask())
         return found
 
     def weights(self, dues: Ints, hashes: Hashes, keys: list[pa.Array]) -> Ints:

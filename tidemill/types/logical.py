@@ -29,9 +29,14 @@ class LogicalType:
         return self if self.nullable == nullable else replace(self, nullable=nullable)
 
     @property
+    def time_attribute(self) -> str:
+        """ROWTIME or PROCTIME, '' for what is no time attribute."""
+        return ""
+
+    @property
     def mark(self) -> str:
         """What the text ends with for a time attribute; NOT NULL stands before it."""
-        return ""
+        return f" *{self.time_attribute}*" if self.time_attribute else ""
 
     def __str__(self) -> str:
         if self.nullable:
@@ -167,8 +172,8 @@ class TimestampType(LogicalType):
     rowtime: bool = False
 
     @property
-    def mark(self) -> str:
-        return " *ROWTIME*" if self.rowtime else ""
+    def time_attribute(self) -> str:
+        return "ROWTIME" if self.rowtime else ""
 
     def text(self) -> str:
         return f"TIMESTAMP({self.precision}){self.mark}"
@@ -182,8 +187,8 @@ class LocalZonedTimestampType(LogicalType):
     attribute: str = ""
 
     @property
-    def mark(self) -> str:
-        return f" *{self.attribute}*" if self.attribute else ""
+    def time_attribute(self) -> str:
+        return self.attribute
 
     def text(self) -> str:
         return f"TIMESTAMP_LTZ({self.precision}){self.mark}"

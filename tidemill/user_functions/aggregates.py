@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tidemill.types.logical import LogicalType, RowType
 from tidemill.user_functions.failures import user_code
+from tidemill.user_functions.kinds import Retracting
 from tidemill.user_functions.results import from_array, from_values
 from tidemill.user_functions.values import presented, to_python
 
@@ -35,7 +36,7 @@ class BoundAggregate:
     @property
     def retracts(self) -> bool:
         """Whether it can take rows back."""
-        return hasattr(self.body, "retract")
+        return isinstance(self.body, Retracting)
 
     def advanced(self, old: pa.Array, columns: list[pa.Array], owners: Any, weights: Any) -> pa.Array:
         """The accumulators after the rows. ``owners``: each row's group, ascending; ``weights``: +1 adds,
@@ -72,7 +73,7 @@ class BoundAggregate:
         values = [to_python(c, k) for c, k in zip(columns, self.arg_types, strict=True)]
         rows = zip(*values, strict=True) if values else repeat((), len(owners))
         adds = [True] * len(owners) if weights is None else (weights > 0).tolist()
-        take_in, take_back = self.body.accumulate, getattr(self.body, "retract", None)
+        take_in, take_back = self.body.accumulate, self.body.retract if self.retracts else None
         with user_code(self.name):
             held = self._unpacked(old)
             for owner, add, row in zip(owners.tolist(), adds, rows, strict=True):

@@ -17,6 +17,7 @@ from tidemill.user_functions.annotations import parameter_texts, result_text, ty
 from tidemill.user_functions.kinds import (
     AggregateFunction,
     DeclarationError,
+    Merging,
     UserAggregateFunction,
     UserScalarFunction,
     UserTableFunction,
@@ -156,7 +157,7 @@ def udaf(
             missing = "result_type" if result_type is None else "accumulator_type"
             raise DeclarationError(f"udaf {_name(given)}: {missing} is missing")
         vectorized = _vectorized(given, func_type)
-        if vectorized and not hasattr(body, "merge"):
+        if vectorized and not isinstance(body, Merging):
             raise DeclarationError(f"udaf {_name(given)}: func_type='arrow' needs the method merge")
         return UserAggregateFunction(
             name=_name(given),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 
 class DeclarationError(Exception):
@@ -11,7 +11,8 @@ class DeclarationError(Exception):
 
 
 class AggregateFunction:
-    """The base of aggregate functions; give an instance or the class to ``udaf``.
+    """The base of aggregate functions; give an instance or the class to ``udaf``. ``retract`` and ``merge``
+    are faces that a function has or has not: ``Retracting``, ``Merging``.
 
     Per row (``general``): ``accumulate(accumulator, *args)`` and ``retract(accumulator, *args)`` change
     the accumulator, or return a new one. A ROW accumulator is a list of its fields. ``retract`` is needed
@@ -32,6 +33,20 @@ class AggregateFunction:
     def get_value(self, accumulator: Any) -> Any:
         """The result."""
         raise NotImplementedError
+
+
+@runtime_checkable
+class Retracting(Protocol):
+    """Optional face of an aggregate function: it takes rows back."""
+
+    def retract(self, *args: Any) -> Any: ...
+
+
+@runtime_checkable
+class Merging(Protocol):
+    """Optional face of an aggregate function, needed over arrays: two accumulators are one."""
+
+    def merge(self, left: Any, right: Any) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -62,6 +62,7 @@ class Source:
     ttl: int = 0
 
 
+@runtime_checkable
 class Accumulator(Protocol):
     """``name`` identifies it within an operator; ``fields`` are its columns (names start with ``name``)."""
 
@@ -84,6 +85,7 @@ class Accumulator(Protocol):
         ...
 
 
+@runtime_checkable
 class FoldingAccumulator(Protocol):
     """An accumulator that goes on from its stored value only: rows are not combined without it."""
 
@@ -98,6 +100,7 @@ class FoldingAccumulator(Protocol):
         ...
 
 
+@runtime_checkable
 class TableAccumulator(Protocol):
     """An accumulator with a state table of its own; ``fields`` are what the record keeps beside it."""
 
@@ -115,6 +118,7 @@ class TableAccumulator(Protocol):
         ...
 
 
+@runtime_checkable
 class RunningAccumulator(TableAccumulator, Protocol):
     """A ``TableAccumulator`` that needs no rounds for per-record changes."""
 

@@ -18,7 +18,7 @@ from tidemill.operators.aggregates.api import AggregateSpec, Source
 from tidemill.operators.rows.grouped import GroupedRows, segmented_accumulate
 from tidemill.operators.rows.pairs import Pairs, pair_rows
 from tidemill.state.layout import Layout
-from tidemill.state.lookup import Found
+from tidemill.state.lookup import Answers
 from tidemill.state.store import StateStore
 
 _KEEPS_NULL = frozenset({"ARRAY_AGG"})
@@ -105,9 +105,9 @@ def _step_by_step(pairs: Pairs, weights: Ints | None, before: Ints) -> tuple[Int
     return after[starts + sizes - 1], steps, places
 
 
-def _count(found: Found, column: str | None) -> Ints:
+def _count(found: Answers, column: str | None) -> Ints:
     if column is None:
-        return found.found.astype(np.int64)
+        return found.there.astype(np.int64)
     vec = found.vec(column)
     return vec.values if vec.valid is None else np.where(vec.valid, vec.values, 0)
 

@@ -19,7 +19,7 @@ from tidemill.operators.aggregates.api import (
 )
 from tidemill.operators.aggregates.count import CountAccumulator
 from tidemill.operators.aggregates.extreme import as_array
-from tidemill.state.lookup import Found
+from tidemill.state.lookup import Answers
 
 if TYPE_CHECKING:
     from tidemill.operators.rows.grouped import GroupedRows
@@ -34,23 +34,23 @@ AnyAccumulator = Accumulator | FoldingAccumulator | TableAccumulator
 
 def is_simple(accumulator: AnyAccumulator) -> TypeGuard[Accumulator]:
     """Whether the record alone holds its state, and rows can be combined without it."""
-    return not is_stateful(accumulator) and not is_folding(accumulator)
+    return isinstance(accumulator, Accumulator)
 
 
 def is_folding(accumulator: AnyAccumulator) -> TypeGuard[FoldingAccumulator]:
-    return hasattr(accumulator, "step")
+    return isinstance(accumulator, FoldingAccumulator)
 
 
 def is_stateful(accumulator: AnyAccumulator) -> TypeGuard[TableAccumulator]:
-    return hasattr(accumulator, "advance")
+    return isinstance(accumulator, TableAccumulator)
 
 
 def is_runnable(accumulator: AnyAccumulator) -> TypeGuard[RunningAccumulator]:
     """Whether it has a state table and can still tell its value after each row in one pass."""
-    return hasattr(accumulator, "run")
+    return isinstance(accumulator, RunningAccumulator)
 
 
-def stored_cells(found: Found, accumulator: AnyAccumulator) -> Cells:
+def stored_cells(found: Answers, accumulator: AnyAccumulator) -> Cells:
     """An accumulator's columns of the found records, NULL where there is none."""
     return tuple(found.vec(f.name) if is_fixed(f.type) else found.array(f.name) for f in accumulator.fields)
 

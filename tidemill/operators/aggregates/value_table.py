@@ -81,7 +81,7 @@ class ValueTable:
     def _replace(self, pairs: Pairs, sums: Ints, table: StateTable) -> None:
         found = table.lookup(pairs.codes, pairs.identity)
         before = found.vec(COUNT)
-        counts = np.where(found.found, before.values, 0) + sums
+        counts = np.where(found.there, before.values, 0) + sums
         names = [f.name for f in self.layout.identity]
         columns = {**dict(zip(names, pairs.identity, strict=True)), COUNT: to_arrow(Vec(counts), pa.int64())}
         table.put(pairs.codes, columns, counts <= 0)

@@ -41,7 +41,7 @@ def advance_groups(spec: GroupShape, rows: GroupedRows, store: StateStore) -> tu
     table = store.table(spec.layout)
     found = table.lookup(rows.hashes, rows.keys)
     if spec.retracts:
-        ghosts = _ghosts(spec, rows, found.found)
+        ghosts = _ghosts(spec, rows, found.there)
         if ghosts.any():
             return _without(spec, rows, ghosts, store)
     for view in spec.views:
@@ -51,7 +51,7 @@ def advance_groups(spec: GroupShape, rows: GroupedRows, store: StateStore) -> tu
     for name, accumulator in spec.accumulators.items():
         old = stored_cells(found, accumulator)
         before[name], after[name] = _advance(spec, accumulator, old, rows, store)
-    existed = found.found
+    existed = found.there
     exists = after[ROWS.name][0].values > 0 if spec.retracts else np.ones(len(existed), np.bool_)
     write_records(table, spec.layout, spec.accumulators, rows, after, existed, exists)
     return _show(spec, rows, before, after, existed, exists)

@@ -30,7 +30,7 @@ from tidemill.operators.aggregates.records import (
 from tidemill.operators.group_aggregate.net import advance_groups, as_output
 from tidemill.operators.group_aggregate.shape import GroupShape
 from tidemill.operators.rows.grouped import GroupedRows, segmented_accumulate
-from tidemill.state.lookup import Found
+from tidemill.state.lookup import Answers
 from tidemill.state.store import StateStore
 
 
@@ -99,24 +99,24 @@ def _running(spec: GroupShape, rows: GroupedRows, store: StateStore) -> pa.Table
             accumulator.take_in(rows, store.table(accumulator.layout))
     last = rows.groups.starts + rows.groups.sizes - 1
     final = {name: tuple(take_cell(cell, last) for cell in cells) for name, cells in after.items()}
-    write_records(table, spec.layout, spec.accumulators, rows, final, found.found, lives.exists[last])
+    write_records(table, spec.layout, spec.accumulators, rows, final, found.there, lives.exists[last])
     return _show(spec, rows, lives, old, after)
 
 
-def _append_lives(rows: GroupedRows, found: Found) -> _Lives:
+def _append_lives(rows: GroupedRows, found: Answers) -> _Lives:
     n, starts = len(rows.groups.order), rows.groups.starts
     existed = np.ones(n, np.bool_)
-    existed[starts] = found.found
-    inherits = np.repeat(found.found, rows.groups.sizes)
+    existed[starts] = found.there
+    inherits = np.repeat(found.there, rows.groups.sizes)
     return _Lives(starts, np.zeros(n, np.bool_), existed, np.ones(n, np.bool_), inherits)
 
 
-def _retracting_lives(rows: GroupedRows, found: Found) -> _Lives:
+def _retracting_lives(rows: GroupedRows, found: Answers) -> _Lives:
     """Row counts that never fall below zero: a row that would is ignored."""
     groups = rows.groups
     n, starts, sizes = len(groups.order), groups.starts, groups.sizes
     counts = found.vec(ROWS.name)
-    stored = np.where(found.found, counts.values, 0)
+    stored = np.where(found.there, counts.values, 0)
     weights = np.ones(n, np.int64) if rows.weights is None else rows.weights
     raw = segmented_accumulate(np.add, weights, starts) + np.repeat(stored, sizes)
     debt = np.minimum(segmented_accumulate(np.minimum, raw, starts), 0)
@@ -124,11 +124,11 @@ def _retracting_lives(rows: GroupedRows, found: Found) -> _Lives:
     exists = held > 0
     existed = np.empty(n, np.bool_)
     existed[1:] = exists[:-1]
-    existed[starts] = found.found
+    existed[starts] = found.there
     ignored = ~existed & (weights < 0)
     fresh = ~existed
     fresh[starts] = True
-    inherits = np.repeat(found.found, sizes) & ~segmented_accumulate(np.logical_or, ~existed, starts)
+    inherits = np.repeat(found.there, sizes) & ~segmented_accumulate(np.logical_or, ~existed, starts)
     return _Lives(np.flatnonzero(fresh), ignored, existed, exists, inherits)
 
 

@@ -112,7 +112,7 @@ class Records:
         heads = groups.heads
         identity = [column.take(pa.array(heads)) for column in identity]
         answer = self.table.lookup(codes[heads], identity)
-        there = np.flatnonzero(answer.found)
+        there = np.flatnonzero(answer.there)
         picks = pa.array(there)
         columns = {f.name: c.take(picks) for f, c in zip(self.layout.identity, identity, strict=True)}
         columns |= {f.name: answer.array(f.name).take(picks) for f in self.layout.columns}

@@ -48,18 +48,18 @@ class TopOneStep:
         """The rows that are their partition's best when they arrive."""
         places = np.arange(len(rows.groups.order))
         if self.spec.insert_only:
-            places = rows.groups.starts[~rows.found.found]
+            places = rows.groups.starts[~rows.stored.there]
         elif self.spec.order:
             places = np.flatnonzero(self._better(rows))
         elif not self.spec.latest:
-            places = rows.groups.starts[~rows.found.found]
+            places = rows.groups.starts[~rows.stored.there]
         return Candidates(places, np.ones(len(places), np.bool_))
 
     def _better(self, rows: KeyedTable) -> Mask:
         """Per place in group order: whether the row beats the stored one and those before it."""
         groups = rows.groups
         measure = self._measure(rows)
-        stored = np.where(rows.found.found, measure[: groups.count], _WORST)
+        stored = np.where(rows.stored.there, measure[: groups.count], _WORST)
         arrived = measure[groups.count :][groups.order]
         best = np.roll(segmented_accumulate(np.minimum, arrived, groups.starts), 1)
         best[groups.starts] = _WORST

@@ -19,7 +19,7 @@ from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.values import rows_same
 from tidemill.state.layout import Layout
-from tidemill.state.lookup import Found
+from tidemill.state.lookup import Answers
 from tidemill.state.table import StateTable
 
 Columns = tuple[tuple[str, pa.DataType], ...]
@@ -67,7 +67,7 @@ class KeyedTable:
     groups: Groups
     keys: list[pa.Array]
     hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]
-    found: Found
+    stored: Answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _steps(rows: KeyedTable, chosen: Candidates, by_arrival: bool) -> _Steps:
     numbers = groups.order[chosen.places]
     after = numbers + groups.count
     before = np.where(first, owners, np.roll(after, 1))
-    existed = np.where(first, rows.found.found[owners], np.roll(chosen.alive, 1))
+    existed = np.where(first, rows.stored.there[owners], np.roll(chosen.alive, 1))
     if not by_arrival:
         return _Steps(before, after, existed, chosen.alive)
     step_of = np.full(len(groups.order), -1)
@@ -148,7 +148,7 @@ def _stored_column(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
     """A column of the rows before the epoch, one per key."""
     if name in shape.keys:
         return rows.keys[shape.keys.index(name)]
-    return rows.found.array(name)
+    return rows.stored.array(name)
 
 
 def stored_then_new(shape: RowsByKey, rows: KeyedTable, name: str) -> pa.Array:
@@ -162,7 +162,7 @@ def _write(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: StateT
     chosen = chosen.last_of_each(rows.groups)
     owners = np.searchsorted(rows.groups.starts, chosen.places, side="right") - 1
     final, alive = chosen.places, chosen.alive
-    wanted = alive | rows.found.found[owners]
+    wanted = alive | rows.stored.there[owners]
     if not wanted.all():
         final, owners, alive = final[wanted], owners[wanted], alive[wanted]
     picks = pa.array(rows.groups.order[final])

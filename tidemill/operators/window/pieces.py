@@ -97,7 +97,7 @@ class Accumulated:
         ends, hashes = ends[order], hashes[order]
         columns = contiguous(pieces)
         found = slices.lookup(ends, hashes, [columns.column(name).chunk(0) for name in names])
-        if found.found.any():
+        if found.there.any():
             old = pa.table(
                 {
                     END: to_arrow(Vec(ends), pa.int64()),
@@ -105,7 +105,7 @@ class Accumulated:
                     **{f.name: found.array(f.name) for f in self.layout.columns},
                 },
                 schema=pieces.schema,
-            ).filter(pa.array(found.found))
+            ).filter(pa.array(found.there))
             columns = self.folded(pa.concat_tables([old, pieces]))
             ends = vector(columns.column(END)).values
             hashes = hash_columns([columns.column(name) for name in names], len(columns))

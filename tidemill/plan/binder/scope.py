@@ -35,7 +35,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class NamedColumn:
     """A column and the parts of the name that are left (ROW fields)."""
 
     column: Expr
@@ -54,7 +54,7 @@ class Scope:
     def width(self) -> int:
         return max((r.offset + len(r.fields) for r in self.relations), default=0)
 
-    def find(self, parts: tuple[str, ...], position: Position | None) -> Found | None:
+    def find(self, parts: tuple[str, ...], position: Position | None) -> NamedColumn | None:
         """The column that ``parts`` mean; None where nothing fits, ValidationError where two do."""
         for length in range(len(parts) - 1, 0, -1):
             relations = [r for r in self.relations if r.answers(parts[:length])]
@@ -64,7 +64,7 @@ class Scope:
 
     def _qualified(
         self, relations: list[Relation], parts: tuple[str, ...], length: int, position: Position | None
-    ) -> Found:
+    ) -> NamedColumn:
         name = parts[length]
         columns = [c for r in relations for c in _columns(r) if c[0] == name]
         if not columns:
@@ -74,18 +74,18 @@ class Scope:
                 position=position,
                 hint=nearest(name, [f.name for r in relations for f in r.fields]),
             )
-        return Found(column=_single(columns, name, position), rest=parts[length + 1 :])
+        return NamedColumn(column=_single(columns, name, position), rest=parts[length + 1 :])
 
-    def _unqualified(self, parts: tuple[str, ...], position: Position | None) -> Found | None:
+    def _unqualified(self, parts: tuple[str, ...], position: Position | None) -> NamedColumn | None:
         name = parts[0]
         merged = dict(self.merged)
         if name in merged:
-            return Found(column=merged[name], rest=parts[1:])
+            return NamedColumn(column=merged[name], rest=parts[1:])
         columns = [c for r in self.relations for c in _columns(r) if c[0] == name]
         if len(parts) > 1:
             # ``a.b`` with a plain column a is no field access: a may be a table of the query around.
             columns = [c for c in columns if isinstance(c[1].type, RowType)]
-        return Found(column=_single(columns, name, position), rest=parts[1:]) if columns else None
+        return NamedColumn(column=_single(columns, name, position), rest=parts[1:]) if columns else None
 
     def star(self, qualifier: tuple[str, ...] = ()) -> tuple[tuple[str, Expr], ...] | None:
         """The columns of ``*`` (merged ones first) or ``qualifier.*``; None: no such relation."""

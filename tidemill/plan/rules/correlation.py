@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import Expr, InputRef, OuterRef, OverCall
+from tidemill.plan.expressions import Call, Expr, InputRef, OuterRef, OverCall
 from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rewrite import (
     expr_outer_refs,
@@ -171,9 +171,9 @@ def _reordered(plan: n.LogicalNode, order: list[int]) -> n.LogicalNode:
 
 def _is_equality(condition: Expr) -> bool:
     """``outer expression = inner column``, in either order."""
-    if getattr(condition, "function", "") not in ("=", "IS NOT DISTINCT FROM"):
+    if not isinstance(condition, Call) or condition.function not in ("=", "IS NOT DISTINCT FROM"):
         return False
-    left, right = condition.children
+    left, right = condition.args
     return any(
         isinstance(inner, InputRef) and not input_indexes(other)
         for inner, other in ((left, right), (right, left))

@@ -15,7 +15,7 @@ from sqlglot import exp
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions import calls
-from tidemill.plan.binder.scope import Found, Scope, nearest
+from tidemill.plan.binder.scope import NamedColumn, Scope, nearest
 from tidemill.plan.expressions import Expr, FieldAccess, InputRef, OuterRef
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
@@ -164,7 +164,7 @@ def row_field(operand: Expr, index: int) -> Expr:
     return FieldAccess(type=found.with_nullable(nullable), operand=operand, index=index)
 
 
-def _check_rest(found: Found, parts: tuple[str, ...], position: Position | None) -> None:
+def _check_rest(found: NamedColumn, parts: tuple[str, ...], position: Position | None) -> None:
     """What follows a column that is no ROW was meant as something else: Flink says as what."""
     if not found.rest or isinstance(found.column.type, t.RowType):
         return
