@@ -60,9 +60,6 @@ DIFFERENT = {
     "DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY cat, window_start, window_end) GROUP BY cat": "windows",
     "SELECT usr, COUNT(*) FROM clicks GROUP BY usr": "mini-batch needs neither a latency nor a size",
     "SELECT usr, APPROX_COUNT_DISTINCT(n) FROM clicks GROUP BY usr": "counted exactly",
-    "INSERT INTO snk_all SELECT COALESCE(oid, 0), product, CAST(qty AS BIGINT) FROM orders": (
-        "COALESCE is not simplified, so the key is not seen through it"
-    ),
     "SELECT usr FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY usr ORDER BY n DESC) rn FROM clicks) "
     "WHERE rn > 1": "a rank without an end is an OVER with a filter",
     "SELECT usr FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY usr ORDER BY n DESC) rn FROM clicks) "

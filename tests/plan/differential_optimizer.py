@@ -14,7 +14,19 @@ from tidemill.errors import NotSupportedError
 from tidemill.plan import nodes as n
 from tidemill.plan.optimizer import optimize
 
+MANY = " UNION ALL ".join(
+    {
+        0: f"SELECT a, b + {i} AS b FROM t",
+        1: f"SELECT {i}, NULLIF(1, 1)",
+        2: f"VALUES ({i}, {i}), ({i}, 7)",
+        3: f"SELECT b, a FROM u WHERE c = {i}",
+        4: "SELECT * FROM (SELECT a, c FROM u) AS x",
+    }[i % 5]
+    for i in range(40)
+)
 QUERIES = (
+    MANY,
+    f"SELECT a FROM ({MANY}) WHERE b > 2",
     "SELECT a + 1 AS x, b FROM (SELECT a, b, c FROM t WHERE c > 1) WHERE a < 3",
     "SELECT x FROM (SELECT a + b AS x FROM t) WHERE x > 2 AND x = x",
     "SELECT t.a, u.b FROM t JOIN u ON t.a = u.a WHERE t.c > 1 AND u.b < 3",

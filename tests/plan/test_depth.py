@@ -50,6 +50,14 @@ DEEP = {
 }
 
 
+TWICE = (
+    "SELECT a.id, b.v FROM {below} a JOIN {below} b ON a.id = b.id",
+    "SELECT id, v FROM {below} UNION ALL SELECT id, v + 1 FROM {below}",
+    "SELECT id, v FROM {below} WHERE v > (SELECT MIN(v) FROM {below})",
+)
+"""Queries that read the one ``below`` them twice."""
+
+
 @pytest.mark.parametrize("sql", DEEP.values(), ids=DEEP)
 def test_deep_statements_are_planned(sql: str) -> None:
     limit = sys.getrecursionlimit()
@@ -58,14 +66,7 @@ def test_deep_statements_are_planned(sql: str) -> None:
     assert sys.getrecursionlimit() == limit
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "SELECT a.id, b.v FROM {below} a JOIN {below} b ON a.id = b.id",
-        "SELECT id, v FROM {below} UNION ALL SELECT id, v + 1 FROM {below}",
-        "SELECT id, v FROM {below} WHERE v > (SELECT MIN(v) FROM {below})",
-    ],
-)
+@pytest.mark.parametrize("body", TWICE)
 def test_what_is_read_twice_is_planned_once(body: str) -> None:
     plan = optimize(sample().bind(chained(40, body)))
     # Visited as a tree these are 2^40 nodes and more.

@@ -140,6 +140,26 @@ def test_not_in_is_null_aware_only_where_nulls_can_be() -> None:
     assert aware == [True, False]
 
 
+def test_a_union_of_very_many_branches_is_a_few() -> None:
+    """The constants are rows, what reads one table reads it once, what filters stays."""
+    texts = [f"SELECT id, {i} AS k FROM t UNION ALL SELECT {i}, {-i}" for i in range(60)]
+    plan = plan_of(" UNION ALL ".join([*texts, "SELECT id, 0 FROM t WHERE v = 1"]))
+    assert isinstance(plan, n.SetOp)
+    kinds = [type(branch) for branch in plan.branches]
+    assert sorted(k.__name__ for k in kinds) == ["Expand", "Project", "Values"]
+    (values,), (expand,) = find(plan, n.Values), find(plan, n.Expand)
+    assert isinstance(values, n.Values)
+    assert isinstance(expand, n.Expand)
+    assert (len(values.rows), len(expand.projections)) == (60, 60)
+    assert scans(expand)[0].columns == ("id",)
+
+
+def test_a_short_union_stays() -> None:
+    plan = plan_of(" UNION ALL ".join(f"SELECT {i}" for i in range(32)))
+    assert isinstance(plan, n.SetOp)
+    assert len(plan.branches) == 32
+
+
 @pytest.mark.parametrize(
     "rest",
     ["WHERE FALSE", "LIMIT 0", "WHERE v = 1 AND FALSE", "WHERE NOT TRUE", "WHERE 1 = 0", "WHERE 'b' <= 'a'"],

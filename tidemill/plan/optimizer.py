@@ -21,6 +21,7 @@ from tidemill.plan.rules.connect_joins import connect_joins
 from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.empty_inputs import empty_inputs
 from tidemill.plan.rules.factor_disjunctions import factor_disjunctions
+from tidemill.plan.rules.fold_unions import fold_unions
 from tidemill.plan.rules.isolate_user_calls import isolate_user_calls
 from tidemill.plan.rules.merge_filters import merge_filters
 from tidemill.plan.rules.merge_projects import merge_picks, merge_projects
@@ -63,6 +64,8 @@ PHASES: tuple[Phase, ...] = (
             merge_projects,
         ),
     ),
+    # Branches are as plain as they get; what many of them read is pruned below as one.
+    Phase("fold", (fold_unions,)),
     # Every condition is at its join; each rule's order gives conditions that can move on.
     Phase("connect", (connect_joins,), root=True),
     Phase("push again", (push_filters, push_join_conditions, merge_projects)),

@@ -1,5 +1,5 @@
-"""AND, OR, NOT and comparisons of constants; casts that change nothing. Values stay, nullability at most
-narrows.
+"""AND, OR, NOT, COALESCE and comparisons of constants; casts that change nothing. Values stay, nullability at
+most narrows.
 
 ``x AND TRUE`` is x, ``x OR TRUE`` is TRUE, ``NOT NOT x`` is x, ``1 = 0`` is FALSE. An operand that could
 fail at run time may be dropped this way, which SQL allows.
@@ -78,10 +78,17 @@ def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Call], Expr | None]
     return simplify
 
 
+def _coalesce(call: Call) -> Expr | None:
+    """What comes after a value that is never NULL is not asked for."""
+    first = call.args[0]
+    return None if first.type.nullable else first
+
+
 _RULES: dict[str, Callable[[Call], Expr | None]] = {
     "AND": _absorb(True),
     "OR": _absorb(False),
     "NOT": _not,
+    "COALESCE": _coalesce,
     "=": _compare(operator.eq),
     "<>": _compare(operator.ne),
     "<": _compare(operator.lt),

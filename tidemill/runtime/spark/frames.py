@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import reduce, singledispatchmethod
+from functools import singledispatchmethod
 
 import pyarrow as pa
 from pyspark import Accumulator, StorageLevel
@@ -33,6 +33,7 @@ from tidemill.runtime.spark.exchange import (
 )
 from tidemill.runtime.spark.kernel import EpochTime, Exchanged, Fed, InPlace, KernelTask, Report
 from tidemill.runtime.spark.spread import READER_COLUMN, ROWS, SPREAD_SCHEMA, RowsOfBlocks, SpreadWriter
+from tidemill.runtime.spark.unions import united
 from tidemill.runtime.spark.user_columns import selected
 from tidemill.runtime.spark.watermark_stage import Handover, WatermarkStage
 from tidemill.runtime.stages import Leaf, Stage, Stages, Task
@@ -112,13 +113,7 @@ class EpochFrames:
 
     @_make.register
     def _(self, node: g.Merge) -> DataFrame:
-        merged: DataFrame | None = None
-        for branch in node.branches:
-            frame = self.frame(branch).selectExpr(*_aligned(branch, node))
-            merged = frame if merged is None else merged.unionAll(frame)
-        if merged is None:
-            raise InternalError("a union without branches")
-        return merged
+        return united([self.frame(branch).selectExpr(*_aligned(branch, node)) for branch in node.branches])
 
     @_make.register
     def _(self, node: g.AssignWatermark) -> DataFrame:
@@ -187,7 +182,7 @@ class EpochFrames:
         task = replace(self._task(stage.task, then), handover=handover)
         if stage.in_place:
             return self._in_place(stage, task, schema)
-        exchanged = reduce(DataFrame.unionAll, (self._sent(stage, group) for group in stage.groups))
+        exchanged = united([self._sent(stage, group) for group in stage.groups])
         target = F.col(quote(PARTITION_COLUMN))
         return exchanged.repartitionById(self._partitions(stage.node), target).mapInArrow(task, schema)
 
@@ -239,7 +234,12 @@ class EpochFrames:
 
     def _input(self, given: Leaf | Task, port: g.Port) -> Exchanged | Fed:
         if isinstance(given, Leaf):
-            return Exchanged(number=given.number, schema=port.schema, origins=origins_of(port))
+            return Exchanged(
+                number=given.number,
+                schema=port.schema,
+                origins=origins_of(port),
+                counted=port.summary is None,
+            )
         below, columns = origin(port.input, port.references)
         shape = _shape(below, columns, port)
         return Fed(task=self._task(given, None), shape=shape, schema=port.schema, origins=origins_of(port))
@@ -263,6 +263,7 @@ class EpochFrames:
             rows=_shape(leaf.below, leaf.columns, leaf.port),
             partitions=self._partitions(leaf.node),
             local=spec if combines and isinstance(spec, LocalPhase) else None,
+            summary=leaf.port.summary,
             timed=leaf.port.timed,
             in_place=in_place,
         )

@@ -64,11 +64,12 @@ class EpochTime:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchanged:
     """An input that comes as exchange blocks, the ``number``-th of those of the task; ``origins``: what its
-    event time depends on, none where the operator does not ask for it."""
+    event time depends on, none where the operator does not ask for it. ``counted``: its rows are rows."""
 
     number: int
     schema: pa.Schema | None
     origins: tuple[str, ...] = ()
+    counted: bool = True
 
     @property
     def count(self) -> int:
@@ -76,7 +77,12 @@ class Exchanged:
 
     def rows(self, blocks: tuple[Received, ...], partition: int, time: EpochTime) -> Incoming:
         came = blocks[self.number]
-        return Incoming(rows=came, watermark=time.least(self.origins, came.marks), origins=self.origins)
+        return Incoming(
+            rows=came,
+            watermark=time.least(self.origins, came.marks),
+            origins=self.origins,
+            counted=self.counted,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +111,7 @@ class Incoming:
     rows: Received
     watermark: int
     origins: tuple[str, ...]
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +194,7 @@ class KernelTask:
                     "partition": partition,
                     "manifest": manifest,
                     "groups": groups,
-                    "rows_in": sum(i.rows.rows for i in inputs),
+                    "rows_in": sum(i.rows.rows for i in inputs if i.counted),
                     "rows_out": output.num_rows,
                     "state_rows": store.manifest.rows,
                     "state_bytes": store.manifest.size,
