@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -45,6 +46,12 @@ def less(a: Row, b: Row) -> bool:
     return a[2] is not None and b[2] is not None and a[2] < b[2]
 
 
+def loosely(a: Row, b: Row) -> bool:
+    """Whether the last two columns are equal or not known to differ."""
+    return all(x is None or y is None or x == y for x, y in zip(a[1:], b[1:], strict=True))
+
+
+LOOSE = (("lj", "rj"), ("lv", "rv"))
 RESIDUAL = Residual(ComputedTerm("<", (ColumnTerm("lv"), ColumnTerm("rv"))))
 
 
@@ -187,4 +194,27 @@ def test_rows_of_several_runs_meet_an_epoch_of_the_other_side_alone(kind: str) -
                 for side in (0, 1)
             ]
             fold(shown, epochs.step(*tables))
+            assert Counter(shown) == twin.result()
+
+
+@pytest.mark.parametrize("kind", ["SEMI", "ANTI"])
+@pytest.mark.parametrize("keys", ["one", "none"])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cuts=cuts_strategy, weak=st.booleans())
+def test_columns_that_null_goes_with(kind: str, keys: str, cuts: Any, weak: bool) -> None:
+    """NOT IN beside other keys and of several columns, NaN among the values."""
+    spec = replace(spec_of(kind, keys, False), loose=LOOSE)
+    twin = NaiveJoin(kind, KEYS[keys], loosely, 3)
+    live: tuple[list[Row], list[Row]] = ([], [])
+    shown: dict[Any, int] = {}
+    with TemporaryDirectory() as root:
+        epochs = Epochs(root, spec)
+        for cut in cuts:
+            changes: tuple[list[tuple[int, Row]], ...] = ([], [])
+            for side, drawn in cut:
+                changes[side].extend(changes_of(live[side], drawn, True))
+            for side in (0, 1):
+                for change, row in changes[side]:
+                    twin.take(side, row, -1 if change & 1 else 1)
+            fold(shown, epochs.step(*(table_of(s, changes[s], True, weak, keys) for s in (0, 1))))
             assert Counter(shown) == twin.result()

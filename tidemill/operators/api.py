@@ -76,6 +76,14 @@ class LocalPhase(Protocol):
         ...
 
 
+class Summary(Protocol):
+    """What every partition must know of an input, whichever has its rows: an input of its own."""
+
+    def of(self, table: pa.Table) -> pa.Table:
+        """A few rows in place of ``table``, some of the input's rows; none where there is nothing to say."""
+        ...
+
+
 @runtime_checkable
 class Limited(Protocol):
     """An operator that may have given all it ever will before its input ends."""

@@ -15,6 +15,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
 from tidemill.plan.nodes import ChangelogCall, JoinKind, WindowKind
 from tidemill.types.logical import Field
+from tidemill.types.values import is_identity
 from tidemill.user_functions.calls import BoundTable
 
 
@@ -333,7 +334,7 @@ class Join(PhysicalNode):
     ``null_safe[i]``: key i compares NULLs as equal; ``by_identity[i]`` (none: no key): it brings together
     what GROUP BY would, not what ``=`` calls equal. ``*_spec``: JoinKeyContainsUniqueKey, HasUniqueKey
     or NoUniqueKey. ``null_aware`` (NOT IN): the first so many keys count as equal if either side is
-    NULL; such a join's inputs are not partitioned. ``overwrites``: a side that is keyed by its join
+    NULL; the inputs are partitioned by the others. ``overwrites``: a side that is keyed by its join
     columns may come without -U; our kernels add up weights and get -U with every +U.
     """
 
@@ -361,7 +362,17 @@ class Join(PhysicalNode):
     @property
     def partition_keys(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The columns either side is sent by."""
-        return ((), ()) if self.null_aware else (self.left_keys, self.right_keys)
+        return self.left_keys[self.null_aware :], self.right_keys[self.null_aware :]
+
+    @property
+    def counts_nulls(self) -> bool:
+        """Whether it is a NOT IN of one key, which runs partitioned by it: all partitions know of NULLs. What
+        expires is not counted, and where equal values are not one there is no such key."""
+        if self.null_aware != 1 or len(self.left_keys) > 1 or self.residual is not None:
+            return False
+        sides = ((self.left, self.left_keys), (self.right, self.right_keys))
+        exact = all(is_identity(side.fields[keys[0]].type) for side, keys in sides)
+        return exact and not (self.left_ttl or self.right_ttl)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

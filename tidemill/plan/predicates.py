@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import reduce
 
 from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, InputRef, Literal
-from tidemill.types.logical import BooleanType
+from tidemill.types.logical import BooleanType, LogicalType
 
 TRUE = Literal(type=BooleanType(nullable=False), value=True)
 FALSE = Literal(type=BooleanType(nullable=False), value=False)
@@ -80,9 +80,38 @@ def null_aware_condition(condition: Expr) -> Expr:
 def _or_null(part: Expr) -> Expr:
     if not isinstance(part, Call) or part.function != "=":
         return part
+    return or_null(*part.args, kind=part.type)
+
+
+def or_null(a: Expr, b: Expr, *, kind: LogicalType | None = None) -> Expr:
+    """``a = b``, or not known to differ."""
+    nullable = [x for x in (a, b) if x.type.nullable]
+    kind = BooleanType(nullable=bool(nullable)) if kind is None else kind
     plain = BooleanType(nullable=False)
-    nulls = [Call(type=plain, function="IS NULL", args=(x,)) for x in part.args if x.type.nullable]
-    found: Expr = part
+    nulls = [Call(type=plain, function="IS NULL", args=(x,)) for x in nullable]
+    found: Expr = Call(type=kind, function="=", args=(a, b))
     for null in nulls:
-        found = Call(type=part.type, function="OR", args=(null, found))
+        found = Call(type=kind, function="OR", args=(null, found))
     return found
+
+
+def unless_null(condition: Expr) -> tuple[Expr, Expr] | None:
+    """The two that ``condition`` wants equal, or not known to differ: see ``or_null``."""
+    parts = tuple(_disjuncts(condition))
+    equal = [x for x in parts if isinstance(x, Call) and x.function == "="]
+    if len(equal) != 1:
+        return None
+    a, b = equal[0].args
+    wanted = [x for x in (a, b) if x.type.nullable]
+    nulls = [x.args[0] for x in parts if isinstance(x, Call) and x.function == "IS NULL"]
+    if len(parts) != 1 + len(nulls) or len(nulls) != len(wanted) or any(x not in wanted for x in nulls):
+        return None
+    return (a, b) if nulls else None
+
+
+def _disjuncts(condition: Expr) -> Iterator[Expr]:
+    if isinstance(condition, Call) and condition.function == "OR":
+        for arg in condition.args:
+            yield from _disjuncts(arg)
+    else:
+        yield condition

@@ -45,6 +45,8 @@ def _tasks(task: Task) -> Iterator[Task]:
 def _way(leaf: Leaf, stage: Stage) -> str:
     if stage.in_place:
         return "same partition"
+    if leaf.port.summary is not None:
+        return "summary to every partition"
     keys = "single" if leaf.node.single else f"hash[{', '.join(_columns(leaf))}]"
     local = ", local phase while it makes rows fewer" if leaf.node.local else ""
     return f"exchange({keys}{local})"

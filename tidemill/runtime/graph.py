@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
-from tidemill.operators.api import OperatorSpec
+from tidemill.operators.api import OperatorSpec, Summary
 from tidemill.types.physical import quote
 from tidemill.user_functions.calls import BoundScalar, BoundTable
 
@@ -154,6 +154,8 @@ class Port:
     keys: tuple[str, ...]
     schema: pa.Schema | None = None
     """What the kernel gets when no row came; needed where there are several ports, or time."""
+    summary: Summary | None = None
+    """What every partition gets in place of the rows: see ``operators.api``."""
     timed: bool = False
     """The operator works by event time: it gets ``$wm`` and the watermark, and steps without rows."""
 

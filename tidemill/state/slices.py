@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from tidemill.changelog.columns import Hashes
 from tidemill.state.manifest import Layers, Manifest, TableEntry, read_manifest
 from tidemill.state.run import DUE, Run, RunReader
 from tidemill.state.storage import StateFiles
@@ -42,6 +45,11 @@ def key_groups(partition: int, partitions: int) -> tuple[int, int]:
     """The first key group of a partition, and the one after its last (see ``exchange.partition_of``)."""
     first, stop = (-(-p * KEY_GROUPS // partitions) for p in (partition, partition + 1))
     return first, stop
+
+
+def first_hashes(groups: tuple[int, int]) -> Hashes:
+    """The first hash of each key group of a partition."""
+    return np.arange(*groups, dtype=np.uint64) << np.uint64(_GROUP_SHIFT)
 
 
 def resliced(slices: Mapping[int, Iterable[Slice]], partitions: int) -> dict[int, tuple[Slice, ...]]:

@@ -1,8 +1,12 @@
-"""NOT IN: what a row must know of all rows of the other side, beyond those of its key.
+"""NOT IN over one key: what a row must know of all rows of the other side, beyond those of its key.
 
-``x NOT IN (...)`` is not true where some row is NULL, or where x is NULL and there is any row. So the number
-of rows and of NULLs is kept beside the join's own state. A row's answer changes with its key's rows, as in
+``x NOT IN (...)`` is not true where some row is NULL, or where x is NULL and there is any row. So every
+partition, whichever rows it has, keeps the number of all rows and of all NULLs: the writers of the exchange
+send what their rows add to them everywhere (``RowCounts``). A row's answer changes with its key's rows, as in
 every anti join; only when the first row or the first NULL comes, or the last one goes, all are looked at.
+
+The numbers are kept once for each of the partition's key groups, so that they are wherever groups go when
+the parallelism changes.
 """
 
 from __future__ import annotations
@@ -12,18 +16,34 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidemill.changelog.batch import weights_of
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, validity, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.join.pairs import Matches
 from tidemill.operators.join.sides import UNMOVED, Change, Side
 from tidemill.state.layout import Layout
 from tidemill.state.run import WEIGHT
+from tidemill.state.slices import first_hashes
 from tidemill.state.store import StateStore
 from tidemill.state.table import StateTable
 
 MISSING = "missing"
-LAYOUT = Layout(name="right rows", keys=(), values=(pa.field(MISSING, pa.bool_()),), additive=True)
-_HASH = hash_columns([], 1)
+_FIELD = pa.field(MISSING, pa.bool_())
+LAYOUT = Layout(name="rows everywhere", keys=(), values=(_FIELD,), additive=True)
+COUNTS = pa.schema([_FIELD, pa.field(WEIGHT, pa.int64())])
+"""The rows that say how many more there are that are NULL, or are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """The ``Summary`` of the other side's rows."""
+
+    key: str
+
+    def of(self, table: pa.Table) -> pa.Table:
+        weights = weights_of(table)
+        weights = np.ones(len(table), np.int64) if weights is None else weights
+        return _counts(_count(_missing(single(table.column(self.key))), weights))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +54,18 @@ class RightRows:
     after: Ints
 
     @classmethod
-    def of(cls, store: StateStore, change: Change, key: str) -> RightRows:
-        """Counts the epoch's rows in."""
+    def of(cls, store: StateStore, counts: pa.Table) -> RightRows:
+        """Counts the epoch's rows in; ``counts`` as in COUNTS."""
         table = store.table(LAYOUT)
-        _, rows = table.pieces(_HASH, [])
-        before = _count(vector(rows.column(MISSING)).values, vector(rows.column(WEIGHT)).values)
-        weights = np.ones(len(change), np.int64) if change.weights is None else change.weights
-        net = _count(_missing(change.columns[key]), weights)
-        moved = np.flatnonzero(net)
-        values = to_arrow(Vec(moved.astype(np.bool_)), pa.bool_())
-        columns = {MISSING: values, WEIGHT: to_arrow(Vec(net[moved]), pa.int64())}
-        table.put(LAYOUT.codes(np.repeat(_HASH, len(moved)), [values]), columns)
+        hashes = first_hashes(store.manifest.groups)
+        _, rows = table.pieces(hashes[:1], [])
+        before, net = _sums(rows), _sums(counts)
+        added = _counts(net)
+        values = single(added.column(MISSING))
+        places = np.tile(np.arange(len(added)), len(hashes))
+        values, weights = values.take(pa.array(places)), net[np.flatnonzero(net)][places]
+        columns = {MISSING: values, WEIGHT: to_arrow(Vec(weights), pa.int64())}
+        table.put(LAYOUT.codes(np.repeat(hashes, len(added)), [values]), columns)
         return cls(before, before + net)
 
     @property
@@ -92,3 +113,15 @@ def _missing(key: pa.Array) -> Mask:
 def _count(missing: Mask, weights: Ints) -> Ints:
     nulls = int(weights[missing].sum())
     return np.array([int(weights.sum()) - nulls, nulls], np.int64)
+
+
+def _sums(rows: pa.Table) -> Ints:
+    """The two numbers that rows of COUNTS add up to."""
+    return _count(vector(single(rows.column(MISSING))).values, vector(single(rows.column(WEIGHT))).values)
+
+
+def _counts(numbers: Ints) -> pa.Table:
+    """Rows of COUNTS for those of the two numbers that are not 0."""
+    moved = np.flatnonzero(numbers)
+    columns = [to_arrow(Vec(moved.astype(np.bool_)), pa.bool_()), to_arrow(Vec(numbers[moved]), pa.int64())]
+    return pa.Table.from_arrays(columns, schema=COUNTS)

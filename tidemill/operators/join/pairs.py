@@ -5,7 +5,7 @@ Cost: the pairs; without a residual condition matches are counted by key, withou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +83,18 @@ def _products(left: Side, left_rows: Ints, right: Side, right_rows: Ints, keys: 
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """Some rows of two sides, and numbers below ``count`` that are equal where a row matches one of the other
+    side. A pair of rows is in one link at most."""
+
+    own_rows: Ints
+    own_keys: Ints
+    other_rows: Ints
+    other_keys: Ints
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Matches:
     """Per row of a side how many rows match it, before and after; ``renewed``: a match of it changed."""
 
@@ -98,6 +110,19 @@ class Matches:
     def by_pair(cls, own: Side, other: Side, own_rows: Ints, other_rows: Ints) -> Matches:
         size = len(own.owners)
         return cls._of(own, other, lambda w: np.bincount(own_rows, w[other_rows], size))
+
+    @classmethod
+    def by_links(cls, own: Side, other: Side, links: Sequence[Link]) -> Matches:
+        """A row's matches are those of all links."""
+
+        def total(weights: Ints) -> npt.NDArray[Any]:
+            found = np.zeros(len(own.owners))
+            for link in links:
+                sums = np.bincount(link.other_keys, weights[link.other_rows], link.count)
+                found[link.own_rows] += sums[link.own_keys]
+            return found
+
+        return cls._of(own, other, total)
 
     @classmethod
     def _of(cls, own: Side, other: Side, total: Callable[[Ints], npt.NDArray[Any]]) -> Matches:

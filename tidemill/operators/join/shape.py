@@ -9,6 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.operators.join.null_aware import RowCounts
 from tidemill.operators.join.residual import Residual
 from tidemill.operators.join.state import multiset_layout, records_layout
 from tidemill.state.layout import Layout
@@ -44,8 +45,9 @@ class JoinSide:
 class JoinShape:
     """``kind``: INNER, LEFT, RIGHT, FULL, SEMI or ANTI. ``null_safe``: per key, whether NULL equals NULL.
 
-    ``null_aware``: an ANTI that is NOT IN over its one (null-safe) key: see ``null_aware``. All rows must be
-    in one partition, and nothing may expire.
+    ``null_aware``: an ANTI that is NOT IN over its one (null-safe) key, and nothing expires: see
+    ``null_aware``. It has a third input, of the ``counts`` of right rows.
+    ``loose``: of a SEMI or ANTI, pairs of columns that must be equal, too, where neither is NULL.
     ``update_before``: -U may be shown (else what goes is -D). ``insert_only``: no ``$kind`` column.
     """
 
@@ -54,6 +56,7 @@ class JoinShape:
     right: JoinSide
     null_safe: tuple[bool, ...]
     null_aware: bool = False
+    loose: tuple[tuple[str, str], ...] = ()
     residual: Residual | None = None
     update_before: bool = True
     insert_only: bool = False
@@ -62,7 +65,8 @@ class JoinShape:
     @property
     def fingerprint(self) -> str:
         facts = (self.kind, self.left.columns, self.right.columns, self.left.keys, self.right.keys)
-        text = f"join {facts} {self.null_safe} {self.residual}" + " null-aware" * self.null_aware
+        text = f"join {facts} {self.null_safe} {self.residual}" + " null-aware everywhere" * self.null_aware
+        text += f" loose {self.loose}" if self.loose else ""
         text += f" growing {[layout.growing for layout in self.layouts]}"
         if self.expires:
             text += f" expires {self.left.ttl > 0} {self.right.ttl > 0}"
@@ -87,6 +91,11 @@ class JoinShape:
         """Per side, whether its rows are shown by whether anything matches them."""
         left = self.filters or self.kind in PRESERVES_LEFT
         return left, self.kind in PRESERVES_RIGHT
+
+    @property
+    def counts(self) -> RowCounts:
+        """What every partition must know of the right rows."""
+        return RowCounts(self.right.keys[0])
 
     @cached_property
     def layouts(self) -> tuple[Layout, Layout]:

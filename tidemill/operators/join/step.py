@@ -10,6 +10,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, validity, vector
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.operators.api import EpochContext
+from tidemill.operators.join.loose import links_of
 from tidemill.operators.join.null_aware import RightRows, with_all
 from tidemill.operators.join.pairs import Matches, Pairs, pairs_of
 from tidemill.operators.join.shape import JoinShape, JoinSide
@@ -26,7 +27,8 @@ class JoinStep:
     store: StateStore
     epoch: EpochContext
 
-    def run(self, left: pa.Table, right: pa.Table) -> pa.Table:
+    def run(self, left: pa.Table, right: pa.Table, *counts: pa.Table) -> pa.Table:
+        """``counts``: of the right rows, where the join is null-aware."""
         spec = self.spec
         out: list[pa.Table] = []
         changes: list[Change] = []
@@ -35,8 +37,11 @@ class JoinStep:
             matchable, lonely = self._split_null_keys(change, spec.sides[number])
             out += self._never_matched(lonely, number)
             changes.append(matchable)
+        rights = RightRows.of(self.store, *counts) if spec.null_aware else None
+        if rights is not None and rights.concern_all:
+            changes[0] = with_all(changes[0], self._state(0).table)
         if any(map(len, changes)):
-            out += self._matched((changes[0], changes[1]))
+            out += self._matched((changes[0], changes[1]), rights)
         return self._finished(out)
 
     # -- rows whose key can match nothing ---------------------------------------------------------
@@ -63,13 +68,10 @@ class JoinStep:
 
     # -- the difference on touched keys -----------------------------------------------------------
 
-    def _matched(self, changes: tuple[Change, Change]) -> list[pa.Table]:
+    def _matched(self, changes: tuple[Change, Change], rights: RightRows | None) -> list[pa.Table]:
         spec = self.spec
         states = self._state(0), self._state(1)
-        rights = RightRows.of(self.store, changes[1], spec.right.keys[0]) if spec.null_aware else None
         everyone = rights is not None and rights.concern_all
-        if everyone:
-            changes = with_all(changes[0], states[0].table), changes[1]
         keys = key_numbers(changes, (spec.left.keys, spec.right.keys))
         sides = tuple(self._side(states, changes, keys, number, everyone) for number in (0, 1))
         left, right = sides
@@ -81,11 +83,12 @@ class JoinStep:
             matches = None
             if spec.counted[number]:
                 other = sides[1 - number]
-                matches = (
-                    Matches.by_pair(own, other, pairs.of(number), pairs.of(1 - number))
-                    if every and pairs is not None
-                    else Matches.by_key(own, other, keys.count)
-                )
+                if every and pairs is not None:
+                    matches = Matches.by_pair(own, other, pairs.of(number), pairs.of(1 - number))
+                elif spec.loose:
+                    matches = Matches.by_links(own, other, links_of(own, other, spec.loose))
+                else:
+                    matches = Matches.by_key(own, other, keys.count)
                 if rights is not None:
                     matches = rights.added_to(matches, own, spec.left.keys[0])
                 out.append(self._by_match(own, number, matches))

@@ -63,6 +63,8 @@ def _own(node: p.PhysicalNode) -> list[str]:
         return ["by the aggregation above"]
     if isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate) and node.core is None:
         return ["by the aggregation above"]
+    if isinstance(node, p.Join) and node.counts_nulls:
+        return ["partitioned by key, NULLs counted in every partition"]
     return []
 
 

@@ -110,12 +110,15 @@ def plan_join(
 ) -> p.PhysicalNode:
     bounds = time_bounds(node.kind, conjuncts(node.condition), left, right)
     keys, rest = split_condition(node.condition, len(left.fields), timed=bounds is not None)
+    aware = 0
+    if node.null_aware:
+        keys.sort(key=lambda k: not _may_be_null(k))
+        aware = sum(map(_may_be_null, keys))
     sides = (_Side(left), _Side(right))
     left_keys = tuple(sides[0].place(k.left) for k in keys)
     right_keys = tuple(sides[1].place(k.right) for k in keys)
     wide = (sides[0].ready(), sides[1].ready())
-    aware = _null_aware_keys(node, keys)
-    by = ((), ()) if aware else (left_keys, right_keys)
+    by = (left_keys[aware:], right_keys[aware:])
     inputs = (exchange(wide[0], by[0]), exchange(wide[1], by[1]))
     hints = dict(node.hints)
     join = p.Join(
@@ -146,11 +149,8 @@ def _bounded(join: p.Join, bounds: p.TimeBounds) -> p.IntervalJoin:
     return p.IntervalJoin(**parts, bounds=bounds)
 
 
-def _null_aware_keys(node: n.Join, keys: list[EquiKey]) -> int:
-    """How many of the first keys must look at NULLs; 0 where none of them can be NULL."""
-    if not node.null_aware:
-        return 0
-    return len(keys) if any(k.left.type.nullable or k.right.type.nullable for k in keys) else 0
+def _may_be_null(key: EquiKey) -> bool:
+    return key.left.type.nullable or key.right.type.nullable
 
 
 def _ttl(hint: str | None, default: int) -> int:

@@ -14,7 +14,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, OuterRef
 from tidemill.plan.once import once_per_node
-from tidemill.plan.predicates import conjunction, conjuncts
+from tidemill.plan.predicates import conjunction, conjuncts, or_null
 from tidemill.plan.rewrite import input_indexes, map_expr, map_inputs, outer_refs, subplan
 from tidemill.plan.rules.construct import (
     NOT_NULL_BIGINT,
@@ -96,17 +96,8 @@ def _membership(plan: n.LogicalNode, part: InSubquery, kind: n.JoinKind) -> n.Lo
     if not conjuncts(found.condition) and all(input_indexes(a) for a, _ in pairs):
         equal = [predicate("=", a, b) for a, b in pairs]
         return replace(join(plan, found.plan, kind, conjunction(equal)), null_aware=True)
-    unknown = [_maybe_equal(a, b) for a, b in pairs]
+    unknown = [or_null(a, b) for a, b in pairs]
     return join(plan, found.plan, kind, conjunction((*conjuncts(found.condition), *unknown)))
-
-
-def _maybe_equal(a: Expr, b: Expr) -> Expr:
-    """Equal, or not known to differ."""
-    parts: list[Expr] = [test("IS NULL", x) for x in (a, b) if x.type.nullable]
-    found: Expr = predicate("=", a, b)
-    for part in parts:
-        found = predicate("OR", part, found)
-    return found
 
 
 def _by_columns(plan: n.LogicalNode, part: Expr) -> n.LogicalNode:
@@ -272,7 +263,7 @@ def _nullable_row_mark(
     """(a, b) IN (query): NULL where no member is equal and one is not known to differ."""
     wide, matched = _matched(plan, expr.operands, inner)
     operands = [map_expr(x, _seen_from_inside) for x in expr.operands]
-    unknown = [_maybe_equal(a, b) for a, b in zip(operands, columns(inner), strict=True)]
+    unknown = [or_null(a, b) for a, b in zip(operands, columns(inner), strict=True)]
     counted = _aggregated(filtered(inner, unknown), ("COUNT", (), NOT_NULL_BIGINT))
     wide, (candidates,) = join_single(wide, counted)
     unsure = predicate(">", candidates, bigint(0))

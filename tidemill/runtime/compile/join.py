@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import pyarrow as pa
 
@@ -12,11 +11,13 @@ from tidemill.errors import InternalError
 from tidemill.functions import casts
 from tidemill.functions.comparison import MATCHING
 from tidemill.operators.api import HASH_COLUMN
+from tidemill.operators.join.null_aware import COUNTS
 from tidemill.operators.join.operator import JoinSpec
 from tidemill.operators.join.shape import JoinSide
 from tidemill.physical import nodes as p
-from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, InputRef
+from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, InputRef, Literal
 from tidemill.plan.nodes import JoinKind
+from tidemill.plan.predicates import TRUE, conjunction, conjuncts, or_null, unless_null
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS
 from tidemill.runtime.compile.context import CompileContext
@@ -25,7 +26,7 @@ from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.runtime.placement import partitioned_by
 from tidemill.runtime.spark.expressions import Translator
-from tidemill.types.logical import BOOLEAN, LogicalType, RowType
+from tidemill.types.logical import APPROXIMATE_TYPES, BOOLEAN, LogicalType, RowType
 from tidemill.types.physical import arrow_type, quote
 from tidemill.types.values import is_identity
 
@@ -43,7 +44,7 @@ _KINDS = {
 class _Condition:
     """Key expressions per side (over left fields + right fields) and what is left of the condition.
 
-    ``null_aware``: the one key is NOT IN's.
+    ``null_aware``: the one key is NOT IN's. ``loose``: what must be equal, too, unless either is NULL.
     """
 
     left: tuple[Expr, ...]
@@ -51,6 +52,7 @@ class _Condition:
     null_safe: tuple[bool, ...]
     residual: Expr | None
     null_aware: bool = False
+    loose: tuple[tuple[Expr, Expr], ...] = ()
 
 
 @build.register
@@ -59,6 +61,7 @@ def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
     condition = _aligned(_condition(node), inputs)
     split = ResidualSplit(left_width=len(node.left.fields))
     residual = None if condition.residual is None else split.split(condition.residual)
+    loose = tuple((split.column(a, 0), split.column(b, 1)) for a, b in condition.loose)
     sides = (
         _side(node, 0, inputs[0], condition.left, split, context),
         _side(node, 1, inputs[1], condition.right, split, context),
@@ -69,6 +72,7 @@ def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
         right=sides[1][0],
         null_safe=condition.null_safe,
         null_aware=condition.null_aware,
+        loose=loose,
         residual=residual,
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         insert_only=node.traits.kinds == INSERT_ONLY,
@@ -80,10 +84,24 @@ def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
         sequenced=sequenced,
         operator=context.add_operator("join", node, spec),
         spec=spec,
-        ports=(sides[0][1], sides[1][1]),
+        ports=(sides[0][1], sides[1][1], *([_counts(spec, sides[1][1])] if spec.null_aware else [])),
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced),
-        single=condition.null_aware or not condition.left,
-        partitioned=() if condition.null_aware else _partitioned(node, condition),
+        single=not condition.left,
+        partitioned=_partitioned(node, condition),
+    )
+
+
+def _counts(spec: JoinSpec, right: g.Port) -> g.Port:
+    """The input that tells every partition how many right rows there are."""
+    (key,) = right.keys
+    reference = dict(zip(right.columns, right.references, strict=True))[key]
+    return g.Port(
+        input=right.input,
+        references=(reference,),
+        columns=(key,),
+        keys=(),
+        schema=COUNTS,
+        summary=spec.counts,
     )
 
 
@@ -131,8 +149,8 @@ def _aligned(condition: _Condition, inputs: tuple[g.ExecNode, g.ExecNode]) -> _C
 
 
 def _condition(node: p.Join) -> _Condition:
-    """NOT IN's keys do not partition, as NULL goes with every value: where there is but one it is looked up,
-    else they become part of the residual, over pairs of equal other keys."""
+    """NOT IN's keys are no keys, as NULL goes with every value, but for a single one, of which all partitions
+    know whether there is a NULL; others are matched among the rows of equal other keys."""
     fields = (*node.left.fields, *node.right.fields)
     width = len(node.left.fields)
     left = [InputRef(index=i, type=fields[i].type) for i in node.left_keys]
@@ -140,30 +158,44 @@ def _condition(node: p.Join) -> _Condition:
     pairs = [_unified(a, b) for a, b in zip(left, right, strict=True)]
     residual = [] if node.residual is None else [node.residual]
     null_safe, by_identity = node.null_safe, node.by_identity or (False,) * len(pairs)
-    looked_up = (
-        len(pairs) == 1
-        and not residual
-        and not (node.left_ttl or node.right_ttl)
-        and is_identity(pairs[0][0].type)
-    )
-    null_aware = bool(node.null_aware) and looked_up
-    if null_aware:
+    if node.counts_nulls:
         null_safe = (True,)
     elif node.null_aware:
         aware, pairs = pairs[: node.null_aware], pairs[node.null_aware :]
         null_safe, by_identity = null_safe[node.null_aware :], by_identity[node.null_aware :]
-        residual += [
-            _call("OR", _call("IS NULL", a), _call("IS NULL", b), _call("=", a, b)) for a, b in aware
-        ]
+        residual += [or_null(a, b) for a, b in aware]
     keys, others = _keys(pairs, null_safe, by_identity)
     residual += others
+    loose = _loose(node, residual)
     return _Condition(
         left=tuple(k.left for k in keys),
         right=tuple(k.right for k in keys),
         null_safe=tuple(k.null_safe for k in keys),
-        residual=reduce(lambda a, b: _call("AND", a, b), residual) if residual else None,
-        null_aware=null_aware,
+        residual=conjunction(residual) if residual and not loose else None,
+        null_aware=node.counts_nulls,
+        loose=loose,
     )
+
+
+def _loose(node: p.Join, residual: list[Expr]) -> tuple[tuple[Expr, Expr], ...]:
+    """The pairs that ``residual`` wants equal unless either is NULL, where that is all it says."""
+    if node.kind not in (JoinKind.SEMI, JoinKind.ANTI):
+        return ()
+    width = len(node.left.fields)
+    found = [_loose_pair(part, width) for x in residual for part in conjuncts(x)]
+    pairs = [pair for pair in found if pair is not None]
+    return tuple(pairs) if len(pairs) == len(found) else ()
+
+
+def _loose_pair(part: Expr, width: int) -> tuple[Expr, Expr] | None:
+    pair = unless_null(part)
+    if pair is None or any(isinstance(x.type, RowType) for x in pair):
+        return None
+    sides = [{ref.index >= width for ref in x.walk() if isinstance(ref, InputRef)} for x in pair]
+    if sides not in ([{False}, {True}], [{True}, {False}]):
+        return None
+    a, b = pair if sides[0] == {False} else reversed(pair)
+    return _unified(a, b)
 
 
 def _keys(
@@ -171,14 +203,17 @@ def _keys(
 ) -> tuple[list[_Key], list[Expr]]:
     """What the kernel may match by identity, and what it must compare pair by pair.
 
-    Equality is not identity where floats are: for ``=`` they become numbers for which it is, and ROWs their
-    fields; IS NOT DISTINCT FROM has no such form.
+    Equality is not identity where floats are: they become numbers for which it is, and ROWs their fields.
     """
     keys: list[_Key] = []
     others: list[Expr] = []
     for (a, b), safe, same in zip(pairs, null_safe, by_identity, strict=True):
         if same or is_identity(a.type) or (safe and isinstance(a.type, RowType)):
             keys.append(_Key(left=a, right=b, null_safe=safe))
+        elif safe and _is_float(a) and _is_float(b):
+            # NULL is NULL's key, NaN is nothing's: a second key tells them apart.
+            keys.append(_Key(left=_matching(a), right=_matching(b), null_safe=True))
+            keys.append(_Key(left=_comparable(a), right=_comparable(b), null_safe=False))
         elif safe:
             others.append(_call("IS NOT DISTINCT FROM", a, b))
         elif isinstance(a.type, RowType):
@@ -205,6 +240,16 @@ def _field(row: Expr, place: int) -> Expr:
 
 def _matching(key: Expr) -> Expr:
     return Call(function=MATCHING, args=(key,), type=key.type.with_nullable(True))
+
+
+def _is_float(key: Expr) -> bool:
+    return isinstance(key.type, APPROXIMATE_TYPES)
+
+
+def _comparable(key: Expr) -> Expr:
+    """TRUE, and NULL for NaN."""
+    known = _call("OR", _call("IS NULL", key), _call("=", key, key))
+    return _call("CASE", known, TRUE, Literal(type=BOOLEAN, value=None))
 
 
 def _call(function: str, *args: Expr) -> Expr:

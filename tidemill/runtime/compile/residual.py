@@ -42,6 +42,10 @@ class ResidualSplit:
     def split(self, condition: Expr) -> Residual:
         return Residual(self._term(condition))
 
+    def column(self, expr: Expr, side: int) -> str:
+        """The column of ``side``'s port that is ``expr``."""
+        return self._carried(expr, side).name
+
     def _term(self, expr: Expr) -> Term:
         if isinstance(expr, Literal) and isinstance(expr.type, _CONSTANTS) and expr.value is not None:
             return ConstantTerm(expr.value, arrow_type(expr.type))
@@ -63,7 +67,7 @@ class ResidualSplit:
             "in an outer, semi or anti join in streaming mode"
         )
 
-    def _carried(self, expr: Expr, side: int) -> Term:
+    def _carried(self, expr: Expr, side: int) -> ColumnTerm:
         parts = self.parts[side]
         if isinstance(expr, InputRef):
             self.fields[side].add(expr.index - side * self.left_width)

@@ -27,7 +27,7 @@ import pyarrow.ipc as ipc
 from tidemill.changelog.columns import Hashes, single, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import WATERMARK_COLUMN, Control, Prefix
-from tidemill.operators.api import HASH_COLUMN, LocalPhase
+from tidemill.operators.api import HASH_COLUMN, LocalPhase, Summary
 from tidemill.runtime.spark.watermark_stage import Handover, task_number
 from tidemill.state.slices import KEY_GROUP_BITS
 
@@ -74,13 +74,14 @@ class PortRows:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeWriter:
     """Writes the blocks of one port. ``local``: the combiner of the operator above, None for no local phase.
-    ``timed``: the port wants the control of every task. ``in_place``: the rows stay in the partition that
-    they were made in."""
+    ``summary``: makes of the rows what goes to every partition in their place. ``timed``: the port wants the
+    control of every task. ``in_place``: the rows stay in the partition that they were made in."""
 
     port: int
     rows: PortRows
     partitions: int
     local: LocalPhase | None = None
+    summary: Summary | None = None
     timed: bool = False
     in_place: bool = False
 
@@ -98,6 +99,9 @@ class ExchangeWriter:
         combining = self.local is not None
         for chunk in _chunks(batches):
             table = self.rows.of(chunk)
+            if self.summary is not None:
+                yield from self._to_all(self.summary.of(table))
+                continue
             if combining and self.local is not None and _repeats(table):
                 partial = self.local.combine(table)
                 combining = len(partial) <= LOCAL_GAIN * len(table)
@@ -105,6 +109,11 @@ class ExchangeWriter:
                     yield from self._split(partial, Form.COMBINED)
                     continue
             yield from self._split(table, Form.RAW)
+
+    def _to_all(self, table: pa.Table) -> Iterator[tuple[int, Form, bytes]]:
+        data = serialised(table) if len(table) else b""
+        for partition in range(self.partitions if data else 0):
+            yield partition, Form.RAW, data
 
     def _split(self, table: pa.Table, form: Form) -> Iterator[tuple[int, Form, bytes]]:
         for partition, rows in _split(table, self.partitions):
