@@ -27,7 +27,7 @@ def _concrete(module: ModuleType, root: type) -> list[type]:
 
 @pytest.mark.parametrize("kind", _concrete(n, n.LogicalNode), ids=lambda k: str(k.__name__))
 def test_logical_node(kind: type) -> None:
-    for dispatcher in (convert_node, batch.convert, line):
+    for dispatcher in (convert_node, batch.convert_node, line):
         assert dispatcher.dispatch(kind) is not dispatcher.dispatch(object), dispatcher
 
 
@@ -40,5 +40,5 @@ def test_physical_node(kind: type) -> None:
 @pytest.mark.parametrize("kind", _concrete(b, b.BatchNode), ids=lambda k: str(k.__name__))
 def test_batch_node(kind: type) -> None:
     assert batch_attributes.dispatch(kind) is not batch_attributes.dispatch(object)
-    frame = vars(BatchFrames)["frame"].dispatcher
+    frame = vars(BatchFrames)["make"].dispatcher
     assert frame.dispatch(kind) is not frame.dispatch(object)

@@ -22,10 +22,13 @@ from functools import singledispatch
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.secrets import without_secrets
 from tidemill.physical import nodes as p
+from tidemill.physical.batch import nodes as b
+from tidemill.plan import nodes as n
 from tidemill.types.logical import LogicalType
 from tidemill.user_functions.aggregates import BoundAggregate
 from tidemill.user_functions.calls import BoundFunction
 
+Node = p.PhysicalNode | b.BatchNode
 DIGEST_LENGTH = 16
 """Options whose key has one of these words say how to get in, not what is read."""
 
@@ -42,6 +45,8 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     p.ToChangelog: frozenset({"call"}),
     p.FromChangelog: frozenset({"call"}),
     p.Sink: frozenset({"options", "consumed", "retract", "materialize"}),
+    b.BatchNode: frozenset({"traits"}),
+    n.WindowTableFunction: frozenset({"input", "position"}),
     # A user's function is its name and its types: its code may be mended without losing what it counted.
     BoundFunction: frozenset({"body"}),
     BoundAggregate: frozenset({"body"}),
@@ -52,9 +57,9 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
 class Digests:
     """Digests of the nodes of one job's plans, each computed once."""
 
-    _known: dict[int, tuple[p.PhysicalNode, str]] = field(default_factory=dict)
+    _known: dict[int, tuple[Node, str]] = field(default_factory=dict)
 
-    def of(self, node: p.PhysicalNode) -> str:
+    def of(self, node: Node) -> str:
         """Hex digits that tell ``node`` and all below it from every other plan."""
         while isinstance(node, PASSING):
             node = node.input
@@ -64,7 +69,7 @@ class Digests:
             known = self._known[id(node)] = (node, _hashed(self._text(node)))
         return known[1]
 
-    def _text(self, node: p.PhysicalNode) -> str:
+    def _text(self, node: Node) -> str:
         if isinstance(node, _PHASES) and node.core is not None:
             # The phases that a plan shows are one operator, whatever they are.
             core = node.core
@@ -92,7 +97,7 @@ def job_digest(digests: list[str]) -> str:
     return _hashed(_joined("Job", sorted(digests)))
 
 
-def _place(node: p.PhysicalNode) -> list[str]:
+def _place(node: Node) -> list[str]:
     if isinstance(node, p.TableSourceScan):
         keys = {c.name: c.metadata_key for c in node.table.columns if c.metadata_key}
         metadata = {c: keys[c] for c in node.columns if c in keys}

@@ -6,7 +6,7 @@ import uuid
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, SEQUENCE_COLUMN
@@ -19,7 +19,8 @@ from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.job_start import JobRequest, parallelism
-from tidemill.runtime.spark.batch_frames.frames import BatchFrames
+from tidemill.runtime.spark.batch_frames.frames import BatchFrames, ScanFrame
+from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.session import job_session
 from tidemill.runtime.spark.user_columns import selected
@@ -49,10 +50,15 @@ def batch_frame(root: b.BatchNode, request: JobRequest) -> DataFrame:
         return selected(frame.toDF(*names, *hidden), declared(wanted, names), names, hidden)
 
     try:
-        frames = BatchFrames(spark=spark, scan=scan, given=request.frames, zone=request.zone)
-        return with_room(lambda: frames.frame(root))
+        return with_room(lambda: _frames(spark, scan, root, request).frame(root))
     except Exception as e:
         raise translated(e) from e
+
+
+def _frames(spark: SparkSession, scan: ScanFrame, root: b.BatchNode, request: JobRequest) -> BatchFrames:
+    return BatchFrames(
+        spark=spark, scan=scan, given=request.frames, zone=request.zone, sharing=Sharing.of(root)
+    )
 
 
 def run_query(root: b.BatchNode, request: JobRequest) -> pa.Table:

@@ -22,10 +22,11 @@ from tidemill.physical.batch.ties import keeps_last
 from tidemill.physical.finish import references
 from tidemill.physical.ranks import lowered, top_n
 from tidemill.plan import nodes as n
+from tidemill.plan.once import once_per_node
 from tidemill.types.logical import Field
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BatchContext:
     """``size_of`` knows how large tables are as of now."""
 
@@ -42,19 +43,26 @@ def plan_batch(root: n.LogicalNode, config: Configuration, size_of: SizeOf) -> B
     return convert(root, BatchContext(config=config, size_of=size_of))
 
 
-@singledispatch
+@once_per_node
 def convert(node: n.LogicalNode, context: BatchContext) -> BatchNode:
+    """The plan of ``node``; what two nodes read is one object there, too."""
+    return convert_node(node, context)
+
+
+@singledispatch
+def convert_node(node: n.LogicalNode, context: BatchContext) -> BatchNode:
+    """``convert`` by the kind of node, which asks for its inputs through it."""
     raise NotSupportedError(f"{type(node).__name__} in batch mode is not supported yet")
 
 
-@convert.register
+@convert_node.register
 def _(node: n.WindowTableFunction, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
     traits = replace(_generated(child), sized=False, reduced=False)
     return b.WindowTableFunction(fields=node.fields, traits=traits, input=child, window=node)
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Scan, context: BatchContext) -> BatchNode:
     found = context.size_of(node)
     whole = width([Field(c.name, c.type) for c in node.table.physical_columns])
@@ -72,24 +80,24 @@ def _(node: n.Scan, context: BatchContext) -> BatchNode:
     )
 
 
-@convert.register
+@convert_node.register
 def _(node: n.FrameScan, context: BatchContext) -> BatchNode:
     return b.DataFrameScan(fields=node.fields, traits=Traits(most=context.size_of(node)), key=node.key)
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Values, context: BatchContext) -> BatchNode:
     traits = Traits(sized=True, most=width(node.fields) * len(node.rows))
     return b.Values(fields=node.fields, traits=traits, rows=node.rows)
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Watermark, context: BatchContext) -> BatchNode:
     """Time attributes mean nothing here: the input, typed as they are."""
     return replace(convert(node.input, context), fields=node.fields)
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Filter, context: BatchContext) -> BatchNode:
     over_rank = lowered(node)
     if over_rank is not None:
@@ -113,7 +121,7 @@ def _filtered(node: n.Filter, child: BatchNode) -> BatchNode:
     )
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Project, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
     condition = None
@@ -137,30 +145,30 @@ def _only_filters(calc: b.Calc) -> bool:
     return calc.projections == references(calc.input.fields)
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Expand, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
     traits = derived(child, node.fields, len(node.projections))
     return b.Expand(fields=node.fields, traits=traits, input=child, projections=node.projections)
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Aggregate, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
     return plan_aggregate(child, node.keys, node.calls, node.fields, context.config)
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Sort, context: BatchContext) -> BatchNode:
     return plan_sort(node, convert(node.input, context))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Over, context: BatchContext) -> BatchNode:
     return plan_over(node, convert(node.input, context))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Unnest, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
     return b.Unnest(
@@ -173,7 +181,7 @@ def _(node: n.Unnest, context: BatchContext) -> BatchNode:
     )
 
 
-@convert.register
+@convert_node.register
 def _(node: n.TableFunction, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
     return b.TableFunction(
@@ -186,8 +194,8 @@ def _(node: n.TableFunction, context: BatchContext) -> BatchNode:
     )
 
 
-@convert.register(n.ToChangelog)
-@convert.register(n.FromChangelog)
+@convert_node.register(n.ToChangelog)
+@convert_node.register(n.FromChangelog)
 def _(node: n.ToChangelog | n.FromChangelog, context: BatchContext) -> BatchNode:
     """Nor has Flink a plan for them: in a batch there are no changes."""
     name = "TO_CHANGELOG" if isinstance(node, n.ToChangelog) else "FROM_CHANGELOG"
@@ -199,7 +207,7 @@ def _generated(child: BatchNode) -> Traits:
     return replace(child.traits, partitioned=(), most=None)
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Join, context: BatchContext) -> BatchNode:
     request = JoinRequest(
         kind=node.kind,
@@ -211,7 +219,7 @@ def _(node: n.Join, context: BatchContext) -> BatchNode:
     return request.planned(convert(node.left, context), convert(node.right, context))
 
 
-@convert.register
+@convert_node.register
 def _(node: n.SetOp, context: BatchContext) -> BatchNode:
     combined = set_operation(node, [convert(x, context) for x in node.branches], context.threshold)
     if node.all:
@@ -219,7 +227,7 @@ def _(node: n.SetOp, context: BatchContext) -> BatchNode:
     return plan_aggregate(combined, tuple(range(len(node.fields))), (), node.fields, context.config)
 
 
-@convert.register
+@convert_node.register
 def _(node: n.Sink, context: BatchContext) -> BatchNode:
     child = convert(node.input, context)
     return b.Sink(fields=node.fields, traits=child.traits, input=child, target=node)

@@ -9,8 +9,8 @@ modes give one answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import reduce, singledispatchmethod
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -32,8 +32,10 @@ from tidemill.runtime.graph import UserColumn
 from tidemill.runtime.spark.batch_frames.aggregate import aggregate_frame, needs_order
 from tidemill.runtime.spark.batch_frames.join import join_frames
 from tidemill.runtime.spark.batch_frames.over import over_frame, sort_columns
+from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.batch_frames.windows import windowed
 from tidemill.runtime.spark.expressions import Translator
+from tidemill.runtime.spark.unions import united
 from tidemill.runtime.spark.user_columns import expression, selected
 from tidemill.types.logical import Field, LogicalType
 from tidemill.types.physical import quote, spark_schema
@@ -47,36 +49,49 @@ class BatchFrames:
     """``scan(node, sequenced)`` reads a table now; ``given`` are registered DataFrames.
 
     ``sequenced`` frames carry ``$seq``; it is asked for only below what needs order: some aggregates, and
-    ROW_NUMBER, whose ties go to the rows that came first.
+    ROW_NUMBER, whose ties go to the rows that came first. ``sharing``: which nodes are one.
     """
 
     spark: SparkSession
     scan: ScanFrame
     given: Mapping[str, DataFrame]
     zone: str
+    sharing: Sharing
+    _made: dict[tuple[str, bool], DataFrame] = field(default_factory=dict)
+
+    def frame(self, node: b.BatchNode, sequenced: bool = False) -> DataFrame:
+        """The lazy frame of ``node``: its fields, then ``$seq`` if asked for. Equal nodes are one frame."""
+        key = self.sharing.key(node), sequenced
+        made = self._made.get(key)
+        if made is None:
+            made = self.make(node, sequenced)
+            if self.sharing.keeps(node):
+                made = made.localCheckpoint(eager=False)
+            self._made[key] = made
+        return made
 
     @singledispatchmethod
-    def frame(self, node: b.BatchNode, sequenced: bool = False) -> DataFrame:
-        """The lazy frame of ``node``: its fields, then ``$seq`` if asked for."""
+    def make(self, node: b.BatchNode, sequenced: bool = False) -> DataFrame:
+        """What ``frame`` gives, by the kind of node."""
         raise InternalError(f"no frame for {type(node).__name__}")
 
     def translator(self, node: b.BatchNode) -> Translator:
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
 
-    @frame.register
+    @make.register
     def _(self, node: b.Step, sequenced: bool = False) -> DataFrame:
         raise InternalError(f"a Step ({node.title}) is part of the operator above it")
 
-    @frame.register
+    @make.register
     def _(self, node: b.TableSourceScan, sequenced: bool = False) -> DataFrame:
         return self.scan(node, sequenced)
 
-    @frame.register
+    @make.register
     def _(self, node: b.DataFrameScan, sequenced: bool = False) -> DataFrame:
         frame = self.given[node.key].toDF(*(f.name for f in node.fields))
         return _with_sequence(frame) if sequenced else frame
 
-    @frame.register
+    @make.register
     def _(self, node: b.Values, sequenced: bool = False) -> DataFrame:
         names = [f.name for f in node.fields]
         if not node.rows:
@@ -88,7 +103,7 @@ class BatchFrames:
             frame = self.spark.sql(f"SELECT * FROM VALUES {rows} AS v({', '.join(map(quote, names))})")
         return _with_sequence(frame.coalesce(1)) if sequenced else frame
 
-    @frame.register
+    @make.register
     def _(self, node: b.Calc, sequenced: bool = False) -> DataFrame:
         translator = self.translator(node.source)
         frame = self.frame(node.source, sequenced)
@@ -100,7 +115,7 @@ class BatchFrames:
         names = [f.name for f in node.fields]
         return selected(frame, expressions, names, [SEQUENCE_COLUMN] * sequenced)
 
-    @frame.register
+    @make.register
     def _(self, node: b.Expand, sequenced: bool = False) -> DataFrame:
         generator = expand_generator(node.projections, node.fields, self.translator(node.source))
         return (
@@ -109,17 +124,17 @@ class BatchFrames:
             .selectExpr(*_quoted(node.fields), *_sequence(sequenced))
         )
 
-    @frame.register
+    @make.register
     def _(self, node: b.Aggregate, sequenced: bool = False) -> DataFrame:
         frame = aggregate_frame(node, self.frame(node.source, needs_order(node)), self.zone)
         return _with_sequence(frame) if sequenced else frame
 
-    @frame.register
+    @make.register
     def _(self, node: b.Sort, sequenced: bool = False) -> DataFrame:
         frame = self.frame(node.source, sequenced)
         return frame.orderBy(*(c for k in node.order for c in sort_columns(k, node.source.fields)))
 
-    @frame.register
+    @make.register
     def _(self, node: b.Limit, sequenced: bool = False) -> DataFrame:
         frame = self.frame(node.source, sequenced)
         if node.order:
@@ -130,7 +145,7 @@ class BatchFrames:
             frame = frame.limit(node.fetch)
         return _named(frame, node.fields, sequenced)
 
-    @frame.register
+    @make.register
     def _(self, node: b.OverAggregate, sequenced: bool = False) -> DataFrame:
         ordered = sequenced or any(call.function == "ROW_NUMBER" for call in node.calls)
         frame = over_frame(
@@ -138,7 +153,7 @@ class BatchFrames:
         )
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
-    @frame.register
+    @make.register
     def _(self, node: b.Rank, sequenced: bool = False) -> DataFrame:
         frame = self.frame(node.source, sequenced)
         ranked = over_frame((node.call,), node.source.fields, node.fields, frame, False)
@@ -146,7 +161,7 @@ class BatchFrames:
         kept = ranked.where(rank.between(node.start, node.end))
         return kept.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
-    @frame.register
+    @make.register
     def _(self, node: b.Unnest, sequenced: bool = False) -> DataFrame:
         generator = unnest_generator(
             node.collection,
@@ -159,7 +174,7 @@ class BatchFrames:
         frame = self.frame(node.source, sequenced).selectExpr(*kept, *_sequence(sequenced), generator)
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
-    @frame.register
+    @make.register
     def _(self, node: b.TableFunction, sequenced: bool = False) -> DataFrame:
         args = tuple(map(self.translator(node.source).sql, node.args))
         generated = node.fields[len(node.source.fields) :]
@@ -170,18 +185,30 @@ class BatchFrames:
         frame = frame.selectExpr(*kept, generator)
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
-    @frame.register
+    @make.register
     def _(self, node: b.Join, sequenced: bool = False) -> DataFrame:
         left, right = (self.frame(side) for side in node.sources)
         frame = join_frames(node, left, right, self.zone)
         return _with_sequence(frame) if sequenced else frame
 
-    @frame.register
+    @make.register
     def _(self, node: b.Union, sequenced: bool = False) -> DataFrame:
         names = _names(node.fields, sequenced)
-        return reduce(DataFrame.unionAll, [self.frame(x, sequenced).toDF(*names) for x in node.branches])
+        return united([self.frame(x, sequenced).toDF(*names) for x in self._branches(node)])
 
-    @frame.register
+    def _branches(self, union: b.Union) -> list[b.BatchNode]:
+        """What a union and those in it read, in order; one that others read, too, is a frame of its own."""
+        found: list[b.BatchNode] = []
+        waiting: list[b.BatchNode] = [union]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, b.Union) and (node is union or self.sharing.readers(node) == 1):
+                waiting += reversed(node.branches)
+            else:
+                found.append(node)
+        return found
+
+    @make.register
     def _(self, node: b.CountedSets, sequenced: bool = False) -> DataFrame:
         names = _names(node.fields, False)
         sides = (self.frame(side).toDF(*names) for side in node.inputs)
@@ -189,12 +216,12 @@ class BatchFrames:
         frame = _rewritten(_COUNTED[node.kind](left, right), node.fields, unmarked)
         return _with_sequence(frame) if sequenced else frame
 
-    @frame.register
+    @make.register
     def _(self, node: b.WindowTableFunction, sequenced: bool = False) -> DataFrame:
         frame = windowed(node.window, self.frame(node.source, sequenced), node.fields, _sequence(sequenced))
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
-    @frame.register
+    @make.register
     def _(self, node: b.Sink, sequenced: bool = False) -> DataFrame:
         """The rows to be written; the sink itself is the job's last step."""
         return self.frame(node.source, sequenced)
