@@ -19,7 +19,7 @@ MANY = " UNION ALL ".join(
         0: f"SELECT a, b + {i} AS b FROM t",
         1: f"SELECT {i}, NULLIF(1, 1)",
         2: f"VALUES ({i}, {i}), ({i}, 7)",
-        3: f"SELECT b, a FROM u WHERE c = {i}",
+        3: f"SELECT b, a FROM u WHERE c = {i % 4}",
         4: "SELECT * FROM (SELECT a, c FROM u) AS x",
     }[i % 5]
     for i in range(40)

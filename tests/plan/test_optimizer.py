@@ -141,9 +141,9 @@ def test_not_in_is_null_aware_only_where_nulls_can_be() -> None:
 
 
 def test_a_union_of_very_many_branches_is_a_few() -> None:
-    """The constants are rows, what reads one table reads it once, what filters stays."""
+    """The constants are rows, and what reads one table reads it once."""
     texts = [f"SELECT id, {i} AS k FROM t UNION ALL SELECT {i}, {-i}" for i in range(60)]
-    plan = plan_of(" UNION ALL ".join([*texts, "SELECT id, 0 FROM t WHERE v = 1"]))
+    plan = plan_of(" UNION ALL ".join([*texts, "SELECT id, 0 FROM u WHERE id = 1"]))
     assert isinstance(plan, n.SetOp)
     kinds = [type(branch) for branch in plan.branches]
     assert sorted(k.__name__ for k in kinds) == ["Expand", "Project", "Values"]
@@ -152,6 +152,12 @@ def test_a_union_of_very_many_branches_is_a_few() -> None:
     assert isinstance(expand, n.Expand)
     assert (len(values.rows), len(expand.projections)) == (60, 60)
     assert scans(expand)[0].columns == ("id",)
+
+
+def test_filters_of_a_union_of_very_many_branches_are_asked_above_one_scan() -> None:
+    plan = plan_of(" UNION ALL ".join(f"SELECT v FROM t WHERE id = {i}" for i in range(150)))
+    assert [s.columns for s in scans(plan)] == [("id", "v")] * 2
+    assert [len(x.projections) for x in find(plan, n.Expand) if isinstance(x, n.Expand)] == [100, 50]
 
 
 def test_a_short_union_stays() -> None:

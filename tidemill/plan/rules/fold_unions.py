@@ -1,25 +1,81 @@
 """A UNION ALL of very many branches is a few nodes: constants are rows, and one input is read once.
 
 A branch costs a scan, a task and its share of every pass over the plan, whatever it holds; scripts that are
-written by programs have a thousand of them. Branches of constants become the rows of one Values; projections
-of equal inputs become an Expand, which gives each row once for each of them. A branch that filters stays:
-its filter may spare it the scan. Short unions stay as they were written.
+written by programs have a thousand of them. Branches of constants become the rows of one Values; filters and
+projections of equal inputs become an Expand, which gives each row once for each of them, and a filter of what
+they keep. A branch that filters by a column that its table is partitioned by stays: it may be spared most of
+the table. Short unions stay as they were written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tidemill.plan.expressions import Expr, InputRef, Literal
-from tidemill.plan.nodes import Expand, FrameScan, LogicalNode, Project, Scan, SetKind, SetOp, Values
-from tidemill.plan.rules.construct import columns
+from tidemill.plan.nodes import (
+    Expand,
+    Filter,
+    FrameScan,
+    LogicalNode,
+    Project,
+    Scan,
+    SetKind,
+    SetOp,
+    Values,
+)
+from tidemill.plan.predicates import TRUE, conjunction
+from tidemill.plan.rewrite import input_indexes
+from tidemill.plan.rules.construct import column, columns
 from tidemill.plan.rules.determinism import has_subquery, has_user_call, is_deterministic
-from tidemill.types.logical import Field
+from tidemill.types.logical import BOOLEAN, Field
 
 MANY = 32
 WIDEST = 100
 """Projections of one Expand: its rows are made by one expression."""
+KEPT = Field("$kept", BOOLEAN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A branch: what it reads, its condition and its columns over that."""
+
+    plan: LogicalNode
+    source: LogicalNode
+    condition: Expr
+    expressions: tuple[Expr, ...]
+
+    @classmethod
+    def of(cls, plan: LogicalNode) -> _Branch:
+        source, expressions = (
+            (plan.input, plan.expressions) if isinstance(plan, Project) else (plan, columns(plan))
+        )
+        if isinstance(source, Filter):
+            return cls(plan, source.input, source.condition, expressions)
+        return cls(plan, source, TRUE, expressions)
+
+    @property
+    def rows(self) -> list[list[Expr]]:
+        """The rows of a branch of constants, none where it is something else."""
+        if not isinstance(self.source, Values) or self.condition != TRUE:
+            return []
+        source = self.source.rows
+        made = [[row[x.index] if isinstance(x, InputRef) else x for x in self.expressions] for row in source]
+        return made if all(isinstance(x, Literal) for row in made for x in row) else []
+
+    @property
+    def may_share(self) -> bool:
+        """Whether others may read the source with it."""
+        parts = (self.condition, *self.expressions)
+        if not all(is_deterministic(x) and not has_subquery(x) and not has_user_call(x) for x in parts):
+            return False
+        if self.condition != TRUE and not all(isinstance(x, InputRef | Literal) for x in self.expressions):
+            # What is computed may fail for rows that the filter leaves out.
+            return False
+        if isinstance(self.source, Scan):
+            read = {self.source.columns[i] for i in input_indexes(self.condition)}
+            return not read & set(self.source.table.partitioned_by)
+        return isinstance(self.source, FrameScan | Values)
 
 
 def fold_unions(node: LogicalNode) -> LogicalNode | None:
@@ -27,63 +83,45 @@ def fold_unions(node: LogicalNode) -> LogicalNode | None:
         return None
     if len(node.branches) <= MANY:
         return None
-    rows: list[tuple[Literal, ...]] = []
-    projections: dict[LogicalNode, list[tuple[Expr, ...]]] = {}
-    branches: list[LogicalNode] = []
-    for branch in node.branches:
-        constants = _constants(branch, node.fields)
-        below = _projected(branch)
-        if constants is not None:
-            rows += constants
-        elif below is not None:
-            projections.setdefault(below[0], []).append(below[1])
+    rows: list[list[Expr]] = []
+    shared: dict[LogicalNode, list[_Branch]] = {}
+    kept: list[LogicalNode] = []
+    for plan in node.branches:
+        branch = _Branch.of(plan)
+        if found := branch.rows:
+            rows += found
+        elif branch.may_share:
+            shared.setdefault(branch.source, []).append(branch)
         else:
-            branches.append(branch)
-    for source, found in projections.items():
-        branches += _expanded(source, found, node.fields)
+            kept.append(plan)
+    for source, branches in shared.items():
+        for start in range(0, len(branches), WIDEST):
+            kept.append(_read_once(source, branches[start : start + WIDEST], node.fields))
     if rows:
-        branches.append(Values(fields=node.fields, rows=tuple(rows)))
-    if len(branches) >= len(node.branches):
+        kept.append(_values(rows, node.fields))
+    if len(kept) >= len(node.branches):
         return None
-    return branches[0] if len(branches) == 1 else replace(node, branches=tuple(branches))
+    return kept[0] if len(kept) == 1 else replace(node, branches=tuple(kept))
 
 
-def _constants(branch: LogicalNode, fields: tuple[Field, ...]) -> list[tuple[Literal, ...]] | None:
-    """The rows of a branch of constants."""
-    source, cells = _source(branch)
-    if not isinstance(source, Values):
-        return None
-    made = [[row[x.index] if isinstance(x, InputRef) else x for x in cells] for row in source.rows]
-    if not all(isinstance(x, Literal) for row in made for x in row):
-        return None
-    return [
+def _values(rows: Sequence[Sequence[Expr]], fields: tuple[Field, ...]) -> Values:
+    typed = (
         tuple(replace(x, type=f.type) for x, f in zip(row, fields, strict=True) if isinstance(x, Literal))
-        for row in made
-    ]
+        for row in rows
+    )
+    return Values(fields=fields, rows=tuple(typed))
 
 
-def _projected(branch: LogicalNode) -> tuple[LogicalNode, tuple[Expr, ...]] | None:
-    """The input of a branch that others may read, too, and what it makes of each row."""
-    source, expressions = _source(branch)
-    if not isinstance(source, Scan | FrameScan | Values):
-        return None
-    plain = all(is_deterministic(x) and not has_subquery(x) and not has_user_call(x) for x in expressions)
-    return (source, expressions) if plain else None
-
-
-def _source(branch: LogicalNode) -> tuple[LogicalNode, tuple[Expr, ...]]:
-    """What a branch reads, and its columns over that."""
-    if isinstance(branch, Project):
-        return branch.input, branch.expressions
-    return branch, columns(branch)
-
-
-def _expanded(
-    source: LogicalNode, projections: Sequence[tuple[Expr, ...]], fields: tuple[Field, ...]
-) -> list[LogicalNode]:
-    if len(projections) == 1:
-        return [Project(fields=fields, input=source, expressions=projections[0])]
-    return [
-        Expand(fields=fields, input=source, projections=tuple(projections[start : start + WIDEST]))
-        for start in range(0, len(projections), WIDEST)
-    ]
+def _read_once(source: LogicalNode, branches: Sequence[_Branch], fields: tuple[Field, ...]) -> LogicalNode:
+    if len(branches) == 1:
+        return branches[0].plan
+    if all(branch.condition == TRUE for branch in branches):
+        return Expand(fields=fields, input=source, projections=tuple(b.expressions for b in branches))
+    expand = Expand(
+        fields=(*fields, KEPT),
+        input=source,
+        projections=tuple((*b.expressions, b.condition) for b in branches),
+    )
+    condition = conjunction((column(expand, len(fields)),))
+    chosen = Filter(fields=expand.fields, input=expand, condition=condition)
+    return Project(fields=fields, input=chosen, expressions=columns(chosen, len(fields)))

@@ -66,7 +66,7 @@ class BatchFrames:
         if made is None:
             made = self.make(node, sequenced)
             if self.sharing.keeps(node):
-                made = made.localCheckpoint(eager=False)
+                made = made.localCheckpoint()
             self._made[key] = made
         return made
 

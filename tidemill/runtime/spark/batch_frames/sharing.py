@@ -5,7 +5,7 @@ same, and runs them once. What is not deterministic is computed for each reader 
 
 Spark's planner knows no shared parts: it would copy a frame with two readers into both, and frames that are
 read twice by frames that are read twice into 2^n. So what has several readers and is large as a tree is kept:
-it runs once, and the plan above begins with its rows.
+it runs at once, as a job of its own that gives its memory back, and the plan above begins with its rows.
 """
 
 from __future__ import annotations
