@@ -67,7 +67,7 @@ def test_what_occurs_twice_is_printed_once() -> None:
         "leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[JoinKeyContainsUniqueKey], "
         "runs=[changelogMode=[I,UB,UA,D]])",
         ":- Exchange(distribution=[hash[uid]])(reuse_id=[1])",
-        ":  +- DropUpdateBefore()",
+        ":  +- DropUpdateBefore(runs=[drops nothing])",
         ":     +- TableSourceScan(table=[[default_catalog, default_database, users, project=[uid, name], "
         "metadata=[]]], fields=[uid, name])",
         "+- Reused(reference_id=[1])",

@@ -15,7 +15,7 @@ from tidemill.config.option import Configuration
 from tidemill.config.sink_options import REQUIRE_ON_CONFLICT, UPSERT_MATERIALIZE
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.explain.text import describe
+from tidemill.physical.explain.attributes import describe
 from tidemill.physical.traits.changelog_mode import Kinds, Updates
 from tidemill.physical.traits.keys import Key
 from tidemill.physical.tree import walk
@@ -109,6 +109,14 @@ def may_conflict(sink: p.Sink) -> bool:
     if key is None or sink.retract or sink.consumed == INSERT_ONLY:
         return False
     return not any(k <= key for k in sink.input.traits.upsert_keys)
+
+
+def meets_in_disorder(sink: p.Sink) -> bool:
+    """Whether rows that only come may meet under a primary key out of tasks that work side by side: the sink
+    then gets of each key the last row of an epoch."""
+    if sink.materialize or sink.input.traits.kinds != INSERT_ONLY or not may_conflict(sink):
+        return False
+    return any(isinstance(node, p.Exchange | p.Union) for node in walk(sink.input))
 
 
 def _check_conflict(sink: p.Sink) -> None:

@@ -38,12 +38,12 @@ from tidemill.runtime.compile.context import CompileContext, unused
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
 from tidemill.runtime.epoch_loop import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
-from tidemill.runtime.explain import execution_text
 from tidemill.runtime.identity import job_identity
 from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
 from tidemill.runtime.spark.session import job_session
 from tidemill.runtime.tables import make_sink, make_source
+from tidemill.runtime.values_source import ValuesSource
 from tidemill.state.slices import KEY_GROUPS
 from tidemill.types.physical import quote
 
@@ -205,13 +205,16 @@ def compile_context(
     return context
 
 
-def explain_execution(
+def unread_job(
     roots: Sequence[p.PhysicalNode], config: Configuration, *, frames: Mapping[str, DataFrame], zone: str
-) -> str:
-    """What a job of these plans runs in each epoch; Spark is not asked."""
+) -> tuple[dict[str, g.ExecNode], CompileContext]:
+    """What each output of a job of these plans gets, and what was compiled with it; no table is opened."""
     context = compile_context(roots, config, frames=frames, zone=zone, parallelism=1)
-    outputs = compiled(context, lambda: _compiled_outputs(roots, context, config))
-    return execution_text(outputs, context)
+    context.make_source = lambda request: _UNREAD
+    return compiled(context, lambda: _compiled_outputs(roots, context, config)), context
+
+
+_UNREAD = ValuesSource(columns=(), rows=(), schema="", sequence=False)
 
 
 def _compiled_outputs(

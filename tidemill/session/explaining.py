@@ -13,9 +13,11 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.physical.batch.explain import explain_batch_text
 from tidemill.physical.explain.text import explain_text
+from tidemill.physical.plan import PhysicalPlan
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
 from tidemill.runtime import job_start
+from tidemill.runtime.execution_text import combined, execution_text
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 
@@ -35,14 +37,27 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
         return with_room(lambda: explain_batch_text(plans, run))
     physical = [planning.physical(context, planning.optimized(plan)) for plan in plans]
-    shown = with_room(lambda: explain_text(plans, physical, changelog_mode=_CHANGELOG_MODE in wanted))
-    if _EXECUTION_PLAN not in wanted:
-        return shown
-    roots = [plan.runs for plan in physical]
-    running = job_start.explain_execution(
-        roots, context.configuration, frames=context.frames, zone=context.time_zone
-    )
-    return f"{shown}\n{running}"
+    try:
+        job = job_start.unread_job(
+            [plan.runs for plan in physical],
+            context.configuration,
+            frames=context.frames,
+            zone=context.time_zone,
+        )
+    except NotSupportedError:
+        # A plan is shown though a node of it cannot run yet.
+        if _EXECUTION_PLAN in wanted:
+            raise
+        return _shown(plans, physical, wanted, frozenset())
+    shown = _shown(plans, physical, wanted, combined(*job))
+    return f"{shown}\n{execution_text(*job)}" if _EXECUTION_PLAN in wanted else shown
+
+
+def _shown(
+    plans: Sequence[n.LogicalNode], physical: list[PhysicalPlan], wanted: set[str], fewer: frozenset[str]
+) -> str:
+    changelog_mode = _CHANGELOG_MODE in wanted
+    return with_room(lambda: explain_text(plans, physical, changelog_mode=changelog_mode, combined=fewer))
 
 
 LONGEST = 100_000

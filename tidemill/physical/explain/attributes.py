@@ -58,6 +58,15 @@ def _(node: p.GroupAggregate) -> str:
     return "PythonGroupAggregate" if any(c.user for c in node.calls) else "GroupAggregate"
 
 
+def describe(node: p.PhysicalNode) -> str:
+    """One node as messages name it: ``GroupAggregate(groupBy=[g], select=[g, COUNT(*) AS c])``."""
+    return f"{node_name(node)}({joined(attributes(node, Form.PREFIX))})"
+
+
+def joined(pairs: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in pairs)
+
+
 def execution_name(node: p.PhysicalNode) -> str:
     return "Deduplicate" if isinstance(node, p.Rank) and node.is_deduplicate else node_name(node)
 

@@ -6,63 +6,109 @@ ChangelogNormalize, which Flink leaves out above an upsert source whose consumer
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
 from functools import singledispatch
 
 from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
-from tidemill.physical.identity import PASSING
+from tidemill.physical.identity import PASSING, Digests
 from tidemill.physical.ranks import share_operator
+from tidemill.physical.sinks import meets_in_disorder
 from tidemill.physical.traits.changelog_mode import changelog_text
 
 Runs = dict[int, str]
 """How nodes run, by the id of the shown node."""
+_Notes = Iterator[tuple[p.PhysicalNode, str]]
+_AGGREGATES = (p.GroupAggregate, p.GlobalGroupAggregate)
+_BY_WRITER = "by the writer of the exchange, while it makes rows fewer"
+_BY_AGGREGATION = "by the aggregation above"
 
 
-def differences(shown: p.PhysicalNode, runs: p.PhysicalNode) -> Runs:
-    """Per node of ``shown`` that runs otherwise how it does."""
-    found: Runs = {}
-    _compare(shown, runs, found)
-    return found
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A shown node and the one that runs for it, each with those above it that only hand on its rows."""
+
+    shown: p.PhysicalNode
+    runs: p.PhysicalNode
+    passing: tuple[p.PhysicalNode, ...]
+    passing_runs: tuple[p.PhysicalNode, ...]
 
 
-def _compare(
-    shown: p.PhysicalNode, runs: p.PhysicalNode, found: Runs, above: p.PhysicalNode | None = None
-) -> None:
-    """``above``: the node over ``runs``."""
-    shown, runs = _through(shown), _through(runs)
-    notes: list[str] = []
-    if isinstance(above, p.OverAggregate) and isinstance(runs, p.OverAggregate):
-        notes += ["with the one above"] if share_operator(above, runs) else []
-    if isinstance(runs, p.ChangelogNormalize) and not isinstance(shown, p.ChangelogNormalize):
-        notes.append("ChangelogNormalize above it")
-        runs = _through(runs.input)
-    if len(shown.inputs) != len(runs.inputs) or not isinstance(shown, type(runs)):
-        raise InternalError(f"{type(shown).__name__} is shown where {type(runs).__name__} runs")
-    notes += [*_own(shown), *_other(shown, runs)]
-    if shown.traits.kinds != runs.traits.kinds:
-        notes.append(f"changelogMode=[{changelog_text(runs.traits.kinds)}]")
-    if notes:
-        found[id(shown)] = ", ".join(notes)
-    for below, run in zip(shown.inputs, runs.inputs, strict=True):
-        _compare(below, run, found, runs)
+def differences(shown: p.PhysicalNode, runs: p.PhysicalNode, combined: Container[str] = ()) -> Runs:
+    """Per node of ``shown`` that runs otherwise how it does. ``combined``: the digests of aggregations whose
+    rows are made fewer before their exchange."""
+    found: dict[int, dict[str, None]] = {}
+    digests = Digests()
+    for pair in pairs(shown, runs):
+        is_combined = isinstance(pair.runs, _AGGREGATES) and digests.of(pair.runs) in combined
+        for node, text in _notes(pair, is_combined):
+            found.setdefault(id(node), {})[text] = None
+    return {key: ", ".join(texts) for key, texts in found.items()}
 
 
-def _through(node: p.PhysicalNode) -> p.PhysicalNode:
+def pairs(shown: p.PhysicalNode, runs: p.PhysicalNode) -> Iterator[Pair]:
+    """Each shown node, from above, with what runs for it; it comes twice where two do."""
+    waiting, seen = [(shown, runs)], set()
+    while waiting:
+        (passing, node), (passing_runs, run) = map(_passed, waiting.pop())
+        if (id(node), id(run)) in seen:
+            continue
+        seen.add((id(node), id(run)))
+        yield Pair(node, run, passing, passing_runs)
+        if isinstance(run, p.ChangelogNormalize) and not isinstance(node, p.ChangelogNormalize):
+            passing_runs, run = _passed(run.input)
+            yield Pair(node, run, (), passing_runs)
+        if len(node.inputs) != len(run.inputs) or not isinstance(node, type(run)):
+            raise InternalError(f"{type(node).__name__} is shown where {type(run).__name__} runs")
+        waiting += reversed(list(zip(node.inputs, run.inputs, strict=True)))
+
+
+def _passed(node: p.PhysicalNode) -> tuple[tuple[p.PhysicalNode, ...], p.PhysicalNode]:
+    """The nodes from ``node`` downwards that only hand on, and the one below them."""
+    passing: list[p.PhysicalNode] = []
     while isinstance(node, PASSING):
+        passing.append(node)
         node = node.input
-    return node
+    return tuple(passing), node
+
+
+def _notes(pair: Pair, is_combined: bool) -> _Notes:
+    shown, runs = pair.shown, pair.runs
+    if not any(isinstance(x, p.DropUpdateBefore) for x in pair.passing_runs):
+        yield from ((x, "drops nothing") for x in pair.passing if isinstance(x, p.DropUpdateBefore))
+    if not isinstance(shown, type(runs)):
+        yield shown, "ChangelogNormalize above it"
+        return
+    yield from ((shown, text) for text in (*_own(shown), *_other(shown, runs)))
+    if shown.traits.kinds != runs.traits.kinds:
+        yield shown, f"changelogMode=[{changelog_text(runs.traits.kinds)}]"
+    if isinstance(shown, _AGGREGATES):
+        yield from _phases(shown, is_combined)
+    if isinstance(shown, p.OverAggregate) and isinstance(runs, p.OverAggregate):
+        yield from _windows(shown, runs)
+
+
+def _phases(shown: p.GroupAggregate | p.GlobalGroupAggregate, is_combined: bool) -> _Notes:
+    """The phases that are shown below an aggregation, all of which its one kernel does."""
+    below: p.PhysicalNode = shown
+    while isinstance(below, p.Unary) and shown.core is not None and below.input is not shown.core.input:
+        below = below.input
+        if not isinstance(below, PASSING):
+            local = isinstance(below, p.LocalGroupAggregate) and is_combined
+            yield below, _BY_WRITER if local else _BY_AGGREGATION
+
+
+def _windows(shown: p.OverAggregate, runs: p.OverAggregate) -> _Notes:
+    (_, below), (_, lower) = _passed(shown.input), _passed(runs.input)
+    if isinstance(lower, p.OverAggregate) and share_operator(runs, lower):
+        yield below, "with the one above"
 
 
 def _own(node: p.PhysicalNode) -> list[str]:
-    """What kernels do in another way, whatever the plan."""
-    if isinstance(node, p.LocalGroupAggregate):
-        return ["by the writer of the exchange, while it makes rows fewer"]
-    if isinstance(node, p.IncrementalGroupAggregate):
-        return ["by the aggregation above"]
-    if isinstance(node, p.Calc | p.Expand) and node.phase:
-        return ["by the aggregation above"]
-    if isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate) and node.core is None:
-        return ["by the aggregation above"]
+    """What is done in another way, whatever the plan."""
+    if isinstance(node, p.TableSourceScan) and node.filters:
+        return ["filter=[] in the source"]
     if isinstance(node, p.Join) and node.counts_nulls:
         return ["partitioned by key, NULLs counted in every partition"]
     return []
@@ -100,8 +146,6 @@ def _(shown: p.OverAggregate, runs: p.PhysicalNode) -> list[str]:
 @_other.register
 def _(shown: p.Sink, runs: p.PhysicalNode) -> list[str]:
     assert isinstance(runs, p.Sink)
-    return (
-        []
-        if shown.materialize == runs.materialize
-        else [f"upsertMaterialize=[{str(runs.materialize).lower()}]"]
-    )
+    if shown.materialize != runs.materialize:
+        return [f"upsertMaterialize=[{str(runs.materialize).lower()}]"]
+    return ["of each key the last row of an epoch"] if meets_in_disorder(runs) else []

@@ -9,12 +9,12 @@ way than Flink's operator says how (``runs``, see ``differences``).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidemill.physical import nodes as p
-from tidemill.physical.explain.attributes import attributes, execution_name, hints, node_name
+from tidemill.physical.explain.attributes import attributes, execution_name, hints, joined, node_name
 from tidemill.physical.explain.differences import Runs, differences
 from tidemill.physical.explain.printer import Form
 from tidemill.physical.explain.syntax_tree import syntax_tree
@@ -31,15 +31,17 @@ def explain_text(
     physical: PhysicalPlan | Sequence[PhysicalPlan],
     *,
     changelog_mode: bool = False,
+    combined: Container[str] = (),
 ) -> str:
     """The whole text; several statements of one job show one tree each in every section.
 
     ``logical`` is the bound plan before optimization. ``changelog_mode`` is EXPLAIN CHANGELOG_MODE.
+    ``combined``: as for ``differences``.
     """
     logicals = [logical] if isinstance(logical, LogicalNode) else logical
     plans = [physical] if isinstance(physical, PhysicalPlan) else physical
     physicals = [plan.shown for plan in plans]
-    reuse = _Reuse.of(physicals, [differences(plan.shown, plan.runs) for plan in plans])
+    reuse = _Reuse.of(physicals, [differences(plan.shown, plan.runs, combined) for plan in plans])
     sections = (
         ("Abstract Syntax Tree", [syntax_tree(x) for x in logicals]),
         ("Optimized Physical Plan", [physical_plan(x, changelog_mode=changelog_mode) for x in physicals]),
@@ -56,16 +58,7 @@ def _physical_line(node: p.PhysicalNode, *, changelog_mode: bool) -> str:
     pairs = attributes(node, Form.PREFIX)
     if changelog_mode:
         pairs = [*pairs, ("changelogMode", f"[{changelog_text(node.traits.kinds)}]")]
-    return f"{node_name(node)}({_joined([*pairs, *hints(node)])})"
-
-
-def describe(node: p.PhysicalNode) -> str:
-    """One node as messages name it: ``GroupAggregate(groupBy=[g], select=[g, COUNT(*) AS c])``."""
-    return f"{node_name(node)}({_joined(attributes(node, Form.PREFIX))})"
-
-
-def _joined(pairs: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in pairs)
+    return f"{node_name(node)}({joined([*pairs, *hints(node)])})"
 
 
 def draw(root: T, line: Callable[[T], str], inputs: Callable[[T], Sequence[T]]) -> str:
@@ -138,7 +131,7 @@ def _execution_plan(root: p.PhysicalNode, reuse: _Reuse) -> str:
         pairs = [*attributes(node, Form.INFIX), *hints(node)]
         if id(node) in reuse.runs:
             pairs.append(("runs", f"[{reuse.runs[id(node)]}]"))
-        shown = f"{execution_name(node)}({_joined(pairs)})"
+        shown = f"{execution_name(node)}({joined(pairs)})"
         if not reuse.is_repeated(shape):
             return shown
         reuse.numbers[shape] = len(reuse.numbers) + 1

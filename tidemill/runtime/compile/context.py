@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from tidemill.connectors.api import Source, SourceRequest
 from tidemill.operators.api import OperatorSpec
 from tidemill.physical import nodes as p
-from tidemill.physical.explain.text import describe
+from tidemill.physical.explain.attributes import describe
 from tidemill.physical.identity import PASSING, Digests, table_digest
 from tidemill.physical.traits.event_time import timed_nodes
 from tidemill.physical.tree import walk
@@ -30,6 +30,7 @@ class CompileContext:
     deduplication by event time shows one change per key and epoch. ``frames``: registered DataFrames by key.
     ``made``: exec nodes by digest; ``sequenced``: the digests whose node gives ``$seq``; ``behind``: one of
     them was made before that was known.
+    ``descriptions`` and ``sub_plans``: by operator id its node as EXPLAIN shows it, and the digest of that.
     ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark.
     """
 
@@ -43,6 +44,7 @@ class CompileContext:
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
+    sub_plans: dict[str, str] = field(default_factory=dict)
     operators: dict[str, OperatorSpec] = field(default_factory=dict)
     digests: Digests = field(default_factory=Digests)
     timed: set[int] = field(default_factory=set)
@@ -103,7 +105,7 @@ class CompileContext:
     def restart(self) -> None:
         """Forgets what was compiled, not what was learned."""
         self.behind = False
-        for gathered in (self.made, self.sources, self.operators, self.descriptions):
+        for gathered in (self.made, self.sources, self.operators, self.descriptions, self.sub_plans):
             gathered.clear()
 
     def ask_sequence(self, digest: str) -> None:
@@ -123,8 +125,10 @@ class CompileContext:
 
     def add_operator(self, kind: str, node: p.PhysicalNode, spec: OperatorSpec) -> str:
         """Registers the stateful operator of ``node``; its id is its kind and the digest of its sub-plan."""
-        key = unused(f"{kind}-{self.digests.of(node)}", self.operators)
+        digest = self.digests.of(node)
+        key = unused(f"{kind}-{digest}", self.operators)
         self.operators[key] = spec
+        self.sub_plans[key] = digest
         self.descriptions[key] = describe(node)
         return key
 

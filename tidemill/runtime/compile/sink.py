@@ -6,8 +6,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.config.option import Configuration
 from tidemill.operators.last_arrived import LastArrivedSpec
 from tidemill.physical import nodes as p
-from tidemill.physical.sinks import may_conflict
-from tidemill.physical.tree import walk
+from tidemill.physical.sinks import meets_in_disorder
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext
@@ -21,18 +20,12 @@ def compile_sink(sink: p.Sink, context: CompileContext, config: Configuration) -
     """The exec node whose rows the sink gets."""
     if sink.materialize:
         node = materialized(sink, context)
-    elif _meet_in_disorder(sink):
+    elif meets_in_disorder(sink):
         node = _last_arrived(sink, context)
     else:
         node = compile_node(sink.input, context, False)
     targets = tuple(Field(c.name, c.type) for c in sink.table.physical_columns)
     return _enforcing(node, sink.input, targets, config)
-
-
-def _meet_in_disorder(sink: p.Sink) -> bool:
-    """Whether rows that only come may meet under a primary key out of tasks that work side by side."""
-    apart = any(isinstance(node, p.Exchange | p.Union) for node in walk(sink.input))
-    return apart and sink.input.traits.kinds == INSERT_ONLY and may_conflict(sink)
 
 
 def _last_arrived(sink: p.Sink, context: CompileContext) -> g.ExecNode:

@@ -25,6 +25,12 @@ def execution_text(outputs: Mapping[str, g.ExecNode], context: CompileContext) -
     return "== Execution ==\n" + "\n".join(lines) + "\n"
 
 
+def combined(outputs: Mapping[str, g.ExecNode], context: CompileContext) -> frozenset[str]:
+    """The digests of the operators that have a local phase before their exchange."""
+    nodes = (node for output in outputs.values() for node in output.walk())
+    return frozenset(context.sub_plans[n.operator] for n in nodes if isinstance(n, g.Keyed) and n.local)
+
+
 def _stage(stage: Stage, stages: Stages, context: CompileContext) -> Iterator[str]:
     yield f"Stage {stage.number + 1}" + (" (in place: no exchange)" if stage.in_place else "")
     for task in _tasks(stage.task):
