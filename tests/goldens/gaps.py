@@ -8,7 +8,6 @@ from __future__ import annotations
 _TEMPORAL = "FOR SYSTEM_TIME AS OF is not supported"
 _FIRST_ALONE = "in Flink the first row is a bundle of its own; the final rows are equal"
 _PHASES = "a window aggregation is shown as one node; Flink shows its two phases"
-_WINDOWS = "window Top-N, deduplication and joins do not wait for the watermark in streaming"
 _OVER = "OVER by event time does not wait for the watermark: it keeps late rows, and corrects"
 _LOST = "a window over the time of a join or an OVER is refused"
 _CURRENT = "CURRENT_WATERMARK is not supported"
@@ -18,7 +17,6 @@ GAPS: dict[str, str] = {
     "time/batch_mr_v_shape": _MATCH,
     "time/ex_hop_two_phase": _PHASES,
     "time/ex_temporal_view_agg": _TEMPORAL,
-    "time/ex_window_rank_dedup_join": _WINDOWS,
     "time/ij_cascade_tumble": _LOST,
     "time/ij_full_cascade_right_time": _LOST,
     "time/ij_late_filtered": _CURRENT,
@@ -49,10 +47,6 @@ GAPS: dict[str, str] = {
     "time/tj_view_late_versions": _TEMPORAL,
     "time/tj_view_then_group": _TEMPORAL,
     "time/wt_current_watermark": _CURRENT,
-    "time/wt_dedup_last_cumulate": _WINDOWS,
-    "time/wt_topn_no_rank": _WINDOWS,
-    "time/wt_topn_range": _WINDOWS,
-    "time/wt_two_level": _WINDOWS,
     "windows/hop_not_divisible": "Flink refuses HOP whose slide does not divide its size; Tidemill runs it",
     "windows/late_over": _OVER,
     "windows/late_side_filter": _CURRENT,
@@ -60,15 +54,12 @@ GAPS: dict[str, str] = {
     "windows/mr_greedy_end": _MATCH,
     "windows/mr_no_partition": _MATCH,
     "windows/mr_skip_past": _MATCH,
-    "windows/window_topn": _WINDOWS,
-    "windows/window_topn_rows": _WINDOWS,
     "types/cast_string_to_datetime": "timestamps keep microseconds; nanoseconds are cut off",
     "explain/match_recognize": _MATCH,
     "explain/minibatch_window_only": _PHASES,
     "explain/sink_upsert_on_conflict_required": "`table.exec.sink.require-on-conflict` is false by default",
     "explain/temporal_join": _TEMPORAL,
     "explain/window_hop_cumulate_session": _PHASES,
-    "explain/window_join": _WINDOWS,
     "explain/window_topn": _PHASES,
     "explain/window_tumble_two_phase": _PHASES,
     "joins/temporal_cdc_inner": _TEMPORAL,

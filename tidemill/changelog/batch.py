@@ -36,7 +36,13 @@ def by_arrival(table: pa.Table) -> pa.Table:
     sequence = vector(table.column(SEQUENCE_COLUMN)).values
     if (sequence[1:] >= sequence[:-1]).all():
         return table
-    return table.take(pa.array(np.argsort(sequence, kind="stable")))
+    return table.take(pa.array(arrival_order(table)))
+
+
+def arrival_order(table: pa.Table) -> Ints:
+    """The row numbers in ``$seq`` order."""
+    order: Ints = np.argsort(vector(table.column(SEQUENCE_COLUMN)).values, kind="stable")
+    return order
 
 
 def with_types(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:

@@ -295,6 +295,24 @@ class WindowAggregate(Unary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedWindow:
+    """The window that rows are in already: ``window`` as it was cut, and where its ends stand in a row."""
+
+    window: Window
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowRank(Rank):
+    """A Top-N of each window, when the window's end has come: its rows stay. ``keys``: the partition without
+    the window's columns, by which rows are sent."""
+
+    attached: AttachedWindow
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Correlate(Unary):
     """UNNEST (``function`` UNNEST) or a table function per row; outer keeps rows without result.
 
@@ -391,6 +409,30 @@ class IntervalJoin(Join):
     """A join whose sides' times are a bounded distance apart; it runs as a join without bounds."""
 
     bounds: TimeBounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowJoin(Join):
+    """A join of rows of the same window, when the window's end has come: its rows stay. The windows' columns
+    are keys like others, but rows are not sent by them."""
+
+    left_window: AttachedWindow
+    right_window: AttachedWindow
+
+    @property
+    def partition_keys(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The columns either side is sent by."""
+        rest = [pair for pair in self.key_pairs if not self.is_window(*pair)]
+        return tuple(a for a, _ in rest), tuple(b for _, b in rest)
+
+    @property
+    def key_pairs(self) -> tuple[tuple[int, int], ...]:
+        return tuple(zip(self.left_keys, self.right_keys, strict=True))
+
+    def is_window(self, left: int, right: int) -> bool:
+        """Whether these columns are the same end of the window."""
+        a, b = self.left_window, self.right_window
+        return (left, right) in ((a.start, b.start), (a.end, b.end))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

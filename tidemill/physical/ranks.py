@@ -1,10 +1,12 @@
-"""Top-N: a filter on ROW_NUMBER, RANK or DENSE_RANK becomes a Rank; ORDER BY ... LIMIT a SortLimit.
+"""Top-N: a filter on ROW_NUMBER, RANK or DENSE_RANK becomes a Rank, of windows a WindowRank; ORDER BY with
+LIMIT a SortLimit.
 
 The rank column is only kept where something above uses it; a range of one rank gives it as a constant.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, replace
 
 from tidemill.physical import nodes as p
@@ -13,8 +15,10 @@ from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.traits.keys import in_key_group
 from tidemill.physical.traits.monotonicity import improves_only
+from tidemill.physical.windows import attached_window
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey
+from tidemill.plan.windows import WindowColumns, window_columns
 from tidemill.types.logical import Field, LocalZonedTimestampType, LogicalType, TimestampType
 
 _FUNCTIONS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
@@ -116,6 +120,9 @@ def plan_rank(
     kept = found.column in used or any(found.column in columns(x) for x in found.rest)
     single = found.start == found.end and found.call.function == "ROW_NUMBER"
     rank = _rank(found, child, with_rank=kept and not single, final=final, state_ttl=state_ttl)
+    windows = window_columns(found.over.input)
+    if windows is not None and windows.tell_window(found.call.partition):
+        rank = _window_rank(rank, windows)
     outputs: list[Expr] = list(references(found.over.input.fields))
     field = found.over.fields[found.column]
     if rank.with_rank:
@@ -155,6 +162,14 @@ def _rank(
             state_ttl=state_ttl,
         )
     )
+
+
+def _window_rank(rank: p.Rank, windows: WindowColumns) -> p.WindowRank:
+    """``rank``, of whole windows."""
+    keys = tuple(i for i in rank.partition if i not in windows.all)
+    parts = {f.name: getattr(rank, f.name) for f in dataclasses.fields(rank)}
+    parts |= {"input": exchange(rank.input.inputs[0], keys), "insert_only": True}
+    return finish(p.WindowRank(**parts, attached=attached_window(windows, rank.partition), keys=keys))
 
 
 def rest_condition(found: TopN, outputs: tuple[Expr, ...]) -> Expr | None:

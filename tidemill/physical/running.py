@@ -53,6 +53,13 @@ def _(node: p.Rank) -> p.PhysicalNode:
     )
 
 
+@_running.register(p.WindowRank)
+@_running.register(p.WindowJoin)
+def _(node: p.PhysicalNode) -> p.PhysicalNode:
+    """By window rows wait for the watermark, as in Flink."""
+    return node
+
+
 @_running.register
 def _(node: p.SortLimit) -> p.PhysicalNode:
     append = insert_only(node.input)

@@ -1,4 +1,4 @@
-"""Window table functions and aggregation by window.
+"""Window table functions, aggregation by window, and the windows that rows carry.
 
 ``GROUP BY window_start, window_end, ...`` over a window table function works on what the function reads:
 rows go to slices, no row is copied for its windows. Where the windows were needed in between (a filter on
@@ -6,6 +6,7 @@ them, an aggregate by window below), rows come with their window, and its end sa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tidemill.errors import NotSupportedError, ValidationError
@@ -30,6 +31,14 @@ def window_of(function: n.WindowTableFunction) -> p.Window:
         offset=function.offset,
         zoned=isinstance(kind, t.LocalZonedTimestampType),
         group=function.group,
+    )
+
+
+def attached_window(found: WindowColumns, columns: Iterable[int]) -> p.AttachedWindow:
+    """The window as rows carry it in ``columns``."""
+    chosen = frozenset(columns)
+    return p.AttachedWindow(
+        window=window_of(found.function), start=min(chosen & found.starts), end=min(chosen & found.ends)
     )
 
 

@@ -115,3 +115,14 @@ def _disjuncts(condition: Expr) -> Iterator[Expr]:
             yield from _disjuncts(arg)
     else:
         yield condition
+
+
+def equal_columns(part: Expr, width: int) -> tuple[int, int] | None:
+    """A left and a right field that ``part`` says are equal."""
+    if not isinstance(part, Call) or part.function != "=":
+        return None
+    a, b = part.args
+    if not isinstance(a, InputRef) or not isinstance(b, InputRef):
+        return None
+    low, high = sorted((a.index, b.index))
+    return (low, high - width) if low < width <= high else None

@@ -1,8 +1,8 @@
 """Which columns of a plan tell the window that a row is in.
 
 A window table function gives ``window_start``, ``window_end`` and ``window_time``; projections, filters
-and what works window by window (aggregation by the window, Top-N in it) hand them on. A row's window is
-its start and its end: an operator works window by window only where both are there."""
+and what works window by window (aggregation by the window, Top-N in it, a join on it) hand them on. A row's
+window is its start and its end: an operator works window by window only where both are there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import singledispatch
 
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import InputRef
+from tidemill.plan.predicates import conjuncts, equal_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,22 @@ class WindowColumns:
         """Whether a window's start and end are among ``columns``."""
         chosen = frozenset(columns)
         return bool(chosen & self.starts and chosen & self.ends)
+
+    def shifted(self, by: int) -> WindowColumns:
+        """The columns behind ``by`` others."""
+        starts, ends, times = (
+            frozenset(i + by for i in columns) for columns in (self.starts, self.ends, self.times)
+        )
+        return WindowColumns(function=self.function, starts=starts, ends=ends, times=times)
+
+    def with_columns(self, other: WindowColumns) -> WindowColumns:
+        """These, and those of rows in the same window."""
+        return WindowColumns(
+            function=self.function,
+            starts=self.starts | other.starts,
+            ends=self.ends | other.ends,
+            times=self.times | other.times,
+        )
 
     def moved(self, places: list[int | None]) -> WindowColumns | None:
         """The columns of a node whose field i is the input's column ``places[i]``."""
@@ -87,7 +104,11 @@ def _(node: n.Expand) -> WindowColumns | None:
 
 @window_columns.register
 def _(node: n.Over) -> WindowColumns | None:
-    return window_columns(node.input)
+    """Of a call per window and key; others look beyond the window."""
+    below = window_columns(node.input)
+    if below is None or not all(below.tell_window(call.partition) for call in node.calls):
+        return None
+    return below
 
 
 @window_columns.register
@@ -100,7 +121,37 @@ def _(node: n.Aggregate) -> WindowColumns | None:
 
 @window_columns.register
 def _(node: n.Join) -> WindowColumns | None:
-    """The left side's, of a join that keeps left rows whole."""
-    if node.kind not in (n.JoinKind.INNER, n.JoinKind.LEFT, n.JoinKind.SEMI, n.JoinKind.ANTI):
+    """Of a join on the window, those of the sides whose rows are never padded with NULLs."""
+    windows = joined_windows(node)
+    if windows is None or node.kind is n.JoinKind.FULL:
         return None
-    return window_columns(node.left)
+    left, right = windows.left, windows.right.shifted(len(node.left.fields))
+    if node.kind is n.JoinKind.RIGHT:
+        return right
+    return left.with_columns(right) if node.kind is n.JoinKind.INNER else left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedWindows:
+    """The windows of both sides of a join on the window; each side's columns are its own fields."""
+
+    left: WindowColumns
+    right: WindowColumns
+
+    def are(self, left: int, right: int) -> bool:
+        """Whether a column of either side is the same end of the window."""
+        both = (left in self.left.starts, left in self.left.ends)
+        return any(both) and both == (right in self.right.starts, right in self.right.ends)
+
+
+def joined_windows(node: n.Join) -> JoinedWindows | None:
+    """None where the condition does not bring together windows by their start and their end."""
+    left, right = window_columns(node.left), window_columns(node.right)
+    if left is None or right is None or node.null_aware:
+        return None
+    windows = JoinedWindows(left=left, right=right)
+    width = len(node.left.fields)
+    pairs = [pair for part in conjuncts(node.condition) if (pair := equal_columns(part, width)) is not None]
+    same = [pair for pair in pairs if windows.are(*pair)]
+    by_start = any(a in left.starts for a, _ in same)
+    return windows if by_start and any(a in left.ends for a, _ in same) else None

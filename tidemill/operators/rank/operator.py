@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
-from tidemill.changelog.columns import single
+from tidemill.changelog.batch import arrival_order, by_arrival, contiguous, hashes_of
+from tidemill.changelog.columns import Ints, single
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.api import EpochContext
@@ -57,6 +57,17 @@ class RankSpec(RankShape):
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[RankSpec, pa.Table]:
         """The net change: the steps in between did not come."""
         return replace(self, rounds=0), pa.concat_tables([*raw, *combined])
+
+    def promising(self, table: pa.Table, state: StateStore, epoch: EpochContext) -> Ints:
+        """The rows of append-only input that others of ``table`` do not push out."""
+        if not self.prunes:
+            return np.arange(len(table))
+        arrived = arrival_order(table)
+        table = contiguous(table.take(pa.array(arrived)))
+        groups = self.grouped(table)
+        if self.keeps_one:
+            return arrived[best_rows(self, table, groups)]
+        return arrived[groups.order[RankStep(self, state, epoch).promising(table, groups)]]
 
     def grouped(self, table: pa.Table) -> Groups:
         """The rows by partition."""

@@ -38,7 +38,8 @@ class RankStep:
         state = self.store.table(layout)
         stored = load_entries(layout, state, hashes, keys)
         if self.spec.prunes:
-            new = self._promising(self._hopeful(stored, new, keys), keys)
+            hopeful = self._hopeful(stored, new, keys)
+            new = _of(hopeful, self._pushing(hopeful, keys))
         rows = stored.then(new)
         self.arrival = arrivals(rows)
         order = self._codes(rows, keys)
@@ -83,11 +84,16 @@ class RankStep:
         bound[full] = worst[np.searchsorted(filled, full)]
         return _of(new, np.flatnonzero(measure[len(stored) :] <= bound[new.owners]))
 
-    def _promising(self, new: Entries, keys: list[pa.Array]) -> Entries:
-        """Without the rows that others of this epoch push out."""
+    def _pushing(self, new: Entries, keys: list[pa.Array]) -> Ints:
+        """The rows that others of this epoch do not push out."""
         everyone = np.ones(len(new), np.bool_)
         self.arrival = np.arange(len(new))
-        return _of(new, np.sort(self._shown(new, self._codes(new, keys), everyone, 1).rows))
+        return np.sort(self._shown(new, self._codes(new, keys), everyone, 1).rows)
+
+    def promising(self, table: pa.Table, groups: Groups) -> Ints:
+        """The places in group order of the rows that others do not push out."""
+        new, _, keys = self._arrived(table, groups)
+        return self._pushing(new, keys)
 
     def _column(self, rows: Entries, keys: list[pa.Array], name: str) -> pa.Array:
         if name in self.spec.partition:

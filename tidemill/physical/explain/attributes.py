@@ -42,6 +42,11 @@ def _(node: p.WindowAggregate) -> str:
     return "GroupWindowAggregate" if node.window.group else "WindowAggregate"
 
 
+@node_name.register
+def _(node: p.WindowRank) -> str:
+    return "WindowDeduplicate" if node.is_deduplicate else "WindowRank"
+
+
 @node_name.register(p.ToChangelog)
 @node_name.register(p.FromChangelog)
 def _(node: p.PhysicalNode) -> str:
@@ -68,6 +73,8 @@ def joined(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def execution_name(node: p.PhysicalNode) -> str:
+    if isinstance(node, p.WindowRank):
+        return node_name(node)
     return "Deduplicate" if isinstance(node, p.Rank) and node.is_deduplicate else node_name(node)
 
 
@@ -296,6 +303,33 @@ def _(node: p.Rank, form: Form) -> Attributes:
 
 
 @attributes.register
+def _(node: p.WindowRank, form: Form) -> Attributes:
+    printer = Printer.over(node.input.fields)
+    window = ("window", f"[{_attached(node.attached, node.input)}]")
+    if node.is_deduplicate:
+        return [
+            window,
+            ("keep", "[FirstRow]" if node.keeps_first else "[LastRow]"),
+            ("partitionKeys", f"[{printer.columns(node.keys)}]"),
+            ("orderKey", f"[{printer.column(node.order[0].index)}]"),
+            ("order", f"[{node.time}]"),
+        ]
+    return [
+        window,
+        ("rankType", f"[{node.function}]"),
+        ("rankRange", f"[rankStart={node.start}, rankEnd={node.end}]"),
+        ("partitionBy", f"[{printer.columns(node.keys)}]"),
+        ("orderBy", _order(node.order, node.input)),
+        ("select", f"[{names(node)}]"),
+    ]
+
+
+def _attached(window: p.AttachedWindow, node: p.PhysicalNode) -> str:
+    start, end = node.fields[window.start].name, node.fields[window.end].name
+    return window_text(window.window, f"win_start=[{start}], win_end=[{end}]")
+
+
+@attributes.register
 def _(node: p.SortLimit, form: Form) -> Attributes:
     fetch = "unlimited" if node.fetch is None else str(node.fetch)
     found: Attributes = [("offset", f"[{node.offset}]"), ("fetch", f"[{fetch}]")]
@@ -401,6 +435,17 @@ _INTERVAL_KINDS = {
 }
 
 
+@attributes.register
+def _(node: p.WindowJoin, form: Form) -> Attributes:
+    return [
+        ("leftWindow", f"[{_attached(node.left_window, node.left)}]"),
+        ("rightWindow", f"[{_attached(node.right_window, node.right)}]"),
+        ("joinType", f"[{node.kind.value}]"),
+        ("where", f"[{_where(node, form)}]"),
+        ("select", f"[{names(node)}]"),
+    ]
+
+
 def _where(node: p.Join, form: Form) -> str:
     both = (*node.left.fields, *node.right.fields)
     printer = Printer.over(node.fields if len(node.fields) == len(both) else both, form)
@@ -418,6 +463,8 @@ def join_condition(node: p.Join) -> Expr | None:
     parts: list[Expr] = []
     keys = zip(node.left_keys, node.right_keys, node.null_safe, strict=True)
     for number, (left, right, null_safe) in enumerate(keys):
+        if isinstance(node, p.WindowJoin) and node.is_window(left, right):
+            continue
         sides = (column(left), column(right + len(node.left.fields)))
         operator = "IS NOT DISTINCT FROM" if null_safe else "="
         equals = Call(type=BOOLEAN, function=operator, args=sides)

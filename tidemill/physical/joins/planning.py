@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidemill.config.sink_options import STATE_TTL
 from tidemill.functions.comparison import SAME
@@ -13,9 +13,11 @@ from tidemill.physical.finish import PENDING, exchange, finish, references, sele
 from tidemill.physical.joins.intervals import time_bounds
 from tidemill.physical.ranks import attribute_of
 from tidemill.physical.traits.keys import in_key_group
+from tidemill.physical.windows import attached_window
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.rewrite import map_expr
+from tidemill.plan.windows import JoinedWindows, joined_windows
 from tidemill.types.logical import Field
 
 _EQUALITIES = {"=": False, "IS NOT DISTINCT FROM": True, SAME: True}
@@ -140,13 +142,29 @@ def plan_join(
         right_ttl=_ttl(hints.get("RIGHT"), state_ttl),
         ttl_hints=node.hints,
     )
-    planned = finish(join if bounds is None else _bounded(join, bounds))
+    windows = joined_windows(node)
+    if windows is not None:
+        planned: p.PhysicalNode = _window_join(join, windows, wide)
+    else:
+        planned = finish(join if bounds is None else _bounded(join, bounds))
     return select(planned, _wanted(node, left, right, wide[0]), node.fields)
 
 
 def _bounded(join: p.Join, bounds: p.TimeBounds) -> p.IntervalJoin:
     parts = {f.name: getattr(join, f.name) for f in dataclasses.fields(join)}
     return p.IntervalJoin(**parts, bounds=bounds)
+
+
+def _window_join(
+    join: p.Join, windows: JoinedWindows, sides: tuple[p.PhysicalNode, p.PhysicalNode]
+) -> p.WindowJoin:
+    same = [k for k in zip(join.left_keys, join.right_keys, strict=True) if windows.are(*k)]
+    left = attached_window(windows.left, [a for a, _ in same])
+    right = attached_window(windows.right, [b for _, b in same])
+    parts = {f.name: getattr(join, f.name) for f in dataclasses.fields(join)}
+    planned = p.WindowJoin(**parts, left_window=left, right_window=right)
+    by_left, by_right = planned.partition_keys
+    return finish(replace(planned, left=exchange(sides[0], by_left), right=exchange(sides[1], by_right)))
 
 
 def _may_be_null(key: EquiKey) -> bool:

@@ -65,6 +65,8 @@ def _joined(kinds: Iterable[Kinds]) -> Kinds:
 
 @modifications.register(p.ToChangelog)
 @modifications.register(p.WindowAggregate)
+@modifications.register(p.WindowRank)
+@modifications.register(p.WindowJoin)
 @modifications.register(p.Values)
 @modifications.register(p.DataFrameScan)
 def _(node: p.PhysicalNode) -> Kinds:
@@ -165,6 +167,7 @@ def produce(node: p.PhysicalNode, provided: Updates) -> p.PhysicalNode:
 
 @_satisfy.register(p.GroupAggregate)
 @_satisfy.register(p.WindowAggregate)
+@_satisfy.register(p.WindowRank)
 @_satisfy.register(p.OverAggregate)
 @_satisfy.register(p.Sort)
 @_satisfy.register(p.ToChangelog)
@@ -253,6 +256,11 @@ def _join_side(node: p.Join, side: int, wanted: Updates) -> p.PhysicalNode | Non
     if updates(child) and not any(k >= columns for k in child.traits.upsert_keys):
         return None
     return satisfy(child, Updates.AFTER)
+
+
+@_satisfy.register
+def _(node: p.WindowJoin, wanted: Updates) -> p.PhysicalNode | None:
+    return _over(node, wanted, tuple(satisfy(i, Updates.BOTH) for i in node.inputs))
 
 
 UpdateWish = Callable[[p.PhysicalNode], tuple[Updates, ...]]

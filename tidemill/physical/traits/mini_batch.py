@@ -128,8 +128,10 @@ def _(node: p.Sort) -> bool:
     return node.by_time and attribute_of(node.fields[node.order[0].index].type) == "ROWTIME"
 
 
-@needs_watermark.register
-def _(node: p.WindowAggregate) -> bool:
+@needs_watermark.register(p.WindowAggregate)
+@needs_watermark.register(p.WindowRank)
+@needs_watermark.register(p.WindowJoin)
+def _(node: p.PhysicalNode) -> bool:
     return True
 
 
@@ -163,6 +165,8 @@ def _(node: p.Join) -> bool:
     return node.kind not in (JoinKind.SEMI, JoinKind.ANTI)
 
 
-@_folds.register
-def _(node: p.IntervalJoin) -> bool:
+@_folds.register(p.IntervalJoin)
+@_folds.register(p.WindowJoin)
+@_folds.register(p.WindowRank)
+def _(node: p.PhysicalNode) -> bool:
     return False

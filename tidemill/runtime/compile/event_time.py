@@ -48,11 +48,17 @@ def _(node: p.WatermarkAssigner, context: CompileContext, sequenced: bool) -> g.
 
 
 def timed_input(node: p.Unary, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    """The input of an operator that works by event time; refused where rows have no watermark."""
-    below = compile_node(node.input, context, sequenced)
+    return timed_rows(node, node.input, context, sequenced)
+
+
+def timed_rows(
+    node: p.PhysicalNode, source: p.PhysicalNode, context: CompileContext, sequenced: bool
+) -> g.ExecNode:
+    """The input ``source`` of ``node``, which works by event time; refused where rows have no watermark."""
+    below = compile_node(source, context, sequenced)
     if below.timed:
         return below
-    holder = next((n for n in walk(node.input) if not hands_time_on(n)), node.input)
+    holder = next((n for n in walk(source) if not hands_time_on(n)), source)
     raise NotSupportedError(
         f"{node_name(node)} by the time of what {node_name(holder)} gives is not supported yet",
         hint="The watermark goes from a table through filters, projections, UNION ALL and windows.",

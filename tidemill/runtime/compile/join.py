@@ -41,7 +41,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Condition:
+class JoinCondition:
     """Key expressions per side (over left fields + right fields) and what is left of the condition.
 
     ``null_aware``: the one key is NOT IN's. ``loose``: what must be equal, too, unless either is NULL.
@@ -58,36 +58,24 @@ class _Condition:
 @build.register
 def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
     inputs = (compile_node(node.left, context, False), compile_node(node.right, context, False))
-    condition = _aligned(_condition(node), inputs)
-    split = ResidualSplit(left_width=len(node.left.fields))
-    residual = None if condition.residual is None else split.split(condition.residual)
-    loose = tuple((split.column(a, 0), split.column(b, 1)) for a, b in condition.loose)
-    sides = (
-        _side(node, 0, inputs[0], condition.left, split, context),
-        _side(node, 1, inputs[1], condition.right, split, context),
-    )
-    spec = JoinSpec(
-        kind=_KINDS[node.kind],
-        left=sides[0][0],
-        right=sides[1][0],
-        null_safe=condition.null_safe,
-        null_aware=condition.null_aware,
-        loose=loose,
-        residual=residual,
+    joined = join_parts(node, inputs, context)
+    spec = replace(
+        joined.spec,
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         insert_only=node.traits.kinds == INSERT_ONLY,
         sequence=sequenced,
     )
+    left, right = joined.ports
     return g.Keyed(
         columns=names(node.fields),
         kinds=node.traits.kinds,
         sequenced=sequenced,
         operator=context.add_operator("join", node, spec),
         spec=spec,
-        ports=(sides[0][1], sides[1][1], *([_counts(spec, sides[1][1])] if spec.null_aware else [])),
+        ports=(left, right, *([_counts(spec, right)] if spec.null_aware else [])),
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced),
-        single=not condition.left,
-        partitioned=_partitioned(node, condition),
+        single=not joined.condition.left,
+        partitioned=partitioned(node, joined.condition),
     )
 
 
@@ -105,6 +93,36 @@ def _counts(spec: JoinSpec, right: g.Port) -> g.Port:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinParts:
+    """A join of ``ports``; its ``spec`` says nothing yet of changes."""
+
+    spec: JoinSpec
+    ports: tuple[g.Port, g.Port]
+    condition: JoinCondition
+
+
+def join_parts(node: p.Join, inputs: tuple[g.ExecNode, g.ExecNode], context: CompileContext) -> JoinParts:
+    condition = _aligned(_condition(node), inputs)
+    split = ResidualSplit(left_width=len(node.left.fields))
+    residual = None if condition.residual is None else split.split(condition.residual)
+    loose = tuple((split.column(a, 0), split.column(b, 1)) for a, b in condition.loose)
+    sides = (
+        _side(node, 0, inputs[0], condition.left, split, context),
+        _side(node, 1, inputs[1], condition.right, split, context),
+    )
+    spec = JoinSpec(
+        kind=_KINDS[node.kind],
+        left=sides[0][0],
+        right=sides[1][0],
+        null_safe=condition.null_safe,
+        null_aware=condition.null_aware,
+        loose=loose,
+        residual=residual,
+    )
+    return JoinParts(spec=spec, ports=(sides[0][1], sides[1][1]), condition=condition)
+
+
 _CARRIERS = {
     JoinKind.INNER: (True, True),
     JoinKind.LEFT: (True, False),
@@ -116,7 +134,7 @@ _CARRIERS = {
 """Per side, whether its key columns have the key's value in every row; a padded side has NULL."""
 
 
-def _partitioned(node: p.Join, condition: _Condition) -> tuple[frozenset[str], ...]:
+def partitioned(node: p.Join, condition: JoinCondition) -> tuple[frozenset[str], ...]:
     """Per key the output columns that are it; a computed key goes no further."""
     left, right = _CARRIERS[node.kind]
     return tuple(
@@ -129,7 +147,7 @@ def _partitioned(node: p.Join, condition: _Condition) -> tuple[frozenset[str], .
     )
 
 
-def _aligned(condition: _Condition, inputs: tuple[g.ExecNode, g.ExecNode]) -> _Condition:
+def _aligned(condition: JoinCondition, inputs: tuple[g.ExecNode, g.ExecNode]) -> JoinCondition:
     """The keys in the order by which one of the inputs is partitioned already, if there is such."""
     offsets = (0, len(inputs[0].columns))
     for below, keys, offset in zip(inputs, (condition.left, condition.right), offsets, strict=True):
@@ -148,7 +166,7 @@ def _aligned(condition: _Condition, inputs: tuple[g.ExecNode, g.ExecNode]) -> _C
     return condition
 
 
-def _condition(node: p.Join) -> _Condition:
+def _condition(node: p.Join) -> JoinCondition:
     """NOT IN's keys are no keys, as NULL goes with every value, but for a single one, of which all partitions
     know whether there is a NULL; others are matched among the rows of equal other keys."""
     fields = (*node.left.fields, *node.right.fields)
@@ -167,7 +185,7 @@ def _condition(node: p.Join) -> _Condition:
     keys, others = _keys(pairs, null_safe, by_identity)
     residual += others
     loose = _loose(node, residual)
-    return _Condition(
+    return JoinCondition(
         left=tuple(k.left for k in keys),
         right=tuple(k.right for k in keys),
         null_safe=tuple(k.null_safe for k in keys),

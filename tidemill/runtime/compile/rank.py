@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
@@ -28,29 +30,33 @@ PASSES_COLUMN = "$passes"
 
 @build.register
 def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    refuse_arrival_order(node.input, node.order)
-    inputs = node.input.fields
-    descending_time = bool(node.time) and not node.order[0].ascending
-    order = () if node.time == "PROCTIME" else order_keys(node.order, inputs)
-    insert_only = node.traits.kinds == INSERT_ONLY
-    spec = RankSpec(
-        function=node.function,
-        columns=columns_of(inputs),
-        partition=tuple(inputs[i].name for i in node.partition),
-        order=order,
-        start=node.start,
-        end=node.end,
-        rank=node.fields[-1].name if node.with_rank else "",
-        latest=descending_time,
+    spec = replace(
+        rank_spec(node),
         by_place=_replaces(node),
         rounds=_rounds(node, context),
         retracts=bool(node.input.traits.kinds & RETRACTIONS),
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
-        insert_only=insert_only,
+        insert_only=node.traits.kinds == INSERT_ONLY,
         sequence=sequenced,
         state_ttl=node.state_ttl,
     )
     return keyed(node, spec, "rank", spec.partition, context, sequenced)
+
+
+def rank_spec(node: p.Rank) -> RankSpec:
+    """What is ranked and how; nothing yet of changes."""
+    refuse_arrival_order(node.input, node.order)
+    inputs = node.input.fields
+    return RankSpec(
+        function=node.function,
+        columns=columns_of(inputs),
+        partition=tuple(inputs[i].name for i in node.partition),
+        order=() if node.time == "PROCTIME" else order_keys(node.order, inputs),
+        start=node.start,
+        end=node.end,
+        rank=node.fields[-1].name if node.with_rank else "",
+        latest=bool(node.time) and not node.order[0].ascending,
+    )
 
 
 @build.register

@@ -12,6 +12,7 @@ from tidemill.runtime.compile import (
     shared,
     sort,
     stream,
+    window_gates,
     windows,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "rank",
     "sort",
     "stream",
+    "window_gates",
     "windows",
 ]

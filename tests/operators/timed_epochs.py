@@ -1,0 +1,39 @@
+"""Driving an operator that works by event time: epochs with watermarks, state reopened at each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow as pa
+
+from tests.operators.epochs import TINY
+from tidemill.changelog.watermarks import NONE
+from tidemill.operators.api import EpochContext, OperatorSpec
+from tidemill.state.store import StateStore
+
+
+@dataclass
+class TimedEpochs:
+    root: str
+    spec: OperatorSpec
+    manifest: str | None = None
+    number: int = 0
+    mark: int = NONE
+    late: int = 0
+
+    def step(self, *inputs: pa.Table, mark: int) -> pa.Table:
+        """The output of an epoch after which time has come to ``mark``."""
+        store = StateStore.open(self.root, "op", 0, self.manifest, self.number, options=TINY)
+        context = EpochContext(epoch=self.number, time=0, partition=0, watermark=mark, before=self.mark)
+        output = self.spec.step(inputs, store, context)
+        assert output.schema.equals(self.spec.output_schema())
+        self.manifest, self.mark = store.flush(), mark
+        self.number += 1
+        self.late += context.notes.get("late", 0)
+        return output
+
+
+def pieces(size: int, cuts: list[int]) -> list[tuple[int, int]]:
+    """``size`` rows cut at ``cuts``, those that there are: (first, one behind the last)."""
+    return list(pairwise([0, *sorted(c for c in cuts if c <= size), size]))

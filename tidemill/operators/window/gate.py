@@ -1,0 +1,209 @@
+"""What works on whole windows: rows wait until the end of their window has come, and then go through at once.
+
+``inner`` is an operator that takes any rows: a Top-N by window and key, a join on the window. It sees each
+window once, all its rows together and nothing of it in state, so all that it gives stays. A row that comes
+after the end of its window is late. What is kept of changes is what they add up to: what is taken back before
+the window ends was never there.
+
+Cost of an epoch: its rows, and those of the windows that end; the others are not looked at (see
+``state.timeline``). Of rows that only come, those that no Top-N can show any more are not kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemill.changelog.batch import contiguous, hashes_of, weights_of, with_types
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.operators.api import HASH_COLUMN, EpochContext, OperatorSpec
+from tidemill.operators.window.aggregate import LATE
+from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.output import MICROSECONDS
+from tidemill.state.layout import Layout
+from tidemill.state.run import WEIGHT
+from tidemill.state.store import StateStore
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """An operator that shows some of its rows as they are."""
+
+    def promising(self, table: pa.Table, state: StateStore, epoch: EpochContext) -> Ints:
+        """The rows that it may show, whatever else comes."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedPort:
+    """``columns``: the row, (name, type); ``keys``: those that rows are sent by; ``end``: the end of the
+    window, in local time. ``ordered``: rows only come, and carry ``$seq``; ``retracts``: they are changes,
+    whose rows have no order but that of their contents."""
+
+    name: str
+    columns: tuple[tuple[str, pa.DataType], ...]
+    keys: tuple[str, ...]
+    end: str
+    ordered: bool = False
+    retracts: bool = False
+
+    @property
+    def carried(self) -> pa.Schema:
+        """What the inner operator gets."""
+        fields = [pa.field(name, kind) for name, kind in self.columns]
+        return pa.schema(fields + [pa.field(SEQUENCE_COLUMN, pa.int64())] * (self.ordered or self.retracts))
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Rows by the end of their window."""
+        types = dict(self.columns)
+        values = [pa.field(name, kind) for name, kind in self.columns if name not in self.keys]
+        values += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.ordered
+        keys = tuple(pa.field(name, types[name]) for name in self.keys)
+        return Layout(name=self.name, keys=keys, values=tuple(values), additive=True, by_time=True)
+
+    @property
+    def kept(self) -> list[str]:
+        """The columns of a row that is kept."""
+        return [name for name in self.carried.names if name != SEQUENCE_COLUMN or self.ordered]
+
+    def ends(self, table: pa.Table) -> Ints:
+        """The end of each row's window, in ms."""
+        if len(table) == 0:
+            return np.zeros(0, np.int64)
+        ends: Ints = vector(single(table.column(self.end))).values // MICROSECONDS
+        return ends
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowGateSpec:
+    """``ends``: columns of the output with the end of the window, of which the first that is not NULL counts.
+    ``inner`` gives no ``$seq``."""
+
+    inner: OperatorSpec
+    ports: tuple[GatedPort, ...]
+    clock: Clock
+    ends: tuple[str, ...]
+    keeps_time: bool = False
+    sequence: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        facts = f"window {self.inner.fingerprint} {[port.layout.schema for port in self.ports]}"
+        return hashlib.sha256(facts.encode()).hexdigest()[:16]
+
+    def output_schema(self) -> pa.Schema:
+        fields = [f for f in self.inner.output_schema() if f.name != KIND_COLUMN]
+        fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
+        return pa.schema(fields + [pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time)
+
+    def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
+        """What the windows give that end in this epoch."""
+        waits = [_Wait(self, port, state, epoch) for port in self.ports]
+        due = tuple(wait.due(table) for wait, table in zip(waits, inputs, strict=True))
+        if not any(map(len, due)):
+            return self.output_schema().empty_table()
+        return self._shown(self.inner.step(due, state.scratch(), epoch), epoch)
+
+    def _shown(self, rows: pa.Table, epoch: EpochContext) -> pa.Table:
+        """``rows`` window by window, as they would come one epoch after the other."""
+        ends = self._window_ends(rows)
+        order = np.argsort(ends, kind="stable")
+        columns = {name: rows.column(name).take(pa.array(order)) for name in rows.column_names}
+        columns[SEQUENCE_COLUMN] = pa.array((epoch.epoch << 32) + np.arange(len(rows), dtype=np.int64))
+        # Whatever works on by the window's time gets its row just before that time has come.
+        last = self.clock.instants(ends[order] - 1)
+        columns[WATERMARK_COLUMN] = to_arrow(Vec(last - 1), pa.int64())
+        schema = self.output_schema()
+        return pa.table([columns[name] for name in schema.names], schema=schema)
+
+    def _window_ends(self, rows: pa.Table) -> Ints:
+        found = pc.coalesce(*(single(rows.column(name)) for name in self.ends))
+        ends: Ints = vector(found).values // MICROSECONDS
+        return ends
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """One port in one epoch."""
+
+    spec: WindowGateSpec
+    port: GatedPort
+    state: StateStore
+    epoch: EpochContext
+
+    def due(self, table: pa.Table) -> pa.Table:
+        """The rows of the windows that end, as the inner operator gets them; the others are kept."""
+        port, clock = self.port, self.spec.clock
+        upto = clock.ended(self.epoch.watermark)
+        stored = self.state.timeline(port.layout).take_due(upto)
+        table = contiguous(with_types(table, dict(port.columns)))
+        ends = port.ends(table)
+        late = self._late(table, ends)
+        if late.any():
+            count = int(np.count_nonzero(late))
+            self.epoch.notes[LATE] = self.epoch.notes.get(LATE, 0) + count
+        self._keep(table.take(pa.array(np.flatnonzero(~late & (ends > upto)))))
+        ready = self._weighted(table.take(pa.array(np.flatnonzero(~late & (ends <= upto)))))
+        names = [*port.kept, WEIGHT]
+        return self._whole(pa.concat_tables([stored.select(names).cast(ready.schema), ready]))
+
+    def _late(self, table: pa.Table, ends: Ints) -> Mask:
+        if len(table) == 0:
+            return np.zeros(0, np.bool_)
+        marks = vector(single(table.column(WATERMARK_COLUMN))).values
+        late: Mask = self.spec.clock.instants(ends - 1) <= np.maximum(marks, self.epoch.before)
+        return late
+
+    def _weighted(self, table: pa.Table) -> pa.Table:
+        """Rows with their weights."""
+        weights = weights_of(table)
+        each = np.ones(len(table), np.int64) if weights is None else weights
+        return contiguous(table.select(self.port.kept).append_column(WEIGHT, pa.array(each)))
+
+    def _keep(self, table: pa.Table) -> None:
+        if len(table) == 0:
+            return
+        port, inner = self.port, self.spec.inner
+        if port.ordered and isinstance(inner, Choosing):
+            unhashed = table.drop_columns([HASH_COLUMN])
+            table = table.take(pa.array(inner.promising(unhashed, self.state.scratch(), self.epoch)))
+        hashes = hashes_of(table, [single(table.column(name)) for name in port.keys])
+        ends = port.ends(table)
+        rows = self._weighted(table)
+        columns = [rows.column(name).chunk(0) for name in port.kept]
+        groups = group_rows(hash_columns(columns, len(rows)), columns)
+        weights = np.add.reduceat(vector(rows.column(WEIGHT)).values[groups.order], groups.starts)
+        there = np.flatnonzero(weights)
+        heads = groups.heads[there]
+        kept = {name: rows.column(name).chunk(0).take(pa.array(heads)) for name in port.kept}
+        layout = port.layout
+        codes = layout.codes(hashes[heads], [kept[f.name] for f in layout.values])
+        self.state.timeline(layout).put(ends[heads], codes, {**kept, WEIGHT: pa.array(weights[there])})
+
+    def _whole(self, rows: pa.Table) -> pa.Table:
+        """Rows as often as their weights say; of changes what they add up to, in the order of contents."""
+        rows = contiguous(rows)
+        weights = vector(single(rows.column(WEIGHT))).values if len(rows) else np.zeros(0, np.int64)
+        places = np.arange(len(rows))
+        if self.port.retracts and len(rows):
+            columns = [rows.column(name).chunk(0) for name in self.port.kept]
+            groups = group_rows(hash_columns(columns, len(rows)), columns)
+            weights = np.add.reduceat(weights[groups.order], groups.starts)
+            places = groups.heads
+        picks = np.repeat(places, np.maximum(weights, 0))
+        whole = rows.drop_columns([WEIGHT]).take(pa.array(picks))
+        if self.port.retracts:
+            numbers = pa.array(np.arange(len(picks), dtype=np.int64))
+            whole = whole.append_column(SEQUENCE_COLUMN, numbers)
+        return whole.cast(self.port.carried)

@@ -1,0 +1,144 @@
+"""WindowRank, WindowDeduplicate and WindowJoin -> their kernels, which wait for the end of a window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.gate import GatedPort, WindowGateSpec
+from tidemill.physical import nodes as p
+from tidemill.plan.expressions import InputRef
+from tidemill.runtime import graph as g
+from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.event_time import timed_rows
+from tidemill.runtime.compile.join import JoinCondition, join_parts, partitioned
+from tidemill.runtime.compile.rank import columns_of, rank_spec
+from tidemill.runtime.compile.schemas import keyed_schema, names
+from tidemill.runtime.compile.shared import build
+
+
+@build.register
+def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    fields, append = node.input.fields, node.input.traits.kinds == INSERT_ONLY
+    port = GatedPort(
+        name="rows",
+        columns=columns_of(fields),
+        keys=tuple(fields[k].name for k in node.keys),
+        end=fields[node.attached.end].name,
+        ordered=append,
+        retracts=not append,
+    )
+    spec = WindowGateSpec(
+        inner=rank_spec(node),
+        ports=(port,),
+        clock=_clock(node.attached, context),
+        ends=(node.fields[node.attached.end].name,),
+        keeps_time=context.digests.of(node) in context.timed_digests,
+        sequence=sequenced,
+    )
+    below = timed_rows(node, node.input, context, append)
+    return g.Keyed(
+        columns=names(node.fields),
+        kinds=INSERT_ONLY,
+        sequenced=sequenced,
+        operator=context.add_operator("window-rank", node, spec),
+        spec=spec,
+        ports=(
+            g.Port(
+                input=below,
+                references=below.columns,
+                columns=names(fields),
+                keys=port.keys,
+                schema=_port_schema(port, below),
+                timed=True,
+            ),
+        ),
+        schema=keyed_schema(node.fields, INSERT_ONLY, sequenced, spec.keeps_time),
+        single=not port.keys,
+        partitioned=tuple(frozenset({name}) for name in port.keys),
+        keeps_time=spec.keeps_time,
+    )
+
+
+@build.register
+def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    left, right = (timed_rows(node, i, context, False) for i in node.inputs)
+    joined = join_parts(node, (left, right), context)
+    by = _sent_by(node, joined.condition)
+    sides, ends = (joined.spec.left, joined.spec.right), _end_columns(node, joined.condition)
+    ports = tuple(
+        GatedPort(
+            name=name,
+            columns=side.columns,
+            keys=tuple(side.keys[place] for place in by),
+            end=side.keys[ends],
+            retracts=side.retracts,
+        )
+        for name, side in zip(("left", "right"), sides, strict=True)
+    )
+    spec = WindowGateSpec(
+        inner=replace(
+            joined.spec,
+            left=replace(sides[0], retracts=False, ttl=0),
+            right=replace(sides[1], retracts=False, ttl=0),
+            insert_only=True,
+        ),
+        ports=ports,
+        clock=_clock(node.left_window, context),
+        ends=tuple(side.keys[ends] for side in sides if side.output),
+        keeps_time=context.digests.of(node) in context.timed_digests,
+        sequence=sequenced,
+    )
+    return g.Keyed(
+        columns=names(node.fields),
+        kinds=INSERT_ONLY,
+        sequenced=sequenced,
+        operator=context.add_operator("window-join", node, spec),
+        spec=spec,
+        ports=tuple(
+            replace(port, keys=gated.keys, schema=_port_schema(gated, port.input), timed=True)
+            for port, gated in zip(joined.ports, ports, strict=True)
+        ),
+        schema=keyed_schema(node.fields, INSERT_ONLY, sequenced, spec.keeps_time),
+        single=not by,
+        partitioned=tuple(partitioned(node, joined.condition)[place] for place in by),
+        keeps_time=spec.keeps_time,
+    )
+
+
+def _clock(attached: p.AttachedWindow, context: CompileContext) -> Clock:
+    return Clock(context.zone if attached.window.zoned else "")
+
+
+def _sent_by(node: p.WindowJoin, condition: JoinCondition) -> tuple[int, ...]:
+    """The places of the keys that rows are sent by: those that are not the window's."""
+    ends = {_end_columns(node, condition), _start_columns(node, condition)}
+    return tuple(place for place in range(len(condition.left)) if place not in ends)
+
+
+def _end_columns(node: p.WindowJoin, condition: JoinCondition) -> int:
+    return _place(node, condition, node.left_window.end, node.right_window.end)
+
+
+def _start_columns(node: p.WindowJoin, condition: JoinCondition) -> int:
+    return _place(node, condition, node.left_window.start, node.right_window.start)
+
+
+def _place(node: p.WindowJoin, condition: JoinCondition, left: int, right: int) -> int:
+    """Which key these columns are."""
+    width = len(node.left.fields)
+    pairs = [
+        (a.index, b.index - width) if isinstance(a, InputRef) and isinstance(b, InputRef) else None
+        for a, b in zip(condition.left, condition.right, strict=True)
+    ]
+    return pairs.index((left, right))
+
+
+def _port_schema(port: GatedPort, below: g.ExecNode) -> pa.Schema:
+    hidden = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
+    fields = [pa.field(*column) for column in port.columns]
+    return pa.schema([*fields, *(pa.field(name, hidden[name]) for name in below.hidden)])
