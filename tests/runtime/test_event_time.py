@@ -114,11 +114,49 @@ def test_late_rows_are_counted(tmp_path: Path, spark: SparkSession) -> None:
     assert sum(p.rows_in for p in made.progress) == len(TIMES)
 
 
-def test_the_best_of_each_window(tmp_path: Path, spark: SparkSession) -> None:
-    changes = session(tmp_path, 0).changes(
+TUMBLING = "TABLE(TUMBLE(TABLE {}, DESCRIPTOR({}), INTERVAL '{}' SECOND))"
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_the_best_of_each_window(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    changes = session(tmp_path, rows).changes(
         "SELECT e, k, s FROM (SELECT e, k, s, ROW_NUMBER() OVER (PARTITION BY b, e ORDER BY s DESC) AS r FROM"
         " (SELECT window_start AS b, EXTRACT(SECOND FROM window_end) AS e, k, SUM(n) AS s"
-        " FROM TABLE(TUMBLE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '15' SECOND))"
+        f" FROM {TUMBLING.format('ticks', 'ts', 15)}"
         " GROUP BY window_start, window_end, k)) WHERE r = 1"
     )
+    # EXTRACT is no window column: this Top-N shows what it has so far.
     assert folded(changes) == {(15, "k1", 35): 1, (30, "k0", 50): 1}
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_what_works_by_window_gives_rows_that_stay(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    """Last rows and best rows of windows, joined, and counted in larger windows by their own time."""
+    made = session(tmp_path, rows)
+    ranked = (
+        "SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end{} ORDER BY {} DESC) AS r FROM "
+    )
+    made.execute(
+        f"CREATE TEMPORARY VIEW w AS SELECT * FROM {TUMBLING.format('ticks', 'ts', 5)}",
+        f"CREATE TEMPORARY VIEW newest AS SELECT * FROM ({ranked.format(', k', 'ts')} w) WHERE r = 1",
+        f"CREATE TEMPORARY VIEW best AS SELECT * FROM ({ranked.format('', 'n')} w) WHERE r <= 2",
+        "CREATE TEMPORARY VIEW both_ AS SELECT newest.ts AS t, newest.n AS a, best.n AS b,"
+        " newest.window_start, newest.window_end, newest.window_time FROM newest LEFT JOIN best"
+        " ON newest.window_start = best.window_start AND newest.window_end = best.window_end"
+        " AND newest.k = best.k AND best.n <> 4",
+    )
+    made.execute("CREATE TEMPORARY VIEW pairs AS SELECT t, b FROM both_")
+    changes = made.changes("SELECT a, b FROM both_")
+    # Of [0, 5) the rows are 1, 4 and 2: 3 comes when 6 was reached.
+    expected = [(1, None), (4, 2), *((n, n) for n in (7, 8, 12, 13, 24, 25, 26))]
+    assert sorted(changes, key=lambda c: c[1][0]) == [("+I", row) for row in expected]
+    counted = made.changes(
+        "SELECT EXTRACT(SECOND FROM window_end) AS e, COUNT(*) AS c, SUM(b) AS s"
+        f" FROM {TUMBLING.format('pairs', 't', 15)} GROUP BY window_start, window_end"
+    )
+    assert counted == [("+I", (15, 6, 42)), ("+I", (30, 3, 75))]
+    counted = made.changes(
+        "SELECT EXTRACT(SECOND FROM window_end) AS e, COUNT(b) AS c FROM both_"
+        " GROUP BY window_start, window_end"
+    )
+    assert sorted(counted) == [("+I", row) for row in ((5, 1), (10, 2), (15, 2), (25, 1), (30, 2))]

@@ -14,22 +14,21 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemill.changelog.batch import by_arrival, contiguous
-from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
-from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.columns import Ints, single, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import END, NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
+from tidemill.operators.rows.waiting import WaitingRows, each_copy
 from tidemill.state.layout import Layout
-from tidemill.state.run import DUE, WEIGHT
 from tidemill.state.store import StateStore
-from tidemill.state.timeline import TimeTable, due_times
+from tidemill.state.timeline import due_times
 
 _MICROSECONDS = 1000
-_ROWS = "rows"
 _GIVEN = Layout(name="given", keys=(), columns=(pa.field("time", pa.int64()),))
 _NOBODY = hash_columns([], 1)
 
@@ -49,11 +48,9 @@ class TemporalSortSpec:
         return hashlib.sha256(f"temporal-sort {self.columns} {self.order}".encode()).hexdigest()[:16]
 
     @cached_property
-    def layout(self) -> Layout:
+    def waiting(self) -> WaitingRows:
         """Rows by the watermark that they are due at."""
-        values = (*self.columns, (SEQUENCE_COLUMN, pa.int64()))
-        fields = tuple(pa.field(name, kind) for name, kind in values)
-        return Layout(name=_ROWS, keys=(), values=fields, additive=True, by_time=True)
+        return WaitingRows(name="rows", columns=(*self.columns, (SEQUENCE_COLUMN, pa.int64())))
 
     def output_schema(self) -> pa.Schema:
         fields = [pa.field(name, kind) for name, kind in self.columns]
@@ -64,17 +61,18 @@ class TemporalSortSpec:
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The rows that are due, by time."""
         (table,) = inputs
-        rows, given = state.timeline(self.layout), _Given.of(state)
-        waiting = rows.take_due(epoch.watermark)
+        given = _Given.of(state)
+        waiting = self.waiting.take(state, epoch.watermark)
         table = contiguous(by_arrival(table)) if len(table) else table
         times, marks = self._times(table), _marks(table)
         dues = np.maximum(times, np.where(marks == END, END, marks + 1))
         late = times <= given.before(marks, (due_times(waiting), self._times(waiting)), (dues, times))
         if late.any():
             epoch.notes["late"] = int(np.count_nonzero(late))
-        ready = ~late & (dues <= epoch.watermark)
-        self._keep(table, dues, np.flatnonzero(~late & ~ready), rows)
-        due = self._together(waiting, table, dues, np.flatnonzero(ready))
+        rows = self.waiting.weighted(table, dues).filter(pa.array(~late))
+        ready = pa.array(due_times(rows) <= epoch.watermark)
+        self.waiting.put(state, rows.filter(pc.invert(ready)))
+        due = each_copy(pa.concat_tables([waiting, rows.filter(ready)]))
         if len(due) == 0:
             return self.output_schema().empty_table()
         given.put(int(self._times(due).max()), state)
@@ -86,34 +84,8 @@ class TemporalSortSpec:
         times: Ints = vector(single(table.column(self.order[0].name))).values // _MICROSECONDS
         return times
 
-    def _keep(self, table: pa.Table, dues: Ints, chosen: Ints, rows: TimeTable) -> None:
-        """Puts rows that must wait; equal ones are one entry with their number."""
-        if len(chosen) == 0:
-            return
-        picks = pa.array(chosen)
-        columns = [single(table.column(f.name)).take(picks) for f in self.layout.values]
-        identity = [pa.array(dues[chosen]), *columns]
-        groups = group_rows(hash_columns(identity, len(chosen)), identity)
-        heads = groups.heads
-        kept = {f.name: c.take(pa.array(heads)) for f, c in zip(self.layout.values, columns, strict=True)}
-        hashes = self.layout.codes(np.repeat(_NOBODY, len(heads)), list(kept.values()))
-        rows.put(dues[chosen][heads], hashes, {**kept, WEIGHT: pa.array(groups.sizes)})
-
-    def _together(self, waiting: pa.Table, table: pa.Table, dues: Ints, ready: Ints) -> pa.Table:
-        """Rows from state and rows that need not wait, with the time they were due."""
-        names = [f.name for f in self.layout.values]
-        parts = []
-        if len(waiting):
-            times = vector(single(waiting.column(WEIGHT))).values
-            rows = pa.array(np.repeat(np.arange(len(waiting)), times))
-            parts.append(waiting.select([*names, DUE]).take(rows))
-        if len(ready):
-            chosen = table.select(names).take(pa.array(ready))
-            parts.append(chosen.append_column(DUE, to_arrow(Vec(dues[ready]), pa.int64())))
-        return contiguous(pa.concat_tables(parts)) if parts else waiting
-
     def _ordered(self, due: pa.Table, epoch: EpochContext) -> pa.Table:
-        measures = [codes(due.column(key.name).chunk(0), key) for key in self.order]
+        measures = [codes(single(due.column(key.name)), key) for key in self.order]
         arrival = vector(due.column(SEQUENCE_COLUMN)).values
         order = sort_rows(np.zeros(len(due), np.int64), measures, arrival)
         due = due.take(pa.array(order))

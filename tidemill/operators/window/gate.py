@@ -20,18 +20,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemill.changelog.batch import contiguous, hashes_of, weights_of, with_types
+from tidemill.changelog.batch import contiguous, weights_of, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.grouping import group_rows
-from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import HASH_COLUMN, EpochContext, OperatorSpec
+from tidemill.operators.rows.waiting import WaitingRows, each_copy, summed
 from tidemill.operators.window.aggregate import LATE
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.state.layout import Layout
-from tidemill.state.run import WEIGHT
+from tidemill.state.run import DUE
 from tidemill.state.store import StateStore
 
 
@@ -57,25 +55,11 @@ class GatedPort:
     ordered: bool = False
     retracts: bool = False
 
-    @property
-    def carried(self) -> pa.Schema:
-        """What the inner operator gets."""
-        fields = [pa.field(name, kind) for name, kind in self.columns]
-        return pa.schema(fields + [pa.field(SEQUENCE_COLUMN, pa.int64())] * (self.ordered or self.retracts))
-
     @cached_property
-    def layout(self) -> Layout:
+    def waiting(self) -> WaitingRows:
         """Rows by the end of their window."""
-        types = dict(self.columns)
-        values = [pa.field(name, kind) for name, kind in self.columns if name not in self.keys]
-        values += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.ordered
-        keys = tuple(pa.field(name, types[name]) for name in self.keys)
-        return Layout(name=self.name, keys=keys, values=tuple(values), additive=True, by_time=True)
-
-    @property
-    def kept(self) -> list[str]:
-        """The columns of a row that is kept."""
-        return [name for name in self.carried.names if name != SEQUENCE_COLUMN or self.ordered]
+        sequence = ((SEQUENCE_COLUMN, pa.int64()),) * self.ordered
+        return WaitingRows(name=self.name, columns=(*self.columns, *sequence), keys=self.keys)
 
     def ends(self, table: pa.Table) -> Ints:
         """The end of each row's window, in ms."""
@@ -99,7 +83,7 @@ class WindowGateSpec:
 
     @property
     def fingerprint(self) -> str:
-        facts = f"window {self.inner.fingerprint} {[port.layout.schema for port in self.ports]}"
+        facts = f"window {self.inner.fingerprint} {[port.waiting.layout.schema for port in self.ports]}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def output_schema(self) -> pa.Schema:
@@ -144,19 +128,17 @@ class _Wait:
 
     def due(self, table: pa.Table) -> pa.Table:
         """The rows of the windows that end, as the inner operator gets them; the others are kept."""
-        port, clock = self.port, self.spec.clock
-        upto = clock.ended(self.epoch.watermark)
-        stored = self.state.timeline(port.layout).take_due(upto)
+        port, upto = self.port, self.spec.clock.ended(self.epoch.watermark)
+        stored = port.waiting.take(self.state, upto)
         table = contiguous(with_types(table, dict(port.columns)))
         ends = port.ends(table)
         late = self._late(table, ends)
         if late.any():
             count = int(np.count_nonzero(late))
             self.epoch.notes[LATE] = self.epoch.notes.get(LATE, 0) + count
-        self._keep(table.take(pa.array(np.flatnonzero(~late & (ends > upto)))))
-        ready = self._weighted(table.take(pa.array(np.flatnonzero(~late & (ends <= upto)))))
-        names = [*port.kept, WEIGHT]
-        return self._whole(pa.concat_tables([stored.select(names).cast(ready.schema), ready]))
+        self._keep(table, ends, np.flatnonzero(~late & (ends > upto)))
+        ready = self._weighted(table, ends, np.flatnonzero(~late & (ends <= upto)))
+        return self._whole(pa.concat_tables([stored, ready]))
 
     def _late(self, table: pa.Table, ends: Ints) -> Mask:
         if len(table) == 0:
@@ -165,45 +147,20 @@ class _Wait:
         late: Mask = self.spec.clock.instants(ends - 1) <= np.maximum(marks, self.epoch.before)
         return late
 
-    def _weighted(self, table: pa.Table) -> pa.Table:
-        """Rows with their weights."""
-        weights = weights_of(table)
-        each = np.ones(len(table), np.int64) if weights is None else weights
-        return contiguous(table.select(self.port.kept).append_column(WEIGHT, pa.array(each)))
+    def _weighted(self, table: pa.Table, ends: Ints, rows: Ints) -> pa.Table:
+        chosen = table.take(pa.array(rows))
+        return self.port.waiting.weighted(chosen, ends[rows], weights_of(chosen))
 
-    def _keep(self, table: pa.Table) -> None:
-        if len(table) == 0:
-            return
-        port, inner = self.port, self.spec.inner
-        if port.ordered and isinstance(inner, Choosing):
-            unhashed = table.drop_columns([HASH_COLUMN])
-            table = table.take(pa.array(inner.promising(unhashed, self.state.scratch(), self.epoch)))
-        hashes = hashes_of(table, [single(table.column(name)) for name in port.keys])
-        ends = port.ends(table)
-        rows = self._weighted(table)
-        columns = [rows.column(name).chunk(0) for name in port.kept]
-        groups = group_rows(hash_columns(columns, len(rows)), columns)
-        weights = np.add.reduceat(vector(rows.column(WEIGHT)).values[groups.order], groups.starts)
-        there = np.flatnonzero(weights)
-        heads = groups.heads[there]
-        kept = {name: rows.column(name).chunk(0).take(pa.array(heads)) for name in port.kept}
-        layout = port.layout
-        codes = layout.codes(hashes[heads], [kept[f.name] for f in layout.values])
-        self.state.timeline(layout).put(ends[heads], codes, {**kept, WEIGHT: pa.array(weights[there])})
+    def _keep(self, table: pa.Table, ends: Ints, rows: Ints) -> None:
+        inner = self.spec.inner
+        if self.port.ordered and isinstance(inner, Choosing) and len(rows):
+            chosen = table.drop_columns([HASH_COLUMN]).take(pa.array(rows))
+            rows = rows[inner.promising(chosen, self.state.scratch(), self.epoch)]
+        self.port.waiting.put(self.state, self._weighted(table, ends, rows))
 
     def _whole(self, rows: pa.Table) -> pa.Table:
         """Rows as often as their weights say; of changes what they add up to, in the order of contents."""
-        rows = contiguous(rows)
-        weights = vector(single(rows.column(WEIGHT))).values if len(rows) else np.zeros(0, np.int64)
-        places = np.arange(len(rows))
-        if self.port.retracts and len(rows):
-            columns = [rows.column(name).chunk(0) for name in self.port.kept]
-            groups = group_rows(hash_columns(columns, len(rows)), columns)
-            weights = np.add.reduceat(weights[groups.order], groups.starts)
-            places = groups.heads
-        picks = np.repeat(places, np.maximum(weights, 0))
-        whole = rows.drop_columns([WEIGHT]).take(pa.array(picks))
-        if self.port.retracts:
-            numbers = pa.array(np.arange(len(picks), dtype=np.int64))
-            whole = whole.append_column(SEQUENCE_COLUMN, numbers)
-        return whole.cast(self.port.carried)
+        if not self.port.retracts:
+            return each_copy(rows).drop_columns([DUE])
+        whole = each_copy(summed(rows)).drop_columns([DUE])
+        return whole.append_column(SEQUENCE_COLUMN, pa.array(np.arange(len(whole), dtype=np.int64)))

@@ -1,0 +1,93 @@
+"""Rows that wait for their time: a multiset by due time and key, from whose start the due ones are taken.
+
+What TemporalSort, OVER by time and the gate of windows keep of rows that the watermark has not reached. Equal
+rows of one time are one entry with their number; changes add up. Cost: the rows that come and those that
+are due (see ``state.timeline``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import contiguous
+from tidemill.changelog.columns import Hashes, Ints, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.state.layout import Layout
+from tidemill.state.run import DUE, WEIGHT
+from tidemill.state.store import StateStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingRows:
+    """``columns``: all that is kept of a row, (name, type); ``keys``: those that rows are sent by, in the
+    order in which they are hashed."""
+
+    name: str
+    columns: tuple[tuple[str, pa.DataType], ...]
+    keys: tuple[str, ...] = ()
+
+    @cached_property
+    def layout(self) -> Layout:
+        types = dict(self.columns)
+        return Layout(
+            name=self.name,
+            keys=tuple(pa.field(name, types[name]) for name in self.keys),
+            values=tuple(pa.field(name, kind) for name, kind in self.columns if name not in self.keys),
+            additive=True,
+            by_time=True,
+        )
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Of rows that are taken: the columns, when they were due, and how many there are."""
+        return pa.schema([*self.columns, (DUE, pa.int64()), (WEIGHT, pa.int64())])
+
+    def put(self, state: StateStore, rows: pa.Table) -> None:
+        """Keeps ``rows``, of ``schema``; what adds up to nothing is not kept."""
+        rows = summed(rows)
+        if len(rows) == 0:
+            return
+        columns = {name: single(rows.column(name)) for name in self.schema.names if name != DUE}
+        codes = self.layout.codes(self.hashes(rows), [columns[f.name] for f in self.layout.values])
+        state.timeline(self.layout).put(vector(rows.column(DUE)).values, codes, columns)
+
+    def take(self, state: StateStore, upto: int) -> pa.Table:
+        """The rows that are due at or before ``upto``, by time; they are gone."""
+        return state.timeline(self.layout).take_due(upto).select(self.schema.names).cast(self.schema)
+
+    def hashes(self, rows: pa.Table) -> Hashes:
+        """Of the keys, as the exchange hashes them."""
+        return hash_columns([rows.column(name) for name in self.keys], len(rows))
+
+    def weighted(self, rows: pa.Table, dues: Ints, weights: Ints | None = None) -> pa.Table:
+        """``rows`` as rows of ``schema``."""
+        each = np.ones(len(rows), np.int64) if weights is None else weights
+        columns = [rows.column(name) for name, _ in self.columns]
+        columns += [to_arrow(Vec(dues), pa.int64()), to_arrow(Vec(each), pa.int64())]
+        return pa.table(columns, names=self.schema.names).cast(self.schema)
+
+
+def summed(rows: pa.Table) -> pa.Table:
+    """Equal rows as one with their weights added up, in the order of contents, without those of weight 0."""
+    if len(rows) == 0:
+        return rows
+    rows = contiguous(rows)
+    identity = [rows.column(name).chunk(0) for name in rows.column_names if name != WEIGHT]
+    groups = group_rows(hash_columns(identity, len(rows)), identity)
+    weights = np.add.reduceat(vector(rows.column(WEIGHT)).values[groups.order], groups.starts)
+    there = np.flatnonzero(weights)
+    place = rows.schema.get_field_index(WEIGHT)
+    chosen = rows.take(pa.array(groups.heads[there]))
+    return chosen.set_column(place, WEIGHT, to_arrow(Vec(weights[there]), pa.int64()))
+
+
+def each_copy(rows: pa.Table) -> pa.Table:
+    """Rows as often as their weights say; what was taken back too often is not there."""
+    weights = vector(rows.column(WEIGHT)).values
+    picks = np.repeat(np.arange(len(rows)), np.maximum(weights, 0))
+    return contiguous(rows.drop_columns([WEIGHT]).take(pa.array(picks)))
