@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.session.environment import TableEnvironment
 from tidemill.state.manifest import read_manifest
@@ -29,11 +30,11 @@ def main() -> None:
 def state_bytes(folder: Path) -> int:
     """Bytes of the files that the last commit of the folder's newest job names."""
     jobs = [path.parent for path in folder.glob("**/job.json")]
-    checkpoint = CheckpointDirectory(max(jobs, key=lambda job: job.stat().st_mtime))
+    checkpoint = CheckpointDirectory(Storage(str(max(jobs, key=lambda job: job.stat().st_mtime))))
     commit = checkpoint.last_commit()
     if commit is None:
         return 0
-    storage = StateFiles.open(str(checkpoint.state_root))
+    storage = StateFiles.open(checkpoint.state_root)
     names = {s.manifest for parts in commit.slices.values() for part in parts.values() for s in part}
     return sum(read_manifest(storage, name).size for name in names)
 

@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("random queries")
     group.addoption("--seed", type=int, default=1, help="seed of the first random case")
     group.addoption("--queries", type=int, default=50, help="how many random queries are run")
+    parser.addoption("--kills", type=int, default=4, help="how often parts of a cluster are killed")
     parser.addoption("--flips", type=int, default=120, help="how many bits of state files are flipped")
 
 

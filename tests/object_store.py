@@ -1,13 +1,22 @@
-"""A local S3 server of the suite's own, and the settings that reach it."""
+"""A local S3 server of the suite's own, and the settings that reach it; also one that fails when told to."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from pyarrow import fs
+
+_SETTINGS = {
+    "s3.region": "us-east-1",
+    "s3.access-key": "key-of-the-test",
+    "s3.secret-key": "secret-of-the-test",
+}
 
 
 @contextlib.contextmanager
@@ -19,14 +28,62 @@ def server() -> Iterator[Mapping[str, str]]:
     running.start()
     host, port = running.get_host_and_port()
     try:
-        yield {
-            "s3.endpoint": f"http://{host}:{port}",
-            "s3.region": "us-east-1",
-            "s3.access-key": "key-of-the-test",
-            "s3.secret-key": "secret-of-the-test",
-        }
+        yield {"s3.endpoint": f"http://{host}:{port}", **_SETTINGS}
     finally:
         running.stop()
+
+
+@dataclass(slots=True)
+class Faults:
+    """``down``: every request is refused; ``lost_answers``: of so many changes to come only the answer is."""
+
+    down: bool = False
+    lost_answers: int = 0
+
+    def loses(self, method: str) -> bool:
+        if self.lost_answers == 0 or method not in ("PUT", "POST", "DELETE"):
+            return False
+        self.lost_answers -= 1
+        return True
+
+
+Start = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failing:
+    """A WSGI application in front of another."""
+
+    application: Callable[[dict[str, Any], Start], Iterable[bytes]]
+    faults: Faults
+
+    def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
+        loses = self.faults.loses(environ["REQUEST_METHOD"])
+        if not self.faults.down and not loses:
+            return self.application(environ, start)
+        if not self.faults.down:
+            list(self.application(environ, lambda *_: None))
+        start("500 Internal Server Error", [("Content-Type", "application/xml")])
+        return [b"<Error><Code>InternalError</Code><Message>Told to fail.</Message></Error>"]
+
+
+@contextlib.contextmanager
+def faulty_server() -> Iterator[tuple[Mapping[str, str], Faults]]:
+    """A server whose requests fail as ``Faults`` say."""
+    moto = pytest.importorskip("moto.server")
+    serving = pytest.importorskip("werkzeug.serving")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    faults = Faults()
+    application = moto.DomainDispatcherApplication(moto.create_backend_app)
+    running = serving.make_server("127.0.0.1", 0, _Failing(application, faults), threaded=True)
+    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield {"s3.endpoint": f"http://127.0.0.1:{running.server_port}", **_SETTINGS}, faults
+    finally:
+        running.shutdown()
+        thread.join()
+        running.server_close()
 
 
 def bucket(settings: Mapping[str, str], name: str) -> fs.S3FileSystem:

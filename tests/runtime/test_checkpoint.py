@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import CommitUnknownError, StateError
-from tidemill.runtime.checkpoint import records
+from tidemill.files import exclusive
+from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, JobIdentity
 from tidemill.state.record import encode_record
 
@@ -26,7 +27,7 @@ IDENTITY = JobIdentity(
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[CheckpointDirectory]:
-    with CheckpointDirectory(tmp_path) as opened:
+    with CheckpointDirectory(Storage(str(tmp_path))) as opened:
         opened.open(IDENTITY)
         yield opened
 
@@ -42,26 +43,27 @@ def commit(epoch: int) -> EpochCommit:
 
 
 def test_a_second_job_on_one_directory_is_refused(tmp_path: Path) -> None:
-    with CheckpointDirectory(tmp_path) as first:
+    with CheckpointDirectory(Storage(str(tmp_path))) as first:
         first.open(IDENTITY)
         with pytest.raises(StateError, match="in use by another running job"):
-            CheckpointDirectory(tmp_path).open(IDENTITY)
-    with CheckpointDirectory(tmp_path) as second:
+            CheckpointDirectory(Storage(str(tmp_path))).open(IDENTITY)
+    with CheckpointDirectory(Storage(str(tmp_path))) as second:
         assert second.open(replace(IDENTITY, job_id="new")).job_id == "j"
 
 
 def test_the_lock_goes_with_its_process(tmp_path: Path) -> None:
     script = (
-        "import os, sys; from pathlib import Path\n"
+        "import os, sys\n"
         "from tests.runtime.test_checkpoint import IDENTITY\n"
+        "from tidemill.files.storage import Storage\n"
         "from tidemill.runtime.checkpoint.directory import CheckpointDirectory\n"
-        "c = CheckpointDirectory(Path(sys.argv[1])); c.open(IDENTITY); os.kill(os.getpid(), 9)\n"
+        "CheckpointDirectory(Storage(sys.argv[1])).open(IDENTITY); os.kill(os.getpid(), 9)\n"
     )
     killed = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path)], cwd=Path(__file__).parents[2], check=False
     )
     assert killed.returncode == -9
-    with CheckpointDirectory(tmp_path) as again:
+    with CheckpointDirectory(Storage(str(tmp_path))) as again:
         assert again.open(IDENTITY) == IDENTITY
 
 
@@ -84,12 +86,12 @@ def test_the_lock_goes_with_its_process(tmp_path: Path) -> None:
 def test_a_checkpoint_of_another_query_is_refused(
     tmp_path: Path, change: dict[str, object], said: str
 ) -> None:
-    with CheckpointDirectory(tmp_path) as first:
+    with CheckpointDirectory(Storage(str(tmp_path))) as first:
         first.open(IDENTITY)
     other = JobIdentity(**{**_fields(IDENTITY), **change})  # type: ignore[arg-type]
     with pytest.raises(StateError, match=f"belongs to another query.*{said}"):
-        CheckpointDirectory(tmp_path).open(other)
-    with CheckpointDirectory(tmp_path) as again:
+        CheckpointDirectory(Storage(str(tmp_path))).open(other)
+    with CheckpointDirectory(Storage(str(tmp_path))) as again:
         assert again.open(IDENTITY) == IDENTITY
 
 
@@ -113,17 +115,17 @@ DAMAGED = [
     (b"{}", "has no format version"),
     (b"[]", "holds a JSON list"),
     (b"\xfe\xff", "is damaged: 'utf-8'"),
-    (b'{"version":2,"checksum":"00', "is damaged"),
-    (b'{"version":3,"new":"form"}', "format version 3, this Tidemill reads version 2"),
-    (b'{"version":1,"epoch":3}', "format version 1, this Tidemill reads version 2"),
-    (encode_record(2, {}), "is damaged"),
-    (encode_record(2, {"epoch": 3, "unheard": 1}), "is damaged: .*unexpected keyword argument"),
+    (b'{"version":3,"checksum":"00', "is damaged"),
+    (b'{"version":4,"new":"form"}', "format version 4, this Tidemill reads version 3"),
+    (b'{"version":1,"epoch":3}', "format version 1, this Tidemill reads version 3"),
+    (encode_record(3, {}), "is damaged"),
+    (encode_record(3, {"epoch": 3, "unheard": 1}), "is damaged: .*unexpected keyword argument"),
 ]
 
 
 @pytest.mark.parametrize(("contents", "said"), DAMAGED)
 def test_a_damaged_record_is_an_error_that_names_it(tmp_path: Path, contents: bytes, said: str) -> None:
-    with CheckpointDirectory(tmp_path) as directory:
+    with CheckpointDirectory(Storage(str(tmp_path))) as directory:
         directory.open(IDENTITY)
         directory.write_commit(commit(2))
         directory.write_commit(commit(3))
@@ -137,7 +139,7 @@ def test_a_damaged_record_is_an_error_that_names_it(tmp_path: Path, contents: by
             directory.planned(3)
     (tmp_path / "job.json").write_bytes(contents)
     with pytest.raises(StateError, match=rf"job\.json' .*{said}"):
-        CheckpointDirectory(tmp_path).open(IDENTITY)
+        CheckpointDirectory(Storage(str(tmp_path))).open(IDENTITY)
 
 
 def test_every_flipped_bit_of_a_record_is_seen(directory: CheckpointDirectory, tmp_path: Path) -> None:
@@ -161,30 +163,30 @@ def test_a_record_under_another_name_is_damaged(directory: CheckpointDirectory, 
 
 def test_a_job_whose_commits_are_lost_is_refused(tmp_path: Path) -> None:
     """From the beginning it would show everything twice."""
-    with CheckpointDirectory(tmp_path) as first:
+    with CheckpointDirectory(Storage(str(tmp_path))) as first:
         first.open(IDENTITY)
         first.write_commit(commit(1))
         first.begin_showing()
         first.begin_showing()
     (tmp_path / "epochs" / "1.commit.json").unlink()
-    with CheckpointDirectory(tmp_path) as again:
+    with CheckpointDirectory(Storage(str(tmp_path))) as again:
         again.open(IDENTITY)
         with pytest.raises(StateError, match=r"commit record of the job .* is lost") as e:
             again.last_commit()
         assert "empty sinks" in e.value.hint
     (tmp_path / "job.json").unlink()
     with pytest.raises(StateError, match=r"The job record '.*job\.json' is lost"):
-        CheckpointDirectory(tmp_path).open(IDENTITY)
+        CheckpointDirectory(Storage(str(tmp_path))).open(IDENTITY)
 
 
 def test_who_is_overtaken_stops(tmp_path: Path) -> None:
     """Two machines that do not see each other's lock: the later one has the directory."""
-    with CheckpointDirectory(tmp_path) as first:
+    with CheckpointDirectory(Storage(str(tmp_path))) as first:
         first.open(IDENTITY)
         assert first.run_id == "1"
         first.write_commit(commit(1))
         (tmp_path / "lock").rename(tmp_path / "unseen")
-        with CheckpointDirectory(tmp_path) as second:
+        with CheckpointDirectory(Storage(str(tmp_path))) as second:
             second.open(IDENTITY)
             assert second.run_id == "2"
             assert (first.is_owned, second.is_owned) == (False, True)
@@ -195,12 +197,12 @@ def test_who_is_overtaken_stops(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_left_half_written_goes(tmp_path: Path) -> None:
-    with CheckpointDirectory(tmp_path) as first:
+    with CheckpointDirectory(Storage(str(tmp_path))) as first:
         first.open(IDENTITY)
         first.write_commit(commit(1))
     for left in (tmp_path / ".job.json.1a2b.tmp", tmp_path / "epochs" / ".2.commit.json.3c4d.tmp"):
         left.write_bytes(b"{")
-    with CheckpointDirectory(tmp_path) as again:
+    with CheckpointDirectory(Storage(str(tmp_path))) as again:
         again.open(IDENTITY)
         assert again.last_commit() == commit(1)
     assert not list(tmp_path.rglob("*.tmp"))
@@ -217,10 +219,10 @@ def test_an_epoch_is_committed_once(directory: CheckpointDirectory, tmp_path: Pa
 def test_a_commit_that_may_not_be_on_disk_is_unknown(
     directory: CheckpointDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(path: Path) -> None:
+    def fail(path: str) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(records, "sync_directory", fail)
+    monkeypatch.setattr(exclusive, "sync", fail)
     with pytest.raises(CommitUnknownError, match="could not be forced to disk: Input/output error"):
         directory.write_commit(commit(1))
     assert directory.last_commit() == commit(1)
@@ -230,7 +232,7 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("not a directory")
     with pytest.raises(StateError, match="cannot be used: Not a directory"):
-        CheckpointDirectory(blocker / "checkpoint").open(IDENTITY)
+        CheckpointDirectory(Storage(str(blocker / "checkpoint"))).open(IDENTITY)
 
 
 def test_a_half_written_record_is_never_seen(

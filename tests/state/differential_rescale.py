@@ -67,7 +67,7 @@ def test_state_follows_its_keys_to_any_number_of_partitions(tmp_path: Path, seed
                 state[partition] = (Slice(manifest, *groups),)
                 touched.append(("op", partition))
         manifests = {s.manifest for part in state.values() for s in part}
-        collector.collect({"op": manifests}, touched)
+        collector.collect({"op": manifests}, touched, epoch)
         _assert_same(tmp_path, state, partitions, epoch, twin)
     assert collector.sweep({s.manifest for part in state.values() for s in part}) == []
 
@@ -143,12 +143,13 @@ def test_a_change_of_parallelism_writes_no_row_again(tmp_path: Path) -> None:
     assert store.manifest.rows < 2 * len(KEYS)
     manifest = store.flush()
     assert manifest is not None
-    StateCollector(StateFiles.open(str(tmp_path))).collect({"op": {name, manifest}}, [("op", 3), ("op", 0)])
+    collector = StateCollector(StateFiles.open(str(tmp_path)))
+    collector.collect({"op": {name, manifest}}, [("op", 3), ("op", 0)], 2)
     assert {f.name for f in (tmp_path / "op" / "0").glob("*.arrow")} == runs
 
 
 def test_partitions_are_ranges_of_key_groups() -> None:
-    for partitions in (1, 2, 3, 7, 100, 127, 128):
+    for partitions in (1, 2, 3, 7, 100, 127, 128, 1000, KEY_GROUPS):
         groups = [key_groups(p, partitions) for p in range(partitions)]
         assert groups[0][0] == 0
         assert groups[-1][1] == KEY_GROUPS

@@ -32,12 +32,15 @@ def test_old_manifests_and_merged_runs_go(tmp_path: Path) -> None:
     other = write(tmp_path, None, 0, [1], partition=1)
     (tmp_path / "op" / "0" / "1.0.0.arrow.tmp-dead").write_bytes(b"left by a crash")
     collector = StateCollector(StateFiles.open(str(tmp_path)))
-    gone = collector.collect({"op": [second, other]}, [("op", 0)])
+    gone = collector.collect({"op": [second, other]}, [("op", 0)], 1)
     assert sorted(gone) == ["op/0/0.0.manifest.json", "op/0/1.0.0.arrow.tmp-dead"]
     assert (tmp_path / "op" / "0" / "0.0.0.0.arrow").is_file()
     assert (tmp_path / other).is_file()
     third = write(tmp_path, second, 2, list(range(100)))
-    collector.collect({"op": [third, other]}, [("op", 0)])
+    later = tmp_path / "op" / "0" / "3.0-7.0.0.arrow"
+    later.write_bytes(b"of another process that took the job over")
+    collector.collect({"op": [third, other]}, [("op", 0)], 2)
+    later.unlink()
     names = sorted(f.name for f in (tmp_path / "op" / "0").iterdir())
     assert names == ["2.0.0.0.arrow", "2.0.manifest.json"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +18,8 @@ from pyarrow import fs
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 
 S3_SETTINGS = ("s3.access-key", "s3.secret-key", "s3.session-token", "s3.endpoint", "s3.region")
-_CONNECT_SECONDS, _REQUEST_SECONDS, _ATTEMPTS = 10, 60, 6
+CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10, 60, 6
+S3_SCHEMES = ("s3", "s3a", "s3n")
 _HDFS_HINT = "HDFS needs Hadoop's native client: set HADOOP_HOME (or ARROW_LIBHDFS_DIR) and CLASSPATH."
 
 
@@ -55,28 +57,53 @@ def local_path(location: str) -> str:
     return os.path.abspath(location)
 
 
-def _s3(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, str]:
-    path = location.partition("://")[2]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Settings:
+    """How an S3 store is reached; what is None is for each library to find in the environment."""
+
+    region: str | None
+    endpoint: str | None
+    access_key: str | None = field(repr=False)
+    secret_key: str | None = field(repr=False)
+    session_token: str | None = field(repr=False)
+
+
+def s3_settings(location: str, settings: Mapping[str, str]) -> S3Settings:
+    """By Flink's keys, then by the environment. May ask the store for a bucket's region."""
     endpoint = settings.get("s3.endpoint") or _first("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    given: dict[str, Any] = {
-        "access_key": settings.get("s3.access-key"),
-        "secret_key": settings.get("s3.secret-key"),
-        "session_token": settings.get("s3.session-token"),
-        "region": settings.get("s3.region") or _first("AWS_REGION", "AWS_DEFAULT_REGION"),
-    }
-    if endpoint:
-        scheme, separator, host = endpoint.rpartition("://")
-        given |= {"endpoint_override": host.rstrip("/"), "scheme": scheme if separator else "https"}
-        given["region"] = given["region"] or "us-east-1"
-    elif not given["region"]:
-        given["region"] = fs.resolve_s3_region(path.partition("/")[0])
-    system = fs.S3FileSystem(
-        connect_timeout=_CONNECT_SECONDS,
-        request_timeout=_REQUEST_SECONDS,
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
-        **{key: value for key, value in given.items() if value},
+    region = settings.get("s3.region") or _first("AWS_REGION", "AWS_DEFAULT_REGION")
+    if endpoint and "://" not in endpoint:
+        endpoint = f"https://{endpoint}"
+    if not region:
+        bucket = location.partition("://")[2].partition("/")[0]
+        region = "us-east-1" if endpoint else fs.resolve_s3_region(bucket)
+    return S3Settings(
+        region=region,
+        endpoint=endpoint,
+        access_key=settings.get("s3.access-key"),
+        secret_key=settings.get("s3.secret-key"),
+        session_token=settings.get("s3.session-token"),
     )
-    return system, path
+
+
+def _s3(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, str]:
+    given = s3_settings(location, settings)
+    keys: dict[str, Any] = {
+        "access_key": given.access_key,
+        "secret_key": given.secret_key,
+        "session_token": given.session_token,
+        "region": given.region,
+    }
+    if given.endpoint:
+        scheme, _, host = given.endpoint.partition("://")
+        keys |= {"endpoint_override": host.rstrip("/"), "scheme": scheme}
+    system = fs.S3FileSystem(
+        connect_timeout=CONNECT_SECONDS,
+        request_timeout=REQUEST_SECONDS,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        **{key: value for key, value in keys.items() if value},
+    )
+    return system, location.partition("://")[2]
 
 
 def _first(*names: str) -> str | None:
@@ -89,9 +116,7 @@ def _by_uri(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, 
 
 
 _SYSTEMS: dict[str, Callable[[str, Mapping[str, str]], tuple[fs.FileSystem, str]]] = {
-    "s3": _s3,
-    "s3a": _s3,
-    "s3n": _s3,
+    **dict.fromkeys(S3_SCHEMES, _s3),
     "gs": _by_uri,
     "hdfs": _by_uri,
     "viewfs": _by_uri,

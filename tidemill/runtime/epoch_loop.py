@@ -9,7 +9,8 @@ nothing and shows nothing twice):
 4. *publish*: sinks make the staged epoch visible by token, idempotently; rows go to the collector.
 5. *forget*: records and state files that no reader needs any more go; the next epoch is planned.
 
-Recovery reads the newest commit: it is published again (step 4), then a plan without a commit is run
+Recovery reads the newest commit (and sees to it that no owner before can add one): it is published
+again (step 4), then a plan without a commit is run
 again with the same ranges. An epoch that *failed* (bad input, full disk) is taken back whole: its
 staged output and its plan record are removed, so that the job resumes once the cause is gone.
 """
@@ -105,7 +106,7 @@ class StreamingJob:
     _state_files: StateCollector = field(init=False)
 
     def __post_init__(self) -> None:
-        self._state_files = StateCollector(StateFiles.open(str(self.checkpoint.state_root)))
+        self._state_files = StateCollector(StateFiles.open(self.checkpoint.state_root))
         # One for all epochs: Spark never forgets an accumulator.
         self._report = self.spark.sparkContext.accumulator({}, ReportParam())
         nodes = [output.node for output in self.outputs.values()]
@@ -135,7 +136,7 @@ class StreamingJob:
     # -- recovery ---------------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        last = self.checkpoint.last_commit()
+        last = self.checkpoint.closed(self.checkpoint.last_commit())
         if last is not None:
             self._commit = last
             self.on_event(JobResumed(job_id=self.settings.job_id, epoch=last.epoch))
@@ -187,19 +188,21 @@ class StreamingJob:
             self._take_back(plan)
             raise translated(e) from e
         self.checkpoint.fault("ran")
-        commit = self._committed(plan, report.value, tokens)
+        # What a task of an earlier epoch says now, that outlived it, does not count.
+        done = {key: task for key, task in report.value.items() if task["epoch"] == plan.epoch}
+        commit = self._committed(plan, done, tokens)
         self.checkpoint.write_commit(commit)  # step 3
         self._commit, self._state = commit, commit.slices
         self.checkpoint.fault("committed")
         self._publish(commit)  # step 4
         if rows is not None:
             self._collect(commit.epoch, rows)
-        self._limits.hear(report.value)
+        self._limits.hear(done)
         self.checkpoint.fault("published")
         self.checkpoint.forget_before(commit.epoch)  # step 5
-        self._state_files.collect(self._manifests(), _touched(report.value))
+        self._state_files.collect(self._manifests(), _touched(done), commit.epoch)
         seconds, job_id = self.clock() - begun, self.settings.job_id
-        self.on_progress(EpochProgress.of(plan, report.value, tokens, rows, seconds=seconds, job_id=job_id))
+        self.on_progress(EpochProgress.of(plan, done, tokens, rows, seconds=seconds, job_id=job_id))
 
     def _begun(self, plan: EpochPlan) -> EpochBegun:
         extents: list[str] = []
@@ -221,7 +224,7 @@ class StreamingJob:
             spark=self.spark,
             sources=self.sources,
             ranges={key: (plan.start[key], plan.end[key]) for key in self.sources},
-            state_root=str(self.checkpoint.state_root),
+            state_root=self.checkpoint.state_root,
             run_id=self.checkpoint.run_id,
             state=self._state,
             epoch=plan.epoch,

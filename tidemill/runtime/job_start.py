@@ -7,12 +7,11 @@ runs in its own thread, Spark session and scheduler pool.
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,8 +27,9 @@ from tidemill.config.mini_batch_options import (
 from tidemill.config.option import Configuration
 from tidemill.connectors.api import ReadLimit, RecordingSource
 from tidemill.deep_calls import with_room
-from tidemill.errors import InternalError, NotSupportedError, TidemillError, ValidationError
+from tidemill.errors import InternalError, TidemillError, ValidationError
 from tidemill.files.storage import Storage
+from tidemill.files.systems import S3_SETTINGS
 from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
 from tidemill.runtime import graph as g
@@ -247,7 +247,7 @@ def parallelism(request: JobRequest) -> int:
         raise ValidationError(
             f"'{PARALLELISM.key}' is {wanted}; it must be between 1 and {KEY_GROUPS}, or 0 for all cores"
         )
-    return wanted if wanted > 0 else request.application.sparkContext.defaultParallelism
+    return wanted if wanted > 0 else min(request.application.sparkContext.defaultParallelism, KEY_GROUPS)
 
 
 def _shown(root: p.PhysicalNode, node: g.ExecNode, request: JobRequest) -> tuple[str, ...]:
@@ -264,7 +264,7 @@ class _Preparation:
     def __init__(self, context: CompileContext, request: JobRequest) -> None:
         self._context = context
         self._request = request
-        self._temporary = ""
+        self._temporary: Storage | None = None
         self._checkpoint: CheckpointDirectory | None = None
         self._identity: JobIdentity | None = None
         self._started = False
@@ -281,14 +281,19 @@ class _Preparation:
     def open(self, roots: Sequence[p.PhysicalNode]) -> JobIdentity:
         """Takes the checkpoint directory; the identity is the stored one where there is one."""
         wanted = job_identity(roots, self._context, self._request.name)
-        directory = self._request.checkpoint_directory
-        if directory:
-            self._request.shared.check(directory, f"The checkpoint directory ('{CHECKPOINT_DIRECTORY.key}')")
-        else:
-            directory = self._temporary = self._request.shared.temporary_directory()
-        self._checkpoint = CheckpointDirectory(local_path(directory), self._request.fault)
+        self._checkpoint = CheckpointDirectory(self._place(), self._request.fault)
         self._identity = self._checkpoint.open(wanted)
         return self._identity
+
+    def _place(self) -> Storage:
+        config, shared = self._request.config, self._request.shared
+        settings = tuple((key, config[key]) for key in S3_SETTINGS if key in config)
+        directory = self._request.checkpoint_directory
+        if directory:
+            shared.check(directory, f"The checkpoint directory ('{CHECKPOINT_DIRECTORY.key}')")
+            return Storage(directory, settings)
+        self._temporary = Storage(shared.temporary_directory(), settings)
+        return self._temporary
 
     def start(self, outputs: Mapping[str, SinkOutput | CollectOutput]) -> RunningJob:
         request = self._request
@@ -296,7 +301,7 @@ class _Preparation:
             raise InternalError("the checkpoint is not open")
         for key, source in self._context.sources.items():
             if isinstance(source, RecordingSource):
-                source.record_in(Storage(str(self._checkpoint.source_root / key)))
+                source.record_in(self._checkpoint.source_root.below(key))
         job = StreamingJob(
             spark=job_session(
                 request.application,
@@ -325,15 +330,6 @@ class _Preparation:
         return running
 
     def _remove_temporary(self) -> None:
-        if self._temporary:
-            shutil.rmtree(self._temporary, ignore_errors=True)
-
-
-def local_path(directory: str) -> Path:
-    """The path of a checkpoint directory: a plain path or a ``file:`` URI."""
-    scheme, separator, rest = directory.partition("://")
-    if separator and scheme != "file":
-        raise NotSupportedError(
-            f"Checkpoint directories on '{scheme}://' are not supported: use a local or mounted path"
-        )
-    return Path(rest if separator else directory.removeprefix("file:"))
+        if self._temporary is not None:
+            with suppress(OSError):
+                self._temporary.remove_directory("")

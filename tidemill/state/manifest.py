@@ -17,7 +17,7 @@ from tidemill.state.record import damaged, decode_record, encode_record
 from tidemill.state.run import Run
 from tidemill.state.storage import StateFiles
 
-VERSION = 2
+VERSION = 3
 
 Layers = tuple[tuple[Run, ...], ...]
 

@@ -18,7 +18,7 @@ from tidemill.state.manifest import Layers, Manifest, TableEntry, read_manifest
 from tidemill.state.run import DUE, Run, RunReader
 from tidemill.state.storage import StateFiles
 
-KEY_GROUP_BITS = 7
+KEY_GROUP_BITS = 12
 KEY_GROUPS = 1 << KEY_GROUP_BITS
 """Upper bound of a job's parallelism, as Flink's maximum parallelism."""
 _GROUP_SHIFT = 64 - KEY_GROUP_BITS

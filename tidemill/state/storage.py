@@ -2,7 +2,8 @@
 
 ``publish`` makes a file under a name that nobody had before, ``read`` gives back exactly what was published
 or raises StateError; names are relative to the root. Cost of a check: one pass over the file (xxh3, more
-than 10 GB/s) the first time that a process reads it; its length is looked at before a local file is mapped.
+than 10 GB/s) the first time that a process reads it; its length is looked at before it is mapped. Files of
+an object store are mapped from a copy on the machine's own disk (see ``files.cache``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 import xxhash
 
 from tidemill.errors import StateError
+from tidemill.files.cache import executor_cache
 from tidemill.files.storage import Storage
 from tidemill.state.record import START_AGAIN
 
@@ -45,20 +47,30 @@ class StateFiles:
     owner: str = ""
 
     @classmethod
-    def open(cls, root: str, owner: str = "") -> StateFiles:
-        return cls(Storage(root), owner)
+    def open(cls, root: Storage | str, owner: str = "") -> StateFiles:
+        return cls(root if isinstance(root, Storage) else Storage(root), owner)
 
     def path(self, name: str) -> str:
         """As errors name it."""
         return self.storage.shown(name)
 
     def read(self, name: str, expected: Published) -> pa.Buffer:
-        """The file's bytes, of a local file mapped: StateError where they are not what was published."""
+        """The file's bytes, mapped from a local disk: StateError where they are not what was published."""
+        if self.storage.is_local:
+            return self._mapped(name, self.storage.absolute(name), expected)
+        cache = executor_cache()
+        found = cache.find(self.storage, name, expected.size)
+        if found is not None:
+            with contextlib.suppress(StateError):
+                return self._mapped(name, found, expected)
         try:
-            if not self.storage.is_local:
-                with self.storage.open(name) as source:
-                    return self._checked(name, source.read_buffer(), expected)
-            path = self.storage.absolute(name)
+            return self._mapped(name, cache.fetch(self.storage, name), expected)
+        except OSError as e:
+            raise self._unreadable(name, e) from e
+
+    def _mapped(self, name: str, path: str, expected: Published) -> pa.Buffer:
+        """``path``: the file itself, or this machine's copy."""
+        try:
             status = os.stat(path)
             if status.st_size != expected.size:
                 raise self._wrong_length(name, status.st_size, expected)
@@ -87,17 +99,17 @@ class StateFiles:
         forced to disk by ``settle``, once for all files of an epoch.
         """
         try:
-            self.storage.make_directory(name.rpartition("/")[0])
-            with contextlib.closing(self._create(name)) as file:
-                sink = _Summing(file)
-                with pa.PythonFile(sink, mode="w") as stream:
-                    write(stream)
-                if self.storage.is_local:
-                    file.flush()
-                    os.fsync(file.fileno())
+            if self.storage.is_local:
+                self.storage.make_directory(name.rpartition("/")[0])
+                return _written(self.storage.absolute(name), write, durable=True)
+            # By way of a copy here, which the next epoch's task may find.
+            with executor_cache().adding(self.storage, name) as copy:
+                published = _written(copy, write, durable=False)
+                with pa.memory_map(copy) as made, self.storage.create(name) as stream:
+                    stream.write(made.read_buffer())
+            return published
         except OSError as e:
             raise self._unwritable(name, e) from e
-        return sink.published
 
     def settle(self, folder: str) -> None:
         """Forces the names of the files published in ``folder`` to disk."""
@@ -150,8 +162,16 @@ class StateFiles:
             "epoch was committed; the job resumes from its last epoch when the cause is gone.",
         )
 
-    def _create(self, name: str) -> Any:
-        return open(self.storage.absolute(name), "xb") if self.storage.is_local else self.storage.create(name)
+
+def _written(path: str, write: Callable[[Any], None], *, durable: bool) -> Published:
+    with open(path, "xb") as file:
+        sink = _Summing(file)
+        with pa.PythonFile(sink, mode="w") as stream:
+            write(stream)
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+    return sink.published
 
 
 class _Summing:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tidemill.errors import StateError
+from tidemill.files.storage import Storage
 from tidemill.state.layers import TableLayers
 from tidemill.state.layout import Layout
 from tidemill.state.manifest import Manifest, TableEntry, manifest_name
@@ -50,7 +51,7 @@ class StateStore:
     @classmethod
     def open(
         cls,
-        root: str,
+        root: Storage | str,
         operator: str,
         partition: int,
         base: str | Sequence[Slice] | None,

@@ -107,17 +107,19 @@ class FileSink:
         directories = _directories(attempts)
         for directory in sorted(directories):
             self.storage.make_directory(directory)
-        for name, attempt in attempts.items():
-            staged = f"{self._staged(epoch)}/{attempt}/{name}"
-            if self.storage.stat(staged) is not None:
-                self.storage.move(staged, name)
-            elif self.storage.stat(name) is None:
-                raise ConnectorError(
-                    f"File {self.storage.shown(name)} of epoch {epoch} is neither staged nor published.",
-                    hint="Something else has removed files below the sink's path.",
-                )
+        self.storage.each(lambda file: self._move_one(epoch, *file), attempts.items())
         for directory in directories:
             self.storage.force_directory(directory)
+
+    def _move_one(self, epoch: int, name: str, attempt: str) -> None:
+        staged = f"{self._staged(epoch)}/{attempt}/{name}"
+        if self.storage.stat(staged) is not None:
+            self.storage.move(staged, name)
+        elif self.storage.stat(name) is None:
+            raise ConnectorError(
+                f"File {self.storage.shown(name)} of epoch {epoch} is neither staged nor published.",
+                hint="Something else has removed files below the sink's path.",
+            )
 
     def _remove_old(self, attempts: dict[str, str]) -> None:
         """Everything visible that is not of this job: in the touched partitions, or in all the table."""

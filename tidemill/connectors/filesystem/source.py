@@ -35,7 +35,7 @@ from tidemill.connectors.filesystem.taken_log import Known, TakenLog
 from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
 from tidemill.connectors.task_frames import assigned, task_frame
-from tidemill.files.storage import FileEntry, Storage
+from tidemill.files.storage import AT_ONCE, FileEntry, Storage
 from tidemill.types.physical import spark_schema
 
 if TYPE_CHECKING:
@@ -132,20 +132,26 @@ class FileSource:
         """What is not taken yet, in order: new files, then lines that were appended to others. Lists the
         directory when the first is asked for."""
         known, grown = self.log.known(position), []
+        new: list[FileEntry] = []
         for entry in self._entries(known):
             file = known.get(entry.path)
             if file is None:
-                taken = self._taken(entry, 0)
-                if taken is not None:
-                    yield taken
+                new.append(entry)
+                if self.storage.is_local or len(new) == AT_ONCE:
+                    yield from self._new(new)
+                    new = []
             elif not is_unchanged(file, entry):
                 check_unchanged(self.storage, file, entry, appends=self.reader.appends)
                 if file is not position.current:
                     grown.append((file, entry))
+        yield from self._new(new)
         for file, entry in grown:
             taken = self._taken(entry, continuation(self.storage, file))
             if taken is not None:
                 yield taken
+
+    def _new(self, entries: list[FileEntry]) -> Iterator[TakenFile]:
+        return filter(None, self.storage.each(lambda entry: self._taken(entry, 0), entries))
 
     def _entries(self, known: Known) -> Iterator[FileEntry]:
         """All files, or of a watched directory those that are not taken and some others."""

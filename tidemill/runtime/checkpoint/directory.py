@@ -1,5 +1,7 @@
 """The checkpoint directory of one job: its identity, plan records, commit records, and who owns it.
 
+A folder of a local or mounted disk, or a place in an object store, by the same calls.
+
 Layout::
 
     job.json                   identity: digests of the plan's nodes and what they are
@@ -20,25 +22,23 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tidemill.connectors.api import Offset
 from tidemill.errors import StateError
+from tidemill.files.storage import Storage, sync
 from tidemill.runtime.checkpoint.ownership import Ownership
-from tidemill.runtime.checkpoint.records import (
-    put_record,
-    read_record,
-    remove_record,
-    remove_temporaries,
-    sync_directory,
-)
+from tidemill.runtime.checkpoint.records import Records, said
 from tidemill.state.record import START_AGAIN, damaged
 from tidemill.state.slices import Slice, Slices
 
 T = TypeVar("T")
 _JOB = "the job record"
+_IDENTITY, _SHOWN, _EPOCHS = "job.json", "committed.json", "epochs"
+_PLAN, _COMMIT = ".plan.json", ".commit.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,16 +96,21 @@ def recorded(slices: Slices) -> dict[str, dict[str, list[list[Any]]]]:
 
 
 class CheckpointDirectory:
-    """Records on a local or mounted file system; ``fault`` is called at every numbered commit step."""
+    """Records below ``root``; ``fault`` is called at every numbered commit step."""
 
-    def __init__(self, root: Path, fault: Callable[[str], None] = lambda step: None) -> None:
+    def __init__(self, root: Storage, fault: Callable[[str], None] = lambda step: None) -> None:
         self.root = root
         self.fault = fault
         self._ownership: Ownership | None = None
+        self._shown = False
+
+    @cached_property
+    def _records(self) -> Records:
+        return Records.open(self.root)
 
     @property
-    def state_root(self) -> Path:
-        return self.root / "state"
+    def state_root(self) -> Storage:
+        return self.root.below("state")
 
     @property
     def run_id(self) -> str:
@@ -113,18 +118,14 @@ class CheckpointDirectory:
         return str(self._ownership.token) if self._ownership is not None else "0"
 
     @property
-    def source_root(self) -> Path:
+    def source_root(self) -> Storage:
         """Where sources keep records of their own."""
-        return self.root / "sources"
+        return self.root.below("sources")
 
     @property
     def is_owned(self) -> bool:
         """Whether nobody else has taken the directory since: what lies there may be another job's now."""
         return self._ownership is not None and self._ownership.is_newest
-
-    @property
-    def _epochs(self) -> Path:
-        return self.root / "epochs"
 
     def open(self, identity: JobIdentity) -> JobIdentity:
         """Takes the directory and checks or writes the identity; returns the stored one.
@@ -133,13 +134,14 @@ class CheckpointDirectory:
         """
         try:
             self._make()
-            self._ownership = Ownership.take(self.root)
-            remove_temporaries(self.root, self._epochs)
+            self._ownership = Ownership.take(self._records)
+            for folder in ("", _EPOCHS) if self.root.is_local else ():
+                self._records.remove_temporaries(folder)
             return self._identified(identity)
         except OSError as e:
             self.close()
             raise StateError(
-                f"The checkpoint directory '{self.root}' cannot be used: {e.strerror or e}",
+                f"The checkpoint directory '{self.root.shown('')}' cannot be used: {said(e)}",
                 hint="It must be a directory that this user can write to.",
             ) from e
         except BaseException:
@@ -159,81 +161,117 @@ class CheckpointDirectory:
             self._ownership = None
 
     def last_commit(self) -> EpochCommit | None:
-        """The newest commit record; StateError if there must be one and there is none."""
-        epochs = self._numbered(".commit.json")
-        if not epochs:
-            if (self.root / "committed.json").exists():
+        """The newest commit record; StateError if there must be one and there is none.
+
+        A listing says where to begin to look: it may lack the newest.
+        """
+        epochs = self._records.numbered(_EPOCHS, _COMMIT)
+        last = epochs[-1] if epochs else 0
+        while self._records.exists(_name(last + 1, _COMMIT)):
+            last += 1
+        if not last:
+            if self._records.exists(_SHOWN):
                 raise StateError(
-                    f"The commit record of the job in '{self.root}' is lost: epochs were committed, but "
-                    f"'{self._epochs}' has none. From the beginning the job would write everything twice",
+                    f"The commit record of the job in '{self.root.shown('')}' is lost: epochs were "
+                    f"committed, but '{self.root.shown(_EPOCHS)}' has none. From the beginning the job would "
+                    "write everything twice",
                     hint=START_AGAIN,
                 )
             return None
         try:
-            return self._commit(epochs[-1])
+            return self._commit(last)
         except StateError as e:
-            before = [n for n in epochs[:-1] if self._is_whole(n)]
-            e.hint = f"The last whole epoch is {before[-1] if before else epochs[-1] - 1}. {e.hint}"
+            before = [n for n in epochs if n < last and self._is_whole(n)]
+            e.hint = f"The last whole epoch is {before[-1] if before else last - 1}. {e.hint}"
             raise
+
+    def closed(self, last: EpochCommit | None) -> EpochCommit | None:
+        """Makes sure that no owner before can still commit the epoch it has planned; the last commit then.
+
+        Where no lock says that it is gone it may only be slow: the epoch is committed empty, in its place,
+        and its ranges are planned as the next one. Whichever record is put first counts.
+        """
+        if self._ownership is None or self._ownership.alone:
+            return last
+        plan = self.planned(last.epoch + 1 if last is not None else 1)
+        if plan is None:
+            return last
+        before = last or EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
+        empty = replace(before, epoch=plan.epoch, time=plan.time, tokens={})
+        try:
+            self.write_commit(empty)
+        except StateError:
+            return self.closed(self._commit(plan.epoch))
+        self.write_plan(replace(plan, epoch=plan.epoch + 1))
+        return empty
 
     def planned(self, epoch: int) -> EpochPlan | None:
         """The plan record of ``epoch``, if it was written before a crash."""
-        return _record(EpochPlan, self._epochs / f"{epoch}.plan.json", "the plan record", epoch)
+        return self._record(EpochPlan, _name(epoch, _PLAN), "the plan record", epoch)
 
     def write_plan(self, plan: EpochPlan) -> None:
-        self._put(self._epochs / f"{plan.epoch}.plan.json", asdict(plan))
+        self._put(_name(plan.epoch, _PLAN), asdict(plan))
 
     def remove_plan(self, epoch: int) -> None:
-        remove_record(self._epochs / f"{epoch}.plan.json")
+        self._records.remove(_name(epoch, _PLAN))
 
     def write_commit(self, commit: EpochCommit) -> None:
         """The epoch has happened when this returns; it must not have happened before."""
-        self._put(self._epochs / f"{commit.epoch}.commit.json", asdict(commit))
+        self._put(_name(commit.epoch, _COMMIT), asdict(commit))
 
     def begin_showing(self) -> None:
         """Notes that there has been a commit, before anybody sees what it did."""
-        if not (self.root / "committed.json").exists():
-            self._put(self.root / "committed.json", {})
+        if not self._shown:
+            if not self._records.exists(_SHOWN):
+                self._put(_SHOWN, {})
+            self._shown = True
 
     def forget_before(self, epoch: int) -> None:
         """Removes the records of epochs before ``epoch``."""
-        for suffix in (".plan.json", ".commit.json"):
-            for old in self._numbered(suffix):
+        for suffix in (_PLAN, _COMMIT):
+            for old in self._records.numbered(_EPOCHS, suffix):
                 if old < epoch:
-                    remove_record(self._epochs / f"{old}{suffix}")
+                    self._records.remove(_name(old, suffix))
 
     def _make(self) -> None:
-        """Other users cannot look into what is made here: state holds the tables' rows."""
-        new = not self.root.exists()
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self._epochs, self.state_root, self.source_root):
-            folder.mkdir(mode=0o700, exist_ok=True)
-        sync_directory(self.root)
+        """Other users cannot look into what is made here: state holds the tables' rows. Object stores have
+        no folders."""
+        if not self.root.is_local:
+            return
+        path = Path(self.root.root)
+        new = not path.exists()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (_EPOCHS, "state", "sources"):
+            (path / folder).mkdir(mode=0o700, exist_ok=True)
+        sync(str(path))
         if new:
-            sync_directory(self.root.parent)
+            sync(str(path.parent))
 
     def _identified(self, wanted: JobIdentity) -> JobIdentity:
-        stored = _record(JobIdentity, self.root / "job.json", _JOB)
+        stored = self._record(JobIdentity, _IDENTITY, _JOB)
         if stored is None:
-            if self._numbered(".commit.json") or (self.root / "committed.json").exists():
+            if self._records.numbered(_EPOCHS, _COMMIT) or self._records.exists(_SHOWN):
                 raise StateError(
-                    f"The job record '{self.root / 'job.json'}' is lost: there are epochs, "
+                    f"The job record '{self.root.shown(_IDENTITY)}' is lost: there are epochs, "
                     "but not whose they are",
                     hint=START_AGAIN,
                 )
-            self._put(self.root / "job.json", asdict(wanted))
+            self._put(_IDENTITY, asdict(wanted))
             return wanted
         if (stored.fingerprint, stored.operators) != (wanted.fingerprint, wanted.operators):
             raise StateError(
-                f"The checkpoint in '{self.root}' belongs to another query ({_difference(stored, wanted)})",
+                f"The checkpoint in '{self.root.shown('')}' belongs to another query "
+                f"({_difference(stored, wanted)})",
                 hint="Use another checkpoint directory, or run the query that made this one.",
             )
         return stored
 
     def _commit(self, epoch: int) -> EpochCommit:
-        record = _record(EpochCommit, self._epochs / f"{epoch}.commit.json", "the commit record", epoch)
+        record = self._record(EpochCommit, _name(epoch, _COMMIT), "the commit record", epoch)
         if record is None:
-            raise StateError(f"Commit record {epoch} vanished from '{self._epochs}'", hint=START_AGAIN)
+            raise StateError(
+                f"Commit record {epoch} vanished from '{self.root.shown(_EPOCHS)}'", hint=START_AGAIN
+            )
         return record
 
     def _is_whole(self, epoch: int) -> bool:
@@ -241,26 +279,26 @@ class CheckpointDirectory:
             return self._commit(epoch) is not None
         return False
 
-    def _numbered(self, suffix: str) -> list[int]:
-        names = (p.name[: -len(suffix)] for p in self._epochs.glob(f"*{suffix}"))
-        return sorted(int(n) for n in names if n.isdigit())
-
-    def _put(self, path: Path, fields: dict[str, Any]) -> None:
+    def _put(self, name: str, fields: dict[str, Any]) -> None:
         if self._ownership is not None:
             self._ownership.check()
-        put_record(path, fields)
+        self._records.put(name, fields)
+
+    def _record(self, kind: type[T], name: str, what: str, epoch: int | None = None) -> T | None:
+        fields = self._records.read(name, what)
+        if fields is None:
+            return None
+        path = f"{what} '{self.root.shown(name)}'"
+        if epoch is not None and fields.get("epoch") != epoch:
+            raise damaged(path, f"it is that of epoch {fields.get('epoch')}")
+        try:
+            return kind(**fields)
+        except TypeError as e:
+            raise damaged(path, str(e)) from e
 
 
-def _record(kind: type[T], path: Path, what: str, epoch: int | None = None) -> T | None:
-    fields = read_record(path, what)
-    if fields is None:
-        return None
-    if epoch is not None and fields.get("epoch") != epoch:
-        raise damaged(f"{what} '{path}'", f"it is that of epoch {fields.get('epoch')}")
-    try:
-        return kind(**fields)
-    except TypeError as e:
-        raise damaged(f"{what} '{path}'", str(e)) from e
+def _name(epoch: int, suffix: str) -> str:
+    return f"{_EPOCHS}/{epoch}{suffix}"
 
 
 def _difference(stored: JobIdentity, wanted: JobIdentity) -> str:

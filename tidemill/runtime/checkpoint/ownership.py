@@ -1,9 +1,11 @@
 """Who may write to a checkpoint directory: one process at a time, and the latest one that took it.
 
-1. An ``flock`` on the file ``lock`` keeps out other processes of the machine (and of all machines on file
-systems that hand locks around). 2. The fencing token: every owner makes the file ``owners/<n>`` with the next
-free n, exclusively. Before each record an owner looks for a higher number: one that was taken for dead, or
-whose lock its file system does not know, stops there. The token is also part of all names of state files.
+1. On a local or mounted disk an ``flock`` on the file ``lock`` keeps out other processes of the machine (and
+of all machines on file systems that hand locks around). 2. The fencing token: every owner puts the record
+``owners/<n>``, n being the first that is free. Before each record an owner looks for ``owners/<n + 1>``: one
+that was taken for dead, or whose lock its file system does not know, stops there. These records are never
+removed, and no listing decides anything: a list that comes late only makes a new owner try more numbers.
+The token is also part of all names of state files.
 """
 
 from __future__ import annotations
@@ -13,94 +15,106 @@ import fcntl
 import json
 import os
 import socket
-from pathlib import Path
+import uuid
 from typing import TextIO
 
-from tidemill.errors import StateError
+from tidemill.errors import CommitUnknownError, StateError
+from tidemill.files.exclusive import OutcomeUnknownError
+from tidemill.runtime.checkpoint.records import Records, said
+
+_OWNERS = "owners"
 
 
 class Ownership:
     """Held until ``close``; ``token`` is larger than that of every owner before."""
 
-    def __init__(self, root: Path, token: int, lock: TextIO) -> None:
-        self._root = root
+    def __init__(self, records: Records, token: int, lock: TextIO | None) -> None:
+        self._records = records
         self._lock = lock
         self.token = token
 
     @classmethod
-    def take(cls, root: Path) -> Ownership:
+    def take(cls, records: Records) -> Ownership:
         """StateError: another process of this machine has it. OSError: it cannot be written."""
-        owners = root / "owners"
-        owners.mkdir(mode=0o700, exist_ok=True)
-        lock = _locked(root)
+        lock = None
+        if records.storage.is_local:
+            os.makedirs(records.storage.absolute(_OWNERS), mode=0o700, exist_ok=True)
+            lock = _locked(records)
         try:
-            token = _next_token(owners)
+            return cls(records, _next_token(records), lock)
         except BaseException:
-            lock.close()
+            if lock is not None:
+                lock.close()
             raise
-        return cls(root, token, lock)
+
+    @property
+    def alone(self) -> bool:
+        """Whether a lock says that the owner before is gone."""
+        return self._lock is not None
 
     @property
     def is_newest(self) -> bool:
-        return self._newest() <= self.token
+        return not self._records.exists(_owner(self.token + 1))
 
     def check(self) -> None:
         """StateError if somebody else has taken the directory since."""
-        newest = self._newest()
-        if newest > self.token:
+        if not self.is_newest:
             raise StateError(
-                f"The checkpoint directory '{self._root}' was taken over by another job "
-                f"({_said(self._root / 'owners' / str(newest))})",
+                f"The checkpoint directory '{self._records.storage.shown('')}' was taken over by another job "
+                f"({_about(self._records, self.token + 1)})",
                 hint="This job stops. Give each job a checkpoint directory of its own.",
             )
 
     def close(self) -> None:
-        self._lock.close()
-
-    def _newest(self) -> int:
-        return max(_tokens(self._root / "owners"), default=0)
+        if self._lock is not None:
+            self._lock.close()
 
 
-def _locked(root: Path) -> TextIO:
-    lock = open(root / "lock", "a", encoding="utf-8")  # noqa: SIM115 - held for the job's life
+def _locked(records: Records) -> TextIO:
+    root = records.storage.shown("")
+    lock = open(records.storage.absolute("lock"), "a", encoding="utf-8")  # noqa: SIM115 - held for the job's life
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as e:
         lock.close()
         if e.errno not in (errno.EAGAIN, errno.EACCES):
             raise
-        owner = max(_tokens(root / "owners"), default=0)
         raise StateError(
             f"The checkpoint directory '{root}' is in use by another running job "
-            f"({_said(root / 'owners' / str(owner))})",
+            f"({_about(records, _last(records))})",
             hint="Stop that job first, or give this one a directory of its own.",
         ) from e
     return lock
 
 
-def _next_token(owners: Path) -> int:
-    taken = _tokens(owners)
-    token = max(taken, default=0)
+def _next_token(records: Records) -> int:
+    me = {"host": socket.gethostname(), "process": os.getpid(), "start": uuid.uuid4().hex}
+    token = _last(records)
     while True:
         token += 1
         try:
-            with open(owners / str(token), "x", encoding="utf-8") as f:
-                json.dump({"host": socket.gethostname(), "process": os.getpid()}, f)
-            break
+            records.exclusive.put(_owner(token), json.dumps(me).encode())
+            return token
         except FileExistsError:
             continue
-    for old in taken:
-        (owners / str(old)).unlink(missing_ok=True)
-    return token
+        except OutcomeUnknownError as e:
+            raise CommitUnknownError(
+                f"Whether '{records.storage.shown('')}' was taken is not known: {said(e)}",
+                hint="Start the job again when the cause is gone.",
+            ) from e
 
 
-def _tokens(owners: Path) -> list[int]:
-    return [int(name) for name in os.listdir(owners) if name.isdigit()]
+def _last(records: Records) -> int:
+    return max(records.numbered(_OWNERS, ""), default=0)
 
 
-def _said(path: Path) -> str:
+def _owner(token: int) -> str:
+    return f"{_OWNERS}/{token}"
+
+
+def _about(records: Records, token: int) -> str:
     try:
-        owner = json.loads(path.read_text(encoding="utf-8"))
+        owner = json.loads(records.storage.read_bytes(_owner(token)))
         return f"process {owner['process']} on {owner['host']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "its owner is not known"

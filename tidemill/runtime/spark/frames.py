@@ -21,6 +21,7 @@ from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError
+from tidemill.files.storage import Storage
 from tidemill.operators.api import LocalPhase
 from tidemill.runtime import graph as g
 from tidemill.runtime.placement import origin, origins_of
@@ -48,7 +49,7 @@ class EpochFrames:
     spark: SparkSession
     sources: dict[str, Source]
     ranges: dict[str, tuple[Offset | None, Offset]]
-    state_root: str
+    state_root: Storage
     run_id: str
     state: Slices
     epoch: int

@@ -19,6 +19,7 @@ from tidemill.changelog.watermarks import END, NONE, Control
 from tidemill.connectors.api import BatchMap
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
+from tidemill.files.storage import Storage
 from tidemill.operators.api import EpochContext, LocalPhase, OperatorSpec
 from tidemill.runtime.spark.exchange import PortRows, Received, received
 from tidemill.runtime.spark.settings import ARROW_ROWS_PER_BATCH
@@ -123,7 +124,7 @@ class KernelTask:
 
     operator: str
     spec: OperatorSpec
-    state_root: str
+    state_root: Storage
     base: dict[int, tuple[Slice, ...]]
     partitions: int
     run_id: str
@@ -190,6 +191,7 @@ class KernelTask:
         self.report.add(
             {
                 f"{self.operator}/{partition}": {
+                    "epoch": self.epoch,
                     "operator": self.operator,
                     "partition": partition,
                     "manifest": manifest,

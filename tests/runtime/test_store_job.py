@@ -1,0 +1,85 @@
+"""A whole job in an object store: sources, sinks, state and records; crashed, cut off, and resumed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.cluster.join_job import SCRIPT, folded, write_changes
+from tests.object_store import bucket, faulty_server
+from tests.runtime.running import Crash, Session, crash_at
+from tidemill.errors import StateError, TidemillError
+from tidemill.files import exclusive, systems
+from tidemill.files.storage import Storage
+
+CHANGES = 120
+"""Of orders; with epochs of 40 rows that is three epochs."""
+
+
+class Job:
+    """The job over a bucket of its own; ``expected`` is what it must give."""
+
+    def __init__(self, settings: Mapping[str, str], folder: Path) -> None:
+        name = f"job-{uuid.uuid4().hex}"
+        bucket(settings, name)
+        self.place = Storage(f"s3://{name}", tuple(settings.items()))
+        self.expected = write_changes(folder, changes=CHANGES)
+        for table in ("customers", "orders"):
+            path = f"{table}/changes.json"
+            self.place.publish(path, partial(_copy, folder / path))
+        given = "".join(f", '{key}' = '{value}'" for key, value in settings.items())
+        script = SCRIPT.format(place=self.place.location).replace("-json'", f"-json'{given}")
+        *self.tables, self.insert, _ = script.split(";\n")
+        self.options = {
+            "execution.checkpointing.dir": f"s3://{name}/checkpoint",
+            "tidemill.epoch.max-rows": "40",
+            "parallelism.default": "2",
+            **settings,
+        }
+
+    def run(self, fault: Callable[[str], None] = lambda _: None) -> None:
+        Session(self.options, fault).execute(*self.tables, self.insert)
+
+    @property
+    def written(self) -> dict[str, tuple[int, int, int]]:
+        files = sorted(f.path for f in self.place.files("totals") if "/." not in f.path)
+        return folded([line for f in files for line in self.place.read_bytes(f).decode().splitlines()])
+
+
+def _copy(file: Path, stream: pa.NativeFile) -> None:
+    stream.write(file.read_bytes())
+
+
+def test_crashes_at_every_step(spark: SparkSession, object_store: Mapping[str, str], tmp_path: Path) -> None:
+    job = Job(object_store, tmp_path)
+    for step in ("planned", "ran", "committed", "published"):
+        with pytest.raises(Crash):
+            job.run(crash_at(step, 1))
+    job.run()
+    assert job.written == job.expected
+
+
+def test_a_store_that_goes_down_and_comes_back(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (exclusive, systems):
+        monkeypatch.setattr(module, "ATTEMPTS", 2)
+    with faulty_server() as (settings, faults):
+        job = Job(settings, tmp_path)
+
+        def down(step: str) -> None:
+            faults.down = step == "ran"
+
+        with pytest.raises(StateError, match=f"{job.place.location}/checkpoint/.* 500"):
+            job.run(down)
+        with pytest.raises(TidemillError, match=job.place.location):
+            job.run()
+        faults.down = False
+        job.run()
+        assert job.written == job.expected
