@@ -21,9 +21,10 @@ test: setup  ## all tests (TEST=tests/session runs a part)
 smoke: setup  ## the wheel in a clean environment runs the README's script
 	@sh scripts/smoke_wheel.sh
 
-nightly: setup  ## 500 random queries, other ones every day (QUERIES=2000 SEED=7 make nightly)
+nightly: setup  ## random queries, flipped bits, kills on a cluster (QUERIES=2000 SEED=7 make nightly)
 	@$(PYTHON) -m pytest -m random_queries --queries=$(QUERIES) --seed=$(SEED)
 	@$(PYTHON) -m pytest tests/state/test_damage.py --flips=3000 --seed=$(SEED)
+	@$(PYTHON) -m pytest tests/cluster --kills=50 --seed=$(SEED) --timeout 3600
 
 check: setup  ## linters, types, layers, generated pages
 	@$(PYTHON) -m ruff check .

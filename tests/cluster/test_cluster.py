@@ -1,23 +1,35 @@
-"""Jobs on a real standalone cluster give what they give on one machine, whoever is killed meanwhile."""
+"""Jobs on a real standalone cluster give what they give on one machine, whoever is killed meanwhile.
+
+``--kills=50`` kills as many times at random; each time the checkpoint has got a new record since the last.
+"""
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.join_job import SCRIPT, folded, write_changes, written
-from tests.cluster.standalone import Standalone, standalone
+from tests.cluster.standalone import Standalone, kill, standalone
 
+ROWS = 60
+"""Of each source in an epoch."""
+EPOCHS_PER_KILL = 2
 OPTIONS = (
     "spark.cores.max=2",
     "spark.executor.memory=512m",
     "spark.driver.memory=512m",
-    "tidemill.epoch.max-rows=150",
+    "parallelism.default=2",
+    f"tidemill.epoch.max-rows={ROWS}",
 )
+VICTIMS = ("executor", "python", "worker", "driver")
+_SECONDS = 240
 
 
 @pytest.fixture(scope="module")
@@ -26,17 +38,90 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
         yield running
 
 
-def command(cluster: Standalone, folder: Path, *more: str) -> list[str]:
-    script = folder / "job.sql"
-    script.write_text(SCRIPT.format(place=folder))
-    given = [arg for option in OPTIONS for arg in ("-D", option)]
-    run = [sys.executable, "-m", "tidemill", "run", str(script), "--master", cluster.url]
-    return [*run, "--checkpoint-dir", str(folder / "checkpoint"), *given, *more]
-
-
-def test_a_job_on_a_cluster(cluster: Standalone, tmp_path: Path) -> None:
-    expected = write_changes(tmp_path, changes=800)
-    shared = ("-D", f"tidemill.shared-filesystem={tmp_path}")
-    done = subprocess.run(command(cluster, tmp_path, *shared), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_kills_change_nothing(cluster: Standalone, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    kills = int(pytestconfig.getoption("--kills"))
+    chance = random.Random(int(pytestconfig.getoption("--seed")))
+    expected = write_changes(tmp_path, changes=ROWS * EPOCHS_PER_KILL * kills)
+    job = Job(cluster=cluster, folder=tmp_path)
+    job.start()
+    # Each of them at least once.
+    for victim in [*VICTIMS, *chance.choices(VICTIMS, k=max(kills - len(VICTIMS), 0))]:
+        if not job.await_record():
+            break
+        time.sleep(chance.random())
+        job.kill(victim)
+    assert job.ended() == 0
+    assert set(job.killed) == set(VICTIMS)
     assert folded(written(tmp_path)) == expected
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """``tidemill run`` in a process of its own, started again as a supervisor would."""
+
+    cluster: Standalone
+    folder: Path
+    killed: list[str] = field(default_factory=list)
+    _process: subprocess.Popen[bytes] | None = None
+    _seen: frozenset[str] = frozenset()
+
+    def start(self) -> None:
+        script = self.folder / "job.sql"
+        script.write_text(SCRIPT.format(place=self.folder))
+        shared = f"tidemill.shared-filesystem={self.folder}"
+        given = [arg for option in (*OPTIONS, shared) for arg in ("-D", option)]
+        command = [sys.executable, "-m", "tidemill", "run", str(script), "--master", self.cluster.url]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "--checkpoint-dir", str(self.folder / "checkpoint"), *given],
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+            )
+
+    def await_record(self) -> bool:
+        """Waits until the job has got on since the last time; False when it has ended instead."""
+        end = time.monotonic() + _SECONDS
+        while time.monotonic() < end:
+            if self._status() == 0:
+                return False
+            records = frozenset(p.name for p in (self.folder / "checkpoint" / "epochs").glob("*.json"))
+            if records - self._seen:
+                self._seen = records
+                return True
+            time.sleep(0.05)
+        raise AssertionError(f"no new record in {_SECONDS} s: {(self.folder / 'log').read_text()[-3000:]}")
+
+    def kill(self, victim: str) -> None:
+        if victim == "driver":
+            assert self._process is not None
+            self._process.kill()
+            self._process.wait()
+        elif victim == "worker":
+            self.cluster.workers[0].kill()
+            self.cluster.workers[0].wait()
+            self.cluster.start_worker(0)
+        else:
+            pids = self.cluster.executors() if victim == "executor" else self.cluster.python_daemons()
+            for pid in pids[:1]:
+                kill(pid)
+            if not pids:
+                return
+        self.killed.append(victim)
+
+    def ended(self) -> int:
+        end = time.monotonic() + _SECONDS
+        while time.monotonic() < end:
+            if self._status() == 0:
+                return 0
+            time.sleep(0.05)
+        raise AssertionError(f"it has not ended: {(self.folder / 'log').read_text()[-3000:]}")
+
+    def _status(self) -> int | None:
+        """Of the job's process; one that failed is started again."""
+        assert self._process is not None
+        status = self._process.poll()
+        if status:
+            self.start()
+            return None
+        return status
