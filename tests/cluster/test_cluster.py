@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -55,6 +57,32 @@ def test_kills_change_nothing(cluster: Standalone, tmp_path: Path, pytestconfig:
     assert folded(written(tmp_path)) == expected
 
 
+def test_workers_that_lack_a_library_are_named(cluster: Standalone, tmp_path: Path) -> None:
+    script = tmp_path / "job.sql"
+    script.write_text("SELECT 1;")
+    # Without the site's packages.
+    environment = packed_environment(tmp_path, f"{sys.executable} -S")
+    command = [sys.executable, "-m", "tidemill", "run", str(script), "--master", cluster.url]
+    given = [arg for option in OPTIONS for arg in ("-D", option)]
+    done = subprocess.run(
+        [*command, "--py-env", str(environment), *given], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert re.search(r"Python.* of (a )?worker.* no module 'numpy'", done.stderr), done.stderr
+    assert "--py-env" in done.stderr
+
+
+def packed_environment(folder: Path, python: str) -> Path:
+    """An archive with a program ``bin/python``, which is the machine's own."""
+    program = folder / "python"
+    program.write_text(f'#!/bin/sh\nexec {python} "$@"\n')
+    program.chmod(0o755)
+    archive = folder / "env.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(program, "bin/python")
+    return archive
+
+
 @dataclass(slots=True, kw_only=True)
 class Job:
     """``tidemill run`` in a process of its own, started again as a supervisor would."""
@@ -70,7 +98,9 @@ class Job:
         script.write_text(SCRIPT.format(place=self.folder))
         shared = f"tidemill.shared-filesystem={self.folder}"
         given = [arg for option in (*OPTIONS, shared) for arg in ("-D", option)]
+        environment = packed_environment(self.folder, sys.executable)
         command = [sys.executable, "-m", "tidemill", "run", str(script), "--master", self.cluster.url]
+        command += ["--py-env", str(environment)]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--checkpoint-dir", str(self.folder / "checkpoint"), *given],

@@ -16,8 +16,9 @@ from tidemill.connectors.filesystem.connector import CONNECTOR as FILES
 from tidemill.connectors.registry import PLANNER_OPTIONS
 from tidemill.connectors.spark.reading import SparkBatchSource, SparkFormat, SparkStreamSource
 from tidemill.connectors.spark.writing import SparkSink
-from tidemill.errors import ValidationError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.private import own_directory
+from tidemill.files.systems import is_local, local_path
 from tidemill.types import logical as t
 from tidemill.types.logical import Field, LogicalType
 
@@ -96,7 +97,14 @@ class SparkConnector:
 
 
 def _spool(options: Mapping[str, str]) -> str:
-    return options.get("spool.path") or own_directory("spool")
+    """NotSupportedError for a URI: micro-batches are renamed into place by the driver."""
+    given = options.get("spool.path") or own_directory("spool")
+    if not is_local(given):
+        raise NotSupportedError(
+            f"'spool.path' is '{given}': the spool of the connector 'spark' must be on a local or mounted "
+            "file system."
+        )
+    return local_path(given)
 
 
 def _plain(table: CatalogTable) -> CatalogTable:
