@@ -79,6 +79,23 @@ def test_a_store_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
         exclusive(storage).put("one", b"mine")
 
 
+def test_a_request_that_was_refused(object_store: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage("s3://there-is-no-such-bucket/x", tuple(object_store.items()))
+    with pytest.raises(OSError, match="NoSuchBucket") as e:
+        exclusive(storage).put("one", b"mine")
+    assert not isinstance(e.value, OutcomeUnknownError)
+
+
+def test_missing_credentials(object_store: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    place = tuple((k, v) for k, v in object_store.items() if k in ("s3.endpoint", "s3.region"))
+    with pytest.raises(PermissionError, match="Unable to locate credentials"):
+        exclusive(Storage("s3://bucket/x", place)).put("one", b"mine")
+
+
 def test_a_store_without_the_condition() -> None:
     with pytest.raises(NotSupportedError, match="'gs://' cannot tell two jobs"):
         exclusive(Storage("gs://bucket/x"))

@@ -107,6 +107,8 @@ class S3Exclusive:
             if status not in _THERE:
                 kind = OutcomeUnknownError if status >= 500 else OSError
                 raise kind(errno.EIO, str(e)) from e
+        except (errors.NoCredentialsError, errors.PartialCredentialsError) as e:
+            raise PermissionError(errno.EACCES, str(e)) from e
         except errors.BotoCoreError as e:
             raise OutcomeUnknownError(errno.EIO, str(e)) from e
         else:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+
 import pytest
 
 from tidemill.errors import SetupError
-from tidemill.runtime.spark import worker_versions
+from tidemill.runtime.spark import worker_versions, workers
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.shipped import package_archive
 from tidemill.runtime.spark.workers import compare
@@ -69,6 +72,22 @@ def test_what_a_worker_says_before_it_runs_our_code(text: str, said: str) -> Non
     assert isinstance(error, SetupError)
     assert said.replace("\\", "") in error.message
     assert "--py-env" in error.hint
+
+
+def test_a_cluster_that_gives_no_executor(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    said = threading.Event()
+
+    def warning(text: str) -> None:
+        texts.append(text)
+        said.set()
+
+    monkeypatch.setattr(workers, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(logging.getLogger("tidemill"), "warning", warning)
+    with workers.said_when_long("spark://h:7077"):
+        assert said.wait(60)
+    assert "'spark://h:7077' has not given an executor" in texts[0]
+    assert "spark.executor.memory" in texts[0]
 
 
 def test_the_question_is_answered_without_anything_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,6 +201,8 @@ class CheckpointDirectory:
         try:
             self.write_commit(empty)
         except StateError:
+            if not self._records.exists(_name(plan.epoch, _COMMIT)):
+                raise
             return self.closed(self._commit(plan.epoch))
         self.write_plan(replace(plan, epoch=plan.epoch + 1))
         return empty

@@ -30,7 +30,7 @@ _LOGGER = logging.getLogger("tidemill")
 def check_workers(context: SparkContext) -> None:
     """SetupError where a worker has not what tasks need. Waits until the cluster gives the first executor."""
     here = next(worker_versions.versions(()))
-    with _said_when_long(context), _by_value():
+    with said_when_long(context.master or ""), _by_value():
         cores = max(context.defaultParallelism, 1)
         try:
             found = context.parallelize(range(cores), cores).mapPartitions(worker_versions.versions).collect()
@@ -75,10 +75,10 @@ def _by_value() -> Iterator[None]:
 
 
 @contextmanager
-def _said_when_long(context: SparkContext) -> Iterator[None]:
+def said_when_long(master: str) -> Iterator[None]:
     """A cluster without free resources says nothing: Spark waits."""
     text = (
-        f"Spark's master '{context.master}' has not given an executor for {PATIENCE_SECONDS:.0f} seconds. "
+        f"Spark's master '{master}' has not given an executor for {PATIENCE_SECONDS:.0f} seconds. "
         "Are there workers with as many free cores and as much memory as spark.executor.cores and "
         "spark.executor.memory ask for, and can they reach this machine (spark.driver.host)?"
     )
