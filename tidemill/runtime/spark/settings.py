@@ -61,6 +61,8 @@ _CLUSTER = {
     "spark.executor.extraJavaOptions": f"-XX:+UseParallelGC -Xss{JAVA_STACK}",
     # The first job learns how many cores there are: it starts when all have come that were asked for.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    # Seconds of waiting for the executor next to some blocks are worth more than fetching them.
+    "spark.locality.wait": "0s",
 }
 _own_folder = cache(local_directory)
 
