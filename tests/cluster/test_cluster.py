@@ -27,6 +27,7 @@ OPTIONS = (
     "spark.cores.max=2",
     "spark.executor.memory=512m",
     "spark.driver.memory=512m",
+    "spark.driver.host=127.0.0.1",
     "parallelism.default=2",
     f"tidemill.epoch.max-rows={ROWS}",
 )
