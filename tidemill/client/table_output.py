@@ -35,15 +35,7 @@ def write_result(result: TableResult, config: Configuration, out: TextIO) -> Non
     if result.ok:
         out.write("OK\n")
         return
-    if _is_text(result):
-        out.writelines(f"{str(row[0]).rstrip()}\n" for _, row in result.changes())
-        return
     if result.kind is StatementKind.QUERY:
         show_query(result, config, out)
         return
     out.writelines(line + "\n" for line in result.lines())
-
-
-def _is_text(result: TableResult) -> bool:
-    """EXPLAIN and SHOW CREATE answer one long text, which a table would only frame."""
-    return result.kind is not StatementKind.QUERY and [f.name for f in result.fields] == ["result"]

@@ -71,6 +71,13 @@ class TableResult:
         """SUCCESS for statements that only say OK, else SUCCESS_WITH_CONTENT."""
         return "SUCCESS" if self.ok else "SUCCESS_WITH_CONTENT"
 
+    @property
+    def is_text(self) -> bool:
+        """EXPLAIN and SHOW CREATE answer one long text, which a table would only frame."""
+        if self.ok or self.kind is StatementKind.QUERY:
+            return False
+        return [f.name for f in self.fields] == ["result"]
+
     def changes(self) -> Iterator[ChangelogRow]:
         """The rows not yet read, as carriers; a stream may block until the next epoch."""
         yield from self._rows
@@ -80,12 +87,14 @@ class TableResult:
         return CloseableRows(self)
 
     def print(self, file: TextIO | None = None) -> None:
-        """Writes the rows in Flink's tableau style to ``file`` (standard output)."""
+        """Writes the rows in Flink's tableau style to ``file`` (standard output), a long text as it is."""
         for line in self.lines():
             print(line, file=file or sys.stdout, flush=True)
 
     def lines(self) -> Iterator[str]:
         """What ``print`` writes, line by line as the rows come."""
+        if self.is_text:
+            return (str(carried[0]).rstrip() for _, carried in self._rows)
         lay_out = tableau.stream_lines if self.changelog else tableau.batch_lines
         show = values.shown_text if self.rendered else values.text
         return lay_out(self.fields, self._rows, max_width=self.max_width, zone=self.zone, show=show)

@@ -1,7 +1,8 @@
 """Results as text, in Flink's tableau style: right-aligned cells, an ``op`` column for changelogs.
 
 A changelog prints as it comes, so its column widths follow the types; a finished result's widths
-follow its contents. Wide (East Asian) characters count as two.
+follow its contents. Wide (East Asian) characters count as two. Characters that would move the cursor, a line
+break or a terminal's escape, are spelled out: a value tears no table and commands no terminal.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from tidemill.session.carrier import ChangelogRow
 from tidemill.types import logical as t
 
 NULL = "<NULL>"
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+_CONTROLS |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 _OP = "op"
 Show = Callable[[t.LogicalType, Any, dt.tzinfo], str]
 
@@ -30,10 +33,9 @@ def stream_lines(
     show: Show = values.text,
 ) -> Iterator[str]:
     """The lines of a changelog, each as soon as its row is there."""
-    widths = _stream_widths(fields, max_width)
-    yield from _table(
-        [2, *widths], [_OP, *(f.name for f in fields)], _shown(fields, rows, zone, show, True), max_width
-    )
+    widths = [2, *_stream_widths(fields, max_width)]
+    names = [_OP, *(_visible(f.name) for f in fields)]
+    yield from _table(widths, names, _shown(fields, rows, zone, show, True), max_width)
 
 
 def batch_lines(
@@ -47,8 +49,9 @@ def batch_lines(
     """The lines of a finished result; reads all rows first."""
     cells = [[_cut(c, max_width) for c in row] for row in _shown(fields, rows, zone, show, False)]
     columns = zip(*cells, strict=True) if cells else [()] * len(fields)
-    widths = [max([_width(f.name), *map(_width, column)]) for f, column in zip(fields, columns, strict=True)]
-    yield from _table(widths, [f.name for f in fields], iter(cells), max_width)
+    names = [_visible(f.name) for f in fields]
+    widths = [max([_width(name), *map(_width, column)]) for name, column in zip(names, columns, strict=True)]
+    yield from _table(widths, names, iter(cells), max_width)
 
 
 def stream_width(fields: Sequence[t.Field], max_width: int) -> int:
@@ -57,7 +60,7 @@ def stream_width(fields: Sequence[t.Field], max_width: int) -> int:
 
 
 def _stream_widths(fields: Sequence[t.Field], max_width: int) -> list[int]:
-    return [max(_width(f.name), _type_width(f.type, max_width), len(NULL)) for f in fields]
+    return [max(_width(_visible(f.name)), _type_width(f.type, max_width), len(NULL)) for f in fields]
 
 
 def vertical_lines(
@@ -69,14 +72,15 @@ def vertical_lines(
     op: bool,
 ) -> Iterator[str]:
     """A line for each column, uncut, as rows come; ``op`` says the row's kind above it."""
-    widest = max((_width(f.name) for f in fields), default=0)
-    names = [" " * (widest - _width(f.name)) + f.name for f in fields]
+    titles = [_visible(f.name) for f in fields]
+    widest = max(map(_width, titles), default=0)
+    names = [" " * (widest - _width(n)) + n for n in titles]
     count = 0
     for count, (kind, carried) in enumerate(rows, start=1):
         yield f"-[ row {count}{f', {kind.short}' if op else ''} ]".ljust(widest + 24, "-")
         for name, field, value in zip(names, fields, carried, strict=True):
-            shown = NULL if value is None else show(field.type, value, zone)
-            yield f"{name} | " + shown.replace("\n", f"\n{' ' * widest} | ")
+            lines = (NULL if value is None else show(field.type, value, zone)).split("\n")
+            yield f"{name} | " + f"\n{' ' * widest} | ".join(map(_visible, lines))
     yield f"{count} row{'s' if count != 1 else ''} in set" if count else "Empty set"
 
 
@@ -98,8 +102,15 @@ def _shown(
     fields: Sequence[t.Field], rows: Iterable[ChangelogRow], zone: dt.tzinfo, show: Show, op: bool
 ) -> Iterator[list[str]]:
     for kind, carried in rows:
-        cells = [NULL if v is None else show(f.type, v, zone) for f, v in zip(fields, carried, strict=True)]
+        cells = [
+            NULL if v is None else _visible(show(f.type, v, zone))
+            for f, v in zip(fields, carried, strict=True)
+        ]
         yield [kind.short, *cells] if op else cells
+
+
+def _visible(text: str) -> str:
+    return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 def _line(widths: list[int], cells: list[str]) -> str:

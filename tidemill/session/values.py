@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tidemill.errors import ExecutionError
 from tidemill.session.row import Row
 from tidemill.types import logical as t
 
@@ -37,7 +38,15 @@ def _(kind: t.TimeType, value: Any) -> Any:
 
 @python_value.register
 def _(kind: t.DayTimeIntervalType, value: Any) -> Any:
-    return None if value is None else dt.timedelta(milliseconds=value)
+    if value is None:
+        return None
+    try:
+        return dt.timedelta(milliseconds=value)
+    except OverflowError:
+        raise ExecutionError(
+            f"An interval of {value} ms is longer than Python's timedelta can be",
+            hint="CAST it to STRING in the query.",
+        ) from None
 
 
 @python_value.register
@@ -140,7 +149,13 @@ def _(kind: t.TimestampType, value: Any, zone: dt.tzinfo) -> str:
 @text.register
 def _(kind: t.LocalZonedTimestampType, value: Any, zone: dt.tzinfo) -> str:
     instant = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
-    return _timestamp(instant.astimezone(zone), kind.precision)
+    try:
+        return _timestamp(instant.astimezone(zone), kind.precision)
+    except OverflowError:
+        raise ExecutionError(
+            f"{instant} is outside of the years 1 to 9999 in the session's time zone",
+            hint="CAST it to STRING in the query.",
+        ) from None
 
 
 @text.register
