@@ -7,11 +7,12 @@ import re
 from tidemill.sql.statements import Show
 
 
-def matches(statement: Show, name: str) -> bool:
-    """Whether ``name`` passes the statement's pattern; true where it has none."""
+def matches(statement: Show, name: str, *, any_case: bool = False) -> bool:
+    """Whether ``name`` passes the statement's pattern; true where it has none. ``any_case``: of names that
+    mean the same in any case, LIKE is ILIKE."""
     if statement.pattern is None:
         return True
-    flags = re.DOTALL | (re.IGNORECASE if statement.case_insensitive else 0)
+    flags = re.DOTALL | (re.IGNORECASE if statement.case_insensitive or any_case else 0)
     return (re.fullmatch(_expression(statement.pattern), name, flags) is not None) != statement.negated
 
 

@@ -27,9 +27,11 @@ def show(statement: s.Show, context: SessionContext) -> TableResult:
     return _KINDS[statement.kind](statement, context)
 
 
-def _names(column: str, names: Callable[[s.Show, SessionContext], Iterable[str]]) -> Handler:
+def _names(
+    column: str, names: Callable[[s.Show, SessionContext], Iterable[str]], *, any_case: bool = False
+) -> Handler:
     def run(statement: s.Show, context: SessionContext) -> TableResult:
-        rows = [(n,) for n in sorted(names(statement, context)) if matches(statement, n)]
+        rows = [(n,) for n in sorted(names(statement, context)) if matches(statement, n, any_case=any_case)]
         return listing((Field(column, STRING),), rows)
 
     return run
@@ -68,7 +70,7 @@ def _user_functions(statement: s.Show, context: SessionContext) -> Iterable[str]
 
 
 def _functions(statement: s.Show, context: SessionContext) -> Iterable[str]:
-    built_in = {n.lower() for n in registry.names() if _NAME.fullmatch(n)}
+    built_in = {n for n in registry.names() if _NAME.fullmatch(n)}
     return built_in | set(_user_functions(statement, context))
 
 
@@ -118,8 +120,8 @@ _KINDS: dict[ShowKind, Handler] = {
     ShowKind.VIEWS: _names("view name", _views),
     ShowKind.CATALOGS: _names("catalog name", lambda _, c: c.catalogs.catalogs),
     ShowKind.DATABASES: _names("database name", _databases),
-    ShowKind.FUNCTIONS: _names("function name", _functions),
-    ShowKind.USER_FUNCTIONS: _names("function name", _user_functions),
+    ShowKind.FUNCTIONS: _names("function name", _functions, any_case=True),
+    ShowKind.USER_FUNCTIONS: _names("function name", _user_functions, any_case=True),
     ShowKind.CURRENT_CATALOG: _names("current catalog name", lambda _, c: [c.current_catalog]),
     ShowKind.CURRENT_DATABASE: _names("current database name", lambda _, c: [c.current_database]),
     ShowKind.MODULES: _names("module name", lambda _, __: MODULES),

@@ -11,7 +11,7 @@ from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.functions.api import GROUPED, AggregateFunction, Argument, Resolved, Resolver, SignatureError
 from tidemill.plan.binder.environment import Environment
 from tidemill.plan.binder.expressions import literals
-from tidemill.plan.binder.scope import nearest
+from tidemill.plan.binder.expressions.function_hints import function_hint
 from tidemill.plan.expressions import Call, Cast, Expr, Literal
 from tidemill.types import logical as t
 
@@ -71,7 +71,7 @@ def unknown_function(
     return ValidationError(
         f"No match found for function signature {name.upper()}({families})",
         position=position,
-        hint=nearest(name.upper(), environment.function_names()),
+        hint=function_hint(name, environment.function_names()),
     )
 
 
