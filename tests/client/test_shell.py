@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import io
+import sys
+import threading
 
 import pytest
+from prompt_toolkit.application import create_app_session
 from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.patch_stdout import StdoutProxy
 from pyspark.sql import SparkSession
 
 from tests.session.environments import new_session
 from tidemill.changelog.rowkind import RowKind
 from tidemill.client.completion import SqlCompleter
-from tidemill.client.shell import Shell, continued, is_complete
+from tidemill.client.shell import Shell, continued, is_complete, terminal_lines
 from tidemill.client.show_result import final_rows
 
 
@@ -116,6 +123,32 @@ def test_an_insert_at_a_terminal_gives_the_prompt_back(spark: SparkSession) -> N
     assert f"Job {job.job_id} (insert-into_default_catalog.default_database.t): CANCELED" in shown
     assert "There is no job 'x' in this session." in shown
     assert "WITH DRAIN is not supported" in shown
+
+
+def test_what_a_job_prints_behind_the_prompt_stands_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/nonexistent")
+    screen = io.StringIO()
+    output = Vt100_Output(screen, lambda: Size(rows=24, columns=80), term="dumb", enable_cpr=False)
+
+    def print_sink() -> None:
+        for _ in range(1000):
+            if isinstance(sys.stdout, StdoutProxy):
+                break
+            threading.Event().wait(0.01)
+        sys.stdout.write("+I[1, printed]\n")
+        sys.stdout.flush()
+        keys.send_text("SELECT 1;\r")
+
+    with create_pipe_input() as keys, create_app_session(input=keys, output=output):
+        thread = threading.Thread(target=print_sink)
+        thread.start()
+        assert next(terminal_lines(new_session())) == "SELECT 1;"
+        thread.join()
+    assert not isinstance(sys.stdout, StdoutProxy)
+    before, printed, after = screen.getvalue().partition("+I[1, printed]")
+    assert printed
+    assert "tidemill>" in before
+    assert "tidemill>" in after
 
 
 def test_jobs_behind_the_prompt_stop_with_the_shell(spark: SparkSession) -> None:

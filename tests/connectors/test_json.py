@@ -232,5 +232,15 @@ def test_null_keys_and_nan_when_writing() -> None:
     assert encode("json", columns, table, drop) == '{"m":{"a":2}}\n'
     literal = {"json.map-null-key.mode": "LITERAL", "json.map-null-key.literal": "nul"}
     assert encode("json", columns, table, literal) == '{"m":{"nul":1,"a":2}}\n'
-    with pytest.raises(ConnectorError, match="Infinite or NaN"):
-        encode("json", {"f": t.DOUBLE}, pa.table({"f": [float("nan")]}))
+    with pytest.raises(ConnectorError, match="column 'm' as JSON"):
+        encode("json", columns, table)
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_json_lacks_is_named_with_its_column(odd: float) -> None:
+    said = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(odd)]
+    with pytest.raises(ConnectorError, match=f"'f' as JSON: Infinite or NaN: {said}\nJSON has"):
+        encode("json", {"a": t.INT, "f": t.DOUBLE}, pa.table({"a": [1, 2], "f": [1.5, odd]}))
+    inner = t.RowType(fields=(t.Field("x", t.ArrayType(element=t.DOUBLE)),))
+    with pytest.raises(ConnectorError, match=r"column 'r\.x' as JSON"):
+        encode("json", {"r": inner}, pa.table({"r": [{"x": [odd]}]}))

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.functions.evaluating import Case, Typed, check, resolve, spark_text
+from tidemill.errors import NotSupportedError
 from tidemill.functions.api import SignatureError
 from tidemill.types import logical as t
 
@@ -117,6 +118,33 @@ def test_nested_calls_do_not_capture_each_others_lambdas(spark: SparkSession) ->
     inner = Typed(spark_text(Case("INITCAP", ("a b",), None), literal=False), t.STRING)
     outer = Typed(spark_text(Case("REPLACE", (inner, "", inner), None), literal=False), t.STRING)
     check(spark, [Case("INITCAP", (outer,), "A Baa B A Bba B")])
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("LPAD", ("a", 2147483647, "b")),
+        ("RPAD", ("a", 33554433, "b")),
+        ("REPEAT", ("ab", 16777217)),
+        ("REPEAT", ("abc", 2147483647)),
+    ],
+)
+@pytest.mark.parametrize("literal", [True, False])
+def test_a_text_that_would_end_spark_is_an_error(
+    spark: SparkSession, name: str, args: tuple[object, ...], literal: bool
+) -> None:
+    text = spark_text(Case(name, args, None), literal=literal)
+    with pytest.raises(Exception, match="a text of more than 33554432 characters"):
+        spark.sql(f"SELECT {text} FROM VALUES (1) AS one(x)").collect()
+
+
+def test_a_format_that_would_end_spark_is_an_error(spark: SparkSession) -> None:
+    case = Case("PRINTF", ("%5d %-2000000000d", 1, 2), None)
+    with pytest.raises(NotSupportedError, match="width of more than seven digits"):
+        spark_text(case, literal=True)
+    with pytest.raises(Exception, match="a width of more than seven digits"):
+        spark.sql(f"SELECT {spark_text(case, literal=False)} FROM VALUES (1) AS one(x)").collect()
+    check(spark, [Case("PRINTF", ("12345678 %3d", 7), "12345678   7")])
 
 
 @pytest.mark.parametrize(

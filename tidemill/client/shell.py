@@ -21,6 +21,7 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
+from prompt_toolkit.patch_stdout import patch_stdout
 from pygments.lexers.sql import SqlLexer
 
 from tidemill.client import table_output
@@ -74,7 +75,7 @@ def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: st
     with warnings_shown():
         if init is not None and not shell.run_script(read_script(init, variables)):
             return 1
-        shell.loop(_terminal_lines(environment) if interactive else _piped_statements(sys.stdin))
+        shell.loop(terminal_lines(environment) if interactive else _piped_statements(sys.stdin))
         shell.end_jobs()
     return 0
 
@@ -231,7 +232,7 @@ def continued(text: str) -> str:
     return CONTINUED
 
 
-def _terminal_lines(environment: TableEnvironment) -> Iterator[str]:
+def terminal_lines(environment: TableEnvironment) -> Iterator[str]:
     session: PromptSession[str] = PromptSession(
         history=_history(),
         completer=SqlCompleter(environment.context),
@@ -243,11 +244,14 @@ def _terminal_lines(environment: TableEnvironment) -> Iterator[str]:
     )
     while True:
         try:
-            yield session.prompt(PROMPT)
+            # What jobs behind the prompt print stands above it, and what is being typed stays whole.
+            with patch_stdout(raw=True):
+                text = session.prompt(PROMPT)
         except KeyboardInterrupt:
             continue
         except EOFError:
             return
+        yield text
 
 
 def _continuation(_width: int, line: int, _wrapped: int) -> str:

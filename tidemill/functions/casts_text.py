@@ -7,8 +7,10 @@ CHAR(n) and BINARY(n) pad and cut, VARCHAR(n) and VARBINARY(n) only cut; lengths
 
 from __future__ import annotations
 
+from tidemill.errors import NotSupportedError
 from tidemill.functions.cast_step import CastStep
 from tidemill.functions.sharing import share
+from tidemill.functions.spark_text import LONGEST_TEXT
 from tidemill.types import logical as t
 
 _SCIENTIFIC_SCALE = 7
@@ -17,6 +19,8 @@ _SCIENTIFIC_SCALE = 7
 def fit(sql: str, source: t.LogicalType | None, target: t.LogicalType) -> str:
     """Character or binary text ``sql`` of type ``source`` (None: unknown length) cut and padded."""
     assert isinstance(target, t.LengthType)
+    if isinstance(target, t.CharType | t.BinaryType) and target.length > LONGEST_TEXT:
+        raise NotSupportedError(f"CAST to {target}, which pads to more than {LONGEST_TEXT}, is not supported")
     known = source.length if isinstance(source, t.LengthType) else t.MAX_LENGTH
     fixed = isinstance(source, t.CharType | t.BinaryType)
     if isinstance(target, t.CharType):

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from tidemill.errors import NotSupportedError
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SparkCall
 from tidemill.functions.signatures import check_count, mismatch
-from tidemill.functions.spark_text import quoted
+from tidemill.functions.spark_text import bind, quoted
 from tidemill.types import logical as t
 
 _SPECIFIER = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(<]*)(\d+)?(\.\d+)?([a-zA-Z%]|\Z)")
+# Of a result that ends Spark's JVM; as in ``LONGEST_TEXT``. Java and Python read it the same.
+_WIDE = re.compile(r"%[-#+ 0,(<$.0-9]*[0-9]{8}")
 _NULL = "CAST(NULL AS STRING)"
 _INTEGRAL = (*t.INTEGER_TYPES, t.DateType, t.TimeType)
 # Which types a conversion formats; a value of another type is a misfit unless it is NULL.
@@ -38,7 +40,9 @@ def _printf(call: SparkCall) -> str:
     source = call.literals[0]
     values = [_value(sql, kind) for sql, kind in zip(call.args[1:], call.arg_types[1:], strict=True)]
     if not isinstance(source, str):
-        return f"format_string({', '.join([call.args[0], *values])})"
+        return bind(call.args[0], lambda s: _checked(s, f"format_string({', '.join([s, *values])})"))
+    if _WIDE.search(source):
+        raise NotSupportedError("PRINTF with a width of more than seven digits is not supported")
     used = _uses(source)
     if used is None or any(index >= len(values) for index, _ in used):
         return _NULL
@@ -49,6 +53,11 @@ def _printf(call: SparkCall) -> str:
         return formatted
     all_null = " AND ".join(f"{call.args[index + 1]} IS NULL" for index in wrong)
     return f"CASE WHEN {all_null} THEN {formatted} END"
+
+
+def _checked(source: str, formatted: str) -> str:
+    error = "raise_error('a width of more than seven digits')"
+    return f"CASE WHEN {source} RLIKE {quoted(_WIDE.pattern)} THEN {error} ELSE {formatted} END"
 
 
 def _uses(source: str) -> list[tuple[int, str]] | None:

@@ -21,6 +21,19 @@ _SIMPLE = re.compile(
 )
 
 
+LONGEST_TEXT = 1 << 25
+"""Characters of a text that a function may make out of a short one. Java has room for some thirty times as
+many, but not in each of a machine's tasks: without a limit one row ends Spark's JVM."""
+
+
+def of_bounded_length(length: str, text: str) -> str:
+    """``text``; an error where its length, the Spark SQL number ``length``, would be too much."""
+    return (
+        f"CASE WHEN {length} > {LONGEST_TEXT} "
+        f"THEN raise_error('a text of more than {LONGEST_TEXT} characters') ELSE {text} END"
+    )
+
+
 def quoted(text: str) -> str:
     """``text`` as a Spark SQL string literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")

@@ -19,7 +19,15 @@ from tidemill.functions.signatures import (
     signature,
     with_aliases,
 )
-from tidemill.functions.spark_text import bind, each, in_utf16, quoted, template
+from tidemill.functions.spark_text import (
+    LONGEST_TEXT,
+    bind,
+    each,
+    in_utf16,
+    of_bounded_length,
+    quoted,
+    template,
+)
 from tidemill.types import logical as t
 
 _TEXT = fixed(t.STRING)
@@ -88,6 +96,8 @@ def _pad(function: str) -> Translation:
     def translate(call: SparkCall) -> str:
         text, length, fill = call.args
         padded = in_utf16((text, fill), lambda s, f: f"{function}({s}, {length}, {f})")
+        if not _is_short(call.literals[1]):
+            padded = of_bounded_length(length, padded)
         if _not_negative(call.literals[1]) and call.literals[2]:
             return padded
         return f"CASE WHEN {length} >= 0 AND {fill} <> '' THEN {padded} END"
@@ -108,6 +118,16 @@ def _substring(call: SparkCall) -> str:
 
 def _not_negative(literal: object) -> bool:
     return isinstance(literal, int) and literal >= 0
+
+
+def _is_short(literal: object) -> bool:
+    return isinstance(literal, int) and literal <= LONGEST_TEXT
+
+
+def _repeat(call: SparkCall) -> str:
+    text, times = call.args
+    factor = f"CAST({times} AS BIGINT)"
+    return bind(text, lambda s: of_bounded_length(f"octet_length({s}) * {factor}", f"repeat({s}, {times})"))
 
 
 def _replace(call: SparkCall) -> str:
@@ -197,7 +217,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
     ),
     *_f("LPAD", signature("LPAD", CHARACTER, INTEGER, CHARACTER, result=nullable(_TEXT)), _pad("lpad")),
     *_f("RPAD", signature("RPAD", CHARACTER, INTEGER, CHARACTER, result=nullable(_TEXT)), _pad("rpad")),
-    *_f("REPEAT", signature("REPEAT", CHARACTER, INTEGER, result=_TEXT), template("repeat({0}, {1})")),
+    *_f("REPEAT", signature("REPEAT", CHARACTER, INTEGER, result=_TEXT), _repeat),
     *_string("REVERSE", nullable(_TEXT)),
     *_f("REPLACE", signature("REPLACE", CHARACTER, CHARACTER, CHARACTER, result=_TEXT), _replace),
     *_f(

@@ -3,7 +3,8 @@
 Flink's plan is what is planned; here it is told apart from what runs, node by node, and nowhere else:
 kernels add up weights, so they get -U with every +U where Flink's operators overwrite by key; what Flink
 holds back until a watermark is given with the epoch and corrected later, so it is no longer insert-only;
-a join with time bounds runs as one without. EXPLAIN names each of these beside the node (``runs``).
+a join with time bounds runs as one without; what the kernel of an inner join cannot compute over pairs is a
+filter above it. EXPLAIN names each of these beside the node (``runs``).
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from typing import TypeVar
 
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, conjuncts
-from tidemill.physical.finish import exchange, finish
+from tidemill.physical.finish import PENDING, exchange, finish, references
+from tidemill.physical.joins.pairwise import unknown_to_kernels
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.tree import map_up
 from tidemill.plan.expressions import Call, Expr, InputRef
+from tidemill.plan.nodes import JoinKind
 
 Node = TypeVar("Node", bound=p.PhysicalNode)
 
@@ -73,7 +76,7 @@ def _(node: p.OverAggregate) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.Join) -> p.PhysicalNode:
-    return replace(node, overwrites=False)
+    return _filtered(replace(node, overwrites=False))
 
 
 @_running.register
@@ -87,19 +90,40 @@ def _(node: p.IntervalJoin) -> p.PhysicalNode:
         pair = _equal_columns(part, width)
         rest.append(part) if pair is None else keys.append(pair)
     if not keys:
-        return replace(join, overwrites=False)
+        return _filtered(replace(join, overwrites=False))
     left_keys = (*node.left_keys, *(a for a, _ in keys))
     right_keys = (*node.right_keys, *(b for _, b in keys))
-    return replace(
-        join,
-        left=exchange(node.left.inputs[0], left_keys),
-        right=exchange(node.right.inputs[0], right_keys),
-        left_keys=left_keys,
-        right_keys=right_keys,
-        null_safe=(*node.null_safe, *[False] * len(keys)),
-        by_identity=(*(node.by_identity or [False] * len(node.left_keys)), *[False] * len(keys)),
-        residual=conjunction(rest),
-        overwrites=False,
+    return _filtered(
+        replace(
+            join,
+            left=exchange(node.left.inputs[0], left_keys),
+            right=exchange(node.right.inputs[0], right_keys),
+            left_keys=left_keys,
+            right_keys=right_keys,
+            null_safe=(*node.null_safe, *[False] * len(keys)),
+            by_identity=(*(node.by_identity or [False] * len(node.left_keys)), *[False] * len(keys)),
+            residual=conjunction(rest),
+            overwrites=False,
+        )
+    )
+
+
+def _filtered(join: p.Join) -> p.PhysicalNode:
+    """An inner join's conditions that are no business of the kernel, above it."""
+    if join.kind is not JoinKind.INNER or join.residual is None:
+        return join
+    width = len(join.left.fields)
+    parts = [(part, unknown_to_kernels(part, width) is None) for part in conjuncts(join.residual)]
+    above = conjunction(part for part, known in parts if not known)
+    if above is None:
+        return join
+    below = finish(replace(join, residual=conjunction(part for part, known in parts if known)))
+    return p.Calc(
+        fields=below.fields,
+        traits=PENDING,
+        input=below,
+        projections=references(below.fields),
+        condition=above,
     )
 
 

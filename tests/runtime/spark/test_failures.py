@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tidemill.errors import ExecutionError, InternalError
 from tidemill.runtime.spark.failures import translated
 
@@ -13,8 +15,8 @@ _TRACE = "\n".join(
         *("\tat org.apache.spark.Somewhere" for _ in range(30)),
         "Caused by: org.apache.spark.SparkException: Job aborted",
         "\tat org.apache.spark.Elsewhere",
-        "Caused by: java.util.regex.PatternSyntaxException: Unclosed group near index 2",
-        "k(",
+        "Caused by: java.lang.IllegalStateException: Not now",
+        "\tat java.base/java.lang.Thread",
         "\t... 1 more",
     )
 )
@@ -25,6 +27,23 @@ def test_a_value_that_spark_cannot_take_is_an_error_of_the_query() -> None:
     found = translated(RuntimeError(given))
     assert isinstance(found, ExecutionError)
     assert found.message == _OVERFLOW
+
+
+@pytest.mark.parametrize(
+    ("java", "said"),
+    [
+        (
+            "Illegal repetition range near index 5\na{2,1}\n     ^\n\tat x",
+            "'a{2,1}' is wrong: Illegal repetition range, at character 6",
+        ),
+        ("Unclosed group near index 2\nk(", "'k(' is wrong: Unclosed group, at character 3"),
+        ("Named capturing group is missing\n(?<\n", "'(?<' is wrong: Named capturing group is missing"),
+    ],
+)
+def test_a_wrong_pattern_is_an_error_of_the_query_that_shows_the_place(java: str, said: str) -> None:
+    found = translated(RuntimeError(f"Caused by: java.util.regex.PatternSyntaxException: {java}"))
+    assert isinstance(found, ExecutionError)
+    assert found.message == f"The regular expression {said}"
 
 
 def test_other_conditions_are_internal() -> None:
@@ -38,7 +57,7 @@ def test_the_root_cause_is_shown_however_long_the_trace_before_it() -> None:
     assert found.message.splitlines() == [
         "Spark failed: An error occurred while calling o1.getResult.",
         ": org.apache.spark.SparkException: Exception thrown in awaitResult: ",
-        "Caused by: java.util.regex.PatternSyntaxException: Unclosed group near index 2",
-        "k(",
+        "Caused by: java.lang.IllegalStateException: Not now",
+        "\tat java.base/java.lang.Thread",
         "\t... 1 more",
     ]

@@ -146,6 +146,7 @@ def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSin
     storage = _storage(request.options)
     job = f"{request.job_id}-{request.ordinal}" if request.ordinal else request.job_id
     return FileSink(
+        table=str(table.path),
         storage=storage,
         encoder=encoder,
         fields=fields,

@@ -36,6 +36,7 @@ _STAGING = ".staging"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSink:
+    table: str
     storage: Storage
     encoder: Encoder
     fields: tuple[Field, ...]
@@ -58,6 +59,7 @@ class FileSink:
 
     def _writer(self, epoch: int) -> StagedWriter:
         return StagedWriter(
+            table=self.table,
             storage=self.storage,
             encoder=self.encoder,
             fields=self.fields,

@@ -29,8 +29,10 @@ from tidemill.types.logical import Field
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedWriter:
     """``fields``: the frame's columns by place; ``partitions``: those that become directories.
-    ``directory``: where the epoch is staged, below the table's root; ``roll``: bytes per file."""
+    ``directory``: where the epoch is staged, below the table's root; ``roll``: bytes per file; ``table``: its
+    name, for errors."""
 
+    table: str
     storage: Storage
     encoder: Encoder
     fields: tuple[Field, ...]
@@ -53,7 +55,8 @@ class StagedWriter:
             root = self.storage.location
             raise WorkerError(ConnectorError(f"Cannot write to {root}: {e}")) from None
         except ConnectorError as e:
-            raise WorkerError(e) from None
+            said = f"Cannot write to table '{self.table}': {e.message}"
+            raise WorkerError(ConnectorError(said, hint=e.hint)) from None
         yield pa.record_batch([pa.array([token])], names=["token"])
 
     def _named(self, batch: pa.RecordBatch) -> pa.Table:

@@ -1,7 +1,8 @@
 """What EXPLAIN says beside a node that does not run as Flink's operator of that name does.
 
-The shown plan and the one that runs are one tree, but for nodes that only say where rows go and for
-ChangelogNormalize, which Flink leaves out above an upsert source whose consumer overwrites by key.
+The shown plan and the one that runs are one tree, but for nodes that only say where rows go, for
+ChangelogNormalize, which Flink leaves out above an upsert source whose consumer overwrites by key, and for
+filters over a join whose kernel cannot compute them.
 """
 
 from __future__ import annotations
@@ -56,12 +57,19 @@ def pairs(shown: p.PhysicalNode, runs: p.PhysicalNode) -> Iterator[Pair]:
             continue
         seen.add((id(node), id(run)))
         yield Pair(node, run, passing, passing_runs)
-        if isinstance(run, p.ChangelogNormalize) and not isinstance(node, p.ChangelogNormalize):
-            passing_runs, run = _passed(run.input)
+        if _stands_above(run, node):
+            passing_runs, run = _passed(run.inputs[0])
             yield Pair(node, run, (), passing_runs)
         if len(node.inputs) != len(run.inputs) or not isinstance(node, type(run)):
             raise InternalError(f"{type(node).__name__} is shown where {type(run).__name__} runs")
         waiting += reversed(list(zip(node.inputs, run.inputs, strict=True)))
+
+
+def _stands_above(run: p.PhysicalNode, node: p.PhysicalNode) -> bool:
+    """Whether ``run`` is not shown: it stands over what runs for ``node``."""
+    if isinstance(run, p.Calc):
+        return isinstance(node, p.Join)
+    return isinstance(run, p.ChangelogNormalize) and not isinstance(node, p.ChangelogNormalize)
 
 
 def _passed(node: p.PhysicalNode) -> tuple[tuple[p.PhysicalNode, ...], p.PhysicalNode]:
@@ -78,7 +86,7 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
     if not any(isinstance(x, p.DropUpdateBefore) for x in pair.passing_runs):
         yield from ((x, "drops nothing") for x in pair.passing if isinstance(x, p.DropUpdateBefore))
     if not isinstance(shown, type(runs)):
-        yield shown, "ChangelogNormalize above it"
+        yield shown, f"{type(runs).__name__} above it"
         return
     yield from ((shown, text) for text in (*_own(shown), *_other(shown, runs)))
     if shown.traits.kinds != runs.traits.kinds:

@@ -17,6 +17,7 @@ from tidemill.connectors.worker_errors import find_error
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.*?)\s*SQLSTATE: ", re.DOTALL)
 # SQLSTATE's class 22: a value that an operation cannot take.
 _DATA_EXCEPTION = re.compile(r"\[[A-Z0-9_.]+\] ((?:(?!SQLSTATE: ).)*?)\s*SQLSTATE: 22", re.DOTALL)
+_BAD_PATTERN = re.compile(r"PatternSyntaxException: (.+?)(?: near index (\d+))?\n(.*?)(?:\n|$)")
 _TOO_DEEP = re.compile(r"FAILED_TO_PARSE_TOO_COMPLEX|java\.lang\.StackOverflowError")
 # What a worker says before any code of ours runs there: no Python, another one, or one without a library.
 _NO_PYTHON = re.compile(r'Cannot run program "([^"]*)"')
@@ -37,6 +38,9 @@ def translated(error: Exception) -> errors.TidemillError:
     ours = find_error(text)
     if ours is not None:
         return ours
+    pattern = _BAD_PATTERN.search(text)
+    if pattern:
+        return _bad_pattern(*pattern.groups())
     raised = _RAISED.search(text) or _DATA_EXCEPTION.search(text)
     if raised:
         return errors.ExecutionError(raised.group(1))
@@ -66,6 +70,11 @@ def _worker_python(text: str) -> str:
     if other:
         return f"The Python of a worker of Spark is not the driver's: {other.group(1)}"
     return f"The Python of a worker of Spark has no module '{module.group(1)}'." if module else ""
+
+
+def _bad_pattern(reason: str, index: str | None, pattern: str) -> errors.ExecutionError:
+    place = "" if index is None else f", at character {int(index) + 1}"
+    return errors.ExecutionError(f"The regular expression '{pattern}' is wrong: {reason}{place}")
 
 
 def _told(lines: list[str]) -> list[str]:

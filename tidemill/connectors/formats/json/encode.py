@@ -48,13 +48,26 @@ def json_style(options: OptionValues) -> JsonStyle:
     )
 
 
+class UnwritableError(Exception):
+    """A value that JSON has no text for; ``path``: names of the column and of fields within it."""
+
+    def __init__(self, reason: str, path: tuple[str, ...] = (), hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = path
+        self.hint = hint
+
+
 def objects(fields: tuple[Field, ...], columns: list[pa.Array], style: JsonStyle) -> pa.Array:
     """One JSON object per row."""
     if not fields:
         raise ConnectorError("A JSON object needs at least one field.")
     pieces = []
     for field, values in zip(fields, columns, strict=True):
-        text = encode_values(field.type, values, style)
+        try:
+            text = encode_values(field.type, values, style)
+        except UnwritableError as e:
+            raise UnwritableError(e.reason, (field.name, *e.path), e.hint) from None
         if not style.skip_nulls:
             text = pc.fill_null(text, "null")
         piece = pc.binary_join_element_wise(f",{_string(field.name)}:", text, "")
@@ -72,8 +85,8 @@ def _string(text: str) -> str:
 def encode_values(kind: t.LogicalType, values: pa.Array, style: JsonStyle) -> pa.Array:
     """The JSON texts of ``values``; NULL stays NULL."""
     texts = render(kind, values, style.render)
-    if isinstance(kind, t.APPROXIMATE_TYPES) and pc.any(pc.invert(pc.is_finite(values))).as_py():
-        raise ConnectorError("Could not serialize a row as JSON: Infinite or NaN.")
+    if isinstance(kind, t.APPROXIMATE_TYPES):
+        _check_finite(texts, values)
     if isinstance(kind, _BARE):
         return texts
     plain = pc.invert(pc.match_substring_regex(texts, _NEEDS_ESCAPE))
@@ -82,6 +95,15 @@ def encode_values(kind: t.LogicalType, values: pa.Array, style: JsonStyle) -> pa
         return quoted
     odd = pc.if_else(pc.fill_null(plain, True), pa.scalar(None, pa.string()), texts)
     return pc.coalesce(by_distinct(odd, _string), quoted)
+
+
+def _check_finite(texts: pa.Array, values: pa.Array) -> None:
+    odd = pc.invert(pc.is_finite(values))
+    if pc.any(odd).as_py():
+        raise UnwritableError(
+            f"Infinite or NaN: {texts.filter(odd)[0]}",
+            hint="JSON has no text for it: write NULL, or CAST it to STRING.",
+        )
 
 
 @encode_values.register
@@ -111,7 +133,7 @@ def _entries(values: pa.Array, key: t.LogicalType, value: t.LogicalType, style: 
     names = encode_values(key, keys, style)
     if keys.null_count:
         if style.null_keys == "FAIL":
-            raise ConnectorError(
+            raise UnwritableError(
                 "JSON format doesn't support to serialize map data with null keys. You can drop null key"
                 " entries or encode null in literals by specifying map-null-key.mode option."
             )
@@ -149,7 +171,12 @@ class JsonEncoder(TextEncoder):
 
 
 def row_objects(fields: tuple[Field, ...], table: pa.Table, style: JsonStyle) -> pa.Array:
-    return objects(fields, [table.column(f.name).combine_chunks() for f in fields], style)
+    """One JSON object per row; ConnectorError that names the column of a value that JSON has no text for."""
+    try:
+        return objects(fields, [table.column(f.name).combine_chunks() for f in fields], style)
+    except UnwritableError as e:
+        said = f"Could not serialize column '{'.'.join(e.path)}' as JSON: {e.reason}"
+        raise ConnectorError(said, hint=e.hint) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
