@@ -1,9 +1,10 @@
 """Starts the JVM that Spark runs in.
 
-Its standard error comes through this process, line by line, without the warning that every JVM of
-Spark's begins with. While Spark's core starts, a second thread loads the classes of Spark SQL, which
-would otherwise cost about as long again after it. A machine without a fitting Java gets a SetupError
-that says what to install.
+What it writes comes through this process, line by line, on standard error, as standard output is for results;
+without the warning that every JVM of Spark's begins with. Its classes come from an archive where there is one
+(``class_archive``). While Spark's core starts, a second thread loads the classes of Spark SQL, which would
+otherwise cost about as long again after it. A machine without a fitting Java gets a SetupError that says what
+to install.
 """
 
 from __future__ import annotations
@@ -20,13 +21,20 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
 from tidemill.errors import SetupError
+from tidemill.runtime.spark.class_archive import archive_options
 
 _LAUNCH: Any = launch_gateway
+_FIND_SPARK: Any = _find_spark_home
 JAVA_VERSION = 17
 """The oldest that Spark runs on."""
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For the JVM that only makes up the command of Spark's own."""
 
 _NOISE = re.compile(r"WARNING: Using incubator modules|NOTE: Picked up JDK_JAVA_OPTIONS")
 _VERSION = re.compile(r'version "(\d+)')
@@ -43,15 +51,27 @@ _SLOW_CLASSES = ("org.apache.spark.sql.ml.InternalFunctionRegistration$",)
 def launch(settings: Mapping[str, str]) -> Any:
     """py4j's gateway to a new JVM whose Spark gets ``settings``; SetupError where that fails."""
     java = java_program()
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", _SHORT_LIVED)
+    told = {**settings, JAVA_OPTIONS: _java_options(java, settings.get(JAVA_OPTIONS, ""))}
     errors = _ErrorStream()
     try:
-        gateway = _LAUNCH(SparkConf().setAll(list(settings.items())), {"stderr": errors.writing_end})
+        gateway = _LAUNCH(
+            SparkConf().setAll(list(told.items())),
+            {"stdout": errors.writing_end, "stderr": errors.writing_end},
+        )
     except PySparkRuntimeError as e:
         raise _failure(java, errors.close()) from e
     except OSError as e:
         raise SetupError(f"Spark's start script cannot be run: {e}") from e
     errors.opened()
     return gateway
+
+
+def _java_options(java: str, given: str) -> str:
+    """``given`` and those of the archive, unless what is given decides on such matters itself."""
+    if any(word in given for word in ("Archive", "-Xshare", "-Xlog")):
+        return given
+    return f"{given} {archive_options(java, _FIND_SPARK())}".strip()
 
 
 def load_classes(gateway: Any) -> threading.Thread:
@@ -98,7 +118,7 @@ def _failure(java: str, said: str) -> SetupError:
 
 
 class _ErrorStream:
-    """The JVM's standard error: held back until it is up, then copied to this process's own."""
+    """What the JVM writes: held back until it is up, then copied to this process's own."""
 
     def __init__(self) -> None:
         self._reading_end, self.writing_end = os.pipe()

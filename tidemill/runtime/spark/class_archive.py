@@ -1,0 +1,108 @@
+"""An archive of the classes that Spark's JVM loads, in the user's cache folder.
+
+A third of a start is Java reading some fifteen thousand classes out of Spark's jars. Java can keep them as
+it holds them in memory (class data sharing): a JVM that was told to writes the archive as it ends, when the
+program that it served is gone already, and the JVMs after it map the file. What a JVM runs is the same with
+it and without: Java compares the archive with itself and with the jars, and reads the jars where they differ.
+
+Nothing here may keep Spark from starting: where anything is missing there is no archive. It costs some 100 MB
+on disk; archives of other Sparks and Javas go when a new one is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill.files.private import make_private
+
+_MAGIC = (0xF00BABA8).to_bytes(4, "little")
+"""How a finished archive begins; Java writes the beginning last."""
+_ABANDONED_SECONDS = 3600.0
+"""After so long without a result the JVM that was to write the archive has been killed, or runs for days."""
+_QUIETLY = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+"""Java warns of every class that an archive has to leave out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassArchive:
+    """``folder``: where archives are; ``key``: of what Java and Spark this one is."""
+
+    folder: Path
+    key: str
+
+    @property
+    def file(self) -> Path:
+        return self.folder / f"classes-{self.key}.jsa"
+
+    @property
+    def _unfinished(self) -> Path:
+        return self.folder / f"classes-{self.key}.part"
+
+    def options(self) -> str:
+        """What the next JVM is to be told: to use the archive, to write it, or neither."""
+        try:
+            make_private(str(self.folder))
+            self._adopt()
+            if self.file.exists():
+                return f"-XX:SharedArchiveFile={self.file} {_QUIETLY}"
+            return f"-XX:ArchiveClassesAtExit={self._unfinished} {_QUIETLY}" if self._claim() else ""
+        except Exception:  # any: an archive is a convenience
+            return ""
+
+    def _adopt(self) -> None:
+        """Takes a written archive into use."""
+        with contextlib.suppress(FileNotFoundError):
+            with self._unfinished.open("rb") as file:
+                if file.read(len(_MAGIC)) != _MAGIC:
+                    return
+            os.replace(self._unfinished, self.file)
+            for other in self.folder.glob("classes-*.jsa"):
+                if other != self.file:
+                    other.unlink(missing_ok=True)
+
+    def _claim(self) -> bool:
+        """Whether this process's JVM is the one to write the archive: one at a time."""
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - self._unfinished.stat().st_mtime > _ABANDONED_SECONDS:
+                self._unfinished.unlink(missing_ok=True)
+        try:
+            self._unfinished.open("x").close()
+        except FileExistsError:
+            return False
+        return True
+
+
+def archive_options(java: str, spark_home: str) -> str:
+    """JVM options for a Spark of ``spark_home``, run by the program ``java``; '' for none."""
+    folder = cache_folder()
+    key = archive_key(java, spark_home)
+    return ClassArchive(folder=folder, key=key).options() if folder is not None and key else ""
+
+
+def cache_folder() -> Path | None:
+    """``$XDG_CACHE_HOME/tidemill`` (``~/.cache``); None where there is no such place."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    try:
+        os.makedirs(base, exist_ok=True)
+    except OSError:
+        return None
+    return Path(base) / "tidemill" if os.path.isabs(base) and os.access(base, os.W_OK) else None
+
+
+def archive_key(java: str, spark_home: str) -> str:
+    """What an archive depends on, as a short text; '' where Java cannot have one: without an archive of its
+    own classes, or with folders among the places that Spark's classes come from."""
+    program = Path(os.path.realpath(java))
+    home = program.parent.parent
+    jars = sorted(Path(spark_home, "jars").glob("*.jar"))
+    settings = Path(os.environ.get("SPARK_CONF_DIR") or Path(spark_home, "conf"))
+    base = home / "lib" / "server" / "classes.jsa"
+    if not jars or not base.exists() or (settings.is_dir() and any(settings.iterdir())):
+        return ""
+    stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in (base, program, *jars)]
+    return hashlib.sha256(repr(stats).encode()).hexdigest()[:16]
