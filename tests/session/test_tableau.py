@@ -92,11 +92,22 @@ def test_a_time_that_python_cannot_hold_is_named(kind: pa.DataType, carried: int
     numbers = pa.array([0, carried], pa.int32() if kind == pa.date32() else pa.int64())
     table = pa.table({"a": ["x", "y"], "far": numbers.cast(kind)})
     with pytest.raises(ExecutionError, match=f"Column 'far'.*years 1 to 9999.*: {said}"):
-        rows_of(table, 2)
+        list(rows_of(table, 2))
     assert len(list(rows_of(table, 1))) == 2
     nested = pa.table({"many": pa.ListArray.from_arrays([0, 1, 2], numbers.cast(kind))})
     with pytest.raises(ExecutionError, match=r"Column 'many'.*: row 2\n"):
-        rows_of(nested, 1)
+        list(rows_of(nested, 1))
+
+
+def test_rows_come_before_all_of_them_are_python_objects() -> None:
+    times = pa.array([0] * 5000 + [3000000], pa.int32()).cast(pa.date32())
+    rows = rows_of(pa.table({"far": times}), 1)
+    assert next(rows) == (RowKind.INSERT, (dt.date(1970, 1, 1),))
+    with pytest.raises(ExecutionError, match="10183-09-21 in row 5001"):
+        list(rows)
+    many = pa.table({"n": range(10_000), "$kind": pa.array([0, 3] * 5000, pa.int8())})
+    assert [(kind.value, n) for kind, (n,) in rows_of(many, 1)] == [(n % 2 * 3, n) for n in range(10_000)]
+    assert len(list(rows_of(many, 0))) == 10_000
 
 
 def test_an_interval_that_python_cannot_hold_is_an_error() -> None:

@@ -8,6 +8,7 @@ Carriers are ``types.physical``'s; ``session.values`` turns them into what a use
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -17,35 +18,40 @@ from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.errors import ExecutionError, InternalError
 
 ChangelogRow = tuple[RowKind, tuple[Any, ...]]
+_ROWS = 4096
 
 
 def rows_of(table: pa.Table, width: int) -> Iterator[ChangelogRow]:
-    """The first ``width`` columns of an Arrow table by row, with their kinds (+I where it has none)."""
-    columns = [_values(table, i) for i in range(width)]
-    if KIND_COLUMN in table.column_names:
-        kinds = [RowKind(k) for k in table.column(KIND_COLUMN).to_pylist()]
-    else:
-        kinds = [RowKind.INSERT] * table.num_rows
-    if not columns:
-        return iter([(kind, ()) for kind in kinds])
-    return zip(kinds, zip(*columns, strict=True), strict=True)
+    """The first ``width`` columns of an Arrow table by row, with their kinds (+I where it has none).
+
+    Python's objects take many times what Arrow's columns do: they are made for a few thousand rows at a time.
+    """
+    kinds = table.column(KIND_COLUMN) if KIND_COLUMN in table.column_names else None
+    for start in range(0, table.num_rows, _ROWS):
+        part = table.slice(start, _ROWS)
+        columns = [_values(part, place, start) for place in range(width)]
+        rows = zip(*columns, strict=True) if columns else iter([()] * part.num_rows)
+        if kinds is None:
+            yield from zip(repeat(RowKind.INSERT), rows, strict=False)
+        else:
+            yield from zip(map(RowKind, kinds.slice(start, _ROWS).to_pylist()), rows, strict=True)
 
 
-def _values(table: pa.Table, place: int) -> list[Any]:
-    """The values of a column; ExecutionError for a time that Python has no object for."""
+def _values(table: pa.Table, place: int, before: int) -> list[Any]:
+    """The values of a column after ``before`` rows; ExecutionError for times that Python has no object for."""
     column = table.column(place)
     try:
         return list(column.to_pylist())
     except OverflowError as e:
         raise ExecutionError(
             f"Column '{table.column_names[place]}' has a value outside of the years 1 to 9999, which Python "
-            f"has no datetime for: {_first_too_far(column)}",
+            f"has no datetime for: {_first_too_far(column, before)}",
             hint="CAST the column to STRING in the query, or take the rows with to_spark().",
         ) from e
 
 
-def _first_too_far(column: pa.ChunkedArray) -> str:
-    for row, value in enumerate(column, start=1):
+def _first_too_far(column: pa.ChunkedArray, before: int) -> str:
+    for row, value in enumerate(column, start=before + 1):
         try:
             value.as_py()
         except OverflowError:

@@ -46,6 +46,15 @@ def test_a_wrong_pattern_is_an_error_of_the_query_that_shows_the_place(java: str
     assert found.message == f"The regular expression {said}"
 
 
+def test_a_result_that_the_driver_has_no_room_for() -> None:
+    spark = (
+        "Total size of serialized results of 9 tasks (1026.0 MiB) is bigger than spark.driver.maxResultSize"
+    )
+    found = translated(RuntimeError(f"Job aborted due to stage failure: {spark} 1024.0 MiB"))
+    assert isinstance(found, ExecutionError)
+    assert "INSERT" in found.hint
+
+
 def test_other_conditions_are_internal() -> None:
     found = translated(RuntimeError("[INTERNAL_ERROR] No 22. SQLSTATE: XX000"))
     assert isinstance(found, InternalError)

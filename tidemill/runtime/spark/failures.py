@@ -27,6 +27,7 @@ WORKERS_PYTHON = (
     "Name a Python on the workers that has what is needed with --py-env (a path over there, or an archive "
     "that is shipped, as venv-pack and conda-pack make them), or install it on every worker."
 )
+_TOO_LARGE = re.compile(r"spark\.driver\.maxResultSize")
 _DISK_FULL = re.compile(r"(No space left on device|Disk quota exceeded|Read-only file system)")
 
 
@@ -53,6 +54,12 @@ def translated(error: Exception) -> errors.TidemillError:
     worker = _worker_python(text)
     if worker:
         return errors.SetupError(worker, hint=WORKERS_PYTHON)
+    if _TOO_LARGE.search(text):
+        return errors.ExecutionError(
+            "The result is too large for the driver, which collects the rows of a query",
+            hint="Write it into a table with INSERT, take a part with LIMIT, or give the driver more room: "
+            "spark.driver.maxResultSize and spark.driver.memory.",
+        )
     disk = _DISK_FULL.search(text)
     if disk:
         return errors.StateError(
