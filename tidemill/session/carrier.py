@@ -38,7 +38,7 @@ def rows_of(table: pa.Table, width: int) -> Iterator[ChangelogRow]:
 
 
 def _values(table: pa.Table, place: int, before: int) -> list[Any]:
-    """The values of a column after ``before`` rows; ExecutionError for times that Python has no object for."""
+    """The values of a column after ``before`` rows; ExecutionError for a time that Python cannot hold."""
     column = table.column(place)
     try:
         return list(column.to_pylist())
