@@ -158,6 +158,17 @@ def test_literal_patterns(spark: SparkSession) -> None:
         ("*a", 0, True),
         ("a\\", 0, True),
         ("[a", 0, True),
+        ("a{2,1}", 0, True),
+        ("a{,3}", 0, True),
+        ("a{2", 0, True),
+        ("{x}", 0, True),
+        ("{2}a{2}?b{2,}+c{1,3}", 0, False),
+        (r"\p{Alpha}\x{41}\b{g}\{[{]", 0, False),
+        ("a**", 0, True),
+        ("a*+b*?", 0, False),
+        ("(?P<n>a)", 0, True),
+        ("(?<!a)(?i)(?>b)(?-i:c)", 0, False),
+        (r"\y", 0, True),
     ],
 )
 def test_reading_of_patterns(pattern: str, groups: int, broken: bool) -> None:

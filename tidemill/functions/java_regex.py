@@ -1,8 +1,9 @@
 """What can be told about a Java regular expression by reading it: its groups, whether it can compile.
 
 Java's engine runs the pattern inside Spark; this module only answers what the SQL functions must know
-before that. ``is_broken`` finds unbalanced brackets, dangling quantifiers and a trailing backslash; other
-invalid patterns are errors of the engine at run time.
+before that. ``is_broken`` finds unbalanced brackets, quantifiers that have nothing to repeat or count
+backwards, and escapes and groups that Java does not know; other invalid patterns are errors of the engine at
+run time.
 """
 
 from __future__ import annotations
@@ -25,15 +26,37 @@ def may_skip_groups(pattern: str) -> bool:
 def is_broken(pattern: str) -> bool:
     """Whether Java refuses the pattern, as far as reading shows."""
     depth = 0
+    tokens = _outside_brackets(pattern)
     previous = ""
-    for token in _outside_brackets(pattern):
-        if token == "unclosed" or token == "\\":
+    for place, token in enumerate(tokens):
+        if token in ("unclosed", "\\") or _UNKNOWN_ESCAPE.fullmatch(token):
             return True
         depth += (token.startswith("(")) - (token == ")")
-        if depth < 0 or (token in ("*", "+", "?") and previous in ("", "(", "|")):
+        if depth < 0 or (token == "(?" and not _INLINE.match("".join(tokens[place + 1 :]))):
+            return True
+        if token in ("*", "+", "?") and (
+            previous in _NOTHING_BEFORE or (token + previous) in ("**", "*+", "*?")
+        ):
+            return True
+        if token == "{" and previous not in _BRACED and not _is_quantifier(tokens[place + 1 :]):
             return True
         previous = token
     return depth != 0
+
+
+_UNKNOWN_ESCAPE = re.compile(r"\\[gijlmoqyCFIJKLMOTUY]")
+_INLINE = re.compile(r"[:=!>idmsuxU-]|<[=!]")
+_NOTHING_BEFORE = ("", "(", "|")
+_BRACED = (r"\p", r"\P", r"\x", r"\N", r"\b")
+_COUNTS = re.compile(r"(\d+)(?:(,)(\d*))?}")
+
+
+def _is_quantifier(after: list[str]) -> bool:
+    """Whether a brace before these is ``{n}``, ``{n,}`` or ``{n,m}``."""
+    counts = _COUNTS.match("".join(after))
+    if counts is None:
+        return False
+    return not counts.group(3) or int(counts.group(3)) >= int(counts.group(1))
 
 
 def _outside_brackets(pattern: str) -> list[str]:
