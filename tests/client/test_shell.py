@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 from prompt_toolkit.application import create_app_session
@@ -43,6 +44,8 @@ from tidemill.client.show_result import final_rows
         ("\\q", True),
         ("\\help;", True),
         ("\\x", True),
+        ("\\dt", True),
+        ("\\d orders", True),
     ],
 )
 def test_is_complete(text: str, complete: bool) -> None:
@@ -102,6 +105,12 @@ def test_a_failing_statement_does_not_end_the_shell(spark: SparkSession) -> None
     assert "default_catalog |" not in shown
 
 
+def test_an_unknown_command_does_not_wait_for_a_semicolon() -> None:
+    out = io.StringIO()
+    assert Shell(new_session(), out).run_script("\\dt")
+    assert out.getvalue() == "There is no such command. \\help lists those there are.\n"
+
+
 def test_an_insert_at_a_terminal_gives_the_prompt_back(spark: SparkSession) -> None:
     out = io.StringIO()
     session = new_session()
@@ -125,18 +134,24 @@ def test_an_insert_at_a_terminal_gives_the_prompt_back(spark: SparkSession) -> N
     assert "WITH DRAIN is not supported" in shown
 
 
+def until(seen: Callable[[], bool]) -> None:
+    """Waits for what another thread does; a minute at most."""
+    for _ in range(6000):
+        if seen():
+            return
+        threading.Event().wait(0.01)
+
+
 def test_what_a_job_prints_behind_the_prompt_stands_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/nonexistent")
     screen = io.StringIO()
     output = Vt100_Output(screen, lambda: Size(rows=24, columns=80), term="dumb", enable_cpr=False)
 
     def print_sink() -> None:
-        for _ in range(1000):
-            if isinstance(sys.stdout, StdoutProxy):
-                break
-            threading.Event().wait(0.01)
+        until(lambda: isinstance(sys.stdout, StdoutProxy) and "tidemill>" in screen.getvalue())
         sys.stdout.write("+I[1, printed]\n")
         sys.stdout.flush()
+        until(lambda: "tidemill>" in screen.getvalue().partition("+I[1, printed]")[2])
         keys.send_text("SELECT 1;\r")
 
     with create_pipe_input() as keys, create_app_session(input=keys, output=output):

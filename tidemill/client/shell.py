@@ -54,6 +54,7 @@ Statements end with a semicolon and may have several lines.
   \\x                                           rows in a line, or a line for each column
   \\help or HELP;  CLEAR;  \\q or QUIT;          or Ctrl-D
 """
+GREETING = "Flink SQL on Spark. Statements end with a semicolon; \\help says more, \\q leaves.\n"
 _INSERTED = """\
 [INFO] SQL update statement has been successfully submitted:
 Job ID: {job_id}
@@ -72,6 +73,8 @@ def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: st
     environment.context.module_folders = script_folders(init) if init is not None else ()
     interactive = sys.stdin.isatty()
     shell = Shell(environment, sys.stdout, interactive=interactive)
+    if interactive:
+        sys.stdout.write(GREETING)
     with warnings_shown():
         if init is not None and not shell.run_script(read_script(init, variables)):
             return 1
@@ -141,9 +144,9 @@ class Shell:
         for piece in pieces:
             if self.ended:
                 return
-            command = self._commands.get(command_of(piece.text))
-            if command is not None:
-                command()
+            word = command_of(piece.text)
+            if word:
+                self._commands.get(word, self._unknown)()
                 continue
             begun = time.monotonic()
             self._show(self._environment.execute(parse_statement(piece.text, piece.position)), begun, out)
@@ -190,6 +193,9 @@ class Shell:
         context.set_option(client_options.LAYOUT.key, "AUTO" if vertical else "VERTICAL")
         self._out.write(f"Rows are shown in {'a line' if vertical else 'lines: one for each column'}.\n")
 
+    def _unknown(self) -> None:
+        self._out.write("There is no such command. \\help lists those there are.\n")
+
     def _help(self) -> None:
         self._out.write(HELP)
 
@@ -201,9 +207,10 @@ class Shell:
 
 
 def command_of(text: str) -> str:
-    """The command that ``text`` is, '' where it is none; a semicolon after it is allowed."""
+    """The command that ``text`` is, '' where it is none; a semicolon after it is allowed. A line with a
+    backslash before it is one, known or not: no statement begins so."""
     word = text.strip().rstrip(";").strip().upper()
-    return word if word in COMMANDS else ""
+    return word if word in COMMANDS or word.startswith("\\") else ""
 
 
 def is_complete(text: str) -> bool:
