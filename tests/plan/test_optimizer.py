@@ -9,7 +9,7 @@ import pytest
 from tests.plan.environment import FakeEnvironment, sample
 from tidemill.errors import InternalError, NotSupportedError
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import Call, InputRef, Literal
+from tidemill.plan.expressions import Call, Expr, InputRef, Literal
 from tidemill.plan.optimizer import apply_everywhere, optimize
 from tidemill.plan.predicates import conjuncts, rejects_nulls
 from tidemill.plan.rules.push_filters import push_filters
@@ -265,3 +265,31 @@ def test_a_subquery_nobody_unnests_is_refused() -> None:
     expand = n.Expand(fields=fields, input=plan, projections=((exists,),))
     with pytest.raises(NotSupportedError, match="subquery in Expand"):
         optimize(expand)
+
+
+@pytest.mark.parametrize("operator", ["+", "*", "||", "AND", "OR"])
+def test_long_chains_have_little_depth_and_keep_their_order(operator: str) -> None:
+    operand = {"||": "CAST({} AS STRING)", "AND": "v <> {}", "OR": "v = {}"}.get(operator, "{}")
+    text = f" {operator} ".join(
+        operand.format(f"ABS(v - {i})" if operator in "+*" else i) for i in range(500)
+    )
+    before, after = (
+        x.expressions[0]
+        for x in (sample().bind(f"SELECT {text} AS x FROM t"), plan_of(f"SELECT {text} AS x FROM t"))
+        if isinstance(x, n.Project)
+    )
+    assert [x for x in after.walk() if isinstance(x, Literal)] == [
+        x for x in before.walk() if isinstance(x, Literal)
+    ]
+    assert after.type == before.type
+    assert depth(after) < 20
+
+
+def depth(expr: Expr) -> int:
+    return 1 + max(map(depth, expr.children), default=0)
+
+
+def test_sums_whose_grouping_matters_stay() -> None:
+    plan = plan_of("SELECT " + " + ".join(["CAST(v AS DOUBLE)"] * 100) + " AS x FROM t")
+    assert isinstance(plan, n.Project)
+    assert depth(plan.expressions[0]) > 100

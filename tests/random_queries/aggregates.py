@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.random_queries.expressions import Operand, condition, value
 from tests.random_queries.pools import Type
-from tests.random_queries.relation import NUMBERS, Column, Maker, Relation, items
+from tests.random_queries.relation import FLOATS, NUMBERS, Column, Maker, Relation, items
 
 SET_OPERATIONS = ("UNION ALL", "UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
 MINIMA = (*NUMBERS, Type.STRING, Type.TIMESTAMP, Type.CHAR, Type.DATE, Type.TIME, Type.INSTANT)
@@ -33,7 +33,7 @@ def _calls(maker: Maker, text: str, column: Column) -> list[Operand]:
     if column.type in MINIMA:
         calls += [(f"{f}({text})", column) for f in ("MIN", "MAX")]
     if column.type in NUMBERS and column.exact:
-        average = Column(name="", type=column.type, exact=column.type is not Type.DOUBLE)
+        average = Column(name="", type=column.type, exact=column.type not in FLOATS)
         calls += [(f"SUM({distinct}{text})", column), (f"AVG({distinct}{text})", average)]
     return calls
 

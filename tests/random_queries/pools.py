@@ -2,7 +2,8 @@
 
 Hostile are the ends of every type, signed zeros, NaN and infinities, texts that are empty, long, beyond the
 basic plane or differ in what the eye does not see. Sums of hostile doubles depend on their order, so such
-columns are not ``exact``.
+columns are not ``exact``. Columns that are written DOUBLE PRECISION, and FLOATs, have multiples of one power
+of two, zeros, NaN and infinities: their sums are the same in any order.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class Type(Enum):
     BIGINT = "BIGINT"
     STRING = "STRING"
     DOUBLE = "DOUBLE"
+    DYADIC = "DOUBLE PRECISION"
     DECIMAL = "DECIMAL(8, 2)"
     TIMESTAMP = "TIMESTAMP(3)"
     BOOLEAN = "BOOLEAN"
@@ -70,7 +72,8 @@ HOSTILE: Values = {
     Type.STRINGS: ([], [""], ["", None], ["\U0001d4b3"], [None]),
     Type.TINYINT: (0, 127, -128, 1),
     Type.SMALLINT: (0, 32767, -32768, 1),
-    Type.FLOAT: (0.0, -0.0, float("nan"), float("inf"), float("-inf"), 0.5, 16777216.0),
+    Type.DYADIC: (0.0, -0.0, float("nan"), float("inf"), float("-inf"), 0.25, -0.75, 2.0**30, -(2.0**30)),
+    Type.FLOAT: (0.0, -0.0, float("nan"), float("inf"), float("-inf"), 0.5, -1024.0),
     Type.WIDE: (_WIDE, _WIDE.copy_negate(), Decimal("0E-10"), Decimal("1E-10"), Decimal("1.5")),
     Type.WIDEST: (_WIDEST, _WIDEST.copy_negate(), Decimal(0), Decimal(1)),
     Type.CHAR: ("abc", "ab ", "xyz", "\U0001d4b3bc"),
@@ -117,4 +120,4 @@ class Theme(Enum):
 
     def exact(self, kind: Type) -> bool:
         """Whether sums of a column are the same in any order."""
-        return kind not in (Type.DOUBLE, Type.FLOAT) or self is Theme.PLAIN
+        return kind is not Type.DOUBLE or self is Theme.PLAIN

@@ -15,7 +15,8 @@ from tests.random_queries.pools import HOSTILE, Theme, Type
 from tests.random_queries.tables import Table
 
 WHOLE = (Type.INT, Type.BIGINT, Type.TINYINT, Type.SMALLINT)
-NUMBERS = (*WHOLE, Type.DOUBLE, Type.FLOAT, Type.DECIMAL, Type.WIDE, Type.WIDEST)
+FLOATS = (Type.DOUBLE, Type.DYADIC, Type.FLOAT)
+NUMBERS = (*WHOLE, *FLOATS, Type.DECIMAL, Type.WIDE, Type.WIDEST)
 ARRAYS = (Type.INTS, Type.STRINGS)
 UNORDERED = (*ARRAYS, Type.ROW, Type.MAP)
 ELEMENTS = {Type.INTS: Type.INT, Type.STRINGS: Type.STRING}
@@ -148,7 +149,7 @@ def _text(kind: Type, value: Any) -> str:
         return f"X'{value.hex()}'"
     if kind is Type.BOOLEAN:
         return str(value).upper()
-    if kind in NUMBERS and kind not in (Type.DOUBLE, Type.FLOAT):
+    if kind in NUMBERS and kind not in FLOATS:
         return f"'{value}'" if kind in (Type.WIDE, Type.WIDEST, Type.BIGINT) else str(value)
     shown = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(str(value), str(value))
     return "'" + shown.replace("'", "''") + "'"

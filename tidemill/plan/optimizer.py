@@ -17,6 +17,7 @@ from tidemill.errors import InternalError, NotSupportedError
 from tidemill.plan.nodes import LogicalNode
 from tidemill.plan.once import once_per_node
 from tidemill.plan.rewrite import map_inputs, node_expressions
+from tidemill.plan.rules.balance_chains import balance_chains
 from tidemill.plan.rules.connect_joins import connect_joins
 from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.empty_inputs import empty_inputs
@@ -53,6 +54,8 @@ PHASES: tuple[Phase, ...] = (
     Phase(
         "push",
         (
+            # Before what recurses as deep as they are.
+            balance_chains,
             simplify_conditions,
             factor_disjunctions,
             empty_inputs,

@@ -1,0 +1,84 @@
+"""Very long chains of one associative operator become trees of little depth: ``((a + b) + c) + d`` is
+``(a + b) + (c + d)``.
+
+Spark writes the code of an expression around that of its operands, level by level, so a sum of a thousand
+terms that hang on each other costs a million; and every pass recurses. Only what is the same in any grouping:
+AND, OR, texts put together, sums and products of integers, which wrap. The order of the operands stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidemill.plan.expressions import Call, Expr
+from tidemill.plan.nodes import LogicalNode
+from tidemill.plan.rewrite import map_expr, map_node_expressions
+from tidemill.types import logical as t
+
+LONG = 32
+_INTEGERS = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
+_ASSOCIATIVE: dict[str, tuple[type[t.LogicalType], ...]] = {
+    "AND": (t.BooleanType,),
+    "OR": (t.BooleanType,),
+    "||": (t.VarCharType,),
+    "+": _INTEGERS,
+    "*": _INTEGERS,
+}
+
+
+def balance_chains(node: LogicalNode) -> LogicalNode | None:
+    balanced = map_node_expressions(node, lambda expr: map_expr(expr, _one))
+    return None if balanced is node else balanced
+
+
+def _one(expr: Expr) -> Expr:
+    if not isinstance(expr, Call) or not _is_chain(expr) or _length(expr) <= LONG:
+        return expr
+    return _tree(expr, _operands(expr), top=True)
+
+
+def _is_chain(call: Call) -> bool:
+    """Whether the call may be grouped in another way with one like it: its operands are of its type."""
+    kinds = _ASSOCIATIVE.get(call.function)
+    if kinds is None or len(call.args) != 2 or not isinstance(call.type, kinds):
+        return False
+    return all(_plain(a.type) == _plain(call.type) for a in call.args)
+
+
+def _plain(kind: t.LogicalType) -> t.LogicalType:
+    return kind.with_nullable(True)
+
+
+def _same_chain(expr: Expr, call: Call) -> bool:
+    return isinstance(expr, Call) and expr.function == call.function and _is_chain(expr)
+
+
+def _length(call: Call) -> int:
+    """How many calls hang on each other's left side."""
+    length = 1
+    left = call.args[0]
+    while isinstance(left, Call) and _same_chain(left, call):
+        length += 1
+        left = left.args[0]
+    return length
+
+
+def _operands(call: Call) -> list[Expr]:
+    found: list[Expr] = []
+    waiting: list[Expr] = [call]
+    while waiting:
+        expr = waiting.pop()
+        if isinstance(expr, Call) and _same_chain(expr, call):
+            waiting += reversed(expr.args)
+        else:
+            found.append(expr)
+    return found
+
+
+def _tree(call: Call, operands: Sequence[Expr], *, top: bool = False) -> Expr:
+    if len(operands) == 1:
+        return operands[0]
+    middle = len(operands) // 2
+    args = (_tree(call, operands[:middle]), _tree(call, operands[middle:]))
+    kind = call.type if top else call.type.with_nullable(any(x.type.nullable for x in operands))
+    return Call(type=kind, function=call.function, args=args)
