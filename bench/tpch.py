@@ -1,6 +1,6 @@
 """TPC-H in batch mode against plain Spark SQL, over the same Parquet files in one process.
 
-    python -m bench.tpch --scale 0.1 q2 q8 q9
+    python -m bench.tpch --scale 1 --memory 3g q2 q8 q9
 
 Every query runs once to warm up and ``--runs`` times measured, the two sides in turn; the best wall time
 counts. The answers must have the same number of rows.
@@ -32,12 +32,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--memory", default="3g", help="of Spark's driver, which runs the tasks, too")
     parser.add_argument("queries", nargs="*", default=list(QUERIES))
     given = parser.parse_args()
     folder = DATA / f"scale-{given.scale}"
     if not folder.exists():
         write(folder, given.scale)
-    environment = TableEnvironment.create({"execution.runtime-mode": "batch"})
+    environment = TableEnvironment.create(
+        {"execution.runtime-mode": "batch", "spark.driver.memory": given.memory}
+    )
     for text in create_tables(folder):
         environment.execute_sql(text)
     environment.execute_sql("SELECT COUNT(*) FROM nation").wait()

@@ -190,14 +190,13 @@ def unnest(maker: Maker, depth: int) -> Relation:
         return join(maker, depth)
     array = maker.chance.choice(arrays)
     a, u, e = maker.name("t"), maker.name("u"), maker.name("e")
-    form = maker.chance.choice(
-        ("CROSS JOIN UNNEST({}) AS {} ({})", "LEFT JOIN UNNEST({}) AS {} ({}) ON TRUE")
-    )
-    shown = [
-        *items(a, maker.some(inner.columns, 1, 4)),
-        (f"{u}.{e}", Column(name="", type=ELEMENTS[array.type])),
-    ]
-    rest = form.format(f"{a}.{array.name}", u, e)
+    element = f"{u}.{e}", Column(name="", type=ELEMENTS[array.type])
+    shown = [*items(a, maker.some(inner.columns, 1, 4)), element]
+    kind = maker.chance.choice(("CROSS", "LEFT", "INNER"))
+    rest = f"{kind} JOIN UNNEST({a}.{array.name}) AS {u} ({e})"
+    if kind != "CROSS":
+        operands = [*items(a, inner.columns), element]
+        rest += f" ON {condition(maker, operands) if maker.flip(0.5) else 'TRUE'}"
     return maker.select(shown, f"FROM {inner.source} AS {a} {rest}", (inner,))
 
 

@@ -316,7 +316,8 @@ class WindowRank(Rank):
 class Correlate(Unary):
     """UNNEST (``function`` UNNEST) or a table function per row; outer keeps rows without result.
 
-    ``user`` is a user's function; ``function`` is then its name.
+    ``user`` is a user's function; ``function`` is then its name. ``condition``, over all fields, chooses
+    among the results.
     """
 
     function: str
@@ -324,6 +325,7 @@ class Correlate(Unary):
     outer: bool
     ordinality: bool = False
     user: BoundTable | None = None
+    condition: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

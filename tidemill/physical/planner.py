@@ -270,6 +270,7 @@ def _(node: n.Unnest, context: PlannerContext) -> p.PhysicalNode:
             args=(node.collection,),
             outer=node.outer,
             ordinality=node.ordinality,
+            condition=node.condition,
         )
     )
 

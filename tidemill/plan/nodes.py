@@ -145,11 +145,13 @@ class Unnest(Unary):
     """CROSS/LEFT JOIN UNNEST(collection): fields are the input's, then the element's columns.
 
     ``outer`` keeps a row whose collection is empty or NULL. ``ordinality`` adds a last INT column.
+    ``condition``, over all fields, says which elements there are; ``outer`` looks at what is left.
     """
 
     collection: Expr
     outer: bool = False
     ordinality: bool = False
+    condition: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

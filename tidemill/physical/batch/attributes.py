@@ -121,7 +121,10 @@ def _over_text(call: OverCall, field: Field, printer: Printer) -> str:
 @attributes.register
 def _(node: b.Unnest) -> Attributes:
     call = f"$UNNEST_ROWS$1({Printer.over(node.input.fields).text(node.collection)})"
-    return _correlate(call, node.fields, outer=node.outer)
+    shown = _correlate(call, node.fields, outer=node.outer)
+    if node.condition is None:
+        return shown
+    return (*shown, ("condition", f"[{Printer.over(node.fields).text(node.condition)}]"))
 
 
 @attributes.register

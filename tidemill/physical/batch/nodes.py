@@ -196,6 +196,7 @@ class Unnest(Unary):
     collection: Expr
     outer: bool
     ordinality: bool
+    condition: Expr | None = None
 
     @property
     def name(self) -> str:

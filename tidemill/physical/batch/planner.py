@@ -178,6 +178,7 @@ def _(node: n.Unnest, context: BatchContext) -> BatchNode:
         collection=node.collection,
         outer=node.outer,
         ordinality=node.ordinality,
+        condition=node.condition,
     )
 
 

@@ -386,7 +386,13 @@ def _(node: p.Correlate, form: Form) -> Attributes:
         ("select", f"[{','.join(f.name for f in node.fields)}]"),
         ("rowType", f"[{record_text(node.fields)}]"),
         ("joinType", "[LEFT]" if node.outer else "[INNER]"),
+        *(() if node.condition is None else (("condition", f"[{_chosen(node, form)}]"),)),
     ]
+
+
+def _chosen(node: p.Correlate, form: Form) -> str:
+    assert node.condition is not None
+    return Printer.over(node.fields, form).text(node.condition)
 
 
 @attributes.register(p.ToChangelog)

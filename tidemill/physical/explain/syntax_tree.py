@@ -144,7 +144,8 @@ def _direction(key: e.SortKey) -> str:
 @line.register
 def _(node: n.Unnest) -> str:
     kind = "left" if node.outer else "inner"
-    return f"LogicalCorrelate(joinType=[{kind}], unnest=[{_POSITIONS.text(node.collection)}])"
+    condition = "" if node.condition is None else f", condition=[{_POSITIONS.text(node.condition)}]"
+    return f"LogicalCorrelate(joinType=[{kind}], unnest=[{_POSITIONS.text(node.collection)}]{condition})"
 
 
 @line.register

@@ -145,6 +145,8 @@ def _sort(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
 
 def _unnest(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
     assert isinstance(node, n.Unnest)
+    if node.condition is not None:
+        raise NotSupportedError("LEFT JOIN UNNEST with a condition in a correlated subquery is not supported")
     below = _bound(node.input, domain)
     width = len(node.input.fields)
     added = node.fields[width:]

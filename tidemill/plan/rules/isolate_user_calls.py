@@ -91,6 +91,9 @@ def _below(node: n.LogicalNode) -> n.LogicalNode | None:
     fields = (*source.fields, *node.fields[width:])
     changed = replace(with_expressions(with_inputs(node, (source,)), moved), fields=fields)
     extra = len(source.fields) - width
+    if isinstance(changed, n.Unnest) and changed.condition is not None:
+        condition = move_inputs(changed.condition, lambda i: i if i < width else i + extra)
+        changed = replace(changed, condition=condition)
     return _picked(changed, lambda i: i if i < width else i + extra, node.fields)
 
 

@@ -222,7 +222,14 @@ def _(node: n.Sort, needed: Needed) -> Narrowed:
 
 @_narrow.register
 def _(node: n.Unnest, needed: Needed) -> Narrowed:
-    return _appending(node, needed, (node.collection,), lambda xs: {"collection": xs[0]})
+    width = len(node.input.fields)
+    condition = () if node.condition is None else (node.condition,)
+    # The elements' columns all stay, so the condition needs its own of the input.
+    asked = frozenset(i for i in _reads(condition) if i < width)
+    pruned, places = _appending(node, needed | asked, (node.collection,), lambda xs: {"collection": xs[0]})
+    assert isinstance(pruned, n.Unnest)
+    moved = None if node.condition is None else _moved(node.condition, places)
+    return replace(pruned, condition=moved), places
 
 
 @_narrow.register

@@ -10,6 +10,8 @@ from tidemill.types.physical import quote
 
 ROWS_COLUMN = "$rows"
 """What a user's table function gives for a row, before it becomes rows."""
+_ROW = "_row"
+"""A row to come, where a condition looks at it."""
 
 
 def expand_generator(
@@ -30,13 +32,15 @@ def unnest_generator(
     generated: tuple[Field, ...],
     outer: bool,
     ordinality: bool,
+    condition: Expr | None,
     translator: Translator,
 ) -> str:
     """UNNEST as ``inline(...)`` with the columns named as ``generated``.
 
     An array of rows gives the row's fields (a NULL row is skipped, as Flink does), any other
     array its element; a map key and value; a multiset each element as often as it is in.
-    ``ordinality`` appends the 1-based position.
+    ``ordinality`` appends the 1-based position. ``condition``, over the row's columns and ``generated``,
+    chooses among them.
     """
     elements = _elements(collection, translator.sql(collection))
     columns = generated[:-1] if ordinality else generated
@@ -57,6 +61,8 @@ def unnest_generator(
         body = (
             f"transform(filter({elements}, e -> e IS NOT NULL), {parameters} -> struct({', '.join(values)}))"
         )
+    if condition is not None:
+        body = f"filter({body}, {_ROW} -> {translator.beside(_ROW, generated).sql(condition)})"
     aliases = ", ".join(quote(f.name) for f in generated)
     return f"{'inline_outer' if outer else 'inline'}({body}) AS ({aliases})"
 

@@ -159,7 +159,9 @@ def _(node: p.Correlate, context: CompileContext, sequenced: bool) -> g.ExecNode
         below = _with_rows(below, node.user, node.args, translator)
         generator = rows_generator(quote(ROWS_COLUMN), generated, node.outer)
     elif node.function == "UNNEST":
-        generator = unnest_generator(node.args[0], generated, node.outer, node.ordinality, translator)
+        generator = unnest_generator(
+            node.args[0], generated, node.outer, node.ordinality, node.condition, translator
+        )
     elif node.function == REPLICATE_ROWS:
         generator = replicate_generator(node.args, generated, translator)
     else:

@@ -6,7 +6,7 @@ the text (casts, guards), never in a Python UDF.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 
 from tidemill.errors import InternalError
@@ -16,7 +16,7 @@ from tidemill.functions.literals import literal_sql
 from tidemill.functions.named_errors import named
 from tidemill.physical.explain.printer import Form, Printer
 from tidemill.plan import expressions as x
-from tidemill.types.logical import RowType
+from tidemill.types.logical import Field, RowType
 from tidemill.types.physical import quote
 
 
@@ -24,12 +24,20 @@ from tidemill.types.physical import quote
 class Translator:
     """``columns``: the frame's column names by field index; ``zone``: the session time zone.
 
-    ``names``: what errors call the columns, where that is not their names in the frame.
+    ``names``: what errors call the columns, where that is not their names in the frame. ``row``: the last
+    ``of_row`` columns are not the frame's, but this variable's.
     """
 
     columns: tuple[str, ...]
     zone: str
     names: tuple[str, ...] = ()
+    row: str = ""
+    of_row: int = 0
+
+    def beside(self, row: str, fields: tuple[Field, ...]) -> Translator:
+        """Over the frame's columns, then the ``fields`` of the variable ``row``."""
+        names = tuple(f.name for f in fields)
+        return replace(self, columns=(*self.columns, *names), row=row, of_row=len(names))
 
     @singledispatchmethod
     def sql(self, expr: x.Expr) -> str:
@@ -38,7 +46,8 @@ class Translator:
 
     @sql.register
     def _(self, expr: x.InputRef) -> str:
-        return quote(self.columns[expr.index])
+        column = quote(self.columns[expr.index])
+        return column if expr.index < len(self.columns) - self.of_row else f"{self.row}.{column}"
 
     @sql.register
     def _(self, expr: x.Literal) -> str:

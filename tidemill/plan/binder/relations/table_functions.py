@@ -6,6 +6,7 @@ with ORDINALITY a last INT column counts from 1.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
 
 from sqlglot import exp
@@ -21,8 +22,9 @@ from tidemill.plan.binder.relations import changelog_functions, window_functions
 from tidemill.plan.binder.relations.joins import ON, kind_of, padded
 from tidemill.plan.binder.relations.tables import Source
 from tidemill.plan.binder.scope import Relation, Scope, unique_name
-from tidemill.plan.expressions import Expr
+from tidemill.plan.expressions import Expr, OuterRef
 from tidemill.plan.predicates import TRUE
+from tidemill.plan.rules.determinism import has_subquery, has_user_call
 from tidemill.sql.expressions import FunctionTable
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
@@ -44,7 +46,20 @@ def join_unnest(binder: QueryBinder, left: Source, join: exp.Expr, context: Cont
     plan = _unnest(left.plan, collection, fields, outer=outer, ordinality=ordinality)
     right = Scope(relations=(_relation(node, fields, ordinality),))
     scope = left.scope.beside(padded(right, outer))
-    return _with_condition(binder, Source(plan=plan, scope=scope), join, context, outer=outer)
+    source = Source(plan=plan, scope=scope)
+    if outer and join.args.get("on") is not None:
+        inner = left.scope.beside(right)
+        condition = binder.expressions(context, inner, ON).condition(join.args["on"])
+        if _is_plain(condition):
+            return source if condition == TRUE else replace(source, plan=replace(plan, condition=condition))
+    return _with_condition(binder, source, join, context, outer=outer)
+
+
+def _is_plain(condition: Expr) -> bool:
+    """Whether a row and its element are all that the condition asks."""
+    return not (has_subquery(condition) or has_user_call(condition)) and not any(
+        isinstance(x, OuterRef) for x in condition.walk()
+    )
 
 
 def _lateral_kind(join: exp.Expr, feature: str) -> n.JoinKind:
@@ -65,7 +80,8 @@ def _with_condition(
         return source
     if outer:
         raise NotSupportedError(
-            "LEFT JOIN UNNEST or LATERAL TABLE with a condition other than TRUE is not supported",
+            "LEFT JOIN LATERAL TABLE with a condition other than TRUE is not supported, nor LEFT JOIN UNNEST "
+            "with a subquery or a user-defined function in its condition",
             position=position_of(on),
         )
     plan = n.Filter(fields=source.plan.fields, input=source.plan, condition=condition)
@@ -95,7 +111,7 @@ def _collection(binder: QueryBinder, scope: Scope, node: exp.Expr, context: Cont
 
 def _unnest(
     source: n.LogicalNode, collection: Expr, fields: tuple[t.Field, ...], *, outer: bool, ordinality: bool
-) -> n.LogicalNode:
+) -> n.Unnest:
     added = (*fields, *((ORDINALITY,) if ordinality else ()))
     return n.Unnest(
         fields=_appended(source, added, outer=outer),

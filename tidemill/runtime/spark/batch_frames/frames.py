@@ -168,6 +168,7 @@ class BatchFrames:
             node.fields[len(node.source.fields) :],
             node.outer,
             node.ordinality,
+            node.condition,
             self.translator(node.source),
         )
         kept = _quoted(node.source.fields)
