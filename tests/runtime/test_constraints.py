@@ -125,6 +125,8 @@ ROW = "ROW<q ROW<c VARCHAR(3)>, a ARRAY<VARCHAR(3)>>"
             _too_long("x[1][1]", "CHAR(3)", 1),
         ),
         ("ROWS_AND_COLLECTIONS", "MAP<VARCHAR(3), INT>", {"abcd": 1}, _too_long("x[key]", "VARCHAR(3)", 4)),
+        # Flink looks at no element of a MULTISET.
+        ("ROWS_AND_COLLECTIONS", "MULTISET<VARCHAR(3)>", {"abcd": 1}, None),
         ("ROWS_AND_COLLECTIONS", "MAP<STRING, CHAR(3)>", {"abcd": "a"}, _too_long("x[value]", "CHAR(3)", 1)),
         (
             "ROWS_AND_COLLECTIONS",

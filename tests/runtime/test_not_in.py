@@ -26,6 +26,8 @@ QUERIES = {
     "(a, b) NOT IN (SELECT x, y FROM {})": (0, 1),
     "1 NOT IN (SELECT x FROM {})": (),
     "a + 1 NOT IN (SELECT x + 1 FROM {})": (0,),
+    "CAST(a AS DOUBLE) NOT IN (SELECT CAST(x AS DOUBLE) FROM {})": (0,),
+    "NOT EXISTS (SELECT 1 FROM {} AS r WHERE a = x OR a IS NULL OR x IS NULL)": (0,),
 }
 
 
