@@ -54,3 +54,16 @@ def test_stages_exchanges_operators_and_what_is_shared() -> None:
 def test_batch_has_none() -> None:
     with pytest.raises(NotSupportedError, match="EXPLAIN EXECUTION_PLAN in batch mode"):
         explained("EXPLAIN EXECUTION_PLAN SELECT k FROM a", "batch")
+
+
+def test_joins_on_one_key_stand_on_each_other_in_tasks_of_bounded_depth() -> None:
+    joins = "".join(f" JOIN a t{i} ON t{i}.k = t{i - 1}.k" for i in range(1, 101))
+    lines = explained(f"EXPLAIN EXECUTION_PLAN SELECT t0.k FROM a t0{joins}").splitlines()
+    assert sum(line.startswith("  join") for line in lines) == 100
+    assert [line for line in lines if line.startswith("Stage")] == ["Stage 1", "Stage 2", "Stage 3"]
+    assert sum("exchange(" in line and " join (stage" in line for line in lines) == 2
+
+
+def test_two_hundred_joins_are_laid_out() -> None:
+    joins = "".join(f" JOIN a t{i} ON t{i}.k = t{i - 1}.k" for i in range(1, 201))
+    assert explained(f"EXPLAIN EXECUTION_PLAN SELECT t0.k FROM a t0{joins}").count("Stage") > 4

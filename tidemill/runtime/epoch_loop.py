@@ -32,6 +32,7 @@ from pyspark.sql import functions as F
 
 from tidemill.changelog.watermarks import END
 from tidemill.connectors.api import ArrowSink, GroupedSink, MeasuredSource, Offset, ReadLimit, Sink, Source
+from tidemill.deep_calls import with_room
 from tidemill.errors import TidemillError
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, recorded
@@ -110,7 +111,7 @@ class StreamingJob:
         # One for all epochs: Spark never forgets an accumulator.
         self._report = self.spark.sparkContext.accumulator({}, ReportParam())
         nodes = [output.node for output in self.outputs.values()]
-        self._stages, self._limits = Stages.of(nodes), Limits(nodes)
+        self._stages, self._limits = with_room(lambda: Stages.of(nodes)), Limits(nodes)
 
     def run(self) -> None:
         """Runs epochs until bounded sources end, or all LIMITs over them are full, or ``stopping`` is set;
@@ -151,7 +152,7 @@ class StreamingJob:
 
     def _rescaled(self, state: Slices) -> Slices:
         """The state by the job's partitions, which may be others than those that wrote it."""
-        nodes = {node for output in self.outputs.values() for node in output.node.walk()}
+        nodes = (node for output in self.outputs.values() for node in output.node.walk())
         alone = {node.operator for node in nodes if isinstance(node, g.Keyed) and node.single}
         partitions = self.settings.parallelism
         return {op: resliced(parts, 1 if op in alone else partitions) for op, parts in state.items()}

@@ -58,10 +58,15 @@ class ExecNode:
         return bool(self.inputs) and all(i.timed for i in self.inputs)
 
     def walk(self) -> Iterator[ExecNode]:
-        """This node and everything below, inputs first."""
-        for node in self.inputs:
-            yield from node.walk()
-        yield self
+        """This node and everything below, each once, readers first. Not recursive: graphs may be deep."""
+        seen: set[int] = set()
+        waiting: list[ExecNode] = [self]
+        while waiting:
+            node = waiting.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node
+                waiting += node.inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

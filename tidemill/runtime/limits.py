@@ -64,6 +64,14 @@ def _limit(node: g.Keyed) -> int | None:
 
 def _stands_on(node: g.ExecNode, operators: set[str] | Mapping[str, int]) -> bool:
     """Whether all that ``node`` gives comes through one of ``operators``."""
-    if isinstance(node, g.Keyed) and node.operator in operators:
-        return True
-    return bool(node.inputs) and all(_stands_on(i, operators) for i in node.inputs)
+    seen: set[int] = set()
+    waiting = [node]
+    while waiting:
+        below = waiting.pop()
+        if id(below) in seen or (isinstance(below, g.Keyed) and below.operator in operators):
+            continue
+        if not below.inputs:
+            return False
+        seen.add(id(below))
+        waiting += below.inputs
+    return True

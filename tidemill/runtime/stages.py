@@ -1,9 +1,10 @@
 """Which operators of an exec graph run together in one task, and who reads what they give.
 
 A stage is one task per partition: a keyed operator, and below it those whose rows lie in their partition
-already (see ``placement``). What comes from elsewhere are its groups: all ports that one node feeds. A node
-that feeds one group alone makes that group's blocks where it makes its rows; what feeds several stages, or
-a stage and something else, is spread: it runs once an epoch and each reader takes its part of the spread.
+already (see ``placement``), ``DEEPEST`` at most on top of each other. What comes from elsewhere are its
+groups: all ports that one node feeds. A node that feeds one group alone makes that group's blocks where it
+makes its rows; what feeds several stages, or a stage and something else, is spread: it runs once an epoch and
+each reader takes its part of the spread.
 
 Stateless nodes run wherever their rows go: only reads and keyed operators are made once. Built once a job;
 EXPLAIN EXECUTION_PLAN shows it.
@@ -18,17 +19,22 @@ from dataclasses import dataclass, field
 from tidemill.runtime import graph as g
 from tidemill.runtime.placement import origin, stays
 
+DEEPEST = 40
+"""A task is pickled, and run, by recursion; operators that stand higher have an exchange below them."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Leaf:
     """An input that comes from outside the task: the ``number``-th. ``columns`` are those of ``below``, the
-    node that makes its rows, in the order of the port's."""
+    node that makes its rows, in the order of the port's. ``cut``: they could be made in the task, but for
+    its depth."""
 
     node: g.Keyed
     port: g.Port
     number: int
     below: g.ExecNode
     columns: tuple[str, ...]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -54,7 +60,9 @@ class Stage:
 
     @property
     def in_place(self) -> bool:
-        return len(self.groups) == 1 and all(stays(leaf.node, leaf.port) for leaf in self.groups[0])
+        return len(self.groups) == 1 and all(
+            stays(leaf.node, leaf.port) and not leaf.cut for leaf in self.groups[0]
+        )
 
 
 @dataclass(slots=True)
@@ -131,7 +139,7 @@ class Stages:
         if not isinstance(node, g.Keyed) or id(node) in self._stages:
             return
         leaves: list[Leaf] = []
-        task = self._task(node, leaves)
+        task = self._task(node, leaves, DEEPEST)
         by_feeder: dict[int, list[Leaf]] = {}
         for leaf in leaves:
             by_feeder.setdefault(id(leaf.below), []).append(leaf)
@@ -150,15 +158,16 @@ class Stages:
             if isinstance(below, g.Read | g.Keyed) and self._spreads_out(below, readers):
                 self._spreads.setdefault(id(below), Spread(below)).groups[number] = group
 
-    def _task(self, node: g.Keyed, leaves: list[Leaf]) -> Task:
+    def _task(self, node: g.Keyed, leaves: list[Leaf], room: int) -> Task:
         inputs: list[Leaf | Task] = []
         feeders = [origin(port.input, port.references) for port in node.ports]
         for port, (below, columns) in zip(node.ports, feeders, strict=True):
             alone = self._uses[id(below)] == 1 and sum(other is below for other, _ in feeders) == 1
-            if isinstance(below, g.Keyed) and alone and stays(node, port):
-                inputs.append(self._task(below, leaves))
+            within = isinstance(below, g.Keyed) and alone and stays(node, port)
+            if isinstance(below, g.Keyed) and within and room > 1:
+                inputs.append(self._task(below, leaves, room - 1))
                 continue
-            leaf = Leaf(node=node, port=port, number=len(leaves), below=below, columns=columns)
+            leaf = Leaf(node=node, port=port, number=len(leaves), below=below, columns=columns, cut=within)
             leaves.append(leaf)
             inputs.append(leaf)
         return Task(node=node, inputs=tuple(inputs))

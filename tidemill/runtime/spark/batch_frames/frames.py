@@ -31,6 +31,7 @@ from tidemill.runtime.compile.generators import (
 from tidemill.runtime.graph import UserColumn
 from tidemill.runtime.spark.batch_frames.aggregate import aggregate_frame, needs_order
 from tidemill.runtime.spark.batch_frames.join import join_frames
+from tidemill.runtime.spark.batch_frames.keeping import kept
 from tidemill.runtime.spark.batch_frames.over import over_frame, sort_columns
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.batch_frames.windows import windowed
@@ -66,7 +67,7 @@ class BatchFrames:
         if made is None:
             made = self.make(node, sequenced)
             if self.sharing.keeps(node):
-                made = made.localCheckpoint()
+                made = kept(made)
             self._made[key] = made
         return made
 
