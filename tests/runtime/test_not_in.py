@@ -21,7 +21,7 @@ RIGHTS: tuple[tuple[Row, ...], ...] = (
     ((None, 5),),
     ((7, 8),),
 )
-QUERIES = {
+QUERIES: dict[str, tuple[int, ...]] = {
     "a NOT IN (SELECT x FROM {})": (0,),
     "(a, b) NOT IN (SELECT x, y FROM {})": (0, 1),
     "1 NOT IN (SELECT x FROM {})": (),
@@ -67,3 +67,15 @@ def test_not_in(environment: TableEnvironment, mode: str) -> None:
         result = environment.execute_sql(f"SELECT a, b FROM l WHERE {condition.format(f'r{number}')}")
         found = folded(result.fields, result.changes())
         assert set(found) == {row for row in LEFT if kept(row, right, columns)}, (condition, right)
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_not_in_beside_another_key(environment: TableEnvironment, mode: str) -> None:
+    """The subquery sees the rows of the outer row's own b, which is of none where it is NULL."""
+    environment.execute_sql(f"SET 'execution.runtime-mode' = '{mode}'")
+    for number, right in enumerate(RIGHTS):
+        query = f"SELECT a, b FROM l WHERE a NOT IN (SELECT x FROM r{number} WHERE y = b)"
+        result = environment.execute_sql(query)
+        found = folded(result.fields, result.changes())
+        seen = {row: tuple(r for r in right if r[1] is not None and r[1] == row[1]) for row in LEFT}
+        assert set(found) == {row for row in LEFT if kept(row, seen[row], (0,))}, right

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal
+from tidemill.plan.predicates import unless_null
 from tidemill.plan.rewrite import map_expr
 from tidemill.types.logical import BOOLEAN
 
@@ -47,6 +48,20 @@ def substituted(expr: Expr, replacements: Sequence[Expr]) -> Expr:
         return replacements[x.index] if isinstance(x, InputRef) else x
 
     return map_expr(expr, put)
+
+
+def loose_pair(part: Expr, width: int) -> tuple[Expr, Expr] | None:
+    """The expressions over the left ``width`` fields and over the others that ``part`` wants equal, or not
+    known to differ: NOT IN's way to compare."""
+    pair = unless_null(part)
+    if pair is None:
+        return None
+    a, b = pair
+    for left, right in ((a, b), (b, a)):
+        own, others = columns(left), columns(right)
+        if own and others and max(own) < width <= min(others):
+            return left, right
+    return None
 
 
 def constant(expr: Expr) -> object:

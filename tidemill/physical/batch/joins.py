@@ -14,10 +14,11 @@ from tidemill.functions.comparison import SAME
 from tidemill.physical.batch.nodes import BatchNode, CountedSets, Join, Traits, Union
 from tidemill.physical.batch.sizes import width
 from tidemill.physical.batch.steps import broadcast, exchange
+from tidemill.physical.conditions import loose_pair
 from tidemill.physical.joins.planning import split_condition
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef
-from tidemill.plan.predicates import conjunction
+from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.types.logical import BOOLEAN, Field
 from tidemill.types.values import is_identity
 
@@ -33,11 +34,10 @@ class JoinRequest:
     kind: n.JoinKind
     condition: Expr
     fields: tuple[Field, ...]
-    null_aware: bool = False
     threshold: int
 
     def planned(self, left: BatchNode, right: BatchNode) -> Join:
-        keys = _columns(self.condition, left) if not self.null_aware else ((), ())
+        keys = _columns(self.condition, left)
         build = _build_side(self.kind, left, right)
         both_sized = left.traits.sized and right.traits.sized
         inputs = (left, right)
@@ -62,7 +62,14 @@ class JoinRequest:
             title=title,
             build=build,
             broadcast=self._broadcast(left, right),
-            null_aware=self.null_aware,
+            null_aware=self._is_null_aware(left),
+        )
+
+    def _is_null_aware(self, left: BatchNode) -> bool:
+        """Whether it is NOT IN's join, or one that is spelled out."""
+        width = len(left.fields)
+        return self.kind is n.JoinKind.ANTI and any(
+            loose_pair(part, width) is not None for part in conjuncts(self.condition)
         )
 
     def _broadcast(self, left: BatchNode, right: BatchNode) -> str:

@@ -218,7 +218,8 @@ class TableFunction(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join(BatchNode):
-    """``condition`` over the fields of both sources; ``null_aware`` is NOT IN's anti join.
+    """``condition`` over the fields of both sources; ``null_aware``: an anti join of which some parts hold
+    where a side is NULL, as NOT IN's.
 
     ``title`` is Flink's name and ``build`` its build side. ``broadcast``: the side that is known to be small
     enough to be sent to every task, '' where Spark decides by what it sees.

@@ -23,6 +23,7 @@ from tidemill.physical.finish import references
 from tidemill.physical.ranks import lowered, top_n
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
+from tidemill.plan.predicates import null_aware_condition
 from tidemill.types.logical import Field
 
 
@@ -212,9 +213,8 @@ def _generated(child: BatchNode) -> Traits:
 def _(node: n.Join, context: BatchContext) -> BatchNode:
     request = JoinRequest(
         kind=node.kind,
-        condition=node.condition,
+        condition=null_aware_condition(node.condition) if node.null_aware else node.condition,
         fields=node.fields,
-        null_aware=node.null_aware,
         threshold=context.threshold,
     )
     return request.planned(convert(node.left, context), convert(node.right, context))

@@ -15,9 +15,10 @@ from tidemill.operators.join.null_aware import COUNTS
 from tidemill.operators.join.operator import JoinSpec
 from tidemill.operators.join.shape import JoinSide
 from tidemill.physical import nodes as p
+from tidemill.physical.conditions import loose_pair
 from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, InputRef, Literal
 from tidemill.plan.nodes import JoinKind
-from tidemill.plan.predicates import TRUE, conjunction, conjuncts, or_null, unless_null
+from tidemill.plan.predicates import TRUE, conjunction, conjuncts, or_null
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS
 from tidemill.runtime.compile.context import CompileContext
@@ -200,20 +201,14 @@ def _loose(node: p.Join, residual: list[Expr]) -> tuple[tuple[Expr, Expr], ...]:
     if node.kind not in (JoinKind.SEMI, JoinKind.ANTI):
         return ()
     width = len(node.left.fields)
-    found = [_loose_pair(part, width) for x in residual for part in conjuncts(x)]
-    pairs = [pair for pair in found if pair is not None]
+    found = [loose_pair(part, width) for x in residual for part in conjuncts(x)]
+    pairs = [_unified(*pair) for pair in found if pair is not None and not _has_rows(pair)]
     return tuple(pairs) if len(pairs) == len(found) else ()
 
 
-def _loose_pair(part: Expr, width: int) -> tuple[Expr, Expr] | None:
-    pair = unless_null(part)
-    if pair is None or any(isinstance(x.type, RowType) for x in pair):
-        return None
-    sides = [{ref.index >= width for ref in x.walk() if isinstance(ref, InputRef)} for x in pair]
-    if sides not in ([{False}, {True}], [{True}, {False}]):
-        return None
-    a, b = pair if sides[0] == {False} else reversed(pair)
-    return _unified(a, b)
+def _has_rows(pair: tuple[Expr, Expr]) -> bool:
+    """Whether ROWs are compared, which are equal where their fields are."""
+    return any(isinstance(x.type, RowType) for x in pair)
 
 
 def _keys(

@@ -2,10 +2,12 @@
 
 NOT IN is true for a row whose value equals no value of the other side, unless a value is NULL there, or the
 row's own is and there is any row: three anti joins by hash, of which the last two concern NULLs only. Where
-a column cannot be NULL its part is left out.
+a column cannot be NULL its part is left out. What else must hold for two rows to match holds in all three.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,9 +15,11 @@ from pyspark.sql import functions as F
 from tidemill.errors import NotSupportedError
 from tidemill.functions.values import matching
 from tidemill.physical.batch.nodes import Join
+from tidemill.physical.conditions import loose_pair
 from tidemill.plan.expressions import Call, Expr
 from tidemill.plan.nodes import JoinKind
-from tidemill.plan.predicates import conjuncts, null_aware_condition
+from tidemill.plan.predicates import conjuncts
+from tidemill.plan.rules.construct import predicate
 from tidemill.plan.rules.determinism import has_user_call
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import APPROXIMATE_TYPES
@@ -48,7 +52,9 @@ def join_frames(node: Join, left: DataFrame, right: DataFrame, zone: str) -> Dat
         joined = _not_in(node, left, right, translator)
     else:
         sent = right.hint("broadcast") if node.broadcast == "right" else right
-        joined = left.join(sent, F.expr(_condition(node, translator)), _SPARK_KIND[node.kind])
+        joined = left.join(
+            sent, F.expr(_condition(conjuncts(node.condition), translator)), _SPARK_KIND[node.kind]
+        )
     return joined.toDF(*(f.name for f in node.fields))
 
 
@@ -56,9 +62,12 @@ def _not_in(node: Join, left: DataFrame, right: DataFrame, translator: Translato
     def sent(frame: DataFrame) -> DataFrame:
         return frame.hint("broadcast") if node.broadcast else frame
 
-    pairs = [(part.args[0], part.args[1]) for part in conjuncts(node.condition) if isinstance(part, Call)]
-    equal = F.expr(_condition(node, translator))
-    aware = translator.sql(null_aware_condition(node.condition))
+    width = len(node.sources[0].fields)
+    parts = [(part, loose_pair(part, width)) for part in conjuncts(node.condition)]
+    pairs = [pair for _, pair in parts if pair is not None]
+    strict = [part if pair is None else predicate("=", *pair) for part, pair in parts]
+    equal = F.expr(_condition(strict, translator))
+    aware = translator.sql(node.condition)
     found = left.join(sent(right), equal, _ANTI)
     others = _any_null(translator, [x for _, x in pairs])
     if others:
@@ -66,16 +75,16 @@ def _not_in(node: Join, left: DataFrame, right: DataFrame, translator: Translato
     own = _any_null(translator, [x for x, _ in pairs])
     if own:
         # With one value to compare it is enough that there is a row.
-        some = right.limit(1) if len(pairs) == 1 else right.distinct()
+        some = right.limit(1) if len(parts) == 1 else right.distinct()
         missing = found.withColumn(_MISSING, F.expr(own))
         met = sent(some.withColumn(_ANY, F.lit(True)))
         found = missing.join(met, F.expr(f"{quote(_MISSING)} = {quote(_ANY)} AND ({aware})"), _ANTI)
     return found.select(*left.columns)
 
 
-def _condition(node: Join, translator: Translator) -> str:
+def _condition(parts: Sequence[Expr], translator: Translator) -> str:
     """Equal FLOATs as Spark can hash them: a join asks only whether its condition is TRUE."""
-    return " AND ".join(_part(part, translator) for part in conjuncts(node.condition)) or "TRUE"
+    return " AND ".join(_part(part, translator) for part in parts) or "TRUE"
 
 
 def _part(part: Expr, translator: Translator) -> str:
