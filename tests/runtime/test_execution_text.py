@@ -67,3 +67,13 @@ def test_joins_on_one_key_stand_on_each_other_in_tasks_of_bounded_depth() -> Non
 def test_two_hundred_joins_are_laid_out() -> None:
     joins = "".join(f" JOIN a t{i} ON t{i}.k = t{i - 1}.k" for i in range(1, 201))
     assert explained(f"EXPLAIN EXECUTION_PLAN SELECT t0.k FROM a t0{joins}").count("Stage") > 4
+
+
+def test_not_in_is_partitioned_by_its_key() -> None:
+    lines = explained("EXPLAIN EXECUTION_PLAN SELECT k FROM a WHERE j NOT IN (SELECT id FROM b)").splitlines()
+    assert [line.strip().split(" <- ")[0] for line in lines if " <- " in line] == [
+        "exchange(hash[j])",
+        "exchange(hash[id])",
+        "summary to every partition",
+        "query",
+    ]
