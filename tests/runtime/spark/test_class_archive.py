@@ -41,13 +41,20 @@ def test_a_jvm_that_was_killed_is_not_waited_for(tmp_path: Path) -> None:
     assert archive.options() == ""
 
 
-def test_archives_of_others_go_when_a_new_one_comes(tmp_path: Path) -> None:
-    for key in ("old", "new"):
+def test_there_are_few_archives_and_those_in_use_stay(tmp_path: Path) -> None:
+    for key in "abcd":
         archive = _archive(tmp_path, key)
         archive.options()
         (archive.folder / f"classes-{key}.part").write_bytes(FINISHED)
         archive.options()
-    assert [path.name for path in archive.folder.iterdir()] == ["classes-new.jsa"]
+    fifth = _archive(tmp_path, "e")
+    assert fifth.options() == ""
+    unused = time.time() - class_archive._UNUSED_SECONDS - 1
+    for key in "ab":
+        os.utime(_archive(tmp_path, key).file, (unused, unused))
+    assert "SharedArchiveFile" in _archive(tmp_path, "a").options()
+    assert "ArchiveClassesAtExit" in fifth.options()
+    assert sorted(path.name for path in fifth.folder.glob("*.jsa")) == [f"classes-{key}.jsa" for key in "acd"]
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,9 @@ it holds them in memory (class data sharing): a JVM that was told to writes the 
 program that it served is gone already, and the JVMs after it map the file. What a JVM runs is the same with
 it and without: Java compares the archive with itself and with the jars, and reads the jars where they differ.
 
-Nothing here may keep Spark from starting: where anything is missing there is no archive. It costs some 100 MB
-on disk; archives of other Sparks and Javas go when a new one is made.
+Nothing here may keep Spark from starting: where anything is missing there is no archive. One takes 150 MB of
+disk; each Java with each place of Spark's jars (a virtual environment) has its own. Four at most stay, and those
+that nobody used for a week make room.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _MAGIC = (0xF00BABA8).to_bytes(4, "little")
 """How a finished archive begins; Java writes the beginning last."""
 _ABANDONED_SECONDS = 3600.0
 """After so long without a result the JVM that was to write the archive has been killed, or runs for days."""
+_MOST = 4
+_UNUSED_SECONDS = 7 * 86_400.0
 _QUIETLY = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """Java warns of every class that an archive has to leave out."""
 
@@ -49,6 +52,7 @@ class ClassArchive:
             make_private(str(self.folder))
             self._adopt()
             if self.file.exists():
+                os.utime(self.file)
                 return f"-XX:SharedArchiveFile={self.file} {_QUIETLY}"
             return f"-XX:ArchiveClassesAtExit={self._unfinished} {_QUIETLY}" if self._claim() else ""
         except Exception:  # any: an archive is a convenience
@@ -61,14 +65,18 @@ class ClassArchive:
                 if file.read(len(_MAGIC)) != _MAGIC:
                     return
             os.replace(self._unfinished, self.file)
-            for other in self.folder.glob("classes-*.jsa"):
-                if other != self.file:
-                    other.unlink(missing_ok=True)
 
     def _claim(self) -> bool:
-        """Whether this process's JVM is the one to write the archive: one at a time."""
+        """Whether this process's JVM is the one to write the archive: one at a time, and if there is room."""
+        now = time.time()
+        used = {path: path.stat().st_mtime for path in self.folder.glob("classes-*.jsa")}
+        for path, last in used.items():
+            if now - last > _UNUSED_SECONDS:
+                path.unlink(missing_ok=True)
+        if sum(now - last <= _UNUSED_SECONDS for last in used.values()) >= _MOST:
+            return False
         with contextlib.suppress(FileNotFoundError):
-            if time.time() - self._unfinished.stat().st_mtime > _ABANDONED_SECONDS:
+            if now - self._unfinished.stat().st_mtime > _ABANDONED_SECONDS:
                 self._unfinished.unlink(missing_ok=True)
         try:
             self._unfinished.open("x").close()
