@@ -6,7 +6,7 @@ program that it served is gone already, and the JVMs after it map the file. What
 it and without: Java compares the archive with itself and with the jars, and reads the jars where they differ.
 
 Nothing here may keep Spark from starting: where anything is missing there is no archive. One takes 150 MB of
-disk; each Java with each place of Spark's jars (a virtual environment) has its own. Four at most stay, and those
+disk. Each Java with each place of jars, such as a virtual environment, has its own: four at most, and those
 that nobody used for a week make room.
 """
 
