@@ -95,7 +95,25 @@ def test_there_is_none_where_java_cannot_have_one(tmp_path: Path, monkeypatch: p
     assert archive_key(*given) == ""
 
 
-def test_options_that_decide_on_archives_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "archive_options", lambda java, spark: "-XX:SharedArchiveFile=x")
-    assert launch._java_options("java", "-Xss1m") == "-Xss1m -XX:SharedArchiveFile=x"
-    assert launch._java_options("java", "-Xshare:off") == "-Xshare:off"
+def test_options_that_decide_on_archives_stay_as_they_are(tmp_path: Path) -> None:
+    archive = _archive(tmp_path)
+    assert launch._java_options("-Xss1m", archive).startswith("-Xss1m -XX:ArchiveClassesAtExit=")
+    assert launch._java_options("-Xshare:off", archive) == "-Xshare:off"
+    assert launch._java_options("-Xss1m", None) == "-Xss1m"
+
+
+@pytest.mark.parametrize("name", ["with blank", 'quo"ted', "back\\slash"])
+def test_a_folder_that_options_cannot_name_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
+    assert cache_folder() is None
+
+
+def test_an_archive_that_java_does_not_start_with_goes(tmp_path: Path) -> None:
+    archive = _archive(tmp_path)
+    archive.discard()
+    archive.options()
+    archive.file.write_bytes(FINISHED)
+    archive.discard()
+    assert not archive.file.exists()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ _MAGIC = (0xF00BABA8).to_bytes(4, "little")
 """How a finished archive begins; Java writes the beginning last."""
 _ABANDONED_SECONDS = 3600.0
 """After so long without a result the JVM that was to write the archive has been killed, or runs for days."""
+_PLAIN = re.compile(r"[^\s'\"\\]+")
 _MOST = 4
 _UNUSED_SECONDS = 7 * 86_400.0
 _QUIETLY = "-Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -58,6 +60,11 @@ class ClassArchive:
         except Exception:  # any: an archive is a convenience
             return ""
 
+    def discard(self) -> None:
+        """A JVM did not start with it; the next one starts without."""
+        with contextlib.suppress(OSError):
+            self.file.unlink(missing_ok=True)
+
     def _adopt(self) -> None:
         """Takes a written archive into use."""
         with contextlib.suppress(FileNotFoundError):
@@ -85,21 +92,23 @@ class ClassArchive:
         return True
 
 
-def archive_options(java: str, spark_home: str) -> str:
-    """JVM options for a Spark of ``spark_home``, run by the program ``java``; '' for none."""
+def archive_of(java: str, spark_home: str) -> ClassArchive | None:
+    """The archive of a Spark of ``spark_home`` run by ``java``; None where there can be none."""
     folder = cache_folder()
     key = archive_key(java, spark_home)
-    return ClassArchive(folder=folder, key=key).options() if folder is not None and key else ""
+    return ClassArchive(folder=folder, key=key) if folder is not None and key else None
 
 
 def cache_folder() -> Path | None:
-    """``$XDG_CACHE_HOME/tidemill`` (``~/.cache``); None where there is no such place."""
+    """``$XDG_CACHE_HOME/tidemill`` (``~/.cache``); None where there is no such place, or its name has blanks
+    or quotes: Spark cuts the text of Java's options there."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     try:
         os.makedirs(base, exist_ok=True)
     except OSError:
         return None
-    return Path(base) / "tidemill" if os.path.isabs(base) and os.access(base, os.W_OK) else None
+    fits = os.path.isabs(base) and _PLAIN.fullmatch(base) and os.access(base, os.W_OK)
+    return Path(base) / "tidemill" if fits else None
 
 
 def archive_key(java: str, spark_home: str) -> str:

@@ -25,7 +25,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
 from tidemill.errors import SetupError
-from tidemill.runtime.spark.class_archive import archive_options
+from tidemill.runtime.spark.class_archive import ClassArchive, archive_of
 
 _LAUNCH: Any = launch_gateway
 _FIND_SPARK: Any = _find_spark_home
@@ -52,7 +52,8 @@ def launch(settings: Mapping[str, str]) -> Any:
     """py4j's gateway to a new JVM whose Spark gets ``settings``; SetupError where that fails."""
     java = java_program()
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", _SHORT_LIVED)
-    told = {**settings, JAVA_OPTIONS: _java_options(java, settings.get(JAVA_OPTIONS, ""))}
+    archive = archive_of(java, _FIND_SPARK())
+    told = {**settings, JAVA_OPTIONS: _java_options(settings.get(JAVA_OPTIONS, ""), archive)}
     errors = _ErrorStream()
     try:
         gateway = _LAUNCH(
@@ -60,6 +61,8 @@ def launch(settings: Mapping[str, str]) -> Any:
             {"stdout": errors.writing_end, "stderr": errors.writing_end},
         )
     except PySparkRuntimeError as e:
+        if archive is not None:
+            archive.discard()
         raise _failure(java, errors.close()) from e
     except OSError as e:
         raise SetupError(f"Spark's start script cannot be run: {e}") from e
@@ -67,11 +70,11 @@ def launch(settings: Mapping[str, str]) -> Any:
     return gateway
 
 
-def _java_options(java: str, given: str) -> str:
+def _java_options(given: str, archive: ClassArchive | None) -> str:
     """``given`` and those of the archive, unless what is given decides on such matters itself."""
-    if any(word in given for word in ("Archive", "-Xshare", "-Xlog")):
+    if archive is None or any(word in given for word in ("Archive", "-Xshare", "-Xlog")):
         return given
-    return f"{given} {archive_options(java, _FIND_SPARK())}".strip()
+    return f"{given} {archive.options()}".strip()
 
 
 def load_classes(gateway: Any) -> threading.Thread:
