@@ -101,7 +101,8 @@ def test_a_join_on_equal_times(tmp_path: Path, spark: SparkSession) -> None:
     changes = session(tmp_path, 0).changes(
         "SELECT a.n, b.n AS m FROM ticks AS a JOIN ticks AS b ON a.k = b.k AND a.ts = b.ts"
     )
-    assert sorted(row for _, row in changes) == [(t, t) for t in sorted(TIMES)]
+    # A row behind its watermark is not waited for, and does not meet itself.
+    assert sorted(row for _, row in changes) == [(t, t) for t in sorted(TIMES) if t not in (3, 5)]
 
 
 def test_late_rows_are_counted(tmp_path: Path, spark: SparkSession) -> None:

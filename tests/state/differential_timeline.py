@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,14 @@ NO_MERGES = SpineOptions(fuel=0, ratio=0)
 KEY, VALUE = pa.field("k", pa.string()), pa.field("v", pa.int64())
 TIMERS = Layout(name="timers", keys=(KEY,), columns=(VALUE,), by_time=True)
 PAIRS = Layout(name="pairs", keys=(KEY,), values=(VALUE,), additive=True, by_time=True)
+EVENTS = Layout(
+    name="events",
+    keys=(KEY,),
+    values=(VALUE, pa.field("s", pa.string())),
+    additive=True,
+    by_time=True,
+    growing=True,
+)
 KEYS = ["", "a", "b", "cc", "dd", "eee", None]
 FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 TIMES = [FIRST, -1, 0, 1, 2, 3, 50, 51, 52, LAST]
@@ -157,6 +166,63 @@ def test_weights_add_up_until_they_are_due(
             }
             twin = Counter({e: w for e, w in twin.items() if e[0] > due})
             manifest = store.flush()
+
+
+event = st.tuples(st.sampled_from(TIMES), st.sampled_from(KEYS), st.integers(0, 3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    epochs=st.lists(st.tuples(st.lists(event, max_size=8), st.sampled_from(TIMES)), max_size=10),
+    queries=st.lists(entry, max_size=90),
+)
+def test_what_only_comes_is_gathered_by_time_and_key(
+    epochs: list[tuple[list[tuple[int, str | None, int]], int]], queries: list[Entry]
+) -> None:
+    """Equal rows stand side by side; a query may be asked twice."""
+    twin: list[tuple[int, str | None, int]] = []
+    manifest = None
+    with TemporaryDirectory() as root:
+        for number, (rows, due) in enumerate(epochs):
+            store = StateStore.open(root, "op", 0, manifest, number, options=TINY)
+            table = store.timeline(EVENTS)
+            names, values = [k for _, k, _ in rows], pa.array([v for _, _, v in rows], pa.int64())
+            columns = {"k": pa.array(names, pa.string()), "v": values, "s": values.cast(pa.string())}
+            columns[WEIGHT] = pa.array([1] * len(rows), pa.int64())
+            codes = EVENTS.codes(weak(names), [values])
+            table.put(np.array([t for t, _, _ in rows], np.int64), codes, columns)
+            twin += rows
+            _assert_gathers(table, twin, queries)
+            table.forget_due(due)
+            twin = [row for row in twin if row[0] > due]
+            _assert_gathers(table, twin, queries)
+            manifest = store.flush()
+
+
+def _assert_gathers(table: TimeTable, twin: list[tuple[int, str | None, int]], queries: list[Entry]) -> None:
+    dues, hashes, _, entries = asked(queries)
+    distinct = sorted({k for _, k in entries}, key=str)
+    places = np.array([distinct.index(k) for _, k in entries], np.int64)
+    names = [pa.array(distinct, pa.string())]
+    found = table.gather(dues, hashes, names, places)
+    with patch("tidemill.state.lookup._FEW_TIMES", 0):
+        # As where there are many times.
+        assert table.gather(dues, hashes, names, places).queries.tolist() == found.queries.tolist()
+    got = Counter(
+        zip(
+            found.queries.tolist(),
+            found.column("k").to_pylist(),
+            found.ints("v").tolist(),
+            found.column("s").to_pylist(),
+            strict=True,
+        )
+    )
+    wanted = Counter(
+        (i, k, v, str(v)) for i, (t, k) in enumerate(entries) for due, key, v in twin if (due, key) == (t, k)
+    )
+    assert got == wanted
+    odd = found.where(found.ints("v") % 2 == 1)
+    assert odd.queries.tolist() == [q for q, v in zip(found.queries, found.ints("v"), strict=True) if v % 2]
 
 
 def test_taking_what_is_due_costs_only_that(tmp_path: Path) -> None:

@@ -85,6 +85,16 @@ class Summary(Protocol):
 
 
 @runtime_checkable
+class Delayed(Protocol):
+    """An operator by event time that gives rows behind the watermark of its inputs."""
+
+    @property
+    def delay(self) -> int:
+        """By how many milliseconds the watermark of what it gives is behind."""
+        ...
+
+
+@runtime_checkable
 class Limited(Protocol):
     """An operator that may have given all it ever will before its input ends."""
 

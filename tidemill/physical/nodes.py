@@ -408,7 +408,7 @@ class TimeBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalJoin(Join):
-    """A join whose sides' times are a bounded distance apart; it runs as a join without bounds."""
+    """A join whose sides' times are a bounded distance apart."""
 
     bounds: TimeBounds
 

@@ -3,8 +3,8 @@
 Flink's plan is what is planned; here it is told apart from what runs, node by node, and nowhere else:
 kernels add up weights, so they get -U with every +U where Flink's operators overwrite by key; what Flink
 holds back until a watermark is given with the epoch and corrected later, so it is no longer insert-only;
-a join with time bounds runs as one without; what the kernel of an inner join cannot compute over pairs is a
-filter above it. EXPLAIN names each of these beside the node (``runs``).
+a join with time bounds runs as one without where its rows have no watermark; what the kernel of an inner join
+cannot compute over pairs is a filter above it. EXPLAIN names each of these beside the node (``runs``).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.physical.joins.pairwise import unknown_to_kernels
 from tidemill.physical.traits.changelog_mode import insert_only
+from tidemill.physical.traits.event_time import has_watermark
 from tidemill.physical.tree import map_up
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
@@ -81,7 +82,9 @@ def _(node: p.Join) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.IntervalJoin) -> p.PhysicalNode:
-    """Equal times, a bound for Flink, are a key like any other."""
+    """Without a watermark nothing says when a wait ends; equal times, a bound for Flink, are a key then."""
+    if node.bounds.rowtime and all(insert_only(i) and has_watermark(i) for i in node.inputs):
+        return _filtered(node)
     parts = {f.name: getattr(node, f.name) for f in dataclasses.fields(p.Join)}
     join = p.Join(**parts)
     width = len(node.left.fields)

@@ -28,7 +28,7 @@ VERSION = b"tidemill.version"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """``ttl`` in milliseconds, 0 for ever (records only: a multiset expires with its record). ``growing``:
-    rows of the multiset only come, and it is read by key (``StateTable.pieces``)."""
+    rows of the multiset only come, and it is read by key (``StateTable.pieces``, ``TimeTable.gather``)."""
 
     name: str
     keys: tuple[pa.Field, ...]
@@ -42,7 +42,7 @@ class Layout:
     def __post_init__(self) -> None:
         if self.additive and (self.columns or self.ttl):
             raise ValueError(f"state table '{self.name}': a multiset has neither payload nor TTL")
-        if self.by_time and (self.ttl or self.growing):
+        if self.by_time and self.ttl:
             raise ValueError(f"state table '{self.name}': rows by time go when they are due, in no other way")
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -53,19 +53,19 @@ class Queries:
             return _between(self.hashes, np.uint64(lo), np.uint64(hi))
         return _between(self.dues, *due_range(lo, hi))
 
-    def places(self, reader: RunReader) -> Ints:
-        """Per query the first row of ``reader`` that is not before it."""
+    def places(self, reader: RunReader, side: Literal["left", "right"] = "left") -> Ints:
+        """Per query the first row of ``reader`` that is not before it; ``right``: that is behind it."""
         dues = reader.dues
         if self.dues is None or dues is None:
-            return np.searchsorted(reader.hashes, self.hashes)
+            return np.searchsorted(reader.hashes, self.hashes, side)
         start = np.searchsorted(dues, self.dues, side="left")
         stop = np.searchsorted(dues, self.dues, side="right")
         turns = np.flatnonzero(np.append(True, self.dues[1:] != self.dues[:-1]))
         if len(turns) > _FEW_TIMES:
-            return _bisected(reader.hashes, self.hashes, start, stop)
+            return _bisected(reader.hashes, self.hashes, start, stop, side)
         for first, last in zip(turns, [*turns[1:], len(self)], strict=True):
             part = reader.hashes[start[first] : stop[first]]
-            start[first:last] += np.searchsorted(part, self.hashes[first:last])
+            start[first:last] += np.searchsorted(part, self.hashes[first:last], side)
         return start
 
     def matches(self, reader: RunReader, rows: Ints, queries: Ints) -> Mask:
@@ -84,12 +84,13 @@ def _between(values: Values, lo: Any, hi: Any) -> slice:
     return slice(first, int(np.searchsorted(values, hi, side="right")))
 
 
-def _bisected(have: Hashes, wanted: Hashes, low: Ints, high: Ints) -> Ints:
+def _bisected(have: Hashes, wanted: Hashes, low: Ints, high: Ints, side: str) -> Ints:
     """``searchsorted`` of each wanted value in a range of its own."""
+    before = np.less if side == "left" else np.less_equal
     low, high = low.copy(), high.copy()
     while (open_ := np.flatnonzero(low < high)).size:
         middle = (low[open_] + high[open_]) >> 1
-        below = have[middle] < wanted[open_]
+        below = before(have[middle], wanted[open_])
         low[open_] = np.where(below, middle + 1, low[open_])
         high[open_] = np.where(below, high[open_], middle)
     return low

@@ -71,7 +71,7 @@ def merge_tables(layout: Layout, tables: Sequence[pa.Table], *, last: bool, now:
     if len(table) == 0:
         return table
     if layout.growing:
-        return table.take(pa.array(sort_order(vector(table.column(HASH)).values)))
+        return table.take(pa.array(_by_code(layout, table)))
     groups = _groups(layout, table)
     if layout.additive:
         return _merge_weights(table, groups)
@@ -85,15 +85,23 @@ def expired(times: Ints, layout: Layout, now: int) -> Mask:
     return times + layout.ttl <= now
 
 
+def _by_code(layout: Layout, table: pa.Table) -> Ints:
+    """The rows in the order of their codes."""
+    hashes = vector(table.column(HASH)).values
+    if not layout.by_time:
+        return sort_order(hashes)
+    order: Ints = np.lexsort((hashes, vector(table.column(DUE)).values))
+    return order
+
+
 def _groups(layout: Layout, table: pa.Table) -> Groups:
     """Equal identities, in the order of codes."""
     identity = [single(table.column(f.name)) for f in layout.identity]
     hashes = vector(table.column(HASH)).values
     if not layout.by_time:
         return group_rows(hashes, identity)
-    dues = vector(table.column(DUE)).values
-    order = np.lexsort((hashes, dues))
-    dues, hashes = dues[order], hashes[order]
+    order = _by_code(layout, table)
+    dues, hashes = vector(table.column(DUE)).values[order], hashes[order]
     fresh = np.ones(len(order), np.bool_)
     np.logical_or(dues[1:] != dues[:-1], hashes[1:] != hashes[:-1], out=fresh[1:])
     return group_ordered(order, fresh, identity)

@@ -16,11 +16,50 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, to_arrow, vector
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.hashing import code_range
+from tidemill.changelog.values import rows_same
 from tidemill.state.layers import TableLayers
 from tidemill.state.layout import Layout, conform, hash_array
-from tidemill.state.lookup import Answers, Queries, find, total_weight
+from tidemill.state.lookup import Answers, Piece, Queries, find, total_weight
 from tidemill.state.run import DELETED, DUE, HASH, WEIGHT, RunReader, due_code, due_range
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Entries where they are stored; what is asked for of them is fetched then."""
+
+    layout: Layout
+    pieces: list[Piece]
+
+    @property
+    def queries(self) -> Ints:
+        """Which query each entry answers."""
+        return np.concatenate([np.zeros(0, np.int64), *(p.queries for p in self.pieces)])
+
+    def column(self, name: str) -> pa.Array:
+        kind = self.layout.schema.field(name).type
+        return single(pa.chunked_array([self._piece(p, name) for p in self.pieces], kind))
+
+    def ints(self, name: str) -> Ints:
+        """A column of integers or times without NULLs."""
+        return np.concatenate(
+            [
+                np.zeros(0, np.int64),
+                *(vector(p.reader.table.column(name)).values[p.rows] for p in self.pieces),
+            ]
+        )
+
+    def where(self, chosen: Mask) -> Gathered:
+        """Some of the entries."""
+        if chosen.all():
+            return self
+        sizes = np.cumsum([len(p.rows) for p in self.pieces])
+        parts = zip(self.pieces, np.split(chosen, sizes[:-1]), strict=True)
+        return Gathered(self.layout, [Piece(p.reader, p.queries[c], p.rows[c]) for p, c in parts])
+
+    def _piece(self, piece: Piece, name: str) -> pa.Array:
+        return single(piece.reader.table.column(name)).take(pa.array(piece.rows))
 
 
 @dataclass(slots=True)
@@ -56,6 +95,10 @@ class TimeTable:
         """
         return self._merged(self.rows.take_below(due_code(time + 1)))
 
+    def forget_due(self, time: int) -> None:
+        """``take_due`` where nobody looks at what goes. Cost: one comparison of bounds per run."""
+        self.rows.take_below(due_code(time + 1))
+
     def earliest(self) -> int | None:
         """No entry is due before this time; None if there is none at all. Cost: no file is opened."""
         bounds = [layer[0].bounds for layer in self.rows.all if layer]
@@ -74,6 +117,27 @@ class TimeTable:
         """A multiset's total weight of each queried identity, asked as in ``lookup``."""
         queries = Queries(hashes, dues)
         return total_weight(self.layout, self.rows.all, queries, [_times(dues), *keys], WEIGHT)
+
+    def gather(self, dues: Ints, hashes: Hashes, keys: list[pa.Array], rows: Ints) -> Gathered:
+        """All entries of a growing table that have a queried time and key: of query ``i`` the keys are those
+        at ``rows[i]`` of ``keys``. Queries in ascending order of (``dues``, ``hashes``); they may repeat."""
+        low, high = code_range(hashes) if self.layout.values else (hashes, hashes)
+        first, last = Queries(low, dues), Queries(high, dues)
+        pieces = []
+        for reader in (r for layer in self.rows.all for r in layer):
+            part = first.within(reader)
+            if part.start == part.stop:
+                continue
+            start = first.take(part).places(reader)
+            counts = last.take(part).places(reader, "right") - start
+            queries = np.repeat(np.arange(part.start, part.stop), counts)
+            ends = np.cumsum(counts)
+            places = np.arange(len(queries)) - np.repeat(ends - counts - start, counts)
+            columns = [reader.column(f.name) for f in self.layout.keys]
+            same = rows_same(columns, places, keys, rows[queries])
+            if same.any():
+                pieces.append(Piece(reader, queries[same], places[same]))
+        return Gathered(self.layout, pieces)
 
     def range(self, first: int, last: int) -> pa.Table:
         """All entries that are due from ``first`` to ``last``; they stay. Columns as in ``take_due``."""

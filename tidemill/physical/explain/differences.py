@@ -129,7 +129,7 @@ def _other(shown: p.PhysicalNode, runs: p.PhysicalNode) -> list[str]:
 
 @_other.register
 def _(shown: p.IntervalJoin, runs: p.PhysicalNode) -> list[str]:
-    return ["Join without bounds"]
+    return [] if isinstance(runs, p.IntervalJoin) else ["Join without bounds"]
 
 
 @_other.register

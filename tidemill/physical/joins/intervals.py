@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidemill.physical import nodes as p
+from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.ranks import attribute_of
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.plan import nodes as n
@@ -58,6 +59,13 @@ def time_bounds(
         left=found[0].left,
         right=found[0].right - width,
     )
+
+
+def without_bounds(join: p.IntervalJoin) -> Expr | None:
+    """What the condition of a join asks beside its keys and its bounds."""
+    fields, width = (*join.left.fields, *join.right.fields), len(join.left.fields)
+    parts = () if join.residual is None else conjuncts(join.residual)
+    return conjunction(part for part in parts if _distance(part, fields, width) is None)
 
 
 def _distance(part: Expr, fields: tuple[Field, ...], width: int) -> _Distance | None:

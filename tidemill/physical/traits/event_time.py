@@ -27,6 +27,13 @@ def hands_time_on(node: p.PhysicalNode) -> bool:
     return isinstance(node, _HANDING_ON) or needs_watermark(node)
 
 
+def has_watermark(node: p.PhysicalNode) -> bool:
+    """Whether the rows of ``node`` carry a watermark, if they are asked for it."""
+    if isinstance(node, p.WatermarkAssigner):
+        return True
+    return bool(node.inputs) and hands_time_on(node) and all(map(has_watermark, node.inputs))
+
+
 _HANDING_ON = (
     p.Calc,
     p.Correlate,

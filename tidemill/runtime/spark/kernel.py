@@ -20,7 +20,7 @@ from tidemill.connectors.api import BatchMap
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
 from tidemill.files.storage import Storage
-from tidemill.operators.api import EpochContext, LocalPhase, OperatorSpec
+from tidemill.operators.api import Delayed, EpochContext, LocalPhase, OperatorSpec
 from tidemill.runtime.spark.exchange import PortRows, Received, received
 from tidemill.runtime.spark.settings import ARROW_ROWS_PER_BATCH
 from tidemill.runtime.spark.watermark_stage import Handover
@@ -163,8 +163,18 @@ class KernelTask:
         watermark = min((i.watermark for i in inputs if i.origins), default=NONE)
         timed = any(i.origins for i in inputs) and partition >= 0
         if not timed and not any(i.rows.rows for i in inputs):
-            return None, watermark
-        return self._step(inputs, watermark, partition), watermark
+            return None, self._handed_on(watermark)
+        return self._step(inputs, watermark, partition), self._handed_on(watermark)
+
+    def _marks(self, inputs: tuple[Incoming, ...], watermark: int) -> dict[str, int]:
+        """How far time has come, by origin; an operator above that runs in this task has it from here."""
+        marks = {o: m for i in inputs for o, m in i.rows.marks.items()}
+        return marks | ({self.operator: self._handed_on(watermark)} if any(i.origins for i in inputs) else {})
+
+    def _handed_on(self, watermark: int) -> int:
+        if watermark in (NONE, END) or not isinstance(self.spec, Delayed):
+            return watermark
+        return watermark - self.spec.delay
 
     def _step(self, inputs: tuple[Incoming, ...], watermark: int, partition: int) -> pa.Table:
         base, groups = self.base.get(partition), key_groups(partition, self.partitions)
@@ -202,7 +212,7 @@ class KernelTask:
                     "state_bytes": store.manifest.size,
                     "first": self.first,
                     "late": step.notes.get("late", 0),
-                    "marks": {o: m for i in inputs for o, m in i.rows.marks.items()},
+                    "marks": self._marks(inputs, watermark),
                 }
             }
         )

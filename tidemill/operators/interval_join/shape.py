@@ -1,0 +1,112 @@
+"""What an interval join is: its sides and bounds, what it shows, and the layouts of its state."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.operators.join.residual import Residual
+from tidemill.operators.join.shape import PRESERVES_LEFT, PRESERVES_RIGHT, JoinSide
+from tidemill.state.layout import Layout
+
+ROW = "$row"
+"""A number that no other row of the side and key has."""
+_NUMBER = pa.int64()
+_NAMES = ("left", "right")
+_BUCKETS = 2
+"""Into how many stretches of time an interval is cut: with more of them less is kept beyond its wait and
+looked at in vain, and more is searched."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalShape:
+    """``kind``: INNER, LEFT, RIGHT or FULL. ``times``: the time column of either side; left less right time
+    lies between ``lower`` and ``upper`` ms, both inclusive. ``residual``: the rest of the condition."""
+
+    kind: str
+    left: JoinSide
+    right: JoinSide
+    times: tuple[str, str]
+    lower: int
+    upper: int
+    null_safe: tuple[bool, ...]
+    residual: Residual | None = None
+    sequence: bool = False
+    keeps_time: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        facts = (self.kind, self.left.columns, self.right.columns, self.left.keys, self.right.keys)
+        text = (
+            f"interval-join {facts} {self.null_safe} {self.times} {self.lower} {self.upper} {self.residual}"
+        )
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def sides(self) -> tuple[JoinSide, JoinSide]:
+        return self.left, self.right
+
+    @property
+    def outer(self) -> tuple[bool, bool]:
+        """Per side, whether its rows are shown where nothing matches them."""
+        return self.kind in PRESERVES_LEFT, self.kind in PRESERVES_RIGHT
+
+    @property
+    def waits(self) -> tuple[int, int]:
+        """Per side how long after its time a row is waited for, in ms; may be negative."""
+        return -self.lower, self.upper
+
+    @property
+    def delay(self) -> int:
+        """By how many ms the output's watermark is behind that of the inputs: one more than the longest wait,
+        as a row that is shown without a partner comes when the watermark is beyond its wait."""
+        return max(0, *self.waits) + 1
+
+    @property
+    def bucket(self) -> int:
+        """How many ms of row times lie together in state."""
+        return max(1, -(-(self.upper - self.lower) // _BUCKETS))
+
+    @cached_property
+    def rows(self) -> tuple[Layout, Layout]:
+        """Per side its rows, by bucket of time and key."""
+        return self._rows(0), self._rows(1)
+
+    @cached_property
+    def waiting(self) -> tuple[Layout, Layout]:
+        """Per side what is shown of the rows that nothing matched yet, by the end of their wait."""
+        return self._waiting(0), self._waiting(1)
+
+    def _rows(self, number: int) -> Layout:
+        side = self.sides[number]
+        values = (*side.value_fields, pa.field(WATERMARK_COLUMN, _NUMBER), pa.field(ROW, _NUMBER))
+        return Layout(
+            name=_NAMES[number],
+            keys=side.key_fields,
+            values=values,
+            additive=True,
+            growing=True,
+            by_time=True,
+        )
+
+    def _waiting(self, number: int) -> Layout:
+        side, types = self.sides[number], dict(self.sides[number].columns)
+        shown = [pa.field(c, types[c]) for c in side.output if c not in side.keys]
+        return Layout(
+            name=f"{_NAMES[number]}-waiting",
+            keys=side.key_fields,
+            values=(pa.field(ROW, _NUMBER),),
+            columns=(*shown, pa.field(WATERMARK_COLUMN, _NUMBER)),
+            by_time=True,
+        )
+
+    def output_schema(self) -> pa.Schema:
+        fields = [pa.field(c, dict(side.columns)[c]) for side in self.sides for c in side.output]
+        fields += [pa.field(SEQUENCE_COLUMN, _NUMBER)] * self.sequence
+        fields += [pa.field(WATERMARK_COLUMN, _NUMBER)] * self.keeps_time
+        return pa.schema(fields)

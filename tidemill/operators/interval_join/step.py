@@ -1,0 +1,147 @@
+"""One epoch of an interval join: pairs with what is kept, rows whose wait ends, and what is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
+from tidemill.changelog.watermarks import END, NONE, WATERMARK_COLUMN
+from tidemill.operators.api import EpochContext
+from tidemill.operators.interval_join.arrived import MICROSECONDS, Arrived, Pairs, first_number
+from tidemill.operators.interval_join.shape import ROW, IntervalShape
+from tidemill.state.store import StateStore
+from tidemill.state.timeline import TimeTable, by_time_order, due_times
+
+LATE = "late"
+_NUMBER = pa.int64()
+
+
+@dataclass(slots=True)
+class IntervalStep:
+    """``parts``: what is shown, with the watermark that each row comes at."""
+
+    spec: IntervalShape
+    store: StateStore
+    epoch: EpochContext
+    parts: list[tuple[list[pa.Array], Ints]] = field(default_factory=list)
+
+    def run(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        spec = self.spec
+        sides = [self._arrived(number, table) for number, table in enumerate((left, right))]
+        tables = [self.store.timeline(layout) for layout in spec.rows]
+        # The epoch's own pairs are found once: by its left rows.
+        sides[1].keep(spec, 1, tables[1])
+        by_left = Pairs.of(spec, 0, sides[0], tables[1])
+        by_right = Pairs.of(spec, 1, sides[1], tables[0])
+        sides[0].keep(spec, 0, tables[0])
+        for pairs in (by_left, by_right):
+            self._show_pairs(pairs)
+        for number in (0, 1):
+            if spec.outer[number]:
+                own, other = (by_left, by_right) if number == 0 else (by_right, by_left)
+                self._wait(number, sides[number], own, other)
+            self._forget(number, tables[number])
+        return self._shown()
+
+    def _arrived(self, number: int, table: pa.Table) -> Arrived:
+        """The rows that may match; those that cannot are shown at once, if at all."""
+        arrived, can = Arrived.of(self.spec, number, table, self.epoch)
+        alone = arrived.take(~can)
+        if self.spec.outer[number] and len(alone):
+            columns = {name: alone.columns[name] for name in self.spec.sides[number].output}
+            self._show_alone(number, columns, alone.marks)
+        able = arrived.take(can)
+        late = np.count_nonzero(able.times + self.spec.waits[number] < able.marks)
+        if late:
+            self.epoch.notes[LATE] = self.epoch.notes.get(LATE, 0) + int(late)
+        return able
+
+    def _forget(self, number: int, table: TimeTable) -> None:
+        """Drops the buckets of which no row is waited for."""
+        watermark = self.epoch.watermark
+        if watermark in (NONE, END):
+            ended = watermark
+        else:
+            ended = (watermark - self.spec.waits[number]) // self.spec.bucket - 1
+        if ended != NONE:
+            table.forget_due(ended)
+
+    # -- rows of an outer side --------------------------------------------------------------------
+
+    def _wait(self, number: int, arrived: Arrived, own: Pairs, other: Pairs) -> None:
+        """Keeps the rows that nothing matches yet and shows those whose wait is over. ``own``: the pairs
+        that this side's rows found; ``other``: those that they were found for."""
+        table = self.store.timeline(self.spec.waiting[number])
+        found = other.found.ints(ROW)
+        fresh = found >= first_number(self.epoch)
+        matched = np.zeros(len(arrived), np.bool_)
+        matched[own.rows] = True
+        matched[np.searchsorted(arrived.numbers, found[fresh])] = True
+        self._put(table, number, arrived.take(~matched))
+        self._matched(table, number, other.where(~fresh))
+        watermark = self.epoch.watermark
+        if watermark == NONE:
+            return
+        due = table.take_due(watermark if watermark == END else watermark - 1)
+        columns = {name: single(due.column(name)) for name in self.spec.sides[number].output}
+        marks: Ints = vector(single(due.column(WATERMARK_COLUMN))).values
+        self._show_alone(number, columns, np.maximum(marks, due_times(due)))
+
+    def _put(self, table: TimeTable, number: int, rows: Arrived) -> None:
+        hidden = {
+            ROW: to_arrow(Vec(rows.numbers), _NUMBER),
+            WATERMARK_COLUMN: to_arrow(Vec(rows.marks), _NUMBER),
+        }
+        codes = table.layout.codes(rows.hashes, [hidden[ROW]])
+        table.put(rows.times + self.spec.waits[number], codes, {**rows.columns, **hidden})
+
+    def _matched(self, table: TimeTable, number: int, pairs: Pairs) -> None:
+        """The rows that were found have a partner now: those that had none are not waited for any more."""
+        spec = self.spec
+        if len(pairs) == 0:
+            return
+        _, once = np.unique(pairs.found.ints(ROW), return_index=True)
+        pairs = pairs.at(once)
+        names = [f.name for f in table.layout.identity[1:]]
+        columns = {name: pairs.found.column(name) for name in names}
+        dues = pairs.found.ints(spec.times[number]) // MICROSECONDS + spec.waits[number]
+        codes = table.layout.codes(pairs.hashes, [columns[ROW]])
+        order = by_time_order(dues, codes)
+        columns = {name: column.take(pa.array(order)) for name, column in columns.items()}
+        there = table.lookup(dues[order], codes[order], list(columns.values())).found
+        picks = pa.array(np.flatnonzero(there))
+        gone = {name: column.take(picks) for name, column in columns.items()}
+        table.put(dues[order][there], codes[order][there], gone, np.ones(len(picks), np.bool_))
+
+    # -- output -----------------------------------------------------------------------------------
+
+    def _show_pairs(self, pairs: Pairs) -> None:
+        if len(pairs):
+            columns = [pairs.column(name) for side in self.spec.sides for name in side.output]
+            self.parts.append((columns, pairs.marks))
+
+    def _show_alone(self, number: int, columns: Mapping[str, pa.Array], marks: Ints) -> None:
+        """Rows of one side, NULL for the other's columns; ``marks``: up to when they waited."""
+        if len(marks) == 0:
+            return
+        shown: list[pa.Array] = []
+        for side, spec in enumerate(self.spec.sides):
+            types = dict(spec.columns)
+            shown += [columns[n] if side == number else pa.nulls(len(marks), types[n]) for n in spec.output]
+        self.parts.append((shown, marks))
+
+    def _shown(self) -> pa.Table:
+        schema = self.spec.output_schema()
+        if not self.parts:
+            return schema.empty_table()
+        columns = [pa.chunked_array(chunks) for chunks in zip(*(c for c, _ in self.parts), strict=True)]
+        marks = np.concatenate([m for _, m in self.parts])
+        if self.spec.sequence:
+            columns.append(pa.array((self.epoch.epoch << 32) + np.arange(len(marks), dtype=np.int64)))
+        if self.spec.keeps_time:
+            columns.append(pa.array(np.where(marks == NONE, NONE, marks - self.spec.delay)))
+        return pa.table(columns, schema=schema)
