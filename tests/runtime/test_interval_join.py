@@ -153,8 +153,8 @@ def test_a_crash_between_two_epochs(tmp_path: Path, spark: SparkSession, step: s
         made = session(tmp_path, 1, **options)
         if fault is not None:
             made.environment.context.fault = fault
-        made.execute(f"CREATE TABLE result (id INT, pid INT) WITH ({sink})")
-        insert = f"INSERT INTO result SELECT id, pid FROM orders o LEFT JOIN payments p ON {WITHIN}"
+        made.execute(f"CREATE TABLE paid (id INT, pid INT) WITH ({sink})")
+        insert = f"INSERT INTO paid SELECT id, pid FROM orders o LEFT JOIN payments p ON {WITHIN}"
         if fault is None:
             made.execute(insert)
         else:
