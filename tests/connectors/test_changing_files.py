@@ -255,3 +255,59 @@ def test_the_first_bad_record_of_a_file_that_many_tasks_read(
                 list(read.reader.read(task.splits, task.before))
             except WorkerError as e:
                 assert "/x:32)" in str(e)  # noqa: PT017
+
+
+def halfway(tmp_path: Path, text: str) -> tuple[Path, Storage, Offset]:
+    """A job that read two lines of ``text`` and stopped."""
+    data, kept = tmp_path / "data", Storage(str(tmp_path / "kept"))
+    data.mkdir()
+    write(data / "x.csv", text)
+    read = files(data, watched=False, sequence=True)
+    read.record_in(kept)
+    start = read.next_offset(None, ReadLimit(rows=2))
+    assert [row[:2] for row in taken(read, None, start)] == [(1, "a"), (2, "b")]
+    read.stopped(start)
+    return data, kept, start
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("1,a\n2,b\n3,c\n4,d\n", [(3, "c"), (4, "d")]),
+        ("1,a\n2,b\n3,cc\n", [(3, "cc")]),
+        ("1,a\n2,b\n", []),
+    ],
+)
+def test_what_was_not_read_may_be_repaired(tmp_path: Path, text: str, rows: list[tuple[int, str]]) -> None:
+    data, kept, start = halfway(tmp_path, "1,a\n2,b\nx,c\n4,d\n")
+    write(data / "x.csv", text, age=50)
+    write(data / "y.csv", "9,z\n")
+    read = files(data, watched=False, sequence=True)
+    read.record_in(kept)
+    end, found = step(read, start)
+    assert [row[:2] for row in found] == [*rows, (9, "z")]
+    assert read.is_finished(end)
+    assert step(files(data, watched=False, sequence=True), end)[1] == []
+    numbers = [row[2] for row in found]
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] > 1
+
+
+@pytest.mark.parametrize("text", ["1,a\n2,B\n3,c\n4,d\n", "1,a\n", ""])
+def test_what_was_read_must_stay(tmp_path: Path, text: str) -> None:
+    data, kept, start = halfway(tmp_path, "1,a\n2,b\nx,c\n4,d\n")
+    write(data / "x.csv", text, age=50)
+    read = files(data, watched=False, sequence=True)
+    read.record_in(kept)
+    with pytest.raises(ConnectorError, match="has changed since it was read"):
+        step(read, start)
+
+
+def test_a_file_that_changed_before_the_stop_is_not_taken_for_what_was_read(tmp_path: Path) -> None:
+    data, _, start = halfway(tmp_path, "1,a\n2,b\nx,c\n4,d\n")
+    read = files(data, watched=False, sequence=True)
+    read.record_in(Storage(str(tmp_path / "other")))
+    write(data / "x.csv", "0,q\n2,b\n3,c\n4,d\n", age=50)
+    read.stopped(start)
+    with pytest.raises(ConnectorError, match="has changed since it was read"):
+        step(read, start)

@@ -40,7 +40,8 @@ def session(tmp_path: Path, rows: int, **options: str) -> Session:
         ("payments", "pid INT, k STRING", PAYMENTS),
     ):
         path = tmp_path / f"{table}.csv"
-        path.write_text("".join(f"{i},{k},2024-05-01 00:00:{t:02d}\n" for i, k, t in data))
+        if not path.exists():
+            path.write_text("".join(f"{i},{k},2024-05-01 00:00:{t:02d}\n" for i, k, t in data))
         made.execute(
             f"CREATE TABLE {table} ({columns}, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)"
             f" WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv',"

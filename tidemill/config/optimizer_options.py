@@ -38,7 +38,15 @@ BROADCAST_THRESHOLD = Option(
     doc="The most bytes that one side of a batch join may have to be sent to every task instead of being "
     "exchanged; -1 sends none.",
 )
+NON_DETERMINISTIC_UPDATES = Option(
+    key="table.optimizer.non-deterministic-update.strategy",
+    kind=str,
+    default="IGNORE",
+    choices=("IGNORE", "TRY_RESOLVE"),
+    doc="Either way a row that goes carries the values that it came with, also of `NOW()` and `UUID()`.",
+)
 OPTIONS = (
+    NON_DETERMINISTIC_UPDATES,
     AGG_PHASE_STRATEGY,
     DISTINCT_SPLIT_ENABLED,
     DISTINCT_SPLIT_BUCKETS,

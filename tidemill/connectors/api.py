@@ -112,6 +112,15 @@ class RecordingSource(Protocol):
         ...
 
 
+@runtime_checkable
+class ResumedSource(Protocol):
+    """Optional face of a source that must know at its next start where it stopped."""
+
+    def stopped(self, offset: Offset | None) -> None:
+        """Called when a job that can be resumed stops or fails, with its last committed offset."""
+        ...
+
+
 BatchMap = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 

@@ -30,10 +30,12 @@ from tidemill.user_functions.calls import BoundFunction
 
 Node = p.PhysicalNode | b.BatchNode
 DIGEST_LENGTH = 16
-"""Options whose key has one of these words say how to get in, not what is read."""
 
 PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore)
 """They give the very rows they get."""
+_LENIENCY = (".ignore-parse-errors", ".fail-on-missing-field")
+"""Ends of a table's options that say what becomes of records that do not fit: a job that failed at one may go
+on with another answer. A hint that says otherwise than the table tells two scans of a job apart."""
 _PHASES = (p.GroupAggregate, p.GlobalGroupAggregate)
 _INCIDENTAL: dict[type, frozenset[str]] = {
     p.PhysicalNode: frozenset({"traits"}),
@@ -106,7 +108,10 @@ def _place(node: Node) -> list[str]:
 
 
 def _table_text(table: CatalogTable, options: Mapping[str, str]) -> str:
-    return _joined("Table", [canonical(str(table.path)), canonical(without_secrets(options))])
+    own = table.options
+    lenient = {k for k, v in options.items() if k.endswith(_LENIENCY) and own.get(k) == v}
+    telling = {k: v for k, v in without_secrets(options).items() if k not in lenient}
+    return _joined("Table", [canonical(str(table.path)), canonical(telling)])
 
 
 def _telling(value: object) -> list[Field[object]]:

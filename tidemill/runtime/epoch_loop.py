@@ -31,7 +31,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemill.changelog.watermarks import END
-from tidemill.connectors.api import ArrowSink, GroupedSink, MeasuredSource, Offset, ReadLimit, Sink, Source
+from tidemill.connectors.api import (
+    ArrowSink,
+    GroupedSink,
+    MeasuredSource,
+    Offset,
+    ReadLimit,
+    ResumedSource,
+    Sink,
+    Source,
+)
 from tidemill.deep_calls import with_room
 from tidemill.errors import TidemillError
 from tidemill.runtime import graph as g
@@ -74,13 +83,15 @@ class CollectOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    """``latency``: least seconds between two epochs of a live source."""
+    """``latency``: least seconds between two epochs of a live source. ``resumable``: the checkpoint directory
+    outlives the job."""
 
     job_id: str
     name: str
     parallelism: int
     limit: ReadLimit
     latency: float
+    resumable: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,9 +141,11 @@ class StreamingJob:
                 break
             if not self._bounded():
                 self.stopping.wait(max(0.0, self.settings.latency - (self.clock() - begun)))
-        if not self.stopping.is_set():
-            for sink in self._sinks().values():
-                sink.finish()
+        if self.stopping.is_set():
+            self._note_stop()
+            return
+        for sink in self._sinks().values():
+            sink.finish()
 
     # -- recovery ---------------------------------------------------------------------------------
 
@@ -187,6 +200,7 @@ class StreamingJob:
             rows, tokens = self._run(plan, report)  # step 2
         except Exception as e:
             self._take_back(plan)
+            self._note_stop()
             raise translated(e) from e
         self.checkpoint.fault("ran")
         # What a task of an earlier epoch says now, that outlived it, does not count.
@@ -266,6 +280,15 @@ class StreamingJob:
                 sink.discard(plan.epoch)
         with suppress(TidemillError):
             self.checkpoint.remove_plan(plan.epoch)
+
+    def _note_stop(self) -> None:
+        """Sources may leave word of where they stopped; a job can start again without it."""
+        if not (self.settings.resumable and self.checkpoint.is_owned):
+            return
+        for key, source in self.sources.items():
+            if isinstance(source, ResumedSource):
+                with suppress(TidemillError, OSError):
+                    source.stopped(self._commit.offsets.get(key))
 
     def _committed(self, plan: EpochPlan, report: Report, tokens: dict[str, list[str]]) -> EpochCommit:
         state = {op: dict(parts) for op, parts in self._state.items()}

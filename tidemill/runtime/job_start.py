@@ -318,6 +318,7 @@ class _Preparation:
                 parallelism=self._context.parallelism,
                 limit=read_limit(request.config),
                 latency=request.config.read(MINI_BATCH_ALLOW_LATENCY).seconds,
+                resumable=bool(request.checkpoint_directory),
             ),
             on_progress=request.on_progress,
             on_event=request.on_event,

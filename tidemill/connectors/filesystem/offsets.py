@@ -135,7 +135,8 @@ def ranges(start: FilePosition, end: FilePosition) -> list[FileRange]:
     """The parts of files between two positions, in order; ``end`` continues ``start``."""
     first = max(start.taken - 1, 0)
     known = start.files[-1:]
-    if not end.sealed <= first <= end.taken or known != end.files[first - end.sealed :][: len(known)]:
+    same = end.files[first - end.sealed :][: len(known)] if first >= end.sealed else ()
+    if first > end.taken or [(f.path, f.begin) for f in known] != [(f.path, f.begin) for f in same]:
         raise StateError("The offsets are not of one job: their lists of files differ.")
     base = start.base if start.taken else 0
     found = []

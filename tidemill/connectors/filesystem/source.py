@@ -3,7 +3,8 @@
 Spark's own scans are not used: for text they are most of an epoch's time. A file is taken once,
 in the order of paths, and must appear at once and complete (rename it into place). In a watched
 directory new files are taken after all earlier ones, whatever their names, and lines that are appended to
-a file of text after that. A file that changes otherwise is an error.
+a file of text after that. A file that changes otherwise is an error, unless the job had stopped in the middle
+of it and it is still the same up to there (see ``repair``).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tidemill.connectors.filesystem.cutting import Cutter
 from tidemill.connectors.filesystem.listing import list_files
 from tidemill.connectors.filesystem.offsets import FilePosition, FileRange, TakenFile, from_json, ranges
 from tidemill.connectors.filesystem.reading import FileReader, Split
+from tidemill.connectors.filesystem.repair import note_stop, repaired
 from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.taken_log import Known, TakenLog
 from tidemill.connectors.filesystem.watching import DirectoryWatch
@@ -70,9 +72,15 @@ class FileSource:
     def record_in(self, storage: Storage) -> None:
         self.log.storage = storage
 
+    def stopped(self, offset: Offset | None) -> None:
+        if self.row_groups is None and self.log.storage is not None:
+            note_stop(self.storage, self.log.storage, self._position(offset))
+
     def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
-        """ConnectorError when the path is not there or a file has changed since it was read."""
+        """ConnectorError when the path is not there or a file has changed in what was read of it."""
         position, rows, length = self.log.sealing(self._position(start)), limit.rows, limit.bytes
+        if self.row_groups is None:
+            position = repaired(self.storage, self.log.storage, position)
         untaken = self._untaken(position)
         while (rows is None or rows > 0) and (length is None or length > 0):
             if position.current is None:

@@ -112,7 +112,7 @@ class IntervalStep:
         codes = table.layout.codes(pairs.hashes, [columns[ROW]])
         order = by_time_order(dues, codes)
         columns = {name: column.take(pa.array(order)) for name, column in columns.items()}
-        there = table.lookup(dues[order], codes[order], list(columns.values())).found
+        there = table.lookup(dues[order], codes[order], list(columns.values())).there
         picks = pa.array(np.flatnonzero(there))
         gone = {name: column.take(picks) for name, column in columns.items()}
         table.put(dues[order][there], codes[order][there], gone, np.ones(len(picks), np.bool_))

@@ -17,6 +17,7 @@ from tidemill.physical.identity import PASSING, Digests
 from tidemill.physical.ranks import share_operator
 from tidemill.physical.sinks import meets_in_disorder
 from tidemill.physical.traits.changelog_mode import changelog_text
+from tidemill.physical.traits.determinism import keeps_values
 
 Runs = dict[int, str]
 """How nodes run, by the id of the shown node."""
@@ -130,6 +131,12 @@ def _other(shown: p.PhysicalNode, runs: p.PhysicalNode) -> list[str]:
 @_other.register
 def _(shown: p.IntervalJoin, runs: p.PhysicalNode) -> list[str]:
     return [] if isinstance(runs, p.IntervalJoin) else ["Join without bounds"]
+
+
+@_other.register
+def _(shown: p.Calc, runs: p.PhysicalNode) -> list[str]:
+    assert isinstance(runs, p.Calc)
+    return ["keeps the values that rows came with"] if keeps_values(runs) else []
 
 
 @_other.register

@@ -16,6 +16,7 @@ from tidemill.operators.join.operator import JoinSpec
 from tidemill.operators.join.shape import JoinSide
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import loose_pair
+from tidemill.physical.traits.determinism import refuse_changes
 from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, InputRef, Literal
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import TRUE, conjunction, conjuncts, or_null
@@ -58,6 +59,7 @@ class JoinCondition:
 
 @build.register
 def _(node: p.Join, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    refuse_changes(node, (node.residual,), "in a join's condition")
     inputs = (compile_node(node.left, context, False), compile_node(node.right, context, False))
     joined = join_parts(node, inputs, context)
     spec = replace(

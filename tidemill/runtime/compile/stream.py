@@ -10,8 +10,10 @@ from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
 from tidemill.physical.identity import table_digest
 from tidemill.physical.set_operations import REPLICATE_ROWS
+from tidemill.physical.traits.determinism import keeps_values, refuse_changes
 from tidemill.plan.expressions import Expr
 from tidemill.runtime import graph as g
+from tidemill.runtime.compile.computed_once import computed_once
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.generators import (
     ROWS_COLUMN,
@@ -96,6 +98,8 @@ def _read(node: p.PhysicalNode, source: str, sequenced: bool) -> g.Read:
 @build.register
 def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
     below = compile_node(node.input, context, sequenced)
+    if keeps_values(node):
+        return computed_once(node, below, context)
     translator = Translator(columns=below.columns, zone=context.zone)
     expressions = tuple(expression(e, translator) for e in node.projections)
     # A cast that Spark's types do not show, as of a time attribute, is its column too.
@@ -152,6 +156,7 @@ def _(node: p.Union, context: CompileContext, sequenced: bool) -> g.ExecNode:
 
 @build.register
 def _(node: p.Correlate, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    refuse_changes(node, node.args, "in a table function")
     below = compile_node(node.input, context, sequenced)
     translator = Translator(columns=below.columns, zone=context.zone)
     generated = node.fields[len(node.input.fields) :]

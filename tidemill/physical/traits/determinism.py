@@ -1,0 +1,50 @@
+"""Where a changelog meets what gives another value at every look: NOW, RAND, UUID, a user's function.
+
+A -U or -D must carry the values that its +I or +U came with. Flink computes them anew (its option
+``table.optimizer.non-deterministic-update.strategy`` is about that); here the projection keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.errors import NotSupportedError
+from tidemill.physical import nodes as p
+from tidemill.plan.expressions import Call, Expr, UserCall
+from tidemill.plan.rules.determinism import is_deterministic
+
+
+def keeps_values(node: p.Calc) -> bool:
+    """Whether the projection computes anew what rows that go must say as they came. Whoever takes no -U
+    overwrites and deletes by key, and never looks at the rest of a row that goes."""
+    kinds = node.traits.kinds
+    by_value = RowKind.UPDATE_BEFORE in kinds or (
+        RowKind.DELETE in kinds and RowKind.UPDATE_AFTER not in kinds
+    )
+    return by_value and not all(map(is_deterministic, _expressions(node)))
+
+
+def refuse_changes(node: p.PhysicalNode, expressions: Iterable[Expr | None], where: str) -> None:
+    """NotSupportedError where one of the expressions computes anew over rows that can be taken back."""
+    anew = next((e for e in expressions if e is not None and not is_deterministic(e)), None)
+    if anew is None or all(i.traits.kinds == INSERT_ONLY for i in node.inputs):
+        return
+    raise NotSupportedError(
+        f"{_call(anew)} {where} over rows that can be taken back is not supported: it would give a row that "
+        "goes another answer than when it came",
+        hint="Compute it as a column of a sub-query or a view below: there its value stays with the row.",
+    )
+
+
+def _expressions(node: p.Calc) -> tuple[Expr, ...]:
+    return (*node.projections, *(() if node.condition is None else (node.condition,)))
+
+
+def _call(expr: Expr) -> str:
+    for part in expr.walk():
+        if isinstance(part, Call | UserCall) and not is_deterministic(part):
+            inner = (c for c in part.children if not is_deterministic(c))
+            if next(inner, None) is None:
+                return part.function if isinstance(part, Call) else part.function.name
+    return "It"
