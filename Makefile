@@ -2,6 +2,8 @@
 PYTHON := .venv/bin/python
 TEST ?= tests
 QUERIES ?= 500
+KILLS ?= 200
+MINUTES ?= 30
 SEED ?= $(shell date +%y%m%d000)
 
 .PHONY: help setup demo test smoke nightly check bench docs picture
@@ -21,10 +23,12 @@ test: setup  ## all tests (TEST=tests/session runs a part)
 smoke: setup  ## the wheel in a clean environment runs the README's script
 	@sh scripts/smoke_wheel.sh
 
-nightly: setup  ## random queries, flipped bits, kills on a cluster (QUERIES=2000 SEED=7 make nightly)
+nightly: setup  ## random queries, flipped bits, kills, a soak (QUERIES=2000 KILLS=50 SEED=7 make nightly)
 	@$(PYTHON) -m pytest -m random_queries --queries=$(QUERIES) --seed=$(SEED)
 	@$(PYTHON) -m pytest tests/state/test_damage.py --flips=3000 --seed=$(SEED)
 	@$(PYTHON) -m pytest tests/cluster --kills=50 --seed=$(SEED) --timeout 3600
+	@$(PYTHON) -m tests.runtime.kills --kills $(KILLS) --seed $(SEED)
+	@$(PYTHON) -m bench.soak --minutes $(MINUTES)
 
 check: setup  ## linters, types, layers, generated pages
 	@$(PYTHON) -m ruff check .

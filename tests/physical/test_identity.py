@@ -110,6 +110,19 @@ def test_what_changes_a_digest_and_what_does_not() -> None:
     assert Digests().of(planned(DIFFERENT_NAMES, tables=moved)) != plain
 
 
+def test_leniency_is_not_part_of_a_table_but_tells_scans_of_it_apart() -> None:
+    """One job reads the table as it is declared and, by a hint, otherwise."""
+    lenient = (
+        TABLES[0].replace("'csv.null-literal'", "'csv.ignore-parse-errors'='true', 'csv.null-literal'"),
+    )
+    digests, query = Digests(), "SELECT k, v FROM a"
+    declared = digests.of(planned(query))
+    assert digests.of(planned(query, tables=lenient)) == declared
+    hint = "SELECT k, v FROM a /*+ OPTIONS('csv.ignore-parse-errors'='true') */"
+    assert digests.of(planned(hint)) != declared
+    assert digests.of(planned(hint, tables=lenient)) == declared
+
+
 def test_equal_parts_of_different_queries_have_equal_digests() -> None:
     counts = "SELECT k, COUNT(*) AS n FROM a GROUP BY k"
     digests = Digests()

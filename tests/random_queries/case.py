@@ -18,6 +18,7 @@ QUERIES_PER_CASE = 5
 OPERATORS = {
     "filtered": (2, joins.filtered),
     "join": (6, joins.join),
+    "within": (3, joins.within),
     "using": (1, joins.using),
     "lateral": (1, joins.lateral),
     "chain": (2, joins.chain),

@@ -55,6 +55,29 @@ def _equal(maker: Maker, left: str, right: str, column: Column) -> str:
     return f"{left} = {right}"
 
 
+def within(maker: Maker, depth: int) -> Relation:
+    """Two append-only tables, one of them maybe twice, by event times that are near each other."""
+    timed = [table for table in maker.tables if table.rowtime]
+    if not timed:
+        return join(maker, depth)
+    left, right = (maker.of(maker.chance.choice(timed)) for _ in range(2))
+    a, b = maker.name("t"), maker.name("t")
+    before, after = (f"INTERVAL '{maker.chance.choice((0, 1, 4))}' SECOND" for _ in range(2))
+    on = f"{a}.rt BETWEEN {b}.rt - {before} AND {b}.rt + {after}" if maker.flip(0.8) else f"{a}.rt = {b}.rt"
+    pairs = [(x, y) for x, y in same_type(left.columns, right.columns) if "rt" not in (x.name, y.name)]
+    if pairs and maker.flip(0.8):
+        x, y = maker.chance.choice(pairs)
+        on += f" AND {_equal(maker, f'{a}.{x.name}', f'{b}.{y.name}', x)}"
+    both = [*items(a, left.columns), *items(b, right.columns)]
+    if maker.flip(0.3):
+        on += f" AND {condition(maker, both)}"
+    shown = maker.chance.sample(both, min(len(both), maker.chance.randint(1, 6)))
+    kind = maker.chance.choice(JOINS)
+    return maker.select(
+        shown, f"FROM {left.source} AS {a} {kind} {right.source} AS {b} ON {on}", (left, right)
+    )
+
+
 def using(maker: Maker, depth: int) -> Relation:
     """Two tables by the column that all of them have."""
     left, right = maker.base(), maker.base()

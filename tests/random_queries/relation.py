@@ -95,7 +95,9 @@ class Maker:
 
     def base(self) -> Relation:
         """A table as it is."""
-        table = self.chance.choice(self.tables)
+        return self.of(self.chance.choice(self.tables))
+
+    def of(self, table: Table) -> Relation:
         columns = tuple(
             Column(name=c.name, type=c.type, exact=self.theme.exact(c.type)) for c in table.columns
         )

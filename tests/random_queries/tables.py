@@ -64,6 +64,7 @@ class Table:
     events: tuple[Event, ...]
     repeats: bool = False
     rowtime: str = ""
+    sorted: bool = False
     theme: Theme = Theme.PLAIN
 
     @property
@@ -87,7 +88,9 @@ class Table:
         """CREATE TABLE over the changelog, or over the final rows."""
         columns = [c.ddl for c in self.columns]
         if self.rowtime:
-            columns.append(f"WATERMARK FOR {self.rowtime} AS {self.rowtime}")
+            # Nothing is late: a batch knows of no lateness.
+            delay = "'0.001' SECOND" if self.sorted else "'15' MINUTE"
+            columns.append(f"WATERMARK FOR {self.rowtime} AS {self.rowtime} - INTERVAL {delay}")
         if self.key:
             names = ", ".join(c.name for c in self.columns[: self.key])
             columns.append(f"PRIMARY KEY ({names}) NOT ENFORCED")
@@ -147,22 +150,31 @@ def random_table(chance: Random, name: str, theme: Theme, *, repeats: bool) -> T
     if changes is Changes.APPEND:
         columns = (*columns, TableColumn(name=ROWTIME, type=Type.TIMESTAMP, nullable=False))
         rowtime = ROWTIME
-    return Table(
+    made = Table(
         name=name,
         columns=columns,
         changes=changes,
         key=key,
-        events=tuple(_events(chance, columns, changes, key, theme)),
+        events=(),
         repeats=repeats and changes is Changes.KEYED,
         rowtime=rowtime,
+        sorted=bool(rowtime) and chance.random() < 0.5,
         theme=theme,
     )
+    return again(made, chance)
 
 
 def again(table: Table, chance: Random) -> Table:
     """Another life of the same table."""
-    events = _events(chance, table.columns, table.changes, table.key, table.theme)
+    events = list(_events(chance, table.columns, table.changes, table.key, table.theme))
+    if table.sorted:
+        events.sort(key=_time)
     return replace(table, events=tuple(events))
+
+
+def _time(event: Event) -> Any:
+    """Of an event of an append-only table."""
+    return None if event.after is None else event.after[-1]
 
 
 def _columns(chance: Random, key: int, theme: Theme) -> Iterator[TableColumn]:

@@ -13,6 +13,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.plan.expressions import Call, Expr, UserCall
 from tidemill.plan.rules.determinism import is_deterministic
+from tidemill.user_functions.calls import BoundTable
 
 
 def keeps_values(node: p.Calc) -> bool:
@@ -25,13 +26,18 @@ def keeps_values(node: p.Calc) -> bool:
     return by_value and not all(map(is_deterministic, _expressions(node)))
 
 
-def refuse_changes(node: p.PhysicalNode, expressions: Iterable[Expr | None], where: str) -> None:
-    """NotSupportedError where one of the expressions computes anew over rows that can be taken back."""
-    anew = next((e for e in expressions if e is not None and not is_deterministic(e)), None)
-    if anew is None or all(i.traits.kinds == INSERT_ONLY for i in node.inputs):
+def refuse_changes(
+    node: p.PhysicalNode, expressions: Iterable[Expr | None], where: str, function: BoundTable | None = None
+) -> None:
+    """NotSupportedError where one of the expressions, or the ``function`` over them, computes anew over rows
+    that can be taken back."""
+    anew = [_call(e) for e in expressions if e is not None and not is_deterministic(e)]
+    if function is not None and not function.deterministic:
+        anew.append(function.name)
+    if not anew or all(i.traits.kinds == INSERT_ONLY for i in node.inputs):
         return
     raise NotSupportedError(
-        f"{_call(anew)} {where} over rows that can be taken back is not supported: it would give a row that "
+        f"{anew[0]} {where} over rows that can be taken back is not supported: it would give a row that "
         "goes another answer than when it came",
         hint="Compute it as a column of a sub-query or a view below: there its value stays with the row.",
     )

@@ -156,7 +156,7 @@ def _(node: p.Union, context: CompileContext, sequenced: bool) -> g.ExecNode:
 
 @build.register
 def _(node: p.Correlate, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    refuse_changes(node, node.args, "in a table function")
+    refuse_changes(node, node.args, "in a table function", node.user)
     below = compile_node(node.input, context, sequenced)
     translator = Translator(columns=below.columns, zone=context.zone)
     generated = node.fields[len(node.input.fields) :]

@@ -28,7 +28,9 @@ WORKERS_PYTHON = (
     "that is shipped, as venv-pack and conda-pack make them), or install it on every worker."
 )
 _TOO_LARGE = re.compile(r"spark\.driver\.maxResultSize")
-_DISK_FULL = re.compile(r"(No space left on device|Disk quota exceeded|Read-only file system)")
+_DISK_FULL = re.compile(
+    r"((?:No space left on device|Disk quota exceeded|Read-only file system)(?:: '[^'\n]*')?)"
+)
 
 
 def translated(error: Exception) -> errors.TidemillError:

@@ -1,0 +1,183 @@
+"""The kill proof: a job that is killed at random, in all its processes, ends with what it ends with alone.
+
+``python -m tests.runtime.kills --kills 200 --seed 7 [--minutes 60] [--database URL]`` runs the job of
+``proof`` once undisturbed, then kills the driver, Spark's JVM, the daemon of Python workers, a worker, or
+asks the driver to go (SIGTERM), at random moments, as often as it is told or as time allows; whenever the job
+is dead it is started again, and when it has come to its end it is compared and begun anew. ``PYTHONHASHSEED``
+is another one in every process. Says what it did as JSON; exit status 1 where anything differed or a job
+was refused its own checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.runtime.processes import end, kill, parts_of
+from tests.runtime.proof import make_database, make_input, results
+
+REPOSITORY = Path(__file__).parents[2]
+WAYS = ("driver", "jvm", "daemon", "worker", "term")
+EPOCHS = 60
+_PATIENCE = 600
+"""Seconds without an epoch after which a job counts as stuck."""
+
+
+@dataclass(slots=True)
+class Job:
+    """A process that runs the job in ``folder``."""
+
+    folder: Path
+    database: str
+    process: subprocess.Popen[bytes] = field(init=False)
+    epochs: int = 0
+    began: float = 0.0
+
+    def start(self) -> None:
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONHASHSEED"}
+        command = [sys.executable, "-m", "tests.runtime.proof", str(self.folder), self.database]
+        with (self.folder / "errors.txt").open("wb") as errors:
+            self.process = subprocess.Popen(
+                command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=errors
+            )
+
+    def wait(self, seconds: float) -> bool:
+        """Lets the job run so long, or until it has made an epoch; whether it has."""
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        if ready and self.process.stdout.readline():
+            self.epochs += 1
+            return True
+        return False
+
+    @property
+    def is_over(self) -> bool:
+        return self.process.poll() is not None
+
+    def errors(self) -> str:
+        return (self.folder / "errors.txt").read_text(errors="replace")[-4000:]
+
+
+@dataclass(slots=True)
+class Proof:
+    """``killed``: how often in which way; ``refused``: what was said where a start ended by itself badly."""
+
+    root: Path
+    database: str
+    chance: random.Random
+    killed: Counter[str] = field(default_factory=Counter)
+    rounds: int = 0
+    epochs: int = 0
+    refused: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+    def folder(self, name: str) -> Path:
+        made = self.root / name
+        made.mkdir()
+        (made / "in").symlink_to(self.root / "in")
+        make_database(self.database)
+        return made
+
+    def alone(self) -> dict[str, Any]:
+        job = Job(self.folder("alone"), self.database)
+        job.start()
+        while not job.is_over:
+            job.wait(_PATIENCE)
+        if job.process.returncode != 0:
+            raise SystemExit(f"The job fails on its own:\n{job.errors()}")
+        return results(job.folder, self.database)
+
+    def run(self, kills: int, until: float) -> None:
+        make_input(self.root / "in", EPOCHS)
+        expected = self.alone()
+        while self.killed.total() < kills and time.monotonic() < until and not self.refused:
+            self.rounds += 1
+            folder = self.folder(f"round-{self.rounds}")
+            self._round(folder, kills, until)
+            found = results(folder, self.database)
+            for part in expected:
+                if found[part] != expected[part]:
+                    self.differences.append(f"round {self.rounds}, {part}: {found[part]}"[:2000])
+
+    def _round(self, folder: Path, kills: int, until: float) -> None:
+        """One job, from its beginning to its end, through as many deaths as it takes."""
+        job = Job(folder, self.database)
+        while True:
+            job.start()
+            while not job.is_over:
+                if self.killed.total() < kills and time.monotonic() < until:
+                    self._disturb(job)
+                else:
+                    job.wait(5)
+            self.epochs += job.epochs
+            job.epochs = 0
+            if job.process.returncode == 0:
+                return
+            if not self._was_killed(job):
+                self.refused.append(job.errors())
+                return
+
+    def _disturb(self, job: Job) -> None:
+        """Kills one part of the job at some moment between two epochs and a few more."""
+        way = self.chance.choice(WAYS)
+        if self.chance.random() < 0.8:
+            # Most kills find the job at work, the others while it starts.
+            begun = time.monotonic()
+            while not job.is_over and not job.wait(1) and time.monotonic() - begun < _PATIENCE:
+                continue
+        job.wait(self.chance.uniform(0.0, 2.5))
+        if job.is_over:
+            return
+        parts = parts_of(job.process.pid)
+        pids = [job.process.pid] if way in ("driver", "term") else parts[way]
+        if pids and kill(self.chance.choice(pids), signal.SIGTERM if way == "term" else signal.SIGKILL):
+            self.killed[way] += 1
+        if way in ("driver", "jvm", "term"):
+            job.process.wait(_PATIENCE)
+            end(parts)
+
+    def _was_killed(self, job: Job) -> bool:
+        """Whether the job's end is explained by a kill: by a signal, or by the loss of its JVM or daemon."""
+        if job.process.returncode < 0:
+            return True
+        said = job.errors()
+        return not any(word in said for word in ("StateError", "belongs to another", "is damaged", "is lost"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--database", default="")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as root:
+        database = given.database or f"jdbc:sqlite:{root}/results.db"
+        proof = Proof(Path(root), database, random.Random(given.seed))
+        proof.run(given.kills, time.monotonic() + 60 * given.minutes)
+    report = {
+        "kills": proof.killed.total(),
+        "by way": dict(proof.killed),
+        "rounds": proof.rounds,
+        "epochs": proof.epochs,
+        "refused": proof.refused,
+        "differences": proof.differences,
+    }
+    print(json.dumps(report, indent=1))
+    sys.exit(1 if proof.refused or proof.differences else 0)
+
+
+if __name__ == "__main__":
+    main()
