@@ -19,8 +19,8 @@ from tests.runtime.test_recovery import EXPECTED, INSERTS, PLAIN, ROWS, counts, 
 from tidemill.errors import StateError, TidemillError
 from tidemill.runtime.checkpoint.records import put_record, read_record
 
-SIZE = 768 << 10
-STEP = 24 << 10
+SIZE = 512 << 10
+STEP = 4 << 10
 
 
 def _mount(*arguments: str) -> bool:
