@@ -17,7 +17,8 @@ from tests.runtime.running import Crash, Session, crash_at
 from tests.runtime.test_kill import REPOSITORY
 from tests.runtime.test_recovery import EXPECTED, INSERTS, PLAIN, ROWS, counts, options, statements, written
 from tidemill.errors import StateError, TidemillError
-from tidemill.runtime.checkpoint.records import put_record, read_record
+from tidemill.files.storage import Storage
+from tidemill.runtime.checkpoint.records import Records
 
 SIZE = 512 << 10
 STEP = 4 << 10
@@ -145,14 +146,14 @@ def test_a_clock_that_is_set_back_stands_still(tmp_path: Path, spark: SparkSessi
     checkpoint = tmp_path / "checkpoint"
     with pytest.raises(Crash):
         Session(options(tmp_path), crash_at("committed", 2)).execute(*statements(tmp_path), INSERTS)
-    (commit,) = (checkpoint / "epochs").glob("2.commit.json")
-    fields = read_record(commit, "the commit record")
+    records = Records.open(Storage(str(checkpoint)))
+    fields = records.read("epochs/2.commit.json", "the commit record")
     assert fields is not None
     ahead = fields["time"] + 3_600_000
-    commit.unlink()
-    put_record(commit, fields | {"time": ahead})
+    records.remove("epochs/2.commit.json")
+    records.put("epochs/2.commit.json", fields | {"time": ahead})
     run(tmp_path, checkpoint)
-    last = read_record(checkpoint / "epochs" / "5.commit.json", "the commit record")
+    last = records.read("epochs/5.commit.json", "the commit record")
     assert last is not None
     assert last["time"] == ahead
     assert counts(tmp_path) == EXPECTED

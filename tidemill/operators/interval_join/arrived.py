@@ -19,13 +19,11 @@ from tidemill.state.timeline import Gathered, TimeTable, by_time_order
 MICROSECONDS = 1000
 """In a millisecond: times are compared in these, columns are in those."""
 _NUMBER = pa.int64()
-_PARTITION_BITS = 7
-_ROW_BITS = 28
 
 
 def first_number(epoch: EpochContext) -> int:
-    """The ``$row`` of the first row of this epoch and partition; all earlier ones are below it."""
-    return ((epoch.epoch << _PARTITION_BITS) + epoch.partition) << _ROW_BITS
+    """The ``$row`` of the first row of this epoch; all of earlier epochs are below it."""
+    return epoch.epoch << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,12 +137,6 @@ class Pairs:
         """Some of the pairs."""
         found = self.found.where(chosen)
         return Pairs(side=self.side, arrived=self.arrived, rows=self.rows[chosen], found=found)
-
-    def at(self, places: Ints) -> Pairs:
-        """The pairs at distinct places, in the order in which they stand."""
-        chosen = np.zeros(len(self), np.bool_)
-        chosen[places] = True
-        return self.where(chosen)
 
 
 def _searches(spec: IntervalShape, side: int, arrived: Arrived) -> tuple[Ints, Ints]:

@@ -15,7 +15,7 @@ from tidemill.operators.join.shape import PRESERVES_LEFT, PRESERVES_RIGHT, JoinS
 from tidemill.state.layout import Layout
 
 ROW = "$row"
-"""A number that no other row of the side and key has."""
+"""A number that no other row of the side and key has; those of an epoch are above all earlier ones."""
 _NUMBER = pa.int64()
 _NAMES = ("left", "right")
 _BUCKETS = 2

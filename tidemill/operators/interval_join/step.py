@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.watermarks import END, NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.interval_join.arrived import MICROSECONDS, Arrived, Pairs, first_number
@@ -104,18 +105,18 @@ class IntervalStep:
         spec = self.spec
         if len(pairs) == 0:
             return
-        _, once = np.unique(pairs.found.ints(ROW), return_index=True)
-        pairs = pairs.at(once)
         names = [f.name for f in table.layout.identity[1:]]
-        columns = {name: pairs.found.column(name) for name in names}
+        columns = [pairs.found.column(name) for name in names]
+        codes = table.layout.codes(pairs.hashes, [columns[-1]])
         dues = pairs.found.ints(spec.times[number]) // MICROSECONDS + spec.waits[number]
-        codes = table.layout.codes(pairs.hashes, [columns[ROW]])
-        order = by_time_order(dues, codes)
-        columns = {name: column.take(pa.array(order)) for name, column in columns.items()}
-        there = table.lookup(dues[order], codes[order], list(columns.values())).there
-        picks = pa.array(np.flatnonzero(there))
-        gone = {name: column.take(picks) for name, column in columns.items()}
-        table.put(dues[order][there], codes[order][there], gone, np.ones(len(picks), np.bool_))
+        # A row that was found several times is one entry.
+        once = group_rows(codes, columns).heads
+        once = once[by_time_order(dues[once], codes[once])]
+        columns = [column.take(pa.array(once)) for column in columns]
+        there = np.flatnonzero(table.lookup(dues[once], codes[once], columns).there)
+        gone = {name: column.take(pa.array(there)) for name, column in zip(names, columns, strict=True)}
+        once = once[there]
+        table.put(dues[once], codes[once], gone, np.ones(len(once), np.bool_))
 
     # -- output -----------------------------------------------------------------------------------
 
