@@ -26,13 +26,13 @@ def parts_of(driver: int) -> dict[str, list[int]]:
     """The processes of the job that ``driver`` runs: ``jvm``, ``daemon`` and ``worker``."""
     found: dict[str, list[int]] = {"jvm": [], "daemon": [], "worker": []}
     below = children(driver)
-    daemons = {p for p in below if _DAEMON in _command(p)}
+    kinds = {pid: _kind(pid) for pid in below}
     for pid, parent in below.items():
-        if pid in daemons:
+        if kinds[pid] == "daemon":
             # Workers are forks of the daemon and share its command line.
-            found["worker" if parent in daemons else "daemon"].append(pid)
-        elif _command(pid).split(b"\0")[0].endswith(b"java"):
-            found["jvm"].append(pid)
+            found["worker" if kinds.get(parent) == "daemon" else "daemon"].append(pid)
+        elif kinds[pid]:
+            found[kinds[pid]].append(pid)
     return found
 
 
@@ -49,11 +49,15 @@ def end(parts: dict[str, list[int]]) -> None:
     """Kills what is left of a job whose driver is gone; a number that is another process's now is let be."""
     for kind, pids in parts.items():
         for pid in pids:
-            if (b"java" if kind == "jvm" else _DAEMON) in _command(pid):
+            if _kind(pid) == ("jvm" if kind == "jvm" else "daemon"):
                 kill(pid)
 
 
-def _command(pid: int) -> bytes:
+def _kind(pid: int) -> str:
+    """``jvm``, ``daemon`` (also of its forks), or '' for what else there is, or is no more."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if command[0].endswith(b"java"):
+            return "jvm"
+        return "daemon" if any(part.endswith(_DAEMON) for part in command) else ""
+    return ""

@@ -6,7 +6,6 @@ rows. With the step ``workers`` it kills its Python workers each time an epoch w
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -14,8 +13,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.runtime.processes import kill, parts_of
 from tests.runtime.running import Session
 from tests.runtime.test_recovery import INSERTS, statements
+
+killed: list[int] = []
+"""Workers that this process has killed."""
 
 
 def main() -> None:
@@ -27,6 +30,8 @@ def main() -> None:
     }
     fault = kill_workers if step == "workers" else kill_self(step, time)
     Session(options, fault).execute(*statements(folder), INSERTS)
+    if step == "workers" and not killed:
+        sys.exit("no worker was killed")
 
 
 def kill_self(step: str, time: int) -> Callable[[str], None]:
@@ -42,32 +47,9 @@ def kill_self(step: str, time: int) -> Callable[[str], None]:
 
 def kill_workers(reached: str) -> None:
     if reached == "planned":
-        for pid in _descendants(os.getpid()):
-            command = Path(f"/proc/{pid}/cmdline")
-            with contextlib.suppress(OSError):
-                if b"pyspark.daemon" in command.read_bytes() and _parent_is_daemon(pid):
-                    os.kill(pid, signal.SIGKILL)
-
-
-def _parent_is_daemon(pid: int) -> bool:
-    """Workers are forks of the daemon and share its command line."""
-    parent = _parents().get(pid, 0)
-    return b"pyspark.daemon" in Path(f"/proc/{parent}/cmdline").read_bytes()
-
-
-def _parents() -> dict[int, int]:
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError):
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-    return parents
-
-
-def _descendants(root: int) -> set[int]:
-    parents, tree = _parents(), {root}
-    while more := {p for p, parent in parents.items() if parent in tree} - tree:
-        tree |= more
-    return tree - {root}
+        for pid in parts_of(os.getpid())["worker"]:
+            killed.append(pid)
+            kill(pid)
 
 
 if __name__ == "__main__":
