@@ -13,7 +13,7 @@ from tidemill.functions.api import SignatureError
 from tidemill.types import logical as t
 
 NAN = constant(float("nan"), t.DOUBLE)
-NO_DOUBLE, NO_INT = constant(None, t.DOUBLE), constant(None, t.INT)
+NO_INT = constant(None, t.INT)
 
 
 def test_nan_is_unequal_and_unordered(spark: SparkSession) -> None:

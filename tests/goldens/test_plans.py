@@ -17,9 +17,9 @@ import pytest
 from tests.goldens.comparer import CASES
 from tidemill.errors import TidemillError
 from tidemill.physical import nodes as p
+from tidemill.physical.digests import table_digest
 from tidemill.physical.explain.differences import Pair, Runs, differences, pairs
 from tidemill.physical.explain.text import physical_plan
-from tidemill.physical.identity import table_digest
 from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.tree import walk
 from tidemill.runtime import graph as g

@@ -13,7 +13,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.config.option import Configuration
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
-from tidemill.physical.identity import Digests
+from tidemill.physical.digests import Digests
 from tidemill.physical.planner import plan_query
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node

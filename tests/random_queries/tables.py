@@ -29,7 +29,6 @@ class Changes(Enum):
 
     APPEND = "append"
     KEYED = "keyed"
-    BAG = "bag"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.physical.test_identity import TABLES
+from tests.physical.test_digests import TABLES
 from tidemill.errors import NotSupportedError
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Crash, Session, crash_at
+from tests.runtime.visible import lines, rows
 from tidemill.errors import ConnectorError, StateError
 
 STEPS = ("planned", "ran", "committed", "published")
@@ -44,27 +44,15 @@ def folder(spark: SparkSession, tmp_path: Path) -> Path:
 
 
 def written(folder: Path, table: str) -> list[str]:
-    """All visible lines of a table; hidden files and folders do not count."""
-    files = sorted((folder / table).rglob("*"))
-    visible = [f for f in files if f.is_file() and not any(p[0] in "._" for p in f.relative_to(folder).parts)]
-    return sorted(line for f in visible for line in f.read_text().splitlines())
+    """All visible lines of a table."""
+    return lines(folder / table)
 
 
 def counts(folder: Path) -> dict[int, tuple[int, int]]:
-    """What the changelog in ``counts`` adds up to; fails on an inconsistent one."""
-    table: dict[int, tuple[int, int]] = {}
-    rows: dict[tuple[int, int, int], int] = {}
-    for line in written(folder, "counts"):
-        message = json.loads(line)
-        for image, weight in ((message["before"], -1), (message["after"], 1)):
-            if image is not None:
-                row = (image["k"], image["c"], image["s"])
-                rows[row] = rows.get(row, 0) + weight
-    for (k, c, s), weight in rows.items():
-        assert weight in (0, 1), (k, c, s, weight)
-        if weight:
-            table[k] = (c, s)
-    return table
+    """What the changelog in ``counts`` adds up to: one row a key."""
+    found = rows(folder / "counts", "k", "c", "s")
+    assert len({k for k, _, _ in found}) == found.total()
+    return {k: (c, s) for k, c, s in found}
 
 
 EXPECTED = {k: (ROWS // 5, sum(range(k, ROWS, 5))) for k in range(5)}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Crash, Session, crash_at
-from tests.runtime.test_recovery import written
+from tests.runtime.visible import rows
 
 ROWS = 120
 PARALLELISM = (2, 7, 1, 3)
@@ -34,14 +33,9 @@ def statements(folder: Path) -> tuple[str, ...]:
 
 
 def totals(folder: Path) -> dict[str, tuple[int, int, int]]:
-    rows: Counter[tuple[str, int, int, int]] = Counter()
-    for line in written(folder, "totals"):
-        message = json.loads(line)
-        for image, weight in ((message["before"], -1), (message["after"], 1)):
-            if image is not None:
-                rows[image["name"], image["c"], image["d"], image["s"]] += weight
-    assert set(rows.values()) <= {0, 1}
-    return {name: (c, d, s) for (name, c, d, s), weight in rows.items() if weight}
+    found = rows(folder / "totals", "name", "c", "d", "s")
+    assert len({name for name, *_ in found}) == found.total()
+    return {name: (c, d, s) for name, c, d, s in found}
 
 
 def test_state_is_spread_anew(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic import dataframe as classic
 
 from tests.runtime.running import Crash, Session, crash_at, folded
+from tests.runtime.visible import rows
 
 ROWS = 24
 COUNTS = "(SELECT k, COUNT(*) AS n FROM a GROUP BY k)"
@@ -130,17 +130,4 @@ def test_a_crash_between_epochs_of_a_shared_exchange(tables: list[str], tmp_path
     Session(options).execute(*tables, sink, f"INSERT INTO snk {query}")
     batch = Session({"execution.runtime-mode": "batch"})
     batch.execute(*tables)
-    assert +_written(out) == Counter(row for _, row in batch.changes(query))
-
-
-def _written(folder: Path) -> Counter[tuple[int, int]]:
-    """What the visible files of a debezium-json table add up to."""
-    rows = Counter[tuple[int, int]]()
-    for file in folder.rglob("*"):
-        if file.is_file() and not any(part[0] in "._" for part in file.relative_to(folder).parts):
-            for line in file.read_text().splitlines():
-                message = json.loads(line)
-                for image, weight in ((message["before"], -1), (message["after"], 1)):
-                    if image is not None:
-                        rows[image["k"], image["s"]] += weight
-    return rows
+    assert rows(out, "k", "s") == Counter(row for _, row in batch.changes(query))

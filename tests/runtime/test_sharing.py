@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Crash, Session, crash_at
+from tests.runtime.visible import rows
 from tidemill.connectors.filesystem.source import FileSource
 
 ROWS = 40
@@ -99,19 +100,6 @@ def script(folder: Path, queries: list[str]) -> tuple[list[str], str]:
     return sinks, f"EXECUTE STATEMENT SET BEGIN {inserts}END"
 
 
-def written(folder: Path) -> Counter[tuple[int, int]]:
-    """What the visible files of a debezium-json table add up to."""
-    rows = Counter[tuple[int, int]]()
-    for file in folder.rglob("*"):
-        if file.is_file() and not any(part[0] in "._" for part in file.relative_to(folder).parts):
-            for line in file.read_text().splitlines():
-                message = json.loads(line)
-                for image, weight in ((message["before"], -1), (message["after"], 1)):
-                    if image is not None:
-                        rows[image["x"], image["y"]] += weight
-    return +rows
-
-
 def batch_answers(tables: list[str], queries: list[str]) -> list[Counter[Any]]:
     batch = Session({"execution.runtime-mode": "batch"})
     batch.execute(*tables)
@@ -140,7 +128,7 @@ def test_one_read_one_state_and_the_batch_answers(
     assert set(reads.values()) == {EPOCHS}
     identity = json.loads((checkpoint / "job.json").read_text())
     assert len(identity["operators"]) == operators
-    found = [written(tmp_path / f"s{i}") for i in range(len(queries))]
+    found = [rows(tmp_path / f"s{i}", "x", "y") for i in range(len(queries))]
     assert found == batch_answers(tables, queries)
 
 
@@ -153,13 +141,13 @@ def test_arrival_order_for_one_reader_changes_nothing_for_the_others(
         session = Session({"tidemill.epoch.max-rows": str(ROWS // EPOCHS)})
         sinks, insert = script(tmp_path / f"alone{number}", [query])
         session.execute(*tables, *sinks, insert)
-        alone.append(written(tmp_path / f"alone{number}" / "s0"))
+        alone.append(rows(tmp_path / f"alone{number}" / "s0", "x", "y"))
     reads.clear()
     session = Session({"tidemill.epoch.max-rows": str(ROWS // EPOCHS)})
     sinks, inserts = script(tmp_path, queries)
     session.execute(*tables, *sinks, inserts)
     assert set(reads.values()) == {EPOCHS}
-    assert [written(tmp_path / f"s{i}") for i in range(len(queries))] == alone
+    assert [rows(tmp_path / f"s{i}", "x", "y") for i in range(len(queries))] == alone
 
 
 @pytest.mark.parametrize("step", ["ran", "committed"])
@@ -173,7 +161,7 @@ def test_a_crash_between_epochs_of_shared_operators(tables: list[str], tmp_path:
     with pytest.raises(Crash):
         Session(options, crash_at(step, 2)).execute(*tables, *sinks, inserts)
     Session(options).execute(*tables, *sinks, inserts)
-    found = [written(tmp_path / f"s{i}") for i in range(len(queries))]
+    found = [rows(tmp_path / f"s{i}", "x", "y") for i in range(len(queries))]
     assert found == batch_answers(tables, queries)
 
 
@@ -189,5 +177,5 @@ def test_the_order_of_inserts_is_no_part_of_a_job(tables: list[str], tmp_path: P
     parts = inserts.removeprefix("EXECUTE STATEMENT SET BEGIN ").removesuffix("; END").split("; ")
     again = f"EXECUTE STATEMENT SET BEGIN {'; '.join(reversed(parts))}; END"
     Session(options).execute(*tables, *sinks, again)
-    found = [written(tmp_path / f"s{i}") for i in range(len(queries))]
+    found = [rows(tmp_path / f"s{i}", "x", "y") for i in range(len(queries))]
     assert found == batch_answers(tables, queries)

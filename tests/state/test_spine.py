@@ -96,11 +96,6 @@ def test_no_attempt_overwrites_another(tmp_path: Path) -> None:
     assert (tmp_path / "op" / "0" / "7.a.0.0.arrow").read_bytes() == contents[0]
 
 
-def put_and_look(store: StateStore) -> None:
-    hashes = np.sort(mix(np.arange(100).astype(np.uint64)))
-    store.table(NUMBERS).lookup(hashes, [pa.array(np.arange(100))])
-
-
 def test_expired_records_read_as_absent_and_vanish_in_merges(tmp_path: Path) -> None:
     layout = Layout(name="numbers", keys=NUMBERS.keys, columns=NUMBERS.columns, ttl=10)
     manifest = None

@@ -201,7 +201,7 @@ def _arrival_sql(by_sequence: str, any_order: str) -> AggregateTranslation:
 
     def translate(call: SparkAggregateCall) -> str:
         value = call.args[0]
-        bag = _all_rows(call)
+        bag = call.of_all_rows
         if call.sequence:
             return spark_aggregate(by_sequence, bag, value, call.sequence, condition=f"{value} IS NOT NULL")
         return spark_aggregate(any_order, bag, value, "true")
@@ -210,22 +210,9 @@ def _arrival_sql(by_sequence: str, any_order: str) -> AggregateTranslation:
 
 
 def _single_value_sql(call: SparkAggregateCall) -> str:
-    rows, value = spark_aggregate("count", _all_rows(call), "1"), spark_aggregate("first", call, *call.args)
+    rows, value = spark_aggregate("count", call.of_all_rows, "1"), spark_aggregate("first", call, *call.args)
     error = "raise_error('SingleValueAggFunction received more than one element.')"
     return f"CASE WHEN {rows} > 1 THEN {error} ELSE {value} END"
-
-
-def _all_rows(call: SparkAggregateCall) -> SparkAggregateCall:
-    return SparkAggregateCall(
-        args=call.args,
-        arg_types=call.arg_types,
-        literals=call.literals,
-        result=call.result,
-        options=call.options,
-        zone=call.zone,
-        where=call.where,
-        sequence=call.sequence,
-    )
 
 
 def _moment(name: str, function: str, aliases: tuple[str, ...] = ()) -> AggregateFunction:

@@ -44,23 +44,10 @@ def _arrivals(call: SparkAggregateCall, value: str, condition: str = "") -> str:
     """An array of ``value`` per row in order of arrival, NULLs kept."""
     sequence = call.sequence or "0"
     entry = f"named_struct('s', {sequence}, 'v', {value})"
-    bag = spark_aggregate("collect_list", _undistinct(call), entry, condition=condition)
+    bag = spark_aggregate("collect_list", call.of_all_rows, entry, condition=condition)
     ordered = f"array_sort({bag}, (l, r) -> CASE WHEN l.s < r.s THEN -1 WHEN l.s > r.s THEN 1 ELSE 0 END)"
     values = each(ordered if call.sequence else bag, lambda e: f"{e}.v")
     return f"array_distinct({values})" if call.distinct else values
-
-
-def _undistinct(call: SparkAggregateCall) -> SparkAggregateCall:
-    return SparkAggregateCall(
-        args=call.args,
-        arg_types=call.arg_types,
-        literals=call.literals,
-        result=call.result,
-        options=call.options,
-        zone=call.zone,
-        where=call.where,
-        sequence=call.sequence,
-    )
 
 
 def _null_if_empty(array: str, body: str) -> str:

@@ -8,7 +8,7 @@ Tables of functions live one file per family. Spark runs with ``spark.sql.ansi.e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidemill.types.logical import LogicalType
 
@@ -68,6 +68,11 @@ class SparkAggregateCall(SparkCall):
     where: str = ""
     sequence: str = ""
 
+    @property
+    def of_all_rows(self) -> SparkAggregateCall:
+        """The same without DISTINCT."""
+        return replace(self, distinct=False)
+
 
 AggregateTranslation = Callable[[SparkAggregateCall], str]
 
@@ -81,13 +86,12 @@ def spark_aggregate(function: str, call: SparkAggregateCall, *args: str, conditi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarFunction:
-    """``explain`` is the name in plans ('' = the name itself); ``deterministic`` False stops folding."""
+    """``deterministic`` False stops folding."""
 
     name: str
     resolve: Resolver
     spark: Translation
     deterministic: bool = True
-    syntax: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

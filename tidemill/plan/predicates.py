@@ -9,7 +9,6 @@ from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, InputRef, L
 from tidemill.types.logical import BooleanType, LogicalType
 
 TRUE = Literal(type=BooleanType(nullable=False), value=True)
-FALSE = Literal(type=BooleanType(nullable=False), value=False)
 
 COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
 STRICT = COMPARISONS | frozenset(("+", "-", "*", "/", "%", "UNARY -", "LIKE", "||", "UPPER", "LOWER", "ABS"))

@@ -9,10 +9,10 @@ nothing and shows nothing twice):
 4. *publish*: sinks make the staged epoch visible by token, idempotently; rows go to the collector.
 5. *forget*: records and state files that no reader needs any more go; the next epoch is planned.
 
-Recovery reads the newest commit (and sees to it that no owner before can add one): it is published
-again (step 4), then a plan without a commit is run
-again with the same ranges. An epoch that *failed* (bad input, full disk) is taken back whole: its
-staged output and its plan record are removed, so that the job resumes once the cause is gone.
+Recovery reads the newest commit (and sees to it that no owner before can add one): it is published again
+(step 4), then a plan without a commit is run again with the same ranges. An epoch that *failed* in step 2
+(bad input, full disk) ends the job and is taken back whole: its staged output and its plan record are
+removed, so that the job, started again, plans it anew from what there is then.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, recorded
 from tidemill.runtime.limits import Limits
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
+from tidemill.runtime.spark.epoch_frames import EpochFrames
 from tidemill.runtime.spark.failures import translated
-from tidemill.runtime.spark.frames import EpochFrames
 from tidemill.runtime.spark.kernel import EpochTime, Report, ReportParam
 from tidemill.runtime.stages import Stages
 from tidemill.state.cleanup import StateCollector

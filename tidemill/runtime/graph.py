@@ -1,6 +1,6 @@
 """The exec graph: what an epoch runs, every expression already Spark SQL text or a call over such texts.
 
-Built once per job from the physical plan; ``runtime.spark.frames`` turns it into lazy frames, epoch
+Built once per job from the physical plan; ``runtime.spark.epoch_frames`` turns it into lazy frames, epoch
 by epoch. Nodes carry their frame's columns by name; ``kinds`` other than insert-only means a
 ``$kind`` column, ``sequenced`` means a ``$seq`` column, ``timed`` a ``$wm`` column (the watermark that a
 row came at, see ``changelog.watermarks``).

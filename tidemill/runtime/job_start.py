@@ -38,7 +38,7 @@ from tidemill.runtime.compile.context import CompileContext, unused
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
 from tidemill.runtime.epoch_loop import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
-from tidemill.runtime.identity import job_identity
+from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
 from tidemill.runtime.spark.session import job_session

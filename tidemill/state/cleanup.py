@@ -1,9 +1,9 @@
 """The one collector of a job's state: takes away files that nothing names any more.
 
 Guarantee: a file that the last commit names, directly or by one of its manifests, is never removed, in
-whichever partition's folder it lies (after a rescaling partitions share files); nor is one that is pinned,
-nor one of a later epoch (the job may have been taken over by another process, which goes on). Files of
-attempts that failed or lost are named by nothing.
+whichever partition's folder it lies (after a rescaling partitions share files); nor is one of a later epoch
+(the job may have been taken over by another process, which goes on). Files of attempts that failed or lost
+are named by nothing.
 
 Cost of an epoch: one read of each new manifest, and one listing of each folder the epoch wrote to; in an
 object store, where what was never named is left to the next start, no listing, and reads and removals beside
@@ -21,21 +21,13 @@ from tidemill.state.storage import StateFiles
 
 @dataclass(slots=True)
 class StateCollector:
-    """``collect`` is told all manifests that count, operator by operator; ``pin`` keeps others."""
+    """``collect`` is told all manifests that count, operator by operator."""
 
     files: StateFiles
     _named: dict[str, frozenset[str]] = field(default_factory=dict)
-    _pins: dict[str, frozenset[str]] = field(default_factory=dict)
-
-    def pin(self, reader: str, manifests: Iterable[str]) -> None:
-        """Keeps what ``manifests`` name for ``reader`` until it is released."""
-        self._pins[reader] = frozenset(manifests)
-
-    def release(self, reader: str) -> None:
-        self._pins.pop(reader, None)
 
     def sweep(self, manifests: Iterable[str]) -> list[str]:
-        """Removes all that neither ``manifests`` nor pins name; the names that went."""
+        """Removes all that ``manifests`` do not name; the names that went."""
         return self._remove(self.files.names(), self._all_named(manifests))
 
     def collect(
@@ -50,13 +42,12 @@ class StateCollector:
         folders = touched if self.files.storage.is_local else []
         listed = (name for op, partition in folders for name in self.files.names(f"{op}/{partition}"))
         gone = self._remove((n for n in {*listed, *before} if _epoch(n) <= epoch), named)
-        kept = {m for names in (*manifests.values(), *self._pins.values()) for m in names}
+        kept = {m for names in manifests.values() for m in names}
         self._named = {manifest: files for manifest, files in self._named.items() if manifest in kept}
         return gone
 
     def _all_named(self, manifests: Iterable[str]) -> set[str]:
-        pinned = (manifest for pins in self._pins.values() for manifest in pins)
-        wanted = {*manifests, *pinned}
+        wanted = set(manifests)
         self.files.storage.each(self._read, [m for m in wanted if m not in self._named])
         return {name for manifest in wanted for name in self._named[manifest]}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 
 class DeclarationError(Exception):
@@ -54,8 +54,6 @@ class UserFunction:
     """``body`` is what is called (of an aggregate: an object with its methods); ``input_types`` None:
     arguments come in the types they have."""
 
-    KIND: ClassVar[str] = ""
-
     name: str
     body: Any = field(repr=False)
     input_types: tuple[str, ...] | None
@@ -68,21 +66,15 @@ class UserFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UserScalarFunction(UserFunction):
-    KIND: ClassVar[str] = "scalar"
-
     result_type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UserTableFunction(UserFunction):
-    KIND: ClassVar[str] = "table"
-
     result_types: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UserAggregateFunction(UserFunction):
-    KIND: ClassVar[str] = "aggregate"
-
     result_type: str
     accumulator_type: str

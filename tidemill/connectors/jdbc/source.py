@@ -16,11 +16,12 @@ import pyarrow as pa
 from sqlalchemy import text
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.connectors.api import Offset, ReadLimit
+from tidemill.connectors.api import Offset
 from tidemill.connectors.formats.text_scalars import CSV_RULES, fit_decimal, parse
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.target import listed, quote
 from tidemill.connectors.jdbc.urls import Database
+from tidemill.connectors.whole_source import WholeSource
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
 from tidemill.types import logical as t
@@ -115,30 +116,14 @@ _WIDE = t.DecimalType(precision=38, scale=18)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JdbcSource:
+class JdbcSource(WholeSource):
     reader: JdbcReader
-
-    @property
-    def is_bounded(self) -> bool:
-        return True
-
-    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
-        return {"read": True}
-
-    def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        return bool(start)
-
-    def is_finished(self, offset: Offset | None) -> bool:
-        return bool(offset)
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
         tasks = 0 if start else max(len(self.reader.slices), 1)
         schema = spark_schema(self.reader.fields)
         schema += f", `{SEQUENCE_COLUMN}` BIGINT" if self.reader.sequence else ""
         return spark.range(0, tasks, 1, max(tasks, 1)).mapInArrow(self.reader, schema)
-
-    def read_all(self, spark: SparkSession) -> DataFrame:
-        return self.read(spark, None, {"read": True})
 
 
 def slices(column: str, low: int, high: int, count: int) -> tuple[Slice, ...]:

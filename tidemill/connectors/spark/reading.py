@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import Offset, ReadLimit, RecordingSource, Source
 from tidemill.connectors.filesystem.offsets import from_json
+from tidemill.connectors.whole_source import WholeSource
 from tidemill.errors import ConnectorError, NotSupportedError
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
@@ -69,33 +70,17 @@ class SparkFormat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkBatchSource:
+class SparkBatchSource(WholeSource):
     """Read once and whole, in batch mode only."""
 
     format: SparkFormat
     sequence: bool
-
-    @property
-    def is_bounded(self) -> bool:
-        return True
-
-    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
-        return {"read": True}
-
-    def is_empty(self, start: Offset | None, end: Offset) -> bool:
-        return bool(start)
-
-    def is_finished(self, offset: Offset | None) -> bool:
-        return bool(offset)
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
         frame = self.format.load(lambda: spark.read).select(*(quote(f.name) for f in self.format.fields))
         if self.sequence:
             frame = frame.withColumn(SEQUENCE_COLUMN, F.monotonically_increasing_id())
         return frame
-
-    def read_all(self, spark: SparkSession) -> DataFrame:
-        return self.read(spark, None, {"read": True})
 
 
 @dataclass(kw_only=True)

@@ -23,43 +23,21 @@ from tidemill.changelog.batch import contiguous, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, vector
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
-from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
-from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
-from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.output import MICROSECONDS, WindowColumns
+from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, pieces_of
+from tidemill.operators.window.shape import LATE, WindowShape
 from tidemill.operators.window.slices import Kind, Windows
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable
 
-LATE = "late"
-
 
 @dataclass(frozen=True, kw_only=True)
-class WindowAggregateSpec:
-    """``time``: the column that the windows cut, in local time; where rows are ``attached`` to a window
-    it is the end of it. ``output``: the order of keys, results and window columns."""
+class WindowAggregateSpec(WindowShape):
+    """``time``: where rows are ``attached`` to a window, the end of it."""
 
-    keys: tuple[tuple[str, pa.DataType], ...]
-    calls: tuple[AggregateSpec, ...]
-    time: str
     windows: Windows
-    clock: Clock
-    columns: WindowColumns
-    output: tuple[str, ...]
     attached: bool = False
-    retracts: bool = False
-    keeps_time: bool = False
-    sequence: bool = False
-
-    @cached_property
-    def group(self) -> GroupAggregateSpec:
-        """The aggregation by window and key."""
-        keys = ((END, pa.int64()), *self.keys)
-        return GroupAggregateSpec(
-            keys=keys, calls=self.calls, retracts=self.retracts, emit_update_before=False
-        )
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -78,9 +56,6 @@ class WindowAggregateSpec:
     def fingerprint(self) -> str:
         facts = f"window-aggregate {self.pieces.layout.schema} {self.windows}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
-
-    def output_schema(self) -> pa.Schema:
-        return self.columns.schema(self.keys, self.calls, self.output, self.keeps_time, self.sequence)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the windows that fire in this epoch."""

@@ -22,42 +22,21 @@ import pyarrow as pa
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
-from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
-from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
-from tidemill.operators.window.aggregate import LATE
-from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.merging import Sessions, Spans, merge
-from tidemill.operators.window.output import MICROSECONDS, WindowColumns
+from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.pieces import END, Pieces, ends_of, pieces_of
 from tidemill.operators.window.session_state import Keys, Open, SessionState, Tables, rewritten
+from tidemill.operators.window.shape import LATE, WindowShape
 from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionAggregateSpec:
-    """``time``: the column that sessions are made by, in local time; ``gap`` in milliseconds; ``output``:
-    the order of keys, results and window columns."""
+class SessionAggregateSpec(WindowShape):
+    """``gap`` in milliseconds; a session's number is its place within the epoch."""
 
-    keys: tuple[tuple[str, pa.DataType], ...]
-    calls: tuple[AggregateSpec, ...]
-    time: str
     gap: int
-    clock: Clock
-    columns: WindowColumns
-    output: tuple[str, ...]
-    retracts: bool = False
-    keeps_time: bool = False
-    sequence: bool = False
-
-    @cached_property
-    def group(self) -> GroupAggregateSpec:
-        """The aggregation by session (a number within the epoch) and key."""
-        keys = ((END, pa.int64()), *self.keys)
-        return GroupAggregateSpec(
-            keys=keys, calls=self.calls, retracts=self.retracts, emit_update_before=False
-        )
 
     @cached_property
     def tables(self) -> Tables:
@@ -77,9 +56,6 @@ class SessionAggregateSpec:
     def fingerprint(self) -> str:
         facts = f"session-aggregate {self.tables.counted.schema} {self.gap}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
-
-    def output_schema(self) -> pa.Schema:
-        return self.columns.schema(self.keys, self.calls, self.output, self.keeps_time, self.sequence)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the sessions that fire in this epoch."""

@@ -14,11 +14,6 @@ from tidemill.plan import nodes as n
 from tidemill.plan.expressions import InputRef
 
 
-def has_ties(node: n.Over) -> bool:
-    """Whether the order in which rows came decides a result."""
-    return any(call.function == "ROW_NUMBER" for call in node.calls)
-
-
 def keeps_last(found: TopN) -> bool:
     """Whether it is the last row by a time attribute: of equal times the one that came last."""
     if not found.start == found.end == 1 or found.call.function != "ROW_NUMBER":

@@ -13,7 +13,7 @@ from functools import singledispatch
 
 from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
-from tidemill.physical.identity import PASSING, Digests
+from tidemill.physical.digests import PASSING, Digests
 from tidemill.physical.ranks import share_operator
 from tidemill.physical.sinks import meets_in_disorder
 from tidemill.physical.traits.changelog_mode import changelog_text

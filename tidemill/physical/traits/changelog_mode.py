@@ -8,7 +8,7 @@ only where some consumer above needs it. Invariant: no node produces a kind that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
 from functools import singledispatch
@@ -261,9 +261,6 @@ def _join_side(node: p.Join, side: int, wanted: Updates) -> p.PhysicalNode | Non
 @_satisfy.register
 def _(node: p.WindowJoin, wanted: Updates) -> p.PhysicalNode | None:
     return _over(node, wanted, tuple(satisfy(i, Updates.BOTH) for i in node.inputs))
-
-
-UpdateWish = Callable[[p.PhysicalNode], tuple[Updates, ...]]
 
 
 @_satisfy.register

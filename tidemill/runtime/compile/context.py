@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from tidemill.connectors.api import Source, SourceRequest
 from tidemill.operators.api import OperatorSpec
 from tidemill.physical import nodes as p
+from tidemill.physical.digests import PASSING, Digests, table_digest
 from tidemill.physical.explain.attributes import describe
-from tidemill.physical.identity import PASSING, Digests, table_digest
 from tidemill.physical.traits.event_time import timed_nodes
 from tidemill.physical.tree import walk
 from tidemill.runtime import graph as g

@@ -16,7 +16,7 @@ from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
-from tidemill.physical.identity import PASSING
+from tidemill.physical.digests import PASSING
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.types.physical import quote

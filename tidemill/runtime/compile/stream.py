@@ -8,7 +8,7 @@ from __future__ import annotations
 from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
-from tidemill.physical.identity import table_digest
+from tidemill.physical.digests import table_digest
 from tidemill.physical.set_operations import REPLICATE_ROWS
 from tidemill.physical.traits.determinism import keeps_values, refuse_changes
 from tidemill.plan.expressions import Expr

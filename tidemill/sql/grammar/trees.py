@@ -10,7 +10,7 @@ from tidemill.sql.grammar.expressions.constructors import Constructors
 from tidemill.sql.grammar.expressions.json_functions import JsonFunctions
 from tidemill.sql.grammar.expressions.literals import Literals
 from tidemill.sql.grammar.expressions.operators import Operators
-from tidemill.sql.grammar.expressions.values import Values
+from tidemill.sql.grammar.expressions.primary import Primary
 from tidemill.sql.grammar.expressions.windows import Windows
 from tidemill.sql.grammar.expressions.worded_functions import WordedFunctions
 from tidemill.sql.grammar.ordering import Ordering
@@ -35,7 +35,7 @@ class Trees:
         ordering = Ordering(cursor, self)
         windows = Windows(cursor, self, ordering)
         calls = Calls(cursor, self, windows, TableArguments(cursor, self, ordering))
-        values = Values(
+        primary = Primary(
             cursor,
             self,
             Literals(cursor),
@@ -46,7 +46,7 @@ class Trees:
         )
         relations = Relations(cursor, self, calls, Matching(cursor, self, ordering))
         selects = Selects(cursor, self, relations, windows)
-        self._operators = Operators(cursor, self, values)
+        self._operators = Operators(cursor, self, primary)
         self._queries = Queries(cursor, self, ordering, selects)
 
     def expression(self) -> exp.Expression:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.physical.batch.nodes import BatchNode, TableFunction, operator
-from tidemill.physical.identity import Digests
+from tidemill.physical.digests import Digests
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr
 from tidemill.plan.rules.determinism import is_deterministic

@@ -1,1 +1,1 @@
-"""Value expressions: ``operators`` by precedence over ``values``, the others are kinds of values."""
+"""Value expressions: ``operators`` by precedence over ``primary``, the others are kinds of it."""

@@ -17,7 +17,7 @@ from sqlglot import exp
 from tidemill.errors import SqlSyntaxError
 from tidemill.sql import expressions as x
 from tidemill.sql.grammar.cursor import Cursor
-from tidemill.sql.grammar.expressions.values import Values
+from tidemill.sql.grammar.expressions.primary import Primary
 from tidemill.sql.grammar.lookahead import at_query
 from tidemill.sql.grammar.nested import Nested
 from tidemill.sql.positions import place
@@ -62,7 +62,7 @@ _PERIOD_OPERATORS = ("CONTAINS", "EQUALS", "PRECEDES", "SUCCEEDS")
 class Operators:
     cursor: Cursor
     nested: Nested
-    values: Values
+    primary: Primary
 
     def expression(self) -> exp.Expression:
         left = self._conjunction()
@@ -226,7 +226,7 @@ class Operators:
 
     def _postfixed(self) -> exp.Expression:
         """``x[i]`` and ``x.field`` behind a value."""
-        node = self.values.value()
+        node = self.primary.read()
         while True:
             if token := self.cursor.took("["):
                 index = self._subscript()

@@ -30,7 +30,6 @@ from tidemill.user_functions.calls import BoundFunction
 
 Node = p.PhysicalNode | b.BatchNode
 DIGEST_LENGTH = 16
-
 PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore)
 """They give the very rows they get."""
 _LENIENCY = (".ignore-parse-errors", ".fail-on-missing-field")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from tests.physical.builders import CLICKS, ORDERS, aggregate, call, plan, scan
 from tidemill.physical import nodes as p
-from tidemill.physical.identity import Digests, canonical
+from tidemill.physical.digests import Digests, canonical
 from tidemill.physical.tree import walk
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.sink import compile_result
-from tidemill.runtime.identity import job_identity
+from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.tables import make_source
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
@@ -74,7 +74,7 @@ def test_eight_hash_seeds_give_one_identity() -> None:
     """A job is taken up by another process: nothing may depend on the order of a set."""
     script = (
         "import json\n"
-        "from tests.physical.test_identity import QUERIES, identity, planned\n"
+        "from tests.physical.test_digests import QUERIES, identity, planned\n"
         "print(json.dumps([identity(planned(q)) for q in QUERIES]))\n"
     )
     processes = [

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from tidemill.deep_calls import with_room
 from tidemill.physical import nodes as p
+from tidemill.physical.digests import job_digest
 from tidemill.physical.explain.attributes import describe
-from tidemill.physical.identity import job_digest
 from tidemill.runtime.checkpoint.directory import JobIdentity
 from tidemill.runtime.compile.context import CompileContext
 

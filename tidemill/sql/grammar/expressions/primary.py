@@ -24,7 +24,7 @@ _BEHIND_QUERIES = (")", "UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSE
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class Primary:
     cursor: Cursor
     nested: Nested
     literals: Literals
@@ -33,7 +33,7 @@ class Values:
     json: JsonFunctions
     calls: Calls
 
-    def value(self) -> exp.Expression:
+    def read(self) -> exp.Expression:
         token = self.cursor.current
         if token.upper in _FORMS and self._at_form(token.upper):
             self.cursor.advance()
