@@ -26,9 +26,9 @@ from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import HASH_COLUMN, EpochContext, OperatorSpec
 from tidemill.operators.rows.waiting import WaitingRows, each_copy, summed
-from tidemill.operators.window.aggregate import LATE
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import MICROSECONDS
+from tidemill.operators.window.shape import LATE
 from tidemill.state.run import DUE
 from tidemill.state.store import StateStore
 
