@@ -9,6 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+NOTHING_COMMITTED = (
+    "Nothing of this epoch was committed: started again once the cause is gone, the job goes on from its "
+    "last one."
+)
+"""The hint where a job ends because a file could not be written."""
+
 
 @dataclass(frozen=True, slots=True)
 class Position:

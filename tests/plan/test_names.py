@@ -11,6 +11,8 @@ from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import OverCall
 from tidemill.plan.optimizer import optimize
+from tidemill.plan.rewrite import outer_refs
+from tidemill.plan.subquery_expressions import Exists
 
 
 def columns(sql: str) -> list[tuple[str, str]]:
@@ -44,7 +46,9 @@ def test_a_cte_hides_a_table_only_inside_its_query() -> None:
 
 def test_inner_names_hide_outer_ones() -> None:
     plan = sample().bind("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE id = 1)")
-    assert isinstance(plan.inputs[0], n.Filter)
+    (where,) = (node for node in plan.inputs if isinstance(node, n.Filter))
+    assert isinstance(where.condition, Exists)
+    assert not outer_refs(where.condition.plan)
     with pytest.raises(ValidationError, match="Column 'name' not found"):
         sample().bind("SELECT name FROM t WHERE EXISTS (SELECT 1 FROM u)")
 

@@ -88,7 +88,7 @@ def test_a_full_disk_is_said_and_the_epoch_can_be_tried_again(
             monkeypatch.undo()
     assert len(errors) >= {"open": 2, "fsync": 3, "mkdir": 2}[call]
     assert all("No space left on device" in e.message for e in errors)
-    assert all("resumes from its last epoch when the cause is gone" in e.hint for e in errors)
+    assert all("the job goes on from its last one" in e.hint for e in errors)
     assert read(tmp_path / str(len(errors)), manifest)[0].startswith("value ")
 
 

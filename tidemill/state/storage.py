@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import xxhash
 
-from tidemill.errors import StateError
+from tidemill.errors import NOTHING_COMMITTED, StateError
 from tidemill.files.cache import executor_cache
 from tidemill.files.storage import Storage
 from tidemill.state.record import START_AGAIN
@@ -158,8 +158,7 @@ class StateFiles:
     def _unwritable(self, name: str, error: OSError) -> StateError:
         return StateError(
             f"Cannot write state file '{self.path(name)}'{self._whose}: {error}",
-            hint="Check that the checkpoint directory is writable and has space left. Nothing of this "
-            "epoch was committed; the job resumes from its last epoch when the cause is gone.",
+            hint=f"Check that the checkpoint directory is writable and has space left. {NOTHING_COMMITTED}",
         )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from tidemill.connectors.filesystem.offsets import FilePosition, TakenFile
-from tidemill.errors import StateError
+from tidemill.errors import NOTHING_COMMITTED, StateError
 from tidemill.files.storage import Storage
 
 SEGMENT = 64
@@ -90,7 +90,7 @@ class TakenLog:
         except OSError as e:
             raise StateError(
                 f"Cannot write the record of files read to {self.storage.location}: {e}",
-                hint="Nothing was committed; the job resumes from its last epoch when the cause is gone.",
+                hint=NOTHING_COMMITTED,
             ) from None
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tidemill.errors import CommitUnknownError, StateError
+from tidemill.errors import NOTHING_COMMITTED, CommitUnknownError, StateError
 from tidemill.files.exclusive import TEMPORARY, Exclusive, OutcomeUnknownError, exclusive
 from tidemill.files.storage import Storage
 from tidemill.state.record import decode_record, encode_record
 
 FORMAT_VERSION = 3
-NOTHING_COMMITTED = "Nothing was committed; the job resumes from its last epoch when the cause is gone."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,7 @@ def translated(error: Exception) -> errors.TidemillError:
     if disk:
         return errors.StateError(
             f"Writing state or output failed: {disk.group(1)}",
-            hint="Nothing of this epoch was committed; the job resumes when the cause is gone.",
+            hint=errors.NOTHING_COMMITTED,
         )
     return errors.InternalError("Spark failed: " + "\n".join(_told(text.strip().splitlines())))
 
