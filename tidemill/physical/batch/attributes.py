@@ -12,7 +12,10 @@ from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.ranks import limit_attributes, rank_attributes
 from tidemill.physical.batch.steps import bracketed, ordered
 from tidemill.physical.conditions import conjuncts
+from tidemill.physical.explain.attributes import window_text
 from tidemill.physical.explain.printer import Form, Printer, record_text, rows_text
+from tidemill.physical.windows import window_of
+from tidemill.plan import nodes as n
 from tidemill.plan.expressions import OverCall
 from tidemill.types.logical import Field
 
@@ -175,9 +178,11 @@ def _(node: b.CountedSets) -> Attributes:
 
 @attributes.register
 def _(node: b.WindowTableFunction) -> Attributes:
-    time = node.source.fields[node.window.time].name
-    window = f"{node.window.kind.value}(time_col=[{time}], size=[{node.window.size // 1000} s])"
-    return (("window", f"[{window}]"), *_runs("not yet"))
+    fields, window = node.source.fields, node.window
+    partition = [fields[i].name for i in window.partition]
+    text = window_text(window_of(window), f"time_col=[{fields[window.time].name}]", partition)
+    session = window.kind is n.WindowKind.SESSION
+    return (("window", f"[{text}]"), *(_runs("as Spark's windows over the rows of a key") if session else ()))
 
 
 @attributes.register

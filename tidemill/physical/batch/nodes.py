@@ -277,7 +277,7 @@ class CountedSets(BatchNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTableFunction(Unary):
-    """TABLE(TUMBLE(...)) etc., as ``window`` says: it is planned, but there is no frame for it yet."""
+    """TABLE(TUMBLE(...)) etc., as ``window`` says."""
 
     window: n.WindowTableFunction
 
