@@ -115,6 +115,10 @@ def test_long_decimals_add_up_exactly(spark: SparkSession) -> None:
             [-1, 3],
             [10**20, -1],
             [1, -(10**20)],
+            [10**27 - 1, 10**27, -1],
+            [top, -(10**27 - 1), 10**27 - 1],
+            [10**27 - 1] * 40,
+            [-(10**27), 1, 10**28],
         )
         rows = [(n, _scaled(v, scale)) for n, case in enumerate(cases) for v in case]
         frame = spark.createDataFrame(rows, f"n INT, x DECIMAL(38,{scale})")

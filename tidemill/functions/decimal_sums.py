@@ -1,8 +1,10 @@
 """SUM in Spark SQL, exact where Spark's own would leave its 38 digits on the way.
 
 Spark's sum of DECIMAL(p, s) has p + 10 digits, at most 38, and is NULL for good once a partial sum has more.
-Wider arguments are therefore added in two parts, multiples of a unit and what is left of it, which are put
-together once per group. Only sums of more than 38 digits are NULL then, whatever the order of the rows.
+Wider arguments are therefore told apart by their values: those of few digits, in practice all, are added as
+they are, the others in two parts, multiples of a unit and what is left of it; a division costs more than the
+sum. The parts are put together once per group. Only sums of more than 38 digits are NULL then, whatever the
+order of the rows.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from tidemill.types import logical as t
 
 _SUMMABLE = 28
 """So many digits leave ten for the number of rows."""
+_FEW = _SUMMABLE - 1
+"""So many leave one more, for the sum of two such sums."""
 _LOWER_DIGITS = 20
 _LARGEST_SCALE = 18
 
@@ -30,15 +34,23 @@ def sum_sql(call: SparkAggregateCall) -> str:
         return spark_aggregate("sum", call, value)
     digits = _LOWER_DIGITS - kind.scale
     unit = f"CAST('1E{digits}' AS DECIMAL({digits + 1},0))"
-    upper = spark_aggregate("sum", call, f"CAST({value} div {unit} AS DECIMAL(20,0))")
-    lower = spark_aggregate("sum", call, f"{value} % {unit}")
-    return _put_together(upper, lower, unit, kind.scale)
+    # NULL where the value has more digits.
+    small = f"CAST({value} AS DECIMAL({_FEW},{kind.scale}))"
+    large = f"IF({small} IS NULL, {value}, NULL)"
+    few = spark_aggregate("sum", call, small)
+    upper = spark_aggregate("sum", call, f"CAST({large} div {unit} AS DECIMAL(20,0))")
+    lower = spark_aggregate("sum", call, f"{large} % {unit}")
+    return _put_together(few, upper, lower, unit, kind.scale)
 
 
-def _put_together(upper: str, lower: str, unit: str, scale: int) -> str:
-    """``upper * unit + lower`` as DECIMAL(38, scale). Spark's own addition would cut digits of the scale, so
-    the two, brought to one sign and the lower below a unit, meet as text."""
-    sums = f"array(named_struct('h', {upper}, 'l', {lower}))"
+def _put_together(few: str, upper: str, lower: str, unit: str, scale: int) -> str:
+    """``upper * unit + lower + few`` as DECIMAL(38, scale), NULL where all are. Spark's own addition would
+    cut digits of the scale, so the multiples and the rest, brought to one sign and the rest below a unit,
+    meet as text."""
+    zero = "CAST(0 AS DECIMAL(1,0))"
+    multiples = f"IF({few} IS NULL AND {upper} IS NULL, NULL, coalesce({upper}, {zero}))"
+    rest = f"coalesce({lower}, {zero}) + coalesce({few}, {zero})"
+    sums = f"array(named_struct('h', {multiples}, 'l', {rest}))"
     carried = f"named_struct('h', x.h + x.l div {unit}, 'l', x.l % {unit})"
     one_sign = (
         f"CASE WHEN x.h > 0 AND x.l < 0 THEN named_struct('h', x.h - 1, 'l', x.l + {unit}) "
