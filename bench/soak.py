@@ -21,6 +21,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.runtime.processes import parts_of
 from tidemill.runtime.progress import EpochProgress
 from tidemill.session.environment import TableEnvironment
 
@@ -69,28 +70,15 @@ class Samples:
 
 
 def _processes(root: int) -> dict[str, float]:
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError):
-            continue
-    below = {root}
-    while more := {p for p, parent in parents.items() if parent in below} - below:
-        below |= more
     found: dict[str, float] = defaultdict(float)
-    for pid in below:
+    parts = {"driver": [root], **parts_of(root)}
+    for kind, pid in ((kind, pid) for kind, pids in parts.items() for pid in pids):
         try:
-            kind = "driver" if pid == root else "jvm" if _is_java(pid) else "workers"
             found[f"{kind} MiB"] += _resident(pid)
             found[f"{kind} descriptors"] += len(os.listdir(f"/proc/{pid}/fd"))
         except OSError:
             continue
     return found
-
-
-def _is_java(pid: int) -> bool:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].endswith(b"java")
 
 
 def _resident(pid: int) -> float:
