@@ -1,6 +1,8 @@
 """A standalone Spark cluster on this machine: a master and workers of one core, each with folders of its own.
 
 Workers run outside the checkout and without its environment: what their Python has of Tidemill was shipped.
+Each has a loopback address of its own, so that Spark takes them for two machines: it fetches blocks over the
+network and runs speculative copies.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import pyspark
 
 HOME = Path(pyspark.__file__).parent
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
+_HOST = "127.0.0.1"
 _REGISTERED = "Successfully registered with master"
 _SECONDS = 60
 
@@ -33,7 +36,7 @@ class Standalone:
     _master: subprocess.Popen[bytes] | None = None
 
     def start(self, workers: int) -> None:
-        self._master, log = self._run("master", "master.Master", "--port", "0")
+        self._master, log = self._run("master", _HOST, "master.Master", "--port", "0")
         self.url = _said(log, _MASTER, self._master)
         for number in range(workers):
             self.start_worker(number)
@@ -42,7 +45,7 @@ class Standalone:
         """Returns when the master knows it."""
         name = f"worker-{number}"
         options = ("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / name / "work"))
-        process, log = self._run(name, "worker.Worker", *options, self.url)
+        process, log = self._run(name, f"127.0.0.{number + 1}", "worker.Worker", *options, self.url)
         self.workers[number] = process
         _said(log, re.compile(f"({_REGISTERED})"), process)
 
@@ -61,30 +64,30 @@ class Standalone:
         for pid in (*self.executors(), *self.python_daemons()):
             kill(pid)
 
-    def _run(self, name: str, part: str, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
+    def _run(self, name: str, host: str, part: str, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
         place = self.folder / name
         place.mkdir(parents=True, exist_ok=True)
         log = place / f"{len(list(place.glob('*.log')))}.log"
         command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{part}"]
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [*command, "--host", "127.0.0.1", "--webui-port", "0", *options],
+                [*command, "--host", host, "--webui-port", "0", *options],
                 cwd=place,
-                env=self._environment(place),
+                env=self._environment(place, host),
                 stdout=out,
                 stderr=out,
                 start_new_session=True,
             )
         return process, log
 
-    def _environment(self, place: Path) -> dict[str, str]:
+    def _environment(self, place: Path, host: str) -> dict[str, str]:
         (place / "local").mkdir(exist_ok=True)
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "JAVA_HOME", "HOME", "LANG")}
         return {
             **kept,
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_DIRS": str(place / "local"),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
             "TIDEMILL_TEST_CLUSTER": str(self.folder),
         }

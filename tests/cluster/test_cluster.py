@@ -29,6 +29,12 @@ OPTIONS = (
     "spark.driver.memory=512m",
     "spark.driver.host=127.0.0.1",
     "parallelism.default=2",
+    # Of what is not done when others are, a copy is run on the other machine.
+    "spark.speculation=true",
+    "spark.speculation.interval=20ms",
+    "spark.speculation.quantile=0.1",
+    "spark.speculation.multiplier=1.1",
+    "spark.speculation.minTaskRuntime=0ms",
     f"tidemill.epoch.max-rows={ROWS}",
 )
 VICTIMS = ("executor", "python", "worker", "driver")
