@@ -2,17 +2,21 @@
 
 Spark runs this module in place of ``pyspark.daemon`` (``spark.python.daemon.module``). A worker that
 imports NumPy, Arrow and the kernels itself spends a third of a second of processor time on it.
-Nothing here may start a thread: threads do not survive a fork.
+Nothing here may start a thread: threads do not survive a fork. Nor may it fail: a Python of another version,
+or one that lacks a library, is named by its worker when the driver asks (see ``workers``).
 """
 
 from __future__ import annotations
 
-from pyspark import daemon, worker
+import contextlib
+from importlib import import_module
 
-from tidemill.connectors.filesystem import reading
-from tidemill.runtime.spark import kernel
+from pyspark import daemon
 
-WARM = (worker, reading, kernel)
+WARM = ("pyspark.worker", "tidemill.connectors.filesystem.reading", "tidemill.runtime.spark.kernel")
 
 if __name__ == "__main__":
+    for name in WARM:
+        with contextlib.suppress(Exception):
+            import_module(name)
     daemon.manager()
