@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 Row = dict[str, object]
@@ -41,11 +42,12 @@ def write_changes(folder: Path, *, changes: int, seed: int = 1) -> dict[str, tup
     return _totals(customers[1], orders[1])
 
 
-def _changes(chance: random.Random, count: int, made: object) -> tuple[list[Row], dict[int, Row]]:
+def _changes(
+    chance: random.Random, count: int, made: Callable[[int], Row]
+) -> tuple[list[Row], dict[int, Row]]:
     """Messages as Debezium sends them, and the rows that are left."""
     rows: dict[int, Row] = {}
     lines: list[Row] = []
-    assert callable(made)
     for _ in range(count):
         key = chance.randrange(count // 2)
         before = rows.pop(key, None)
