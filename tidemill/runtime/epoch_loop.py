@@ -272,10 +272,11 @@ class StreamingJob:
 
     def _take_back(self, plan: EpochPlan) -> None:
         """A failed epoch leaves neither output nor intent; what cannot be removed now (the disk may be what
-        failed) is removed when the job starts again. Whose directory was taken over leaves all as it is."""
+        failed) is removed when the job starts again. Whose directory was taken over leaves all as it is, and
+        where that may happen this moment, what is staged: it may be the other's."""
         if not self.checkpoint.is_owned:
             return
-        for sink in self._sinks().values():
+        for sink in self._sinks().values() if self.checkpoint.is_locked else ():
             with suppress(TidemillError, OSError):
                 sink.discard(plan.epoch)
         with suppress(TidemillError):

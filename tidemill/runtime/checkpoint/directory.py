@@ -127,6 +127,11 @@ class CheckpointDirectory:
         """Whether nobody else has taken the directory since: what lies there may be another job's now."""
         return self._ownership is not None and self._ownership.is_newest
 
+    @property
+    def is_locked(self) -> bool:
+        """Whether a lock says that no other process writes here; an object store has none."""
+        return self._ownership is not None and self._ownership.is_locked
+
     def open(self, identity: JobIdentity) -> JobIdentity:
         """Takes the directory and checks or writes the identity; returns the stored one.
 
@@ -191,7 +196,7 @@ class CheckpointDirectory:
         Where no lock says that it is gone it may only be slow: the epoch is committed empty, in its place,
         and its ranges are planned as the next one. Whichever record is put first counts.
         """
-        if self._ownership is None or self._ownership.alone:
+        if self.is_locked:
             return last
         plan = self.planned(last.epoch + 1 if last is not None else 1)
         if plan is None:

@@ -48,8 +48,8 @@ class Ownership:
             raise
 
     @property
-    def alone(self) -> bool:
-        """Whether a lock says that the owner before is gone."""
+    def is_locked(self) -> bool:
+        """Whether a lock keeps others out: the owner before is gone, and no other comes."""
         return self._lock is not None
 
     @property
