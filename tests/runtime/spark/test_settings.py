@@ -49,12 +49,21 @@ def test_the_workers_python(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cluster_is_sent_the_package() -> None:
-    given = {MASTER: "yarn", "spark.files": "/a.txt", "spark.executorEnv.PYTHONPATH": "mine"}
+    given = {MASTER: "spark://h:7077", "spark.files": "/a.txt", "spark.executorEnv.PYTHONPATH": "mine"}
     found = spark_settings(given)
     archive = package_archive()
     assert found["spark.files"] == f"/a.txt,{archive}"
     assert found["spark.executorEnv.PYTHONPATH"] == f"{os.path.basename(archive)}:mine"
     assert "spark.files" not in spark_settings({MASTER: "local[2]"})
+
+
+def test_yarn_has_keys_of_its_own() -> None:
+    given = {MASTER: "yarn", "spark.archives": "e.tgz#environment", "spark.yarn.dist.files": "mine"}
+    found = spark_settings(given)
+    assert found["spark.yarn.dist.files"] == f"mine,{package_archive()}"
+    assert found["spark.yarn.dist.archives"] == "e.tgz#environment"
+    assert "spark.files" not in found
+    assert "spark.archives" not in found
 
 
 def test_the_archive_is_the_package(tmp_path: Path) -> None:

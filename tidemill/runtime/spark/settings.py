@@ -117,7 +117,16 @@ def _private() -> dict[str, str]:
 def _shipping(settings: dict[str, str]) -> dict[str, str]:
     """Executors fetch this very package before their first task; it lies in the folder they run in, and their
     Python daemon, which is part of it, finds it by that path."""
-    archive = package_archive()
-    path, files = "spark.executorEnv.PYTHONPATH", "spark.files"
-    found = ":".join(filter(None, (os.path.basename(archive), settings.get(path, ""))))
-    return {**settings, files: ",".join(filter(None, (settings.get(files, ""), archive))), path: found}
+    archive, path = package_archive(), "spark.executorEnv.PYTHONPATH"
+    shipped = {
+        "spark.files": ",".join(filter(None, (settings.get("spark.files", ""), archive))),
+        path: ":".join(filter(None, (os.path.basename(archive), settings.get(path, "")))),
+    }
+    return _on_yarn({**settings, **shipped}) if settings[MASTER] == "yarn" else {**settings, **shipped}
+
+
+def _on_yarn(settings: dict[str, str]) -> dict[str, str]:
+    """YARN puts files into the folders of executors itself, by keys of its own."""
+    own = {"spark.files": "spark.yarn.dist.files", "spark.archives": "spark.yarn.dist.archives"}
+    moved = {key: ",".join(settings[k] for k in (key, old) if k in settings) for old, key in own.items()}
+    return {k: v for k, v in {**settings, **moved}.items() if k not in own and v}
