@@ -129,4 +129,4 @@ def _on_yarn(settings: dict[str, str]) -> dict[str, str]:
     """YARN puts files into the folders of executors itself, by keys of its own."""
     own = {"spark.files": "spark.yarn.dist.files", "spark.archives": "spark.yarn.dist.archives"}
     moved = {key: ",".join(settings[k] for k in (key, old) if k in settings) for old, key in own.items()}
-    return {k: v for k, v in {**settings, **moved}.items() if k not in own and v}
+    return {k: v for k, v in settings.items() if k not in own} | {k: v for k, v in moved.items() if v}
