@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -74,6 +76,22 @@ def test_an_epoch_under_way_elsewhere_is_closed(place: Storage) -> None:
     assert (again.start, again.end) == (PLAN.start, PLAN.end)
     with pytest.raises(StateError, match="is there already"):
         first._records.put("epochs/1.commit.json", {"epoch": 1})
+
+
+def test_a_lock_says_nothing_of_other_machines(tmp_path: Path) -> None:
+    """Of one disk that two machines have mounted, too."""
+    for machine, closes in (("this", False), ("other", True)):
+        place = Storage(str(tmp_path / machine))
+        with CheckpointDirectory(place) as first:
+            first.open(IDENTITY)
+            first.write_plan(PLAN)
+        owner = tmp_path / machine / "owners" / "1"
+        if machine == "other":
+            owner.write_text(json.dumps({**json.loads(owner.read_text()), "machine": "another"}))
+        with CheckpointDirectory(place) as second:
+            second.open(IDENTITY)
+            assert (second.closed(second.last_commit()) is not None) == closes
+            assert (second.planned(2) is not None) == closes
 
 
 def test_an_epoch_that_was_committed_meanwhile_counts(place: Storage) -> None:

@@ -129,7 +129,7 @@ class CheckpointDirectory:
 
     @property
     def is_locked(self) -> bool:
-        """Whether a lock says that no other process writes here; an object store has none."""
+        """Whether a lock says that no owner before still writes here; an object store has none."""
         return self._ownership is not None and self._ownership.is_locked
 
     def open(self, identity: JobIdentity) -> JobIdentity:

@@ -16,7 +16,9 @@ import json
 import os
 import socket
 import uuid
-from typing import TextIO
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, TextIO
 
 from tidemill.errors import CommitUnknownError, StateError
 from tidemill.files.exclusive import OutcomeUnknownError
@@ -49,8 +51,14 @@ class Ownership:
 
     @property
     def is_locked(self) -> bool:
-        """Whether a lock keeps others out: the owner before is gone, and no other comes."""
-        return self._lock is not None
+        """Whether the lock says that the owner before is gone: it ran on this machine. Of a lock on another
+        one, even of the same disk, not every file system tells."""
+        return self._lock is not None and self._owner_before.get("machine", _machine()) == _machine()
+
+    @cached_property
+    def _owner_before(self) -> dict[str, Any]:
+        """What its record says; empty where there was none."""
+        return {} if self.token == 1 else {"machine": "", **_owner_of(self._records, self.token - 1)}
 
     @property
     def is_newest(self) -> bool:
@@ -88,7 +96,8 @@ def _locked(records: Records) -> TextIO:
 
 
 def _next_token(records: Records) -> int:
-    me = {"host": socket.gethostname(), "process": os.getpid(), "start": uuid.uuid4().hex}
+    me: dict[str, Any] = {"host": socket.gethostname(), "machine": _machine(), "process": os.getpid()}
+    me["start"] = uuid.uuid4().hex
     token = _last(records)
     while True:
         token += 1
@@ -113,8 +122,25 @@ def _owner(token: int) -> str:
 
 
 def _about(records: Records, token: int) -> str:
+    owner = _owner_of(records, token)
+    if "process" not in owner or "host" not in owner:
+        return "its owner is not known"
+    return f"process {owner['process']} on {owner['host']}"
+
+
+def _owner_of(records: Records, token: int) -> dict[str, Any]:
+    """What an owner says of itself; empty where that cannot be read."""
     try:
         owner = json.loads(records.storage.read_bytes(_owner(token)))
-        return f"process {owner['process']} on {owner['host']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "its owner is not known"
+    except (OSError, ValueError):
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+@cache
+def _machine() -> str:
+    """The same for all processes that see each other's locks: those of one kernel since it was started."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return socket.gethostname()
