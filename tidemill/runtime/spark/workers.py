@@ -80,7 +80,8 @@ def said_when_long(master: str) -> Iterator[None]:
     text = (
         f"Spark's master '{master}' has not given an executor for {PATIENCE_SECONDS:.0f} seconds. "
         "Are there workers with as many free cores and as much memory as spark.executor.cores and "
-        "spark.executor.memory ask for, and can they reach this machine (spark.driver.host)?"
+        "spark.executor.memory ask for, and can they reach this machine (spark.driver.host)? Where executors "
+        "begin and end again, their logs say why: in the workers' folders, or by YARN's or Kubernetes' tools."
     )
     timer = threading.Timer(PATIENCE_SECONDS, _LOGGER.warning, (text,))
     timer.daemon = True
