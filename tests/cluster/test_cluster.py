@@ -53,14 +53,17 @@ def test_kills_change_nothing(cluster: Standalone, tmp_path: Path, pytestconfig:
     expected = write_changes(tmp_path, changes=ROWS * EPOCHS_PER_KILL * kills)
     job = Job(cluster=cluster, folder=tmp_path)
     job.start()
-    # Each of them at least once.
-    for victim in [*VICTIMS, *chance.choices(VICTIMS, k=max(kills - len(VICTIMS), 0))]:
-        if not job.await_record():
-            break
-        time.sleep(chance.random())  # the kill comes at any moment of what follows
-        job.kill(victim)
-    while job.await_record():
-        continue
+    try:
+        # Each of them at least once.
+        for victim in [*VICTIMS, *chance.choices(VICTIMS, k=max(kills - len(VICTIMS), 0))]:
+            if not job.await_record():
+                break
+            time.sleep(chance.random())  # the kill comes at any moment of what follows
+            job.kill(victim)
+        while job.await_record():
+            continue
+    finally:
+        job.end()
     assert set(job.killed) == set(VICTIMS)
     assert folded(written(tmp_path)) == expected
 
@@ -132,9 +135,7 @@ class Job:
 
     def kill(self, victim: str) -> None:
         if victim == "driver":
-            assert self._process is not None
-            self._process.kill()
-            self._process.wait()
+            self.end()
         elif victim == "worker":
             self.cluster.workers[0].kill()
             self.cluster.workers[0].wait()
@@ -146,6 +147,11 @@ class Job:
             if not pids:
                 return
         self.killed.append(victim)
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
     def _status(self) -> int | None:
         """Of the job's process; one that failed is started again."""
