@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 from tests.runtime.running import Session, folded
 from tidemill.errors import NotSupportedError
 
-# Behind the watermark (t - 2) at their place: the rows of 3 and of 5.
+# Behind the watermark (t - 2) at their place: the rows of 3 and of 5; at it: those of 2 and of 11.
 TIMES = (1, 4, 2, 8, 7, 3, 12, 13, 11, 25, 24, 5, 26)
 EPOCHS = (0, 1, 3, 5)
+BEHIND = (2, 3, 11, 5)
 
 
 def session(tmp_path: Path, rows: int, zone: str = "UTC") -> Session:
@@ -88,13 +89,37 @@ def test_a_row_without_time_is_an_error(tmp_path: Path, spark: SparkSession) -> 
 def test_time_that_is_lost_is_said(tmp_path: Path, spark: SparkSession) -> None:
     made = session(tmp_path, 0)
     made.execute(
-        "CREATE TEMPORARY VIEW sums AS SELECT ts, SUM(n) OVER (PARTITION BY k ORDER BY ts) AS s FROM ticks"
+        "CREATE TEMPORARY VIEW pairs AS SELECT a.ts, b.n FROM ticks AS a JOIN ticks AS b ON a.k = b.k"
     )
-    with pytest.raises(NotSupportedError, match="WindowAggregate by the time of what OverAggregate gives"):
+    with pytest.raises(NotSupportedError, match="WindowAggregate by the time of what Join gives"):
         made.changes(
-            "SELECT window_end, MAX(s) AS m FROM TABLE(TUMBLE(TABLE sums, DESCRIPTOR(ts),"
+            "SELECT window_end, MAX(n) AS m FROM TABLE(TUMBLE(TABLE pairs, DESCRIPTOR(ts),"
             " INTERVAL '5' SECOND)) GROUP BY window_start, window_end"
         )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_over_by_time_gives_rows_that_stay(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    """What is behind the watermark is late where a frame begins with the key; in a bounded one only 5 is, as
+    k1 has had 13 by then."""
+    made = session(tmp_path, rows)
+    over = "SELECT ts, n, SUM(n) OVER (PARTITION BY k ORDER BY ts {}) AS s FROM ticks"
+    changes = made.changes(f"SELECT n, s FROM ({over.format('')})")
+    assert sorted(changes) == sorted(("+I", (n, _running(n))) for n in TIMES if n not in BEHIND)
+    back = made.changes(f"SELECT n, s FROM ({over.format('ROWS BETWEEN 1 PRECEDING AND CURRENT ROW')})")
+    pairs = {1: 1, 3: 4, 7: 10, 11: 18, 13: 24, 25: 38, 2: 2, 4: 6, 8: 12, 12: 20, 24: 36, 26: 50}
+    assert sorted(back) == sorted(("+I", pair) for pair in pairs.items())
+    made.execute(f"CREATE TEMPORARY VIEW sums AS {over.format('ROWS BETWEEN 1 PRECEDING AND CURRENT ROW')}")
+    counted = made.changes(
+        "SELECT EXTRACT(SECOND FROM window_end) AS e, COUNT(*) AS c, SUM(s) AS s"
+        f" FROM {TUMBLING.format('sums', 'ts', 5)} GROUP BY window_start, window_end"
+    )
+    # 3 comes out when 7 has been reached: too late for [0, 5).
+    assert counted == [("+I", row) for row in ((5, 3, 9), (10, 2, 22), (15, 3, 62), (25, 1, 36), (30, 2, 88))]
+
+
+def _running(n: int) -> int:
+    return sum(t for t in TIMES if t <= n and t % 2 == n % 2 and t not in BEHIND)
 
 
 def test_a_join_on_equal_times(tmp_path: Path, spark: SparkSession) -> None:

@@ -22,6 +22,7 @@ from tidemill.plan.windows import WindowColumns, window_columns
 from tidemill.types.logical import Field, LocalZonedTimestampType, LogicalType, TimestampType
 
 _FUNCTIONS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
+_LOOKING_AHEAD = frozenset({"LEAD", "NTILE", "CUME_DIST", "PERCENT_RANK"})
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
@@ -255,7 +256,7 @@ def _over(
     state_ttl: int,
 ) -> p.PhysicalNode:
     first = calls[0]
-    by_time = insert_only(child) and first.order and first.order[0].ascending
+    by_time = insert_only(child) and first.order and first.order[0].ascending and looks_back(first)
     time = time_attribute(first.order, child) if by_time else ""
     return finish(
         p.OverAggregate(
@@ -269,10 +270,19 @@ def _over(
     )
 
 
+def looks_back(call: OverCall) -> bool:
+    """Whether all that a row's result can depend on comes before it in the order, or with it."""
+    if call.function in _LOOKING_AHEAD or call.order[0].index in call.partition:
+        return False
+    # A frame that begins with the partition is gone through once, up to the row.
+    return call.upper.offset == 0 or ((call.upper.offset or 1) < 0 and call.lower.offset is not None)
+
+
 def share_operator(node: p.OverAggregate, below: p.OverAggregate) -> bool:
     """Whether windows above each other are one operator with one state: ``node`` partitions as ``below``
-    does, looks at no result of it, and gives like changes."""
+    does, looks at no result of it, and gives like changes at like times."""
     width = len(below.input.fields)
     used = {i for c in node.calls for i in (*c.partition, *c.args, *(k.index for k in c.order))}
     same = below.calls[0].partition == node.calls[0].partition and all(i < width for i in used)
-    return same and insert_only(below) == insert_only(node)
+    timed = node.time != "ROWTIME" or below.calls[0].order == node.calls[0].order
+    return same and timed and below.time == node.time and insert_only(below) == insert_only(node)

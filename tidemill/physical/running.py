@@ -19,10 +19,10 @@ from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.physical.joins.pairwise import unknown_to_kernels
 from tidemill.physical.traits.changelog_mode import insert_only
-from tidemill.physical.traits.event_time import has_watermark
+from tidemill.physical.traits.event_time import has_watermark, waits_for_first
 from tidemill.physical.tree import map_up
-from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
+from tidemill.plan.predicates import equal_columns
 
 Node = TypeVar("Node", bound=p.PhysicalNode)
 
@@ -46,14 +46,15 @@ def _running(node: p.PhysicalNode) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.Rank) -> p.PhysicalNode:
-    """By arrival the first row stays the first, bundled or not."""
+    """By arrival the first row stays the first, bundled or not; by event time where it is waited for."""
     append = insert_only(node.input)
     first = node.start == node.end == 1 and node.function == "ROW_NUMBER" and node.order[0].ascending
+    waits = waits_for_first(node) and has_watermark(node.input)
     return replace(
         node,
         strategies=("AppendFastStrategy",) if append else ("RetractStrategy",),
         time=node.time if append else "",
-        insert_only=append and first and node.time == "PROCTIME",
+        insert_only=append and (waits or (first and node.time == "PROCTIME")),
     )
 
 
@@ -61,7 +62,7 @@ def _(node: p.Rank) -> p.PhysicalNode:
 @_running.register(p.WindowJoin)
 def _(node: p.PhysicalNode) -> p.PhysicalNode:
     """By window rows wait for the watermark, as in Flink."""
-    return node
+    return _filtered(node) if isinstance(node, p.WindowJoin) else node
 
 
 @_running.register
@@ -72,7 +73,8 @@ def _(node: p.SortLimit) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.OverAggregate) -> p.PhysicalNode:
-    return replace(node, time=node.time if insert_only(node.input) and node.time == "PROCTIME" else "")
+    stays = insert_only(node.input) and (node.time != "ROWTIME" or has_watermark(node.input))
+    return node if stays else replace(node, time="")
 
 
 @_running.register
@@ -90,7 +92,7 @@ def _(node: p.IntervalJoin) -> p.PhysicalNode:
     width = len(node.left.fields)
     keys, rest = [], []
     for part in [] if node.residual is None else conjuncts(node.residual):
-        pair = _equal_columns(part, width)
+        pair = equal_columns(part, width)
         rest.append(part) if pair is None else keys.append(pair)
     if not keys:
         return _filtered(replace(join, overwrites=False))
@@ -128,14 +130,3 @@ def _filtered(join: p.Join) -> p.PhysicalNode:
         projections=references(below.fields),
         condition=above,
     )
-
-
-def _equal_columns(part: Expr, width: int) -> tuple[int, int] | None:
-    """A left and a right column of one type that ``part`` says are equal."""
-    if not isinstance(part, Call) or part.function != "=":
-        return None
-    a, b = part.args
-    if not isinstance(a, InputRef) or not isinstance(b, InputRef):
-        return None
-    low, high = sorted((a.index, b.index))
-    return (low, high - width) if low < width <= high else None

@@ -73,7 +73,23 @@ class _Lives:
     inherits: Mask
 
 
+def values_after_each(spec: GroupShape, table: pa.Table, store: StateStore) -> list[pa.Array]:
+    """Each call's value after every row of ``table``, which only adds; as running aggregates are simple."""
+    rows = spec.grouped(table)
+    _, _, after = _advanced(spec, rows, store)
+    back = np.empty(len(rows.groups.order), np.int64)
+    back[rows.groups.order] = np.arange(len(back))
+    return [aggregate.result(after).take(pa.array(back)) for aggregate in spec.aggregates]
+
+
 def _running(spec: GroupShape, rows: GroupedRows, store: StateStore) -> pa.Table:
+    return _show(spec, rows, *_advanced(spec, rows, store))
+
+
+def _advanced(
+    spec: GroupShape, rows: GroupedRows, store: StateStore
+) -> tuple[_Lives, dict[str, Cells], dict[str, Cells]]:
+    """The accumulators before the epoch, by key, and after each row; the records are written."""
     table = store.table(spec.layout)
     found = table.lookup(rows.hashes, rows.keys)
     lives = _retracting_lives(rows, found) if spec.retracts else _append_lives(rows, found)
@@ -100,7 +116,7 @@ def _running(spec: GroupShape, rows: GroupedRows, store: StateStore) -> pa.Table
     last = rows.groups.starts + rows.groups.sizes - 1
     final = {name: tuple(take_cell(cell, last) for cell in cells) for name, cells in after.items()}
     write_records(table, spec.layout, spec.accumulators, rows, final, found.there, lives.exists[last])
-    return _show(spec, rows, lives, old, after)
+    return lives, old, after
 
 
 def _append_lives(rows: GroupedRows, found: Answers) -> _Lives:

@@ -134,7 +134,7 @@ class _Step:
         live = np.flatnonzero(there)
         picks = pa.array(live)
         taken = {n: c.take(picks) for n, c in columns.items()}
-        return live, _evaluated(self.spec, owners[live], taken, arrival[live])
+        return live, evaluated(self.spec.functions, owners[live], taken, arrival[live])
 
     # -- output -----------------------------------------------------------------------------------
 
@@ -219,14 +219,16 @@ def with_results(spec: OverSpec, table: pa.Table) -> list[pa.Array]:
     table = contiguous(table)
     columns = {n: single(table.column(n)).cast(kind) for n, kind in spec.columns}
     owners = _numbered([columns[k] for k in spec.partition], len(table))
-    return _evaluated(spec, owners, columns, np.arange(len(table)))
+    return evaluated(spec.functions, owners, columns, np.arange(len(table)))
 
 
-def _evaluated(spec: OverSpec, owners: Ints, columns: dict[str, pa.Array], arrival: Ints) -> list[pa.Array]:
+def evaluated(
+    calls: tuple[OverFunction, ...], owners: Ints, columns: dict[str, pa.Array], arrival: Ints
+) -> list[pa.Array]:
     """Each call's values, row by row; calls of one order share a sort."""
     results: dict[OverFunction, pa.Array] = {}
-    for order in dict.fromkeys(f.order for f in spec.functions):
-        functions = [f for f in spec.functions if f.order == order]
+    for order in dict.fromkeys(f.order for f in calls):
+        functions = [f for f in calls if f.order == order]
         measures = [codes(columns[k.name], k) for k in order]
         rows = sort_rows(owners, measures, arrival)
         back = np.empty(len(rows), np.int64)
@@ -234,7 +236,7 @@ def _evaluated(spec: OverSpec, owners: Ints, columns: dict[str, pa.Array], arriv
         window = _window(functions, owners[rows], [m[rows] for m in measures], columns, rows)
         for function in functions:
             results[function] = evaluate(function.call, function.frame, window).take(pa.array(back))
-    return [results[f] for f in spec.functions]
+    return [results[f] for f in calls]
 
 
 def _window(

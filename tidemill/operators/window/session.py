@@ -23,10 +23,11 @@ from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_typ
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
+from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.merging import Sessions, Spans, merge
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.pieces import END, Pieces, ends_of, pieces_of
-from tidemill.operators.window.session_state import Keys, Open, SessionState, Tables, rewritten
+from tidemill.operators.window.session_state import Open, SessionState, Tables, rewritten
 from tidemill.operators.window.shape import LATE, WindowShape
 from tidemill.state.run import HASH
 from tidemill.state.store import StateStore

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous
-from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, ends_of
 from tidemill.state.layout import Layout
 from tidemill.state.run import WEIGHT
@@ -75,26 +75,6 @@ class Tables:
         return Layout(
             name="pieces", keys=self.keys, values=values, columns=below.columns, additive=below.additive
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Keys:
-    """Distinct keys of an epoch, in the order of their hashes."""
-
-    columns: list[pa.Array]
-    hashes: Hashes
-
-    @staticmethod
-    def of(columns: list[pa.Array], hashes: Hashes) -> tuple[Keys, Ints]:
-        """The keys of rows, and the number of each row's."""
-        groups = group_rows(hashes, columns)
-        numbers = np.empty(len(hashes), np.int64)
-        numbers[groups.order] = groups.ids()
-        heads = groups.heads
-        return Keys(columns=[c.take(pa.array(heads)) for c in columns], hashes=hashes[heads]), numbers
-
-    def take(self, numbers: Ints) -> list[pa.Array]:
-        return [column.take(pa.array(numbers)) for column in self.columns]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidemill.physical import nodes as p
 from tidemill.physical.traits.mini_batch import needs_watermark
+from tidemill.plan.once import once_per_node
 
 
 def timed_nodes(root: p.PhysicalNode) -> list[p.PhysicalNode]:
@@ -24,9 +25,17 @@ def timed_nodes(root: p.PhysicalNode) -> list[p.PhysicalNode]:
 
 def hands_time_on(node: p.PhysicalNode) -> bool:
     """Whether the rows of ``node`` carry the watermark that those of its input carry."""
+    if isinstance(node, p.Rank) and not isinstance(node, p.WindowRank):
+        return waits_for_first(node)
     return isinstance(node, _HANDING_ON) or needs_watermark(node)
 
 
+def waits_for_first(node: p.Rank) -> bool:
+    """Whether it is a deduplication that gives the first row by event time, once it is known."""
+    return node.insert_only and node.is_deduplicate and node.time == "ROWTIME"
+
+
+@once_per_node
 def has_watermark(node: p.PhysicalNode) -> bool:
     """Whether the rows of ``node`` carry a watermark, if they are asked for it."""
     if isinstance(node, p.WatermarkAssigner):
@@ -40,6 +49,7 @@ _HANDING_ON = (
     p.DropUpdateBefore,
     p.Exchange,
     p.Expand,
+    p.LocalWindowAggregate,
     p.MiniBatchAssigner,
     p.TableSourceScan,
     p.Union,

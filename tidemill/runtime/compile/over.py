@@ -9,15 +9,20 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.over.by_time import OverByTimeSpec
 from tidemill.operators.over.operator import OverFunction, OverSpec
 from tidemill.operators.over.window import Frame, check_supported
 from tidemill.operators.rows.ordering import OrderKey
 from tidemill.physical import nodes as p
+from tidemill.physical.conditions import constant
+from tidemill.physical.digests import PASSING
 from tidemill.physical.ranks import share_operator
 from tidemill.plan.expressions import FrameBound, OverCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.over_time import over_time
 from tidemill.runtime.compile.rank import columns_of, keyed, refuse_arrival_order
+from tidemill.runtime.compile.schemas import names
 from tidemill.runtime.compile.shared import build
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
@@ -38,6 +43,8 @@ def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.Exec
     )
     for function in functions:
         check_supported(function.call)
+    if node.time == "ROWTIME":
+        return _by_time(replace(node, input=bottom.input), node, functions, context, sequenced)
     spec = OverSpec(
         columns=columns_of(inputs),
         partition=tuple(inputs[i].name for i in node.calls[0].partition),
@@ -49,6 +56,47 @@ def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.Exec
     )
     joined = replace(node, input=bottom.input)
     return keyed(joined, spec, "over", spec.partition, context, sequenced, whole=node)
+
+
+def _by_time(
+    joined: p.OverAggregate,
+    whole: p.OverAggregate,
+    functions: tuple[OverFunction, ...],
+    context: CompileContext,
+    sequenced: bool,
+) -> g.Keyed:
+    """Windows by event time; ``joined`` stands for all of ``whole`` over their common input."""
+    call = joined.calls[0]
+    spec = OverByTimeSpec(
+        columns=columns_of(joined.input.fields),
+        partition=tuple(joined.input.fields[i].name for i in call.partition),
+        time=joined.input.fields[call.order[0].index].name,
+        functions=functions,
+        lag=_lag(functions, joined.input),
+        state_ttl=whole.state_ttl,
+        sequence=sequenced,
+        keeps_time=context.digests.of(whole) in context.timed_digests,
+    )
+    return over_time(spec, "over", joined, whole, whole.fields, context)
+
+
+def _lag(functions: tuple[OverFunction, ...], source: p.PhysicalNode) -> int | None:
+    """How many rows LAG looks back at most; None where that is not a constant."""
+    steps = [_steps(f, source) for f in functions if f.call.function == "LAG"]
+    known = [s for s in steps if s is not None]
+    return max(known, default=0) if len(known) == len(steps) else None
+
+
+def _steps(function: OverFunction, source: p.PhysicalNode) -> int | None:
+    if len(function.call.args) == 1:
+        return 1
+    while isinstance(source, PASSING):
+        source = source.input
+    if not isinstance(source, p.Calc):
+        return None
+    expr = source.projections[names(source.fields).index(function.call.args[1])]
+    value = constant(expr)
+    return value if isinstance(value, int) and value >= 0 else None
 
 
 _Windows = list[tuple[p.OverAggregate, tuple[t.Field, ...]]]

@@ -8,28 +8,37 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.errors import NotSupportedError
+from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import LocalPhase, OperatorSpec
 from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
+from tidemill.operators.over.by_time import OverByTimeSpec
+from tidemill.operators.over.operator import OverFunction
+from tidemill.operators.over.window import Frame
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rank.shape import EVERY_STEP
 from tidemill.operators.rows.ordering import OrderKey
 from tidemill.physical import nodes as p
 from tidemill.physical.ranks import attribute_of
+from tidemill.physical.traits.event_time import waits_for_first
 from tidemill.plan.expressions import SortKey
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.over_time import over_time
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.types.logical import Field
+from tidemill.types.logical import BIGINT, Field
 from tidemill.types.physical import arrow_type, quote
 
 CHEAP_ROUNDS = 64
 PASSES_COLUMN = "$passes"
+_PLACE = "$place"
 
 
 @build.register
 def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    if waits_for_first(node):
+        return _first(node, context, sequenced)
     spec = replace(
         rank_spec(node),
         by_place=_replaces(node),
@@ -41,6 +50,25 @@ def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
         state_ttl=node.state_ttl,
     )
     return keyed(node, spec, "rank", spec.partition, context, sequenced)
+
+
+def _first(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    """The first row of each key by event time: that which is numbered 1 when the watermark has reached it."""
+    inputs = node.input.fields
+    number = AggregateSpec(function="ROW_NUMBER", args=(), arg_types=(), result=pa.int64(), name=_PLACE)
+    frame = Frame(rows=True, lower=None, upper=0)
+    spec = OverByTimeSpec(
+        columns=columns_of(inputs),
+        partition=tuple(inputs[i].name for i in node.partition),
+        time=inputs[node.order[0].index].name,
+        functions=(OverFunction(call=number, order=order_keys(node.order, inputs), frame=frame),),
+        state_ttl=node.state_ttl,
+        sequence=sequenced,
+        keeps_time=context.digests.of(node) in context.timed_digests,
+    )
+    numbered = over_time(spec, "first", node, node, (*inputs, Field(_PLACE, BIGINT)), context)
+    first = g.choice(numbered, names(node.fields), names(inputs), sequenced)
+    return replace(first, condition=f"{quote(_PLACE)} = 1")
 
 
 def rank_spec(node: p.Rank) -> RankSpec:
