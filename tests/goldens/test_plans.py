@@ -72,6 +72,7 @@ STATELESS = (
     p.Union,
     p.DropUpdateBefore,
     p.WindowTableFunction,
+    p.LocalWindowAggregate,
     p.Correlate,
     p.ToChangelog,
     p.FromChangelog,
@@ -221,6 +222,9 @@ def check_local_phases(job: Job) -> None:
     for node in (pair.shown for pair in job.pairs):
         if isinstance(node, p.LocalGroupAggregate) and id(node.input) in cores:
             assert (job.note(node) == WRITER) == cores[id(node.input)]
+    for pair in job.pairs:
+        if isinstance(pair.shown, p.WindowAggregate) and pair.shown.local is not None:
+            assert (job.note(pair.shown.local) == WRITER) == local[job.digest(pair.runs)]
 
 
 def check_reuse(job: Job) -> None:

@@ -30,7 +30,7 @@ from tidemill.user_functions.calls import BoundFunction
 
 Node = p.PhysicalNode | b.BatchNode
 DIGEST_LENGTH = 16
-PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore)
+PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore, p.LocalWindowAggregate)
 """They give the very rows they get."""
 _LENIENCY = (".ignore-parse-errors", ".fail-on-missing-field")
 """Ends of a table's options that say what becomes of records that do not fit: a job that failed at one may go
@@ -42,6 +42,7 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     p.Rank: frozenset({"strategies", "strategy", "insert_only"}),
     p.SortLimit: frozenset({"strategies", "strategy"}),
     p.OverAggregate: frozenset({"time"}),
+    p.WindowAggregate: frozenset({"merged"}),
     p.Join: frozenset({"left_spec", "right_spec", "mini_batch", "ttl_hints", "overwrites"}),
     p.ToChangelog: frozenset({"call"}),
     p.FromChangelog: frozenset({"call"}),

@@ -292,6 +292,26 @@ class WindowAggregate(Unary):
     time: int
     properties: tuple[str, ...]
     attached: bool = False
+    merged: tuple[str, ...] = ()
+    """The display texts of the calls over what a LocalWindowAggregate below the exchange gives."""
+
+    @property
+    def local(self) -> LocalWindowAggregate | None:
+        """The phase that is shown below the exchange, if there is one."""
+        below = self.input.inputs[0] if self.input.inputs else None
+        return below if isinstance(below, LocalWindowAggregate) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalWindowAggregate(Unary):
+    """Shown in EXPLAIN below the exchange of a window aggregation, whose writer does it: it hands on the rows
+    that it gets. ``select`` are the display texts of its outputs."""
+
+    keys: tuple[int, ...]
+    window: Window
+    time: int
+    attached: bool
+    select: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.planning import plan_aggregate
 from tidemill.physical.aggregates.two_phase import split_phases
+from tidemill.physical.aggregates.window_phases import split_windows
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
 from tidemill.physical.context import PlannerContext, SinkKinds, SourceKinds
 from tidemill.physical.finish import PENDING, finish, references
@@ -71,7 +72,7 @@ def _planned(root: n.LogicalNode, context: PlannerContext) -> PhysicalPlan:
     converted = convert(root, context)
 
     def finished(settled: p.PhysicalNode) -> p.PhysicalNode:
-        placed = add_assigners(settled, context.mini_batch)
+        placed = split_windows(add_assigners(settled, context.mini_batch), context.config)
         return placed if context.mini_batch is None else split_phases(placed, context.config)
 
     if not isinstance(converted, p.Sink):

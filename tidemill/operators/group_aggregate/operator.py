@@ -29,6 +29,7 @@ from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.operators.group_aggregate.net import net_step
 from tidemill.operators.group_aggregate.per_record import per_record_step
 from tidemill.operators.group_aggregate.shape import GroupShape
+from tidemill.operators.rows.grouped import GroupedRows
 from tidemill.state.store import StateStore
 
 
@@ -53,7 +54,10 @@ class GroupAggregateSpec(GroupShape):
             raise InternalError("this aggregation has calls that cannot be pre-aggregated")
         if len(table) == 0:
             return self.local_schema().empty_table()
-        rows = self.grouped(self.ordered(table))
+        return self.combined(self.grouped(self.ordered(table)))
+
+    def combined(self, rows: GroupedRows) -> pa.Table:
+        """``combine`` of rows that have been brought together."""
         columns = [*rows.keys, to_arrow(Vec(rows.hashes), pa.uint64())]
         for accumulator in self.accumulators.values():
             assert is_simple(accumulator)

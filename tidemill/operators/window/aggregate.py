@@ -5,6 +5,10 @@ whose end the watermark *before the row* had reached, wherever the epoch was cut
 ones whose end lies between the watermarks before and after the epoch; CUMULATE fires at each step, rows
 or not.
 
+Before the exchange rows of a key and slice become one, where they are accumulators (``local``): as long as a
+task has not seen the end of one of their windows itself, whether they are late is decided by what came
+before the task, and so in one way for all of them. The others keep their watermark.
+
 Cost of an epoch: the slices it touches, and the pieces of the windows that fire. What no later window needs
 goes in the same step, without being written (see ``state.timeline``). A CUMULATE's slices become one
 once they have fired.
@@ -13,7 +17,7 @@ once they have fired.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +28,9 @@ from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, vector
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
+from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
+from tidemill.operators.window.firsts import FirstSlices
+from tidemill.operators.window.local import ROWS, LocalSlices
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, pieces_of
 from tidemill.operators.window.shape import LATE, WindowShape
@@ -38,6 +45,22 @@ class WindowAggregateSpec(WindowShape):
 
     windows: Windows
     attached: bool = False
+    partial_input: bool = False
+
+    @property
+    def group(self) -> GroupAggregateSpec:
+        """The aggregation by window and key."""
+        return self.asked if self.firsts is None else self.firsts.summing
+
+    @cached_property
+    def firsts(self) -> FirstSlices | None:
+        """How distinct values are counted; None where there are none, or each slice has its own."""
+        found = FirstSlices(group=self.asked, keys=self.keys)
+        return found if self.cumulates and found.serves else None
+
+    @property
+    def cumulates(self) -> bool:
+        return self.windows.kind is Kind.CUMULATE and not self.attached
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -57,14 +80,43 @@ class WindowAggregateSpec(WindowShape):
         facts = f"window-aggregate {self.pieces.layout.schema} {self.windows}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
+    @cached_property
+    def local(self) -> LocalSlices | None:
+        """The phase before the exchange; None where rows are kept as they are."""
+        if not isinstance(self.pieces, Accumulated) or self.firsts is not None:
+            return None
+        return LocalSlices(group=self.group, keys=self.keys)
+
+    @property
+    def combinable(self) -> bool:
+        return self.local is not None
+
+    def combine(self, table: pa.Table) -> pa.Table:
+        """One row per slice, key and watermark that tells whether it is late."""
+        assert self.local is not None
+        table = contiguous(with_types(table, dict(self.keys)))
+        ends = self._slices(table)
+        marks: Ints = vector(table.column(WATERMARK_COLUMN)).values
+        first = ends if self.attached else self.windows.first_ends(ends)
+        return self.local.combine(table, ends, np.where(self.clock.instants(first - 1) > marks, NONE, marks))
+
+    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[WindowAggregateSpec, pa.Table]:
+        """Where some of the rows came combined, the rest is combined here: the step sees one kind."""
+        rest = [self.combine(pa.concat_tables(raw))] if raw else []
+        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
+
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the windows that fire in this epoch."""
         (table,) = inputs
         slices = state.timeline(self.pieces.layout)
         firing = _Firing(self, slices, self.clock.ended(epoch.before), self.clock.ended(epoch.watermark))
         rows, ends, after = self._counted(table, firing.before, epoch)
+        if self.cumulates:
+            ends, after = self._open(ends, after), np.full(len(ends), firing.before, np.int64)
         clean = after <= firing.before
         self.pieces.add(self._cut(rows, ends, clean), slices)
+        if self.firsts is not None and len(rows):
+            self.pieces.add(self._values(rows, ends, self.firsts, state), slices)
         fired = [firing.stored()]
         for value in np.unique(after[~clean]).tolist():
             # Windows that fired between this epoch's rows do not see the rows behind them.
@@ -72,6 +124,8 @@ class WindowAggregateSpec(WindowShape):
             fired.append(firing.windows(strays, value))
             self.pieces.add(strays, slices)
         firing.forget()
+        if self.firsts is not None:
+            self.firsts.forget(firing.expired, state)
         return self._shown(pa.concat_tables(fired), state, epoch)
 
     def _counted(self, table: pa.Table, before: int, epoch: EpochContext) -> tuple[pa.Table, Ints, Ints]:
@@ -80,9 +134,8 @@ class WindowAggregateSpec(WindowShape):
         table = contiguous(with_types(table, dict(self.keys)))
         if len(table) == 0:
             return table, np.zeros(0, np.int64), np.zeros(0, np.int64)
-        times: Ints = vector(table.column(self.time)).values // MICROSECONDS
+        ends = self._slices(table)
         marks: Ints = vector(table.column(WATERMARK_COLUMN)).values
-        ends = times if self.attached else self.windows.slice_ends(times)
         first, last = ends, ends
         if not self.attached:
             first, last = self.windows.first_ends(ends), self.windows.last_ends(ends)
@@ -94,16 +147,47 @@ class WindowAggregateSpec(WindowShape):
             upto = np.array([self.clock.ended(mark) for mark in distinct.tolist()], np.int64)
             after[partly] = np.maximum(before, self.windows.fired(upto))[places.reshape(-1)]
         if late.any():
-            epoch.notes[LATE] = epoch.notes.get(LATE, 0) + int(np.count_nonzero(late & (last >= first)))
+            dropped = self._rows(table)[late & (last >= first)]
+            epoch.notes[LATE] = epoch.notes.get(LATE, 0) + int(dropped.sum())
             kept = np.flatnonzero(~late)
             table, ends, after = table.take(pa.array(kept)), ends[kept], after[kept]
         return table, ends, after
 
+    def _open(self, ends: Ints, after: Ints) -> Ints:
+        """The first slices of cumulating windows that had not fired: an earlier row counts from there."""
+        fired = np.flatnonzero(ends <= after)
+        opened = ends.copy()
+        opened[fired] = self.windows.slice_ends(after[fired])
+        return opened
+
+    def _values(self, rows: pa.Table, ends: Ints, firsts: FirstSlices, state: StateStore) -> pa.Table:
+        """What the rows add to the numbers of distinct values."""
+        rows = rows.append_column(END, to_arrow(Vec(ends), pa.int64()))
+        return firsts.added(rows, self.windows.last_ends(ends), state)
+
+    def _slices(self, table: pa.Table) -> Ints:
+        """The end of each row's slice."""
+        if self.partial_input:
+            return ends_of(table)
+        times: Ints = vector(table.column(self.time)).values // MICROSECONDS
+        return times if self.attached else self.windows.slice_ends(times)
+
+    def _rows(self, table: pa.Table) -> Ints:
+        """How many rows each row stands for."""
+        if not self.partial_input:
+            return np.ones(len(table), np.int64)
+        rows: Ints = vector(table.column(ROWS)).values
+        return rows
+
     def _cut(self, rows: pa.Table, ends: Ints, chosen: Mask) -> pa.Table:
+        if self.partial_input:
+            rows = rows.select(self.pieces.schema.names).cast(self.pieces.schema)
+            rows = at_ends(rows, np.flatnonzero(chosen), ends[chosen])
+            return self.pieces.folded(rows) if len(rows) else rows
         rows = rows.append_column(END, to_arrow(Vec(ends), pa.int64()))
         if not chosen.all():
             rows = rows.take(pa.array(np.flatnonzero(chosen)))
-        return self.pieces.cut(rows)
+        return self.pieces.cut(rows if self.firsts is None else self.firsts.plain(rows))
 
     def _shown(self, fired: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
         if len(fired) == 0:
@@ -142,6 +226,13 @@ class _Firing:
         ends = ends_of(pieces)
         bounds = np.full(len(ends), after, np.int64), np.full(len(ends), self.upto, np.int64)
         return at_ends(pieces, *self.spec.windows.containing(ends, *bounds))
+
+    @property
+    def expired(self) -> int:
+        """No later window has a slice that ends at or before this."""
+        if self.upto in (NONE, FOREVER):
+            return self.upto
+        return self.spec.windows.expired(self.upto)
 
     def forget(self) -> None:
         """What no later window needs goes; a CUMULATE's slices that have fired become one."""

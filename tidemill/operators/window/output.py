@@ -49,7 +49,11 @@ class WindowColumns:
     def shown(
         self, results: pa.Table, starts: Ints, ends: Ints, last: Ints, schema: pa.Schema, epoch: EpochContext
     ) -> pa.Table:
-        """``results`` with each row's window; ``last``: the instant of its last millisecond."""
+        """``results`` with each row's window, in the order in which the windows end, whatever epoch that is
+        in; ``last``: the instant of its last millisecond."""
+        order = np.argsort(last, kind="stable")
+        results = results.take(pa.array(order))
+        starts, ends, last = starts[order], ends[order], last[order]
         columns = {name: results.column(name) for name in results.column_names}
         columns[self.start] = to_arrow(Vec(starts * MICROSECONDS), _STAMP)
         columns[self.end] = to_arrow(Vec(ends * MICROSECONDS), _STAMP)

@@ -32,8 +32,13 @@ class WindowShape:
     keeps_time: bool = False
     sequence: bool = False
 
-    @cached_property
+    @property
     def group(self) -> GroupAggregateSpec:
+        """The aggregation that is done."""
+        return self.asked
+
+    @cached_property
+    def asked(self) -> GroupAggregateSpec:
         """The aggregation by window, told by a number (``END``), and key."""
         keys = ((END, pa.int64()), *self.keys)
         return GroupAggregateSpec(

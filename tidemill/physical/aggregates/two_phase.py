@@ -16,6 +16,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.accumulators import Accumulators, accumulators
 from tidemill.physical.explain.printer import Printer
 from tidemill.physical.tree import map_up
+from tidemill.plan.expressions import AggregateCall
 from tidemill.types.logical import BIGINT, Field
 
 _NOT_MERGEABLE = frozenset({"FIRST_VALUE", "LAST_VALUE", "JSON_ARRAYAGG", "SINGLE_VALUE"})
@@ -28,7 +29,7 @@ def split_phases(root: p.PhysicalNode, config: Configuration) -> p.PhysicalNode:
     incremental = config.read(INCREMENTAL_AGG_ENABLED)
 
     def rewrite(node: p.PhysicalNode) -> p.PhysicalNode:
-        if not isinstance(node, p.GroupAggregate) or not _can_split(node):
+        if not isinstance(node, p.GroupAggregate) or not mergeable(node.calls):
             return node
         whole = _two_phases(node)
         return _merge_incremental(whole) if incremental and node.phase == "FINAL" else whole
@@ -36,8 +37,9 @@ def split_phases(root: p.PhysicalNode, config: Configuration) -> p.PhysicalNode:
     return map_up(root, rewrite)
 
 
-def _can_split(node: p.GroupAggregate) -> bool:
-    return not any(c.user or c.function in _NOT_MERGEABLE for c in node.calls)
+def mergeable(calls: tuple[AggregateCall, ...]) -> bool:
+    """Whether Flink can put together what two phases accumulate."""
+    return not any(c.user or c.function in _NOT_MERGEABLE for c in calls)
 
 
 def _two_phases(node: p.GroupAggregate) -> p.GlobalGroupAggregate:

@@ -39,7 +39,9 @@ def _(node: p.Calc) -> str:
 
 @node_name.register
 def _(node: p.WindowAggregate) -> str:
-    return "GroupWindowAggregate" if node.window.group else "WindowAggregate"
+    if node.window.group:
+        return "GroupWindowAggregate"
+    return "WindowAggregate" if node.local is None else "GlobalWindowAggregate"
 
 
 @node_name.register
@@ -184,22 +186,39 @@ def _(node: p.WindowTableFunction, form: Form) -> Attributes:
 def _(node: p.WindowAggregate, form: Form) -> Attributes:
     printer = Printer.over(node.input.fields, form)
     names = [f.name for f in node.fields]
-    time = node.input.fields[node.time].name
-    times = f"win_end=[{time}]" if node.attached else f"time_col=[{time}]"
     session = node.window.kind is WindowKind.SESSION
     partition = [node.input.fields[k].name for k in node.keys] if session else []
     retract = node.input.traits.kinds != INSERT_ONLY
     calls = [call_text(c, printer, retract=retract) for c in node.calls]
     shown = zip(node.properties, names[len(node.keys) + len(node.calls) :], strict=True)
     properties = [f"{_PROPERTIES[kind]}('w$) AS {name}" for kind, name in shown]
-    grouped = [("groupBy", f"[{printer.columns(node.keys)}]")] if node.keys else []
+    times = _cut_by(node)
+    if node.local is not None:
+        calls, times = list(node.merged), f"{_SLICES[node.attached][0]}=[{_SLICES[node.attached][1]}]"
     return [
-        *grouped,
+        *_group_by(node.input, node.keys),
         ("window", f"[{window_text(node.window, times, partition)}]"),
         ("select", _bracket([*names[: len(node.keys)], *calls, *properties])),
     ]
 
 
+@attributes.register
+def _(node: p.LocalWindowAggregate, form: Form) -> Attributes:
+    keys = [node.input.fields[k].name for k in node.keys]
+    return [
+        *_group_by(node.input, node.keys),
+        ("window", f"[{window_text(node.window, _cut_by(node))}]"),
+        ("select", _bracket([*keys, *node.select, f"slice_end('w$) AS {_SLICES[node.attached][1]}"])),
+    ]
+
+
+def _cut_by(node: p.WindowAggregate | p.LocalWindowAggregate) -> str:
+    time = node.input.fields[node.time].name
+    return f"win_end=[{time}]" if node.attached else f"time_col=[{time}]"
+
+
+_SLICES = {False: ("slice_end", "$slice_end"), True: ("win_end", "$window_end")}
+"""By whether rows have their window already, what a global phase is told of it."""
 _PROPERTIES = {"start": "start", "end": "end", "time": "rowtime"}
 
 

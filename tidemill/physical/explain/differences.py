@@ -23,6 +23,7 @@ Runs = dict[int, str]
 """How nodes run, by the id of the shown node."""
 _Notes = Iterator[tuple[p.PhysicalNode, str]]
 _AGGREGATES = (p.GroupAggregate, p.GlobalGroupAggregate)
+_COMBINED = (*_AGGREGATES, p.WindowAggregate)
 _BY_WRITER = "by the writer of the exchange, while it makes rows fewer"
 _BY_AGGREGATION = "by the aggregation above"
 
@@ -43,7 +44,7 @@ def differences(shown: p.PhysicalNode, runs: p.PhysicalNode, combined: Container
     found: dict[int, dict[str, None]] = {}
     digests = Digests()
     for pair in pairs(shown, runs):
-        is_combined = isinstance(pair.runs, _AGGREGATES) and digests.of(pair.runs) in combined
+        is_combined = isinstance(pair.runs, _COMBINED) and digests.of(pair.runs) in combined
         for node, text in _notes(pair, is_combined):
             found.setdefault(id(node), {})[text] = None
     return {key: ", ".join(texts) for key, texts in found.items()}
@@ -94,6 +95,8 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
         yield shown, f"changelogMode=[{changelog_text(runs.traits.kinds)}]"
     if isinstance(shown, _AGGREGATES):
         yield from _phases(shown, is_combined)
+    if isinstance(shown, p.WindowAggregate) and shown.local is not None:
+        yield shown.local, _BY_WRITER if is_combined else _BY_AGGREGATION
     if isinstance(shown, p.OverAggregate) and isinstance(runs, p.OverAggregate):
         yield from _windows(shown, runs)
 

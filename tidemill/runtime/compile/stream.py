@@ -122,6 +122,7 @@ def transparent(node: p.Unary, context: CompileContext, sequenced: bool) -> g.Ex
 
 
 build.register(p.Exchange, transparent)
+build.register(p.LocalWindowAggregate, transparent)
 
 
 @build.register

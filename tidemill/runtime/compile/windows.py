@@ -81,6 +81,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         ),
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced, spec.keeps_time),
         single=not keys,
+        local=isinstance(spec, WindowAggregateSpec) and spec.combinable,
         partitioned=tuple(frozenset({f.name}) for f in node.fields[: len(node.keys)]),
         keeps_time=spec.keeps_time,
     )

@@ -1,0 +1,202 @@
+"""Aggregation in windows against a dict of lists, wherever epochs are cut, whatever was combined before."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.operators.timed_epochs import TimedEpochs, pieces
+from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.watermarks import END, NONE, Control, Prefix, Running
+from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.slices import Kind, Windows
+
+I64 = pa.int64()
+COUNT = AggregateSpec(function="COUNT", name="n", args=(), arg_types=(), result=I64)
+SUM = AggregateSpec(function="SUM", name="s", args=("v",), arg_types=(I64,), result=I64)
+LARGEST = AggregateSpec(function="MAX", name="m", args=("v",), arg_types=(I64,), result=I64)
+DISTINCT = AggregateSpec(function="COUNT", name="d", args=("v",), arg_types=(I64,), result=I64, distinct=True)
+
+WINDOWS = {
+    "tumble": Windows(kind=Kind.TUMBLE, size=10, offset=3),
+    "hop": Windows(kind=Kind.HOP, size=10, slide=5),
+    "hop that divides nothing": Windows(kind=Kind.HOP, size=7, slide=3),
+    "cumulate": Windows(kind=Kind.CUMULATE, size=12, slide=4),
+    "cumulate with a short step": Windows(kind=Kind.CUMULATE, size=10, slide=4),
+}
+CALLS = {
+    "accumulated": ((COUNT, SUM, LARGEST), ("k",), False),
+    "accumulated, one key": ((COUNT, SUM), (), False),
+    "distinct": ((COUNT, DISTINCT), ("k",), False),
+    "distinct, one key": ((DISTINCT, SUM, LARGEST), (), False),
+    "rows go": ((COUNT, SUM), ("k",), True),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    key: str | None
+    time: int
+    value: int
+    weight: int = 1
+
+
+def ends_of(windows: Windows, time: int) -> list[int]:
+    """Of all windows that ``time`` is in."""
+    size, slide, offset = windows.size, windows.slide or windows.size, windows.offset
+    if windows.kind is Kind.CUMULATE:
+        start = (time - offset) // size * size + offset
+        ends = [start + min(i * slide, size) for i in range(1, -(-size // slide) + 1)]
+        return sorted({e for e in ends if e > time})
+    last = (time - offset) // slide * slide + offset
+    return [s + size for s in range(last, time - size, -slide)]
+
+
+def naive(
+    spec: WindowAggregateSpec, rows: list[Row], marks: list[int]
+) -> tuple[Counter[tuple[Any, ...]], int]:
+    """What the windows give, and how many rows were late for all of theirs."""
+    found: dict[tuple[str | None, int], list[Row]] = {}
+    late = 0
+    for row, mark in zip(rows, marks, strict=True):
+        ends = [e for e in ends_of(spec.windows, row.time) if e - 1 > mark]
+        late += not ends and bool(ends_of(spec.windows, row.time))
+        for end in ends:
+            found.setdefault((row.key, end), []).append(row)
+    shown: Counter[tuple[Any, ...]] = Counter()
+    for (key, end), members in found.items():
+        weights = Counter[int]()
+        for row in members:
+            weights[row.value] += row.weight
+        if not sum(weights.values()):
+            continue
+        values = {
+            "n": sum(weights.values()),
+            "s": sum(v * w for v, w in weights.items()),
+            "m": max(weights),
+            "d": len(weights),
+        }
+        shown[key, end, *(values[c.name] for c in spec.calls)] += 1
+    return shown, late
+
+
+@st.composite
+def arrivals(draw: st.DrawFn) -> tuple[list[Row], int, int]:
+    """Rows, the delay of the watermark, the interval that it passes (0: always)."""
+    rows: list[Row] = []
+    now = draw(st.integers(-20, 0))
+    for _ in range(draw(st.integers(0, 30))):
+        now += draw(st.integers(-1, 4))
+        time = now - draw(st.sampled_from([0, 0, 0, 2, 7, 15]))
+        rows.append(Row(draw(st.sampled_from(["a", "b", None])), time, draw(st.integers(0, 3))))
+    return rows, draw(st.sampled_from([0, 2, 9, 50])), draw(st.sampled_from([0, 0, 5]))
+
+
+def table_of(rows: list[Row], marks: Any, spec: WindowAggregateSpec) -> pa.Table:
+    keys = pa.array([r.key for r in rows], pa.string())
+    columns: dict[str, pa.Array] = {
+        "k": keys,
+        "v": pa.array([r.value for r in rows], I64),
+        "t": pa.array([r.time * 1000 for r in rows], I64).cast(pa.timestamp("us")),
+        "$wm": pa.array(marks, I64),
+        "$hash": pa.array(hash_columns([keys] if spec.keys else [], len(rows))),
+    }
+    if spec.retracts:
+        columns["$kind"] = pa.array([0 if r.weight > 0 else 3 for r in rows], pa.int8())
+    return pa.table(columns)
+
+
+def spec_of(windows: str, calls: str) -> WindowAggregateSpec:
+    chosen, keys, retracts = CALLS[calls]
+    return WindowAggregateSpec(
+        keys=tuple((k, pa.string()) for k in keys),
+        calls=chosen,
+        time="t",
+        windows=WINDOWS[windows],
+        clock=Clock(),
+        columns=WindowColumns(start="ws", end="we"),
+        output=(*keys, *(c.name for c in chosen), "ws", "we"),
+        retracts=retracts,
+    )
+
+
+@pytest.mark.parametrize("calls", CALLS)
+@pytest.mark.parametrize("windows", WINDOWS)
+@settings(max_examples=40, deadline=None)
+@given(
+    came=arrivals(),
+    cuts=st.lists(st.integers(0, 30), max_size=4),
+    tasks=st.lists(st.integers(0, 30), max_size=3),
+    combines=st.integers(0, 7),
+    gone=st.lists(st.integers(0, 29), max_size=4),
+)
+def test_as_a_dict_of_lists(
+    windows: str,
+    calls: str,
+    came: tuple[list[Row], int, int],
+    cuts: list[int],
+    tasks: list[int],
+    combines: int,
+    gone: list[int],
+) -> None:
+    """An epoch's rows come from several tasks, of which some combine theirs before they are sent."""
+    spec = spec_of(windows, calls)
+    rows, delay, interval = came
+    if not spec.keys:
+        rows = [Row(None, r.time, r.value) for r in rows]
+    if spec.retracts:
+        rows = [*rows, *(Row(r.key, r.time, r.value, -1) for i, r in enumerate(rows) if i in gone)]
+    times = np.array([r.time for r in rows], np.int64)
+    marks = Running(interval=interval).before(times - delay).tolist()
+    expected, late = naive(spec, rows, marks)
+    shown: Counter[tuple[Any, ...]] = Counter()
+    reached = NONE
+    with tempfile.TemporaryDirectory() as root:
+        kernel = TimedEpochs(root, spec)
+        for first, behind in pieces(len(rows), cuts):
+            parts = pieces(behind - first, tasks)
+            raw, combined, controls = [], [], []
+            for task, (start, stop) in enumerate(parts):
+                own = rows[first + start : first + stop]
+                running = Running(interval=interval)
+                seen = running.before(np.array([r.time - delay for r in own], np.int64))
+                controls.append(Control(origin="s", task=task, mark=running.mark, interval=interval))
+                combine = spec.combinable and bool(combines >> task & 1) and bool(own)
+                table = table_of(own, seen, spec)
+                if combine:
+                    combined.append((task, spec.combine(table)))
+                else:
+                    raw.append((task, table))
+            prefix = Prefix.over(controls, {"s": reached})
+            reached = prefix.marks.get("s", reached)
+            whole, parts_ = ([_lifted(t, task, prefix) for task, t in found] for found in (raw, combined))
+            used, table = spec.merged(whole, parts_) if parts_ else (spec, pa.concat_tables(whole))
+            kernel.spec = used
+            output = kernel.step(table, mark=END if behind == len(rows) else reached)
+            shown.update(_shown(output, spec))
+    assert shown == expected
+    assert kernel.late == late
+
+
+def _lifted(table: pa.Table, task: int, prefix: Prefix) -> pa.Table:
+    marks = prefix.lifted(table.column("$wm").to_numpy(), task)
+    return table.set_column(table.schema.get_field_index("$wm"), "$wm", pa.array(marks))
+
+
+def _shown(output: pa.Table, spec: WindowAggregateSpec) -> list[tuple[Any, ...]]:
+    keys = output.column("k").to_pylist() if spec.keys else [None] * len(output)
+    ends = output.column("we").cast(I64).to_pylist()
+    values = [output.column(c.name).to_pylist() for c in spec.calls]
+    assert ends == sorted(ends)
+    return [(key, end // 1000, *rest) for key, end, *rest in zip(keys, ends, *values, strict=True)]

@@ -1,0 +1,169 @@
+"""COUNT(DISTINCT) in windows that cumulate: per value the first slice that has it, and no set per slice.
+
+A value counts in every window from its first slice on, so what a slice adds are the values that it has
+first: a number that merges as any sum does. A row that comes to an earlier slice takes the value from the
+later one: +1 here, -1 there, which has not been shown yet. Cost: one lookup and at most one write per
+distinct value of an epoch; a window's values go with its end, without being looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Vec, single, to_arrow, validity, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
+from tidemill.operators.rows.grouped import WeightKey
+from tidemill.operators.window.pieces import END
+from tidemill.state.layout import Layout
+from tidemill.state.store import StateStore
+from tidemill.state.timeline import by_time_order
+
+_FIRST = "$first"
+_COUNTS = "$counts"
+_NUMBER = pa.int64()
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """The distinct values of ``args`` among rows that pass ``filter``; ``column`` holds what rows add to
+    their number."""
+
+    number: int
+    args: tuple[tuple[str, pa.DataType], ...]
+    filter: str | None
+
+    @property
+    def column(self) -> str:
+        return f"$values{self.number}"
+
+    def layout(self, keys: tuple[pa.Field, ...]) -> Layout:
+        """By the end of the last window that a value is in."""
+        return Layout(
+            name=f"firsts{self.number}",
+            keys=keys,
+            values=tuple(pa.field(f"$value{i}", kind) for i, (_, kind) in enumerate(self.args)),
+            columns=(pa.field(_FIRST, _NUMBER),),
+            by_time=True,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstSlices:
+    """``group``: the aggregation by ``$end`` and ``keys`` as it was asked for."""
+
+    group: GroupAggregateSpec
+    keys: tuple[tuple[str, pa.DataType], ...]
+
+    @cached_property
+    def views(self) -> Mapping[WeightKey, View]:
+        found: dict[WeightKey, View] = {}
+        for call in self.group.calls:
+            if call.distinct and call.weight_key not in found:
+                args = tuple(zip(call.args, call.arg_types, strict=True))
+                found[call.weight_key] = View(number=len(found), args=args, filter=call.filter)
+        return found
+
+    @cached_property
+    def summing(self) -> GroupAggregateSpec:
+        """The aggregation with sums for the distinct counts."""
+        return replace(self.group, calls=tuple(map(self._summed, self.group.calls)))
+
+    @property
+    def serves(self) -> bool:
+        """Whether all that is asked for can be done so."""
+        counts = all(call.function == "COUNT" for call in self.group.calls if call.distinct)
+        return bool(self.views) and counts and not self.group.retracts and self.summing.combinable
+
+    def _summed(self, call: AggregateSpec) -> AggregateSpec:
+        if not call.distinct:
+            return call
+        column = self.views[call.weight_key].column
+        return replace(
+            call, function="$SUM0", args=(column,), arg_types=(_NUMBER,), distinct=False, filter=_COUNTS
+        )
+
+    def plain(self, rows: pa.Table) -> pa.Table:
+        """``rows`` as the summing aggregation wants them; they add no values."""
+        return self._with(rows, {})
+
+    def added(self, rows: pa.Table, last: Ints, state: StateStore) -> pa.Table:
+        """What ``rows`` add to the numbers of values, as pieces; ``$end`` are their slices, ``last`` the ends
+        of their last windows."""
+        parts = [self._of(view, rows, last, state) for view in self.views.values()]
+        table = pa.concat_tables([p for p in parts if len(p)] or parts[:1])
+        if len(table) == 0:
+            return self.summing.local_schema().empty_table().drop_columns(["$hash"])
+        grouped = self.summing.grouped(self.summing.ordered(table))
+        for call in self.summing.calls:
+            # These rows are none: only what they add to the values counts.
+            grouped.set_row_weights(call.weight_key, np.full(len(table), int(call.filter == _COUNTS)))
+        return self.summing.combined(grouped).drop_columns(["$hash"])
+
+    def forget(self, upto: int, state: StateStore) -> None:
+        for view in self.views.values():
+            state.timeline(view.layout(self._fields)).take_due(upto)
+
+    @cached_property
+    def _fields(self) -> tuple[pa.Field, ...]:
+        return tuple(pa.field(name, kind) for name, kind in self.keys)
+
+    def _of(self, view: View, rows: pa.Table, last: Ints, state: StateStore) -> pa.Table:
+        layout = view.layout(self._fields)
+        table = state.timeline(layout)
+        there = _counting(view, rows)
+        rows, last = rows.take(pa.array(there)), last[there]
+        own = [single(rows.column(name)) for name, _ in self.keys]
+        values = [single(rows.column(name)) for name, _ in view.args]
+        codes = layout.codes(hash_columns(own, len(rows)), values)
+        groups = group_rows(
+            hash_columns([pa.array(last), *own, *values], len(rows)), [pa.array(last), *own, *values]
+        )
+        slices = vector(single(rows.column(END))).values[groups.order] if len(rows) else last
+        first = np.minimum.reduceat(slices, groups.starts) if len(rows) else last
+        heads = groups.heads
+        order = by_time_order(last[heads], codes[heads])
+        heads, first = heads[order], first[order]
+        identity = [c.take(pa.array(heads)) for c in (*own, *values)]
+        found = table.lookup(last[heads], codes[heads], identity)
+        before = found.vec(_FIRST).values
+        moved = np.flatnonzero(~found.there | (first < before))
+        columns = dict(zip([f.name for f in (*layout.keys, *layout.values)], identity, strict=True))
+        kept = {name: column.take(pa.array(moved)) for name, column in columns.items()}
+        kept[_FIRST] = to_arrow(Vec(first[moved]), _NUMBER)
+        table.put(last[heads][moved], codes[heads][moved], kept)
+        left = moved[found.there[moved]]
+        picks = np.concatenate([heads[moved], heads[left]])
+        ends = np.concatenate([first[moved], before[left]])
+        signs = np.repeat([1, -1], [len(moved), len(left)])
+        place = rows.schema.get_field_index(END)
+        shown = rows.take(pa.array(picks)).set_column(place, END, pa.array(ends, _NUMBER))
+        return self._with(shown, {view.column: signs})
+
+    def _with(self, rows: pa.Table, added: Mapping[str, Ints]) -> pa.Table:
+        if "$hash" in rows.schema.names:
+            rows = rows.drop_columns(["$hash"])
+        nothing = np.zeros(len(rows), np.int64)
+        for view in self.views.values():
+            rows = rows.append_column(view.column, pa.array(added.get(view.column, nothing), _NUMBER))
+        return rows.append_column(_COUNTS, pa.array(np.ones(len(rows), np.bool_)))
+
+
+def _counting(view: View, rows: pa.Table) -> Ints:
+    """The rows that pass the filter, and have all arguments."""
+    counts = np.ones(len(rows), np.bool_)
+    if view.filter is not None:
+        passes = vector(single(rows.column(view.filter)))
+        counts &= passes.values & passes.mask()
+    for name, _ in view.args:
+        valid = validity(single(rows.column(name)))
+        if valid is not None:
+            counts &= valid
+    return np.flatnonzero(counts)
