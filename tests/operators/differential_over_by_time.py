@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.operators.timed_epochs import TimedEpochs, pieces
@@ -209,6 +209,10 @@ def table_of(came: list[Row]) -> pa.Table:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=100, deadline=None)
+@example(
+    came=[Row("a", 0, 1, 0, NONE), Row("b", -1, 1, 1, 0), Row("b", -1, 1, 2, 0)],
+    cuts=[],
+)
 @given(came=arrivals(), cuts=st.lists(st.integers(0, 30), max_size=6))
 def test_as_row_by_row(shape: str, came: list[Row], cuts: list[int]) -> None:
     spec = SHAPES[shape]

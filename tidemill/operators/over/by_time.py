@@ -284,10 +284,13 @@ class _Step:
         memory = self.spec.memory
         if memory is None or len(owners) == 0:
             return owners
-        order = np.lexsort((np.arange(len(owners)), times, owners))
+        order = np.lexsort((np.arange(len(owners)), dues, times, owners))
         owner, time, due = owners[order], times[order], dues[order]
+        # Rows of one time that are due together come together, however late.
+        apart = (time[1:] != time[:-1]) | (due[1:] != due[:-1])
+        forgotten = apart & (due[1:] != NONE) & (due[1:] - 1 > time[:-1] + memory)
         fresh = np.ones(len(order), np.bool_)
-        fresh[1:] = (owner[1:] != owner[:-1]) | ((due[1:] != NONE) & (due[1:] - 1 > time[:-1] + memory))
+        fresh[1:] = (owner[1:] != owner[:-1]) | forgotten
         lives = np.empty(len(order), np.int64)
         lives[order] = np.cumsum(fresh) - 1
         return lives
