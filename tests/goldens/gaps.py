@@ -10,27 +10,11 @@ _FIRST_ALONE = "in Flink the first row is a bundle of its own; the final rows ar
 _PHASES = "DISTINCT of a window aggregation is split by no bucket, which EXPLAIN would show"
 _LOST = "a window over the time of a join or an OVER is refused"
 _CURRENT = "CURRENT_WATERMARK is not supported"
-_MATCH = "MATCH_RECOGNIZE is not supported"
 
 GAPS: dict[str, str] = {
-    "time/batch_mr_v_shape": _MATCH,
     "time/ex_hop_two_phase": _PHASES,
     "time/ex_temporal_view_agg": _TEMPORAL,
     "time/ij_late_filtered": _CURRENT,
-    "time/mr_aggregate_in_define": _MATCH,
-    "time/mr_late_rows": _MATCH,
-    "time/mr_null_conditions": _MATCH,
-    "time/mr_offsets": _MATCH,
-    "time/mr_optional_null_measures": _MATCH,
-    "time/mr_order_by_second": _MATCH,
-    "time/mr_range_quantifiers": _MATCH,
-    "time/mr_reluctant_star": _MATCH,
-    "time/mr_rowtime_window": _MATCH,
-    "time/mr_skip_to_first": _MATCH,
-    "time/mr_skip_to_first_row_fails": _MATCH,
-    "time/mr_skip_to_last": _MATCH,
-    "time/mr_v_shape_two_keys": _MATCH,
-    "time/mr_within": _MATCH,
     "time/tj_inner_versions": _TEMPORAL,
     "time/tj_left_versions": _TEMPORAL,
     "time/tj_not_on_key": _TEMPORAL,
@@ -42,12 +26,7 @@ GAPS: dict[str, str] = {
     "time/wt_current_watermark": _CURRENT,
     "windows/hop_not_divisible": "Flink refuses HOP whose slide does not divide its size; Tidemill runs it",
     "windows/late_side_filter": _CURRENT,
-    "windows/mr_all_rows": _MATCH,
-    "windows/mr_greedy_end": _MATCH,
-    "windows/mr_no_partition": _MATCH,
-    "windows/mr_skip_past": _MATCH,
     "types/cast_string_to_datetime": "timestamps keep microseconds; nanoseconds are cut off",
-    "explain/match_recognize": _MATCH,
     "explain/sink_upsert_on_conflict_required": "`table.exec.sink.require-on-conflict` is false by default",
     "explain/temporal_join": _TEMPORAL,
     "joins/temporal_cdc_inner": _TEMPORAL,

@@ -49,6 +49,7 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     p.Sink: frozenset({"options", "consumed", "retract", "materialize"}),
     b.BatchNode: frozenset({"traits"}),
     n.WindowTableFunction: frozenset({"input", "position"}),
+    n.MatchRecognize: frozenset({"input"}),
     # A user's function is its name and its types: its code may be mended without losing what it counted.
     BoundFunction: frozenset({"body"}),
     BoundAggregate: frozenset({"body"}),

@@ -14,6 +14,7 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
 from tidemill.plan.nodes import ChangelogCall, JoinKind, WindowKind
+from tidemill.plan.patterns import Pattern
 from tidemill.types.logical import Field
 from tidemill.types.values import is_identity
 from tidemill.user_functions.calls import BoundTable
@@ -330,6 +331,17 @@ class WindowRank(Rank):
 
     attached: AttachedWindow
     keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match(Unary):
+    """MATCH_RECOGNIZE, as in ``plan.nodes.MatchRecognize``: a row per match, when it is known."""
+
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    pattern: Pattern
+    definitions: tuple[tuple[int, Expr], ...]
+    measures: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from tidemill.physical.conditions import columns, conjunction, conjuncts, substi
 from tidemill.physical.context import PlannerContext, SinkKinds, SourceKinds
 from tidemill.physical.finish import PENDING, finish, references
 from tidemill.physical.joins.planning import plan_join
+from tidemill.physical.matches import plan_match
 from tidemill.physical.narrowing import narrow_join, narrow_rank
 from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.ranks import TopN, lowered, plan_over, plan_rank, plan_sort, rest_condition, top_n
@@ -252,6 +253,11 @@ def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
 @convert_node.register
 def _(node: n.Over, context: PlannerContext) -> p.PhysicalNode:
     return plan_over(node, convert(node.input, context), state_ttl(context))
+
+
+@convert_node.register
+def _(node: n.MatchRecognize, context: PlannerContext) -> p.PhysicalNode:
+    return plan_match(node, convert(node.input, context))
 
 
 @convert_node.register

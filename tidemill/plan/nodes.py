@@ -13,6 +13,7 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import RowKind
 from tidemill.errors import Position
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
+from tidemill.plan.patterns import Pattern
 from tidemill.types.logical import Field
 from tidemill.user_functions.calls import BoundTable
 
@@ -216,6 +217,21 @@ class WindowTableFunction(Unary):
     partition: tuple[int, ...] = ()
     group: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchRecognize(Unary):
+    """Fields are the partition's columns, then one per measure: a row per match.
+
+    ``order``: the time first. ``definitions``: the conditions of variables, by place in the pattern; a
+    variable without one takes any row.
+    """
+
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    pattern: Pattern
+    definitions: tuple[tuple[int, Expr], ...]
+    measures: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

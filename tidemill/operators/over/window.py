@@ -175,7 +175,7 @@ def _aggregate(call: AggregateSpec, frame: Frame, window: Window) -> pa.Array:
         mirrored = replace(call, function=_MIRRORED.get(call.function, call.function))
         values = _running(mirrored, _reversed(window))
         return _at(call, values, window.size - 1 - lo, hi > lo)
-    return _spelled_out(call, window, lo, hi)
+    return of_ranges(call, window.table, lo, hi)
 
 
 def _running(call: AggregateSpec, window: Window) -> pa.Array:
@@ -189,16 +189,15 @@ def _reversed(window: Window) -> Window:
     return replace(window, table=window.table.take(backwards), starts=window.size - ends[::-1])
 
 
-def _spelled_out(call: AggregateSpec, window: Window, lo: Ints, hi: Ints) -> pa.Array:
+def of_ranges(call: AggregateSpec, table: pa.Table, lo: Ints, hi: Ints) -> pa.Array:
+    """The aggregate over the rows from each ``lo`` up to, without, its ``hi``."""
     sizes = np.maximum(hi - lo, 0)
     filled = np.flatnonzero(sizes)
     ends = np.cumsum(sizes[filled])
     total = int(ends[-1]) if len(ends) else 0
     cuts = np.searchsorted(ends, np.arange(_SLICE, total + _SLICE, _SLICE), side="right")
     parts = [
-        _frames(call, window.table, lo[part], sizes[part])
-        for part in np.split(filled, np.unique(cuts))
-        if len(part)
+        _frames(call, table, lo[part], sizes[part]) for part in np.split(filled, np.unique(cuts)) if len(part)
     ]
     number = np.cumsum(sizes > 0) - 1
     values = single(pa.chunked_array(parts, call.result))

@@ -13,6 +13,7 @@ from tidemill.physical.batch.ranks import limit_attributes, rank_attributes
 from tidemill.physical.batch.steps import bracketed, ordered
 from tidemill.physical.conditions import conjuncts
 from tidemill.physical.explain.attributes import window_text
+from tidemill.physical.explain.patterns import pattern_attributes
 from tidemill.physical.explain.printer import Form, Printer, record_text, rows_text
 from tidemill.physical.windows import window_of
 from tidemill.plan import nodes as n
@@ -97,6 +98,17 @@ def _(node: b.Sort) -> Attributes:
 @attributes.register
 def _(node: b.Limit) -> Attributes:
     return limit_attributes(node.order, node.fields, node.offset, node.fetch, first=False)
+
+
+@attributes.register
+def _(node: b.Match) -> Attributes:
+    match, inputs = node.match, node.source.fields
+    partition = (
+        (("partitionBy", f"[{Printer.over(inputs).columns(match.partition)}]"),) if match.partition else ()
+    )
+    order = (("orderBy", ordered(match.order, inputs)),)
+    shown = pattern_attributes(match.pattern, match.definitions, match.measures, node.fields, inputs)
+    return (*partition, *order, *shown, *_runs(_KERNEL))
 
 
 @attributes.register

@@ -181,6 +181,13 @@ class OverAggregate(Unary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Match(Unary):
+    """``match`` is the logical node; its expressions are over the source's fields."""
+
+    match: n.MatchRecognize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rank(Unary):
     """The rows of ranks ``start`` to ``end``, both included, with the rank behind the source's fields."""
 

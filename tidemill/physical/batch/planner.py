@@ -160,6 +160,13 @@ def _(node: n.Aggregate, context: BatchContext) -> BatchNode:
 
 
 @convert_node.register
+def _(node: n.MatchRecognize, context: BatchContext) -> BatchNode:
+    child = convert(node.input, context)
+    traits = replace(_generated(child), sized=False, reduced=True)
+    return b.Match(fields=node.fields, traits=traits, input=child, match=node)
+
+
+@convert_node.register
 def _(node: n.Sort, context: BatchContext) -> BatchNode:
     return plan_sort(node, convert(node.input, context))
 

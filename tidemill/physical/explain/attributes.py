@@ -8,6 +8,7 @@ from functools import singledispatch
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.physical import nodes as p
 from tidemill.physical.changelog_calls import invocation
+from tidemill.physical.explain.patterns import pattern_attributes
 from tidemill.physical.explain.printer import Form, Printer, call_text, order_text, record_text, rows_text
 from tidemill.physical.tree import visible
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey, UserCall
@@ -376,6 +377,19 @@ def _(node: p.OverAggregate, form: Form) -> Attributes:
     partition = [("partitionBy", f"[{printer.columns(first.partition)}]")] if first.partition else []
     ordering = [("orderBy", _bracket(order))] if order else []
     return [*partition, *ordering, ("window", f"[ {_frame(first)}]"), ("select", _bracket(shown))]
+
+
+@attributes.register
+def _(node: p.Match, form: Form) -> Attributes:
+    inputs = node.input.fields
+    printer = Printer.over(inputs)
+    partition = [("partitionBy", f"[{printer.columns(node.partition)}]")] if node.partition else []
+    order = [("orderBy", _bracket([order_text(k, printer) for k in node.order]))]
+    return [
+        *partition,
+        *order,
+        *pattern_attributes(node.pattern, node.definitions, node.measures, node.fields, inputs),
+    ]
 
 
 def _over_text(call: OverCall, printer: Printer) -> str:

@@ -16,6 +16,7 @@ from functools import singledispatchmethod
 
 from tidemill.functions.signatures import calcite_text
 from tidemill.plan import expressions as e
+from tidemill.plan import patterns as r
 from tidemill.plan import subquery_expressions as q
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -110,6 +111,22 @@ class Printer:
     @text.register
     def _(self, expr: e.UserCall) -> str:
         return f"{expr.function.name}({', '.join(map(self.text, expr.args))})"
+
+    @text.register
+    def _(self, expr: r.PatternColumn) -> str:
+        operand = self._of_variable(expr.operand, expr.name)
+        if expr.plain:
+            return operand
+        return f"{'LAST' if expr.last else 'FIRST'}({operand}, {expr.offset})"
+
+    @text.register
+    def _(self, expr: r.PatternAggregate) -> str:
+        args = ", ".join(self._of_variable(a, expr.name) for a in expr.args)
+        return f"{expr.function}({args})"
+
+    def _of_variable(self, operand: e.Expr, name: str) -> str:
+        of = Printer(tuple(f"{name}.{column}" for column in self.names), self.form)
+        return of.text(operand)
 
     @text.register
     def _(self, expr: q.ScalarSubquery) -> str:

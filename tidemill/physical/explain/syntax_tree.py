@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 
 from tidemill.physical.changelog_calls import invocation
+from tidemill.physical.explain.patterns import match_text
 from tidemill.physical.explain.printer import Form, Printer, interval_text, record_text, rows_text
 from tidemill.plan import expressions as e
 from tidemill.plan import nodes as n
@@ -105,6 +106,11 @@ def _call(call: e.AggregateCall) -> str:
     distinct = "DISTINCT " if call.distinct else ""
     filtered = "" if call.filter is None else f" FILTER ${call.filter}"
     return f"{call.function}({distinct}{_POSITIONS.columns(call.args)}){filtered}"
+
+
+@line.register
+def _(node: n.MatchRecognize) -> str:
+    return f"LogicalMatch({match_text(node)})"
 
 
 @line.register

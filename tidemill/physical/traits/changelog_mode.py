@@ -63,6 +63,7 @@ def _joined(kinds: Iterable[Kinds]) -> Kinds:
     return frozenset().union(*kinds)
 
 
+@modifications.register(p.Match)
 @modifications.register(p.ToChangelog)
 @modifications.register(p.WindowAggregate)
 @modifications.register(p.WindowRank)
@@ -169,6 +170,7 @@ def produce(node: p.PhysicalNode, provided: Updates) -> p.PhysicalNode:
 @_satisfy.register(p.WindowAggregate)
 @_satisfy.register(p.WindowRank)
 @_satisfy.register(p.OverAggregate)
+@_satisfy.register(p.Match)
 @_satisfy.register(p.Sort)
 @_satisfy.register(p.ToChangelog)
 def _(node: p.Unary, wanted: Updates) -> p.PhysicalNode | None:

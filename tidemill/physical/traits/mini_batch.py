@@ -128,6 +128,11 @@ def _(node: p.Sort) -> bool:
     return node.by_time and attribute_of(node.fields[node.order[0].index].type) == "ROWTIME"
 
 
+@needs_watermark.register
+def _(node: p.Match) -> bool:
+    return attribute_of(node.input.fields[node.order[0].index].type) == "ROWTIME"
+
+
 @needs_watermark.register(p.WindowAggregate)
 @needs_watermark.register(p.WindowRank)
 @needs_watermark.register(p.WindowJoin)

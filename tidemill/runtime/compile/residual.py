@@ -24,7 +24,7 @@ from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal, UserC
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
-_CONSTANTS = (t.BooleanType, *t.NUMERIC_TYPES, *t.CHARACTER_TYPES)
+CONSTANTS = (t.BooleanType, *t.NUMERIC_TYPES, *t.CHARACTER_TYPES)
 """Types whose literals are plain values in Arrow, too; other constants are columns."""
 
 
@@ -45,7 +45,7 @@ class ResidualSplit:
         return self._carried(expr, side).name
 
     def _term(self, expr: Expr) -> Term:
-        if isinstance(expr, Literal) and isinstance(expr.type, _CONSTANTS) and expr.value is not None:
+        if isinstance(expr, Literal) and isinstance(expr.type, CONSTANTS) and expr.value is not None:
             return ConstantTerm(expr.value, arrow_type(expr.type))
         sides = sides_of(expr, self.left_width)
         if len(sides) < 2:

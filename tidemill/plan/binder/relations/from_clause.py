@@ -12,7 +12,7 @@ from tidemill.plan.binder import hints
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions import literals
 from tidemill.plan.binder.expressions.binding import QueryBinder
-from tidemill.plan.binder.relations import joins, lateral, table_functions, tables
+from tidemill.plan.binder.relations import joins, lateral, match_recognize, table_functions, tables
 from tidemill.plan.binder.relations.tables import Source
 from tidemill.plan.binder.scope import Scope
 from tidemill.sql.expressions import FunctionTable
@@ -37,8 +37,7 @@ def relation(binder: QueryBinder, node: exp.Expr, context: Context, ttl: Mapping
     """One FROM item with the joins in its own parentheses."""
     bind_one = _KINDS.get(type(node))
     if bind_one is None:
-        feature = _FEATURES.get(type(node), type(node).__name__)
-        raise NotSupportedError(f"{feature} is not supported in FROM", position=position_of(node))
+        raise NotSupportedError(f"{type(node).__name__} is not supported in FROM", position=position_of(node))
     return _joined(binder, bind_one(binder, node, context), node, context, ttl)
 
 
@@ -66,13 +65,13 @@ def _check_names(scope: Scope, node: exp.Expr) -> None:
             )
 
 
-_FEATURES: dict[type[exp.Expr], str] = {exp.MatchRecognize: "MATCH_RECOGNIZE"}
 _KINDS: dict[type[exp.Expr], Callable[[QueryBinder, exp.Expr, Context], Source]] = {
     exp.Table: tables.bind_table,
     exp.Subquery: tables.bind_derived,
     exp.Values: tables.bind_values,
     exp.Unnest: table_functions.bind_unnest,
     exp.Lateral: tables.bind_lateral,
+    exp.MatchRecognize: match_recognize.bind,
     FunctionTable: table_functions.bind_function,
 }
 _LATERAL: dict[type[exp.Expr], Callable[[QueryBinder, Source, exp.Expr, Context], Source | None]] = {

@@ -32,6 +32,7 @@ from tidemill.runtime.graph import UserColumn
 from tidemill.runtime.spark.batch_frames.aggregate import aggregate_frame, needs_order
 from tidemill.runtime.spark.batch_frames.join import join_frames
 from tidemill.runtime.spark.batch_frames.keeping import kept
+from tidemill.runtime.spark.batch_frames.match import match_frame
 from tidemill.runtime.spark.batch_frames.over import over_frame, sort_columns
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.batch_frames.windows import windowed
@@ -153,6 +154,11 @@ class BatchFrames:
             node.calls, node.source.fields, node.fields, self.frame(node.source, ordered), node.last_first
         )
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+
+    @make.register
+    def _(self, node: b.Match, sequenced: bool = False) -> DataFrame:
+        frame = match_frame(node, self.frame(node.source, True), self.zone)
+        return _with_sequence(frame) if sequenced else frame
 
     @make.register
     def _(self, node: b.Rank, sequenced: bool = False) -> DataFrame:

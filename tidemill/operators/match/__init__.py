@@ -1,0 +1,1 @@
+"""MATCH_RECOGNIZE: rows of a key, in the order of time, against a pattern."""

@@ -1,0 +1,253 @@
+"""The preferred match from every row that one may start at, all attempts in step.
+
+SQL's answer: a greedy variable takes as many rows as it can, a reluctant one as few; where the rest then
+does not match, the last choice is changed first. Each attempt is one row of arrays (where it starts, how many
+rows each variable has, which variable is next); a round moves all of them, first forward variable by
+variable, then those that failed back to their last choice. A condition is asked for all attempts that are at
+it at once.
+
+An attempt that asks for a row which may still come is ``OPEN``. What it was told about the rows before cannot
+change, so whatever an attempt decides it would decide in any later epoch.
+
+Cost: a few array operations per variable and row of the longest attempt; a greedy variable whose condition
+looks at the current row alone takes all its rows in one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Mask, single, vector
+from tidemill.changelog.watermarks import END
+from tidemill.operators.match.pattern import Paths, Piece, Variable
+
+FAILED, OPEN, MATCHED = 0, 1, 2
+_MANY = int(np.iinfo(np.int64).max) // 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Sorted rows: by key, then in the order of the pattern. ``times`` in milliseconds; ``groups``: the
+    number of each row's key; ``ends``: where the rows of its key end. ``watermark``: no row up to it comes
+    any more."""
+
+    table: pa.Table
+    times: Ints
+    groups: Ints
+    ends: Ints
+    watermark: int
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Per start: how it ended, how many rows each variable has, and by which time (in ms) that is known."""
+
+    starts: Ints
+    verdicts: Ints
+    counts: Ints
+    known: Ints
+
+
+@dataclass(slots=True)
+class Matcher:
+    """One use: ``run`` attempts every start. ``within``: milliseconds, None for no bound."""
+
+    variables: tuple[Variable, ...]
+    pieces: dict[str, Piece]
+    rows: Rows
+    within: int | None
+    _flags: list[Mask | None] = field(default_factory=list)
+    _runs: list[Ints | None] = field(default_factory=list)
+    _starts: Ints = field(init=False)
+    _counts: Ints = field(init=False)
+    _at: Ints = field(init=False)
+    _stops: Ints = field(init=False)
+    _final: Mask = field(init=False)
+    _known: Ints = field(init=False)
+    _next: Ints = field(init=False)
+    _back: Mask = field(init=False)
+    _open: Mask = field(init=False)
+
+    def run(self, starts: Ints) -> Attempts:
+        self._begin(starts)
+        alive = np.arange(len(starts))
+        while len(alive):
+            for number in range(len(self.variables)):
+                self._forward(number, alive)
+            for number in reversed(range(len(self.variables))):
+                self._backward(number, alive)
+            alive = alive[self._alive(alive)]
+        verdicts = np.where(self._next < 0, FAILED, MATCHED)
+        return Attempts(starts, np.where(self._open, OPEN, verdicts), self._counts, self._known)
+
+    def _alive(self, attempts: Ints) -> Mask:
+        place = self._next[attempts]
+        return ~self._open[attempts] & (place >= 0) & (place < len(self.variables))
+
+    def _begin(self, starts: Ints) -> None:
+        size, rows = len(starts), self.rows
+        self._starts, self._at = starts, starts.copy()
+        self._counts = np.zeros((size, len(self.variables)), np.int64)
+        self._next, self._back = np.zeros(size, np.int64), np.zeros(size, np.bool_)
+        self._open = np.zeros(size, np.bool_)
+        self._known = rows.times[starts]
+        self._stops = rows.ends[starts]
+        self._final = np.full(size, rows.watermark == END)
+        if self.within is not None:
+            limits = rows.times + self.within
+            self._stops = np.minimum(self._stops, _first_at(rows, limits)[starts])
+            self._final |= (self._stops < rows.ends[starts]) | (rows.watermark >= limits[starts] - 1)
+        for variable in self.variables:
+            flags = self._flag(variable)
+            self._flags.append(flags)
+            plain = variable.condition is None
+            self._runs.append(_run_lengths(flags, len(rows)) if plain else None)
+
+    def _flag(self, variable: Variable) -> Mask | None:
+        if not variable.flag:
+            return None
+        found = vector(single(self.rows.table.column(variable.flag)))
+        flags: Mask = found.values.astype(np.bool_) & found.mask()
+        return flags
+
+    # -- forward ----------------------------------------------------------------------------------
+
+    def _forward(self, number: int, alive: Ints) -> None:
+        """Attempts whose next variable is ``number`` take its rows, until they leave it."""
+        variable = self.variables[number]
+        here = alive[(self._next[alive] == number) & ~self._back[alive] & ~self._open[alive]]
+        wanted = variable.least if not variable.greedy else _MANY if variable.most is None else variable.most
+        if self._runs[number] is not None:
+            self._take_run(number, here, wanted)
+            return
+        while len(here):
+            full = self._counts[here, number] >= wanted
+            self._leave(number, here[full])
+            here = here[~full]
+            took, asked = self._take_one(number, here)
+            self._leave(number, here[asked & ~took])
+            here = here[took]
+
+    def _take_run(self, number: int, here: Ints, wanted: int) -> None:
+        runs = self._runs[number]
+        assert runs is not None
+        room = wanted - self._counts[here, number]
+        rest = self._stops[here] - self._at[here]
+        there = rest > 0
+        run = np.zeros(len(here), np.int64)
+        run[there] = runs[self._at[here[there]]]
+        taken = np.minimum(np.minimum(room, rest), run)
+        self._counts[here, number] += taken
+        self._at[here] += taken
+        short = taken < room
+        blocked = short & (taken == rest)
+        self._saw(here[short & ~blocked], 0)
+        self._saw(here[~short], -1)
+        self._run_out(here[blocked])
+        self._leave(number, here[~self._open[here]])
+
+    def _take_one(self, number: int, here: Ints) -> tuple[Mask, Mask]:
+        """Whether the next row is one of the variable's, and whether that is known."""
+        there = self._at[here] < self._stops[here]
+        self._run_out(here[~there])
+        asked = there | self._final[here]
+        took = np.zeros(len(here), np.bool_)
+        chosen = here[there]
+        self._saw(chosen, 0)
+        took[there] = self._meets(number, chosen)
+        chosen = here[took]
+        self._counts[chosen, number] += 1
+        self._at[chosen] += 1
+        return took, asked
+
+    def _meets(self, number: int, attempts: Ints) -> Mask:
+        variable, flags = self.variables[number], self._flags[number]
+        fits = np.ones(len(attempts), np.bool_) if flags is None else flags[self._at[attempts]]
+        if variable.condition is None or not fits.any():
+            return fits
+        asked = attempts[fits]
+        counts = self._counts[asked]
+        counts[:, number] += 1
+        paths = Paths(self.rows.table, self.pieces, self._starts[asked], counts)
+        fits[fits] = variable.condition.matches(paths)
+        return fits
+
+    def _leave(self, number: int, attempts: Ints) -> None:
+        """On to the next variable, or back where there are too few rows."""
+        enough = self._counts[attempts, number] >= self.variables[number].least
+        self._next[attempts[enough]] = number + 1
+        self._undo(number, attempts[~enough])
+
+    def _undo(self, number: int, attempts: Ints) -> None:
+        """Gives all rows of the variable back; the choice before it is next."""
+        self._at[attempts] -= self._counts[attempts, number]
+        self._counts[attempts, number] = 0
+        self._next[attempts] = number - 1
+        self._back[attempts] = True
+
+    # -- back -------------------------------------------------------------------------------------
+
+    def _backward(self, number: int, alive: Ints) -> None:
+        """Attempts that failed after variable ``number`` change their choice there, if they have one."""
+        variable = self.variables[number]
+        here = alive[(self._next[alive] == number) & self._back[alive] & ~self._open[alive]]
+        if len(here) == 0:
+            return
+        if variable.greedy:
+            other = self._counts[here, number] > variable.least
+            chosen = here[other]
+            self._counts[chosen, number] -= 1
+            self._at[chosen] -= 1
+        else:
+            room = self._counts[here, number] < (_MANY if variable.most is None else variable.most)
+            other = np.zeros(len(here), np.bool_)
+            took, asked = self._take_one(number, here[room])
+            other[room] = took | ~asked
+        self._undo(number, here[~other])
+        chosen = here[other]
+        self._next[chosen] = number + 1
+        self._back[chosen] = False
+
+    # -- what is known when -----------------------------------------------------------------------
+
+    def _saw(self, attempts: Ints, offset: int) -> None:
+        """The row at ``offset`` from where they stand was looked at."""
+        rows = np.maximum(self._at[attempts] + offset, self._starts[attempts])
+        self._known[attempts] = np.maximum(self._known[attempts], self.rows.times[rows])
+
+    def _run_out(self, attempts: Ints) -> None:
+        """They ask for a row beyond the last one: there is none, or it may still come."""
+        final = self._final[attempts]
+        self._open[attempts[~final]] = True
+        closed = attempts[final]
+        if self.within is None:
+            self._known[closed] = END
+        else:
+            limits = self.rows.times[self._starts[closed]] + self.within - 1
+            self._known[closed] = np.maximum(self._known[closed], limits)
+
+
+def _run_lengths(flags: Mask | None, size: int) -> Ints:
+    """How many rows from each one on are TRUE, one after the other."""
+    if flags is None:
+        return np.full(size, _MANY, np.int64)
+    stops = np.where(flags, size, np.arange(size))
+    lengths: Ints = np.minimum.accumulate(stops[::-1])[::-1] - np.arange(size)
+    return lengths
+
+
+def _first_at(rows: Rows, limits: Ints) -> Ints:
+    """Per row the first row of its key whose time is at or after its limit."""
+    size = len(rows)
+    distinct, ranks = np.unique(np.concatenate([rows.times, limits]), return_inverse=True)
+    ranks = ranks.reshape(-1).astype(np.int64)
+    codes = rows.groups * (len(distinct) + 1) + ranks[:size]
+    wanted = rows.groups * (len(distinct) + 1) + ranks[size:]
+    found: Ints = np.searchsorted(codes, wanted, "left")
+    return found

@@ -1,0 +1,262 @@
+"""MATCH_RECOGNIZE: rows wait for the watermark, then go to the search in the order of their time.
+
+A row is late, and dropped, where the watermark had passed its time when it came, as told by its ``$wm``. What
+is kept of a key are the rows from the first one on that starts an attempt which is still open; with WITHIN
+such an attempt ends when the watermark passes its time and the interval. Keys are looked at when they have
+rows that are due, when the interval of their first open attempt is over, and at the end of the input.
+
+Matches are given in the order in which they are known, with the watermark of that moment (``$wm``). Cost: the
+rows that are due, and the kept rows of the keys that are looked at, which are searched again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_types
+from tidemill.changelog.columns import Ints, Mask, single, vector
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.changelog.watermarks import END, WATERMARK_COLUMN
+from tidemill.operators.api import EpochContext
+from tidemill.operators.match.matcher import OPEN, Attempts, Matcher, Rows
+from tidemill.operators.match.pattern import Paths, Piece, Variable
+from tidemill.operators.match.skip import Search, Skip, SkipTo, search
+from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries
+from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
+from tidemill.operators.rows.waiting import WaitingRows, each_copy
+from tidemill.operators.window.session_state import Keys
+from tidemill.state.layout import Layout
+from tidemill.state.run import HASH
+from tidemill.state.store import StateStore
+from tidemill.state.timeline import due_times
+
+_MICROSECONDS = 1000
+_START = "$start"
+LATE = "late"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchSpec:
+    """``columns``: all that is kept of a row, (name, type); ``keys`` among them; ``order``: the time first.
+    ``within`` in milliseconds. ``results``: output columns and the pieces they show, after the keys."""
+
+    columns: tuple[tuple[str, pa.DataType], ...]
+    keys: tuple[str, ...]
+    order: tuple[OrderKey, ...]
+    variables: tuple[Variable, ...]
+    conditions: tuple[tuple[str, Piece], ...]
+    results: tuple[tuple[str, pa.DataType, Piece], ...]
+    skip: Skip
+    within: int | None = None
+    sequence: bool = False
+    keeps_time: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        facts = (self.columns, self.keys, self.order, self.variables, self.conditions, self.skip, self.within)
+        return hashlib.sha256(f"match {facts}".encode()).hexdigest()[:16]
+
+    @cached_property
+    def waiting(self) -> WaitingRows:
+        """Rows that the watermark has not reached."""
+        return WaitingRows(
+            name="rows", columns=(*self.columns, (SEQUENCE_COLUMN, pa.int64())), keys=self.keys
+        )
+
+    @cached_property
+    def open(self) -> Layout:
+        """Rows that an open attempt has; ``$start``: whether the row itself starts one."""
+        types = dict(self.columns)
+        keys = tuple(pa.field(name, types[name]) for name in self.keys)
+        values = tuple(pa.field(name, types[name]) for name in self.kept)
+        return entry_layout("open", keys, (*values, pa.field(_START, pa.bool_())), 0)
+
+    @cached_property
+    def wake(self) -> Layout:
+        """When to look at a key although it has no rows."""
+        return Layout(name="wake", keys=self.open.keys, by_time=True)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.columns if name not in self.keys)
+
+    def output_schema(self) -> pa.Schema:
+        types = dict(self.columns)
+        fields = [pa.field(name, types[name]) for name in self.keys]
+        fields += [pa.field(name, kind) for name, kind, _ in self.results]
+        fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
+        fields += [pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time
+        return pa.schema(fields)
+
+    def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
+        """The matches that are known by now."""
+        due = self._due(with_types(inputs[0], dict(self.columns)), state, epoch)
+        woken = state.timeline(self.wake).take_due(epoch.watermark)
+        if len(due) == 0 and len(woken) == 0:
+            return self.output_schema().empty_table()
+        both = [pa.concat_arrays([single(due.column(n)), single(woken.column(n))]) for n in self.keys]
+        own = hashes_of(due, [single(due.column(n)) for n in self.keys])
+        keys, numbers = Keys.of(both, np.concatenate([own, vector(woken.column(HASH)).values]))
+        step = _Step(self, state, keys, epoch.watermark)
+        return self._shown(*step.run(due, numbers[: len(due)]), epoch)
+
+    def _due(self, table: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
+        """The rows that the watermark has reached; what it has not is kept."""
+        table = contiguous(by_arrival(table)) if len(table) else table
+        waiting = self.waiting.take(state, epoch.watermark)
+        times, marks = self.times(table), _marks(table)
+        late = times <= marks
+        if late.any():
+            epoch.notes[LATE] = int(np.count_nonzero(late))
+        rows = self.waiting.weighted(table, times).filter(pa.array(~late))
+        ready = due_times(rows) <= epoch.watermark
+        self.waiting.put(state, rows.filter(pa.array(~ready)))
+        return each_copy(pa.concat_tables([waiting, rows.filter(pa.array(ready))]))
+
+    def times(self, table: pa.Table) -> Ints:
+        """Of the rows, in milliseconds."""
+        if len(table) == 0:
+            return np.zeros(0, np.int64)
+        times: Ints = vector(single(table.column(self.order[0].name))).values // _MICROSECONDS
+        return times
+
+    def matches(self, rows: Rows, begins: Ints, startable: Mask) -> tuple[Attempts, Search]:
+        """``begins``: the first row of each key; ``startable``: rows that a match may start at."""
+        matcher = Matcher(self.variables, dict(self.conditions), rows, self.within)
+        attempts = matcher.run(np.flatnonzero(startable))
+        ends = rows.ends[begins] if len(begins) else begins
+        return attempts, search(self.skip, attempts, begins, ends)
+
+    def _shown(self, rows: Rows, attempts: Attempts, found: Search, epoch: EpochContext) -> pa.Table:
+        chosen, known = found.matches, np.minimum(found.known, END - 1)
+        order = np.lexsort((attempts.starts[chosen], known))
+        columns = self.results_of(rows, attempts, chosen[order])
+        if self.sequence:
+            columns.append(pa.array((epoch.epoch << 32) + np.arange(len(order), dtype=np.int64)))
+        if self.keeps_time:
+            columns.append(pa.array(known[order] - 1))
+        return pa.Table.from_arrays(columns, schema=self.output_schema())
+
+    def results_of(self, rows: Rows, attempts: Attempts, chosen: Ints) -> list[pa.Array]:
+        """The keys and results of the attempts ``chosen``, which matched."""
+        pieces = {name: piece for name, _, piece in self.results}
+        paths = Paths(rows.table, pieces, attempts.starts[chosen], attempts.counts[chosen])
+        names = [*self.keys, *pieces]
+        types = self.output_schema().types
+        return [paths.column(name).cast(kind) for name, kind in zip(names, types, strict=False)]
+
+    def sorted(self, table: pa.Table, numbers: Ints, arrival: Ints) -> Ints:
+        """The order of rows whose keys have these numbers."""
+        measures = [codes(single(table.column(key.name)), key) for key in self.order]
+        return sort_rows(numbers, measures, arrival)
+
+
+def grouped(spec: MatchSpec, table: pa.Table, numbers: Ints, watermark: int) -> tuple[Rows, Ints]:
+    """Sorted rows, and where each key's begin."""
+    fresh = np.ones(len(numbers), np.bool_)
+    fresh[1:] = numbers[1:] != numbers[:-1]
+    begins = np.flatnonzero(fresh)
+    sizes = np.diff(begins, append=len(numbers))
+    rows = Rows(
+        table=table,
+        times=spec.times(table),
+        groups=np.repeat(np.arange(len(begins)), sizes),
+        ends=np.repeat(begins + sizes, sizes),
+        watermark=watermark,
+    )
+    return rows, begins
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    spec: MatchSpec
+    store: StateStore
+    keys: Keys
+    watermark: int
+
+    def run(self, due: pa.Table, numbers: Ints) -> tuple[Rows, Attempts, Search]:
+        entries = self._entries(due, numbers)
+        spec = self.spec
+        names = [*spec.kept, _START]
+        table = pa.table(entries.columns, names=names)
+        for name, column in zip(spec.keys, self.keys.take(entries.owners), strict=True):
+            table = table.append_column(name, column)
+        order = spec.sorted(table, entries.owners, entries.sequence)
+        rows, begins = grouped(spec, table.take(pa.array(order)), entries.owners[order], self.watermark)
+        starts = vector(single(rows.table.column(_START))).values.astype(np.bool_)
+        attempts, found = spec.matches(rows, begins, starts)
+        self._keep(entries, order, rows, begins, attempts, found)
+        return rows, attempts, found
+
+    def _entries(self, due: pa.Table, numbers: Ints) -> Entries:
+        """The kept rows of the keys, then those that are due."""
+        spec = self.spec
+        kept = load_entries(spec.open, self.store.table(spec.open), self.keys.hashes, self.keys.columns)
+        columns = [single(due.column(name)) for name in spec.kept]
+        new = Entries(
+            numbers,
+            vector(due.column(SEQUENCE_COLUMN)).values,
+            [*columns, pa.array(np.ones(len(due), np.bool_))],
+            np.ones(len(due), np.int64),
+            np.zeros(len(due), np.bool_),
+        )
+        return kept.then(new)
+
+    def _keep(
+        self, entries: Entries, order: Ints, rows: Rows, begins: Ints, attempts: Attempts, found: Search
+    ) -> None:
+        """Rows from the first open attempt on stay; a row that has been decided starts no other attempt."""
+        spec, size = self.spec, len(order)
+        stays = np.arange(size) >= np.repeat(found.kept, np.diff(begins, append=size))
+        were = vector(single(rows.table.column(_START))).values.astype(np.bool_)
+        are = were
+        if spec.skip.to is SkipTo.NEXT_ROW:
+            are = np.zeros(size, np.bool_)
+            are[attempts.starts[attempts.verdicts == OPEN]] = True
+        left = np.zeros(size, np.bool_)
+        left[order] = stays & (are == were)
+        turned = order[stays & (are != were)]
+        again = _with_start(entries, turned, False)
+        whole = entries.then(again)
+        left = np.concatenate([left, np.ones(len(turned), np.bool_)])
+        put_entries(spec.open, self.store.table(spec.open), whole, left, self.keys.hashes, self.keys.columns)
+        self._wake(entries, order, rows, begins, found)
+
+    def _wake(self, entries: Entries, order: Ints, rows: Rows, begins: Ints, found: Search) -> None:
+        """Keys whose first open attempt is another one than before are looked at when it ends."""
+        spec = self.spec
+        open_ = found.kept < rows.ends[begins]
+        known = entries.old[order[np.minimum(found.kept, len(order) - 1)]] & (found.kept == begins)
+        first = found.kept[open_ & ~known]
+        if len(first) == 0:
+            return
+        numbers = entries.owners[order[first]]
+        dues = np.full(len(first), END)
+        if spec.within is not None:
+            dues = rows.times[first] + spec.within - 1
+        columns = dict(zip(spec.keys, self.keys.take(numbers), strict=True))
+        self.store.timeline(spec.wake).put(dues, self.keys.hashes[numbers], columns)
+
+
+def _with_start(entries: Entries, rows: Ints, start: bool) -> Entries:
+    picks = pa.array(rows)
+    columns = [column.take(picks) for column in entries.columns[:-1]]
+    return Entries(
+        entries.owners[rows],
+        entries.sequence[rows],
+        [*columns, pa.array(np.full(len(rows), start))],
+        np.ones(len(rows), np.int64),
+        np.zeros(len(rows), np.bool_),
+    )
+
+
+def _marks(table: pa.Table) -> Ints:
+    if len(table) == 0:
+        return np.zeros(0, np.int64)
+    marks: Ints = vector(single(table.column(WATERMARK_COLUMN))).values
+    return marks

@@ -1,0 +1,105 @@
+"""A row pattern as the kernel reads it: variables one after the other, each with a quantifier.
+
+A match takes consecutive rows, and every variable takes those that follow the ones of the variable before it.
+So a match, and every attempt at one, is its first row and how many rows each variable has: variable ``v`` has
+the rows from ``start + counts[:v].sum()`` on. What FIRST, LAST and aggregates look at are ranges of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, single
+from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.join.residual import Residual
+from tidemill.operators.over.window import of_ranges
+
+EVERY = -1
+"""In place of a variable's number: the rows of all variables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """Takes ``least`` to ``most`` (None: any number of) rows, as many as it can if ``greedy``, else as few.
+
+    A row must have TRUE in column ``flag`` ('': every row has), or, where the condition looks at other rows,
+    meet ``condition``.
+    """
+
+    name: str
+    least: int = 1
+    most: int | None = 1
+    greedy: bool = True
+    flag: str = ""
+    condition: Residual | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """``FIRST(v.x, offset)`` or, ``last``, ``LAST(v.x, offset)``: ``column`` of a row of ``variable``. Where
+    there is no such row the value is that of ``absent`` in the current row ('': NULL)."""
+
+    column: str
+    variable: int
+    last: bool = True
+    offset: int = 0
+    absent: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """An aggregate over the rows of ``variable``."""
+
+    call: AggregateSpec
+    variable: int
+
+
+Piece = Reference | Folded
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Attempts, or matches: ``starts`` are rows of ``table``, ``counts`` the rows of each variable. It is the
+    ``PairColumns`` of conditions and results: ``pieces`` by name, other names are columns of the last row."""
+
+    table: pa.Table
+    pieces: dict[str, Piece]
+    starts: Ints
+    counts: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def ends(self) -> Ints:
+        """The row after the last one."""
+        ends: Ints = self.starts + self.counts.sum(axis=1)
+        return ends
+
+    def column(self, name: str) -> pa.Array:
+        piece = self.pieces.get(name)
+        if piece is None:
+            return single(self.table.column(name)).take(pa.array(self.ends - 1))
+        lo, hi = self.range(piece.variable)
+        if isinstance(piece, Folded):
+            return of_ranges(piece.call, self.table, lo, hi)
+        rows = hi - 1 - piece.offset if piece.last else lo + piece.offset
+        there = (rows >= lo) & (rows < hi)
+        values = single(self.table.column(piece.column))
+        found = values.take(pa.array(np.where(there, rows, 0), mask=~there))
+        if not piece.absent or there.all():
+            return found
+        missing = single(self.table.column(piece.absent)).take(pa.array(self.ends - 1))
+        both = pa.concat_arrays([found, missing])
+        places = np.arange(len(rows))
+        return both.take(pa.array(np.where(there, places, places + len(rows))))
+
+    def range(self, variable: int) -> tuple[Ints, Ints]:
+        """The first row of a variable and the one after its last."""
+        if variable == EVERY:
+            return self.starts, self.ends
+        lo = self.starts + self.counts[:, :variable].sum(axis=1)
+        return lo, lo + self.counts[:, variable]

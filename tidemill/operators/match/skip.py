@@ -1,0 +1,111 @@
+"""AFTER MATCH SKIP: which of the matches that rows could start are given, and which rows are still needed.
+
+The rows of a key are gone through in order: a row that starts no match is passed, after a match the search
+goes on where SKIP says. At an attempt that is open the search waits. With SKIP TO NEXT ROW every row is
+looked at anyway, so there each match is given as soon as it is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from tidemill.changelog.columns import Ints
+from tidemill.errors import ExecutionError
+from tidemill.operators.match.matcher import FAILED, MATCHED, OPEN, Attempts
+
+
+class SkipTo(Enum):
+    NEXT_ROW = "SKIP TO NEXT ROW"
+    PAST_LAST_ROW = "SKIP PAST LAST ROW"
+    FIRST = "SKIP TO FIRST"
+    LAST = "SKIP TO LAST"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """``variable``: the number of the variable that FIRST and LAST name; ``name`` is what it is called."""
+
+    to: SkipTo
+    variable: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """``matches``: numbers of attempts, ``known``: by which time each was known to be given. ``kept``: per
+    key the first row that is still needed."""
+
+    matches: Ints
+    known: Ints
+    kept: Ints
+
+
+def search(skip: Skip, attempts: Attempts, begins: Ints, ends: Ints) -> Search:
+    """``begins`` and ``ends``: the rows of each key. All rows are starts, unless it is to the next row."""
+    if skip.to is SkipTo.NEXT_ROW:
+        matches = np.flatnonzero(attempts.verdicts == MATCHED)
+        return Search(matches, attempts.known[matches], _first_open(attempts, begins, ends))
+    return _followed(attempts, _targets(skip, attempts), begins, ends)
+
+
+def _first_open(attempts: Attempts, begins: Ints, ends: Ints) -> Ints:
+    rows = attempts.starts[attempts.verdicts == OPEN]
+    places = np.searchsorted(rows, begins)
+    first = np.append(rows, np.iinfo(np.int64).max)[places]
+    found: Ints = np.minimum(first, ends)
+    return found
+
+
+def _targets(skip: Skip, attempts: Attempts) -> Ints:
+    """Per attempt the row at which the search goes on after its match; its own row where that must not be."""
+    sizes = attempts.counts.sum(axis=1)
+    if skip.to is SkipTo.PAST_LAST_ROW:
+        past: Ints = attempts.starts + sizes
+        return past
+    first = attempts.starts + attempts.counts[:, : skip.variable].sum(axis=1)
+    own = attempts.counts[:, skip.variable]
+    target = first if skip.to is SkipTo.FIRST else first + own - 1
+    matched = attempts.verdicts == MATCHED
+    result: Ints = np.where(matched & (own == 0), -1, target)
+    return result
+
+
+def _followed(attempts: Attempts, targets: Ints, begins: Ints, ends: Ints) -> Search:
+    """One step per match; rows that start none are passed at once."""
+    size = len(attempts.starts)
+    decided = np.append(attempts.verdicts != FAILED, True)
+    after = np.minimum.accumulate(np.where(decided, np.arange(size + 1), size)[::-1])[::-1].tolist()
+    verdicts, goes, known = attempts.verdicts.tolist(), targets.tolist(), attempts.known
+    matches: list[int] = []
+    times: list[int] = []
+    kept: list[int] = []
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        row, latest = begin, -(2**63)
+        while row < end:
+            found = min(after[row], end)
+            latest = max(latest, int(known[row : min(found + 1, end)].max()))
+            row = found
+            if row == end or verdicts[row] == OPEN:
+                break
+            matches.append(row)
+            times.append(latest)
+            row = _onward(row, goes[row])
+        kept.append(row)
+    return Search(np.array(matches, np.int64), np.array(times, np.int64), np.array(kept, np.int64))
+
+
+def _onward(row: int, target: int) -> int:
+    if target > row:
+        return target
+    if target < 0:
+        raise ExecutionError(
+            "Could not skip to a variable of AFTER MATCH SKIP: no row of the match found is of it",
+            hint="Skip to a variable that every match has, or use SKIP TO NEXT ROW or SKIP PAST LAST ROW.",
+        )
+    raise ExecutionError(
+        "Could not skip to first element of a match: the search would find the same match for ever",
+        hint="Skip to a variable that cannot stand first, or use SKIP TO NEXT ROW or SKIP PAST LAST ROW.",
+    )
