@@ -30,6 +30,7 @@ from tidemill.operators.rows.entries import Entries, entry_layout, load_entries,
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.rows.waiting import WaitingRows, each_copy
 from tidemill.operators.window.session_state import Keys
+from tidemill.operators.window.shape import LATE
 from tidemill.state.layout import Layout
 from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
@@ -37,7 +38,6 @@ from tidemill.state.timeline import due_times
 
 _MICROSECONDS = 1000
 _START = "$start"
-LATE = "late"
 
 
 @dataclass(frozen=True, kw_only=True)
