@@ -44,7 +44,6 @@ _OPERAND = Clause(name="FIRST or LAST")
 _WITHIN = Clause(name="WITHIN")
 _ENDS = {"FIRST": False, "LAST": True}
 _PHYSICAL = ("PREV", "NEXT")
-_UNKNOWN = ("CLASSIFIER", "MATCH_NUMBER")
 
 
 def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
@@ -211,7 +210,7 @@ class _VariableRows:
                 return self._rowtime(node)
             if name == "MATCH_PROCTIME":
                 return binder.call("PROCTIME", (), node)
-            if name in _PHYSICAL or name in _UNKNOWN:
+            if name in _PHYSICAL:
                 raise NotSupportedError(
                     f"{name} in MATCH_RECOGNIZE is not supported", position=position_of(node)
                 )
