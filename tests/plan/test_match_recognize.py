@@ -78,11 +78,16 @@ def test_patterns_refused(text: str, message: str) -> None:
 def test_a_column_is_a_value_of_its_variables_row() -> None:
     node = bind(measures="A.v AS a, FIRST(B.v, 2) AS f, LAST(v, 1) AS l, SUM(B.v) AS s, COUNT(*) AS c")
     a, f, last, s, c = node.measures
-    assert isinstance(a, PatternColumn) and (a.variable, a.last, a.offset, a.plain) == (0, True, 0, True)
-    assert isinstance(f, PatternColumn) and (f.variable, f.last, f.offset) == (1, False, 2)
-    assert isinstance(last, PatternColumn) and (last.variable, last.offset) == (EVERY, 1)
-    assert isinstance(s, PatternAggregate) and (s.variable, s.function) == (1, "SUM")
-    assert isinstance(c, PatternAggregate) and (c.variable, c.args) == (EVERY, ())
+    assert isinstance(a, PatternColumn)
+    assert (a.variable, a.last, a.offset, a.plain) == (0, True, 0, True)
+    assert isinstance(f, PatternColumn)
+    assert (f.variable, f.last, f.offset) == (1, False, 2)
+    assert isinstance(last, PatternColumn)
+    assert (last.variable, last.offset) == (EVERY, 1)
+    assert isinstance(s, PatternAggregate)
+    assert (s.variable, s.function) == (1, "SUM")
+    assert isinstance(c, PatternAggregate)
+    assert (c.variable, c.args) == (EVERY, ())
     assert [str(x.type) for x in node.fields] == [
         "STRING", "INT NOT NULL", "INT", "INT", "INT", "BIGINT NOT NULL",
     ]  # fmt: skip
