@@ -89,3 +89,10 @@ def test_a_constant_holds_for_every_pair(value: bool | None, expected: list[bool
 
 def test_no_pairs_no_matches() -> None:
     assert len(Residual(ComputedTerm("=", (L, R))).matches(BOTH.slice(0, 0))) == 0
+
+
+def test_signs_wrap_as_in_flink() -> None:
+    low = -(2**31)
+    rows = pa.table({"l": pa.array([low, -5, 7, None], pa.int32())})
+    assert ComputedTerm("ABS", (L,)).of(rows).to_pylist() == [low, 5, 7, None]
+    assert ComputedTerm("UNARY -", (L,)).of(rows).to_pylist() == [low, 5, -7, None]

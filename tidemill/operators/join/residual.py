@@ -130,6 +130,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "+": pc.add,
     "-": pc.subtract,
     "*": pc.multiply,
+    "ABS": pc.abs,
+    "UNARY -": pc.negate,
     "AND": _all,
     "OR": _any,
     "NOT": pc.invert,

@@ -11,7 +11,8 @@ from tidemill.operators.join.residual import OPERATIONS
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef, UserCall
 from tidemill.types import logical as t
 
-_ARITHMETIC = ("+", "-", "*")
+_ARITHMETIC = {"+": 2, "-": 2, "*": 2, "ABS": 1, "UNARY -": 1}
+"""With the number of operands."""
 _WIDTHS = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
 
 
@@ -39,11 +40,12 @@ def known_to_kernels(expr: Expr) -> bool:
 
 
 def _as_in_flink(expr: Call) -> bool:
-    """Whether Arrow's operation is Flink's: sums and products of one integer type or of doubles."""
+    """Whether Arrow's operation is Flink's: arithmetic of one integer type or of doubles."""
     if expr.function not in _ARITHMETIC:
         return True
     kinds = {type(a.type) for a in expr.args} | {type(expr.type)}
-    return len(expr.args) == 2 and len(kinds) == 1 and kinds <= {*_WIDTHS, t.DoubleType}
+    operands = _ARITHMETIC[expr.function]
+    return len(expr.args) == operands and len(kinds) == 1 and kinds <= {*_WIDTHS, t.DoubleType}
 
 
 def _widens(source: t.LogicalType, target: t.LogicalType) -> bool:

@@ -308,5 +308,5 @@ def _unknown(expr: Expr) -> NotSupportedError:
     name = expr.function if isinstance(expr, Call) else f"a {type(expr).__name__} to {expr.type}"
     return NotSupportedError(
         f"A condition of DEFINE that applies {name} to values of several rows at once is not supported",
-        hint="Comparisons, AND, OR, NOT, IS NULL, and +, -, * of equal types work across rows.",
+        hint="Comparisons, AND, OR, NOT, IS NULL, and +, -, *, ABS of equal types work across rows.",
     )
