@@ -221,7 +221,7 @@ class _Step:
         left = np.zeros(size, np.bool_)
         left[order] = stays & (are == were)
         turned = order[stays & (are != were)]
-        again = _with_start(entries, turned, False)
+        again = _starting_none(entries, turned)
         whole = entries.then(again)
         left = np.concatenate([left, np.ones(len(turned), np.bool_)])
         put_entries(spec.open, self.store.table(spec.open), whole, left, self.keys.hashes, self.keys.columns)
@@ -243,13 +243,14 @@ class _Step:
         self.store.timeline(spec.wake).put(dues, self.keys.hashes[numbers], columns)
 
 
-def _with_start(entries: Entries, rows: Ints, start: bool) -> Entries:
+def _starting_none(entries: Entries, rows: Ints) -> Entries:
+    """``rows``, which are decided but belong to open attempts, as rows that start none."""
     picks = pa.array(rows)
     columns = [column.take(picks) for column in entries.columns[:-1]]
     return Entries(
         entries.owners[rows],
         entries.sequence[rows],
-        [*columns, pa.array(np.full(len(rows), start))],
+        [*columns, pa.array(np.zeros(len(rows), np.bool_))],
         np.ones(len(rows), np.int64),
         np.zeros(len(rows), np.bool_),
     )

@@ -26,11 +26,10 @@ class SkipTo(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
-    """``variable``: the number of the variable that FIRST and LAST name; ``name`` is what it is called."""
+    """``variable``: the number of the variable that FIRST and LAST name."""
 
     to: SkipTo
     variable: int = 0
-    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
