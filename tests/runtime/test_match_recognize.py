@@ -41,7 +41,7 @@ GREEDY = (
     "MEASURES FIRST(A.n) AS f, COUNT(*) AS c, B.n AS b AFTER MATCH SKIP PAST LAST ROW PATTERN (A+ B)"
     " DEFINE A AS A.n > 8, B AS B.n > 11"
 )
-QUERIES = {
+QUERIES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
     "a greedy variable gives rows back": (GREEDY, [("a", 10, 3, 12), ("a", 9, 3, 14)]),
     "within": (
         "MEASURES A.n AS a, LAST(B.n) AS b PATTERN (A B*? C) WITHIN INTERVAL '3' SECOND"

@@ -27,9 +27,9 @@ from tidemill.operators.match.matcher import OPEN, Attempts, Matcher, Rows
 from tidemill.operators.match.pattern import Paths, Piece, Variable
 from tidemill.operators.match.skip import Search, Skip, SkipTo, search
 from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries
+from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.rows.waiting import WaitingRows, each_copy
-from tidemill.operators.window.session_state import Keys
 from tidemill.operators.window.shape import LATE
 from tidemill.state.layout import Layout
 from tidemill.state.run import HASH

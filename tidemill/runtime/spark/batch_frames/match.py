@@ -17,7 +17,7 @@ from tidemill.changelog.watermarks import END
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
 from tidemill.operators.match.operator import MatchSpec, grouped
-from tidemill.operators.window.session_state import Keys
+from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.physical.batch import nodes as b
 from tidemill.runtime.compile.match import match_parts
 from tidemill.runtime.spark.expressions import Translator
