@@ -30,7 +30,6 @@ from tests.runtime.proof import make_database, make_input, results
 
 REPOSITORY = Path(__file__).parents[2]
 WAYS = ("driver", "jvm", "daemon", "worker", "term")
-EPOCHS = 60
 _PATIENCE = 600
 """Seconds without an epoch after which a job counts as stuck."""
 
@@ -99,9 +98,11 @@ class Proof:
             raise SystemExit(f"The job fails on its own:\n{job.errors()}")
         return results(job.folder, self.database)
 
-    def run(self, kills: int, until: float) -> None:
-        make_input(self.root / "in", EPOCHS)
+    def run(self, kills: int, epochs: int, seconds: float) -> None:
+        """``seconds`` count from when the job has run undisturbed."""
+        make_input(self.root / "in", epochs)
         expected = self.alone()
+        until = time.monotonic() + seconds
         while self.killed.total() < kills and time.monotonic() < until and not self.refused:
             self.rounds += 1
             folder = self.folder(f"round-{self.rounds}")
@@ -161,12 +162,13 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--epochs", type=int, default=60, help="of one life of the job")
     parser.add_argument("--database", default="")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as root:
         database = given.database or f"jdbc:sqlite:{root}/results.db"
         proof = Proof(Path(root), database, random.Random(given.seed))
-        proof.run(given.kills, time.monotonic() + 60 * given.minutes)
+        proof.run(given.kills, given.epochs, 60 * given.minutes)
     report = {
         "kills": proof.killed.total(),
         "by way": dict(proof.killed),
