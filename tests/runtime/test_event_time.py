@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Session, folded
-from tidemill.errors import NotSupportedError
+from tidemill.errors import NotSupportedError, TidemillError
 
 # Behind the watermark (t - 2) at their place: the rows of 3 and of 5; at it: those of 2 and of 11.
 TIMES = (1, 4, 2, 8, 7, 3, 12, 13, 11, 25, 24, 5, 26)
@@ -186,3 +186,50 @@ def test_what_works_by_window_gives_rows_that_stay(tmp_path: Path, spark: SparkS
         " GROUP BY window_start, window_end"
     )
     assert sorted(counted) == [("+I", row) for row in ((5, 1), (10, 2), (15, 2), (25, 1), (30, 2))]
+
+
+@pytest.mark.parametrize("rows", EPOCHS)
+def test_the_watermark_of_a_row(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    """That of the rows before it, NULL for the first."""
+    made = session(tmp_path, rows)
+    shown = made.changes("SELECT n, EXTRACT(SECOND FROM CURRENT_WATERMARK(ts)) AS w FROM ticks WHERE n > 1")
+    reached = (None, -1, 2, 2, 6, 6, 6, 10, 11, 11, 23, 23, 23)
+    expected = [(t, w % 60) for t, w in zip(TIMES, reached, strict=True) if w is not None]
+    assert sorted(row for _, row in shown) == sorted(expected)
+    late = made.changes(
+        "SELECT n FROM ticks WHERE ts <= CURRENT_WATERMARK(ts) OR CURRENT_WATERMARK(ts) IS NULL"
+    )
+    assert sorted(row[0] for _, row in late) == [1, 2, 3, 5, 11]
+
+
+@pytest.mark.parametrize("rows", EPOCHS)
+def test_rows_in_time_are_windowed(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    made = session(tmp_path, rows)
+    made.execute(
+        "CREATE TEMPORARY VIEW early AS SELECT * FROM ticks"
+        " WHERE CURRENT_WATERMARK(ts) IS NULL OR ts > CURRENT_WATERMARK(ts)"
+    )
+    changes = made.changes(
+        "SELECT EXTRACT(SECOND FROM window_end) AS e, COUNT(*) AS c FROM TABLE(TUMBLE(TABLE early,"
+        " DESCRIPTOR(ts), INTERVAL '15' SECOND)) GROUP BY window_start, window_end"
+    )
+    # Without 2, 3, 5 and 11, of which a window of fifteen seconds would count the first and the last.
+    assert sorted(row for _, row in changes) == [(15, 6), (30, 3)]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT CURRENT_WATERMARK(n) FROM ticks", "single rowtime attribute argument, but 'INT'"),
+        ("SELECT CURRENT_WATERMARK(ts + INTERVAL '1' SECOND) FROM ticks",
+         r"must be a rowtime attribute, but was 'TIMESTAMP\(3\)'"),
+        ("SELECT CURRENT_WATERMARK(window_time) FROM (SELECT window_time FROM TABLE(TUMBLE(TABLE ticks,"
+         " DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY window_start, window_end, window_time)",
+         "CURRENT_WATERMARK of what an operator gives"),
+        ("SELECT a.n FROM ticks AS a JOIN ticks AS b ON a.n = b.n AND a.ts > CURRENT_WATERMARK(a.ts)",
+         "CURRENT_WATERMARK is supported in SELECT and WHERE"),
+    ],
+)  # fmt: skip
+def test_where_there_is_no_watermark(tmp_path: Path, spark: SparkSession, query: str, message: str) -> None:
+    with pytest.raises(TidemillError, match=message):
+        session(tmp_path, 0).changes(query)

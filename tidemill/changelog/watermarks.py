@@ -91,6 +91,15 @@ def buckets(marks: Ints, interval: int) -> Ints:
     return completed
 
 
+def held_back(mark: int, by: int) -> int:
+    """A watermark ``by`` ms earlier; the beginning and the end are what they are."""
+    return mark if mark in (NONE, END) else mark - by
+
+
+def all_held_back(marks: Ints, by: int) -> Ints:
+    return marks if not by else np.where((marks == NONE) | (marks == END), marks, marks - by)
+
+
 def joined(start: Ints, marks: Ints, interval: int) -> Ints:
     """``marks`` of rows whose predecessors had reached ``start``."""
     if not interval:

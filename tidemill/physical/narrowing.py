@@ -22,19 +22,19 @@ from tidemill.plan.rewrite import map_expr
 class NarrowJoin:
     """``places``: where the wide join's columns stand in the narrow one."""
 
-    join: n.Join
+    join: n.Join | n.TemporalJoin
     places: dict[int, int]
 
     def moved(self, expressions: Iterable[Expr]) -> tuple[Expr, ...]:
         return tuple(_moved(x, self.places) for x in expressions)
 
 
-def narrow_join(join: n.Join, expressions: Iterable[Expr]) -> NarrowJoin | None:
-    """``join`` with the columns that ``expressions`` and its condition read; None where those are all."""
+def narrow_join(join: n.Join | n.TemporalJoin, expressions: Iterable[Expr]) -> NarrowJoin | None:
+    """``join`` with the columns that ``expressions`` and the join itself read; None where those are all."""
     width = len(join.left.fields)
     both = (*join.left.fields, *join.right.fields)
     shown = {i for x in expressions for i in columns(x)}
-    needed = sorted(shown | columns(join.condition))
+    needed = sorted(shown | columns(join.condition) | _times(join))
     left = [i for i in needed if i < width] or [0]
     right = [i for i in needed if i >= width] or [width]
     if len(left) + len(right) == len(both):
@@ -48,7 +48,17 @@ def narrow_join(join: n.Join, expressions: Iterable[Expr]) -> NarrowJoin | None:
         right=_only(join.right, [i - width for i in right]),
         condition=_moved(join.condition, place),
     )
+    if isinstance(narrow, n.TemporalJoin):
+        version = None if narrow.version is None else place[width + narrow.version] - len(left)
+        narrow = replace(narrow, time=place[narrow.time], version=version)
     return NarrowJoin(narrow, place)
+
+
+def _times(join: n.Join | n.TemporalJoin) -> set[int]:
+    """The columns by which a temporal join finds versions."""
+    if not isinstance(join, n.TemporalJoin):
+        return set()
+    return {join.time} if join.version is None else {join.time, len(join.left.fields) + join.version}
 
 
 def _only(node: n.LogicalNode, kept: list[int]) -> n.LogicalNode:

@@ -470,6 +470,22 @@ class WindowJoin(Join):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TemporalJoin(Join):
+    """INNER or LEFT: a left row with the right row of its keys as of the time in its field ``left_time``;
+    since when a right row holds says ``right_time``. ``version_key``: of right fields; there is one row of it
+    at a time. As it runs, the right side's rows are all versions as they came: ``alive`` is a field that is
+    TRUE where a version can be seen (None: all can), with ``latest`` one older than one that came before is
+    none.
+    """
+
+    left_time: int
+    right_time: int
+    version_key: tuple[int, ...]
+    alive: int | None = None
+    latest: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink(Unary):
     """``consumed``: the kinds the sink takes; ``materialize``: SinkUpsertMaterializer is needed.
 

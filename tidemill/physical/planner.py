@@ -25,6 +25,7 @@ from tidemill.physical.conditions import columns, conjunction, conjuncts, substi
 from tidemill.physical.context import PlannerContext, SinkKinds, SourceKinds
 from tidemill.physical.finish import PENDING, finish, references
 from tidemill.physical.joins.planning import plan_join
+from tidemill.physical.joins.temporal import plan_temporal_join
 from tidemill.physical.matches import plan_match
 from tidemill.physical.narrowing import narrow_join, narrow_rank
 from tidemill.physical.plan import PhysicalPlan
@@ -207,7 +208,7 @@ def _(node: n.Project, context: PlannerContext) -> p.PhysicalNode:
     if found is not None:
         return _ranked(found, expressions, node.fields, context)
     _refuse_subqueries(expressions)
-    narrow = narrow_join(below, expressions) if isinstance(below, n.Join) else None
+    narrow = narrow_join(below, expressions) if isinstance(below, n.Join | n.TemporalJoin) else None
     if narrow is not None:
         below, expressions = narrow.join, narrow.moved(expressions)
     child = convert(below, context)
@@ -323,6 +324,15 @@ def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
     left, right = convert(node.left, context), convert(node.right, context)
     mini_batch = context.mini_batch is not None
     return plan_join(node, left, right, mini_batch=mini_batch, state_ttl=state_ttl(context))
+
+
+@convert_node.register
+def _(node: n.TemporalJoin, context: PlannerContext) -> p.PhysicalNode:
+    if node.version is None:
+        raise NotSupportedError(
+            "FOR SYSTEM_TIME AS OF a processing time is not supported yet", position=node.position
+        )
+    return plan_temporal_join(node, convert(node.left, context), convert(node.right, context))
 
 
 @convert_node.register

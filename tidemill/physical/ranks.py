@@ -19,7 +19,7 @@ from tidemill.physical.windows import attached_window
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey
 from tidemill.plan.windows import WindowColumns, window_columns
-from tidemill.types.logical import Field, LocalZonedTimestampType, LogicalType, TimestampType
+from tidemill.types.logical import Field, attribute_of
 
 _FUNCTIONS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 _LOOKING_AHEAD = frozenset({"LEAD", "NTILE", "CUME_DIST", "PERCENT_RANK"})
@@ -194,12 +194,6 @@ def strategies(
 def time_attribute(order: tuple[SortKey, ...], node: p.PhysicalNode) -> str:
     """ROWTIME or PROCTIME where that is the whole order; '' otherwise."""
     return attribute_of(node.fields[order[0].index].type) if len(order) == 1 else ""
-
-
-def attribute_of(kind: LogicalType) -> str:
-    if isinstance(kind, TimestampType):
-        return "ROWTIME" if kind.rowtime else ""
-    return kind.attribute if isinstance(kind, LocalZonedTimestampType) else ""
 
 
 def plan_sort(node: n.Sort, child: p.PhysicalNode, *, state_ttl: int) -> p.PhysicalNode:

@@ -4,7 +4,8 @@ Flink's plan is what is planned; here it is told apart from what runs, node by n
 kernels add up weights, so they get -U with every +U where Flink's operators overwrite by key; what Flink
 holds back until a watermark is given with the epoch and corrected later, so it is no longer insert-only;
 a join with time bounds runs as one without where its rows have no watermark; what the kernel of an inner join
-cannot compute over pairs is a filter above it. EXPLAIN names each of these beside the node (``runs``).
+cannot compute over pairs is a filter above it; a temporal join gets all versions. EXPLAIN names each of these
+beside the node (``runs``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.physical.joins.pairwise import unknown_to_kernels
+from tidemill.physical.joins.temporal import as_it_runs
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.traits.event_time import has_watermark, waits_for_first
 from tidemill.physical.tree import map_up
@@ -80,6 +82,11 @@ def _(node: p.OverAggregate) -> p.PhysicalNode:
 @_running.register
 def _(node: p.Join) -> p.PhysicalNode:
     return _filtered(replace(node, overwrites=False))
+
+
+@_running.register
+def _(node: p.TemporalJoin) -> p.PhysicalNode:
+    return as_it_runs(node)
 
 
 @_running.register

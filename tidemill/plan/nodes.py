@@ -254,6 +254,26 @@ class Join(LogicalNode):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TemporalJoin(LogicalNode):
+    """``left [LEFT] JOIN right FOR SYSTEM_TIME AS OF left.time``: every left row with the right row as it was
+    at the time in its field ``time``. ``kind`` is INNER or LEFT; ``condition`` sees left fields, then right
+    fields: what does not hold is not found, the version before is not asked. ``version``: the right field
+    that says since when a row holds; None by processing time."""
+
+    left: LogicalNode
+    right: LogicalNode
+    kind: JoinKind
+    condition: Expr
+    time: int
+    version: int | None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def inputs(self) -> tuple[LogicalNode, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetOp(LogicalNode):
     """All inputs have the fields' types (the binder adds casts)."""
 

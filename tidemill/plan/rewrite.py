@@ -117,8 +117,9 @@ def _(node: n.TableFunction) -> tuple[e.Expr, ...]:
     return node.args
 
 
-@node_expressions.register
-def _(node: n.Join) -> tuple[e.Expr, ...]:
+@node_expressions.register(n.Join)
+@node_expressions.register(n.TemporalJoin)
+def _(node: n.Join | n.TemporalJoin) -> tuple[e.Expr, ...]:
     return (node.condition,)
 
 
@@ -160,8 +161,9 @@ def _(node: n.TableFunction, found: tuple[e.Expr, ...]) -> n.LogicalNode:
     return replace(node, args=found)
 
 
-@with_expressions.register
-def _(node: n.Join, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+@with_expressions.register(n.Join)
+@with_expressions.register(n.TemporalJoin)
+def _(node: n.Join | n.TemporalJoin, found: tuple[e.Expr, ...]) -> n.LogicalNode:
     return replace(node, condition=found[0])
 
 
@@ -176,8 +178,9 @@ def _(node: n.Unary, inputs: tuple[n.LogicalNode, ...]) -> n.LogicalNode:
     return replace(node, input=inputs[0])
 
 
-@with_inputs.register
-def _(node: n.Join, inputs: tuple[n.LogicalNode, ...]) -> n.LogicalNode:
+@with_inputs.register(n.Join)
+@with_inputs.register(n.TemporalJoin)
+def _(node: n.Join | n.TemporalJoin, inputs: tuple[n.LogicalNode, ...]) -> n.LogicalNode:
     return replace(node, left=inputs[0], right=inputs[1])
 
 

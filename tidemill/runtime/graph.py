@@ -163,6 +163,8 @@ class Port:
     """What every partition gets in place of the rows: see ``operators.api``."""
     timed: bool = False
     """The operator works by event time: it gets ``$wm`` and the watermark, and steps without rows."""
+    behind: int = 0
+    """By how many ms the operator holds the port's watermark back."""
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -175,7 +177,8 @@ class Keyed(ExecNode):
     """A stateful operator behind an exchange. ``schema`` is its output as Spark DDL; ``single``: one
     partition (no keys); ``local``: the spec can combine rows before the exchange. ``partitioned``: per
     partition key the output columns that have its value in every row, none of them where that is unknown.
-    ``keeps_time``: the output carries ``$wm``."""
+    ``keeps_time``: the output carries ``$wm``, ``hands_on``: to an operator above; ``delay``: how far, in ms,
+    its watermark is behind the latest time of its rows, None where that is not known."""
 
     operator: str
     spec: OperatorSpec
@@ -185,6 +188,8 @@ class Keyed(ExecNode):
     local: bool = False
     partitioned: tuple[frozenset[str], ...] = ()
     keeps_time: bool = False
+    hands_on: bool = True
+    delay: int | None = None
 
     @property
     def inputs(self) -> tuple[ExecNode, ...]:

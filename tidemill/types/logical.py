@@ -274,3 +274,19 @@ BINARY_TYPES = (BinaryType, VarBinaryType)
 TIMESTAMP_TYPES = (TimestampType, LocalZonedTimestampType)
 INTERVAL_TYPES = (YearMonthIntervalType, DayTimeIntervalType)
 COLLECTION_TYPES = (ArrayType, MapType, MultisetType, RowType)
+
+
+def without_attribute(kind: LogicalType) -> LogicalType:
+    """The type of a value that is no time attribute, whatever it was made of."""
+    if isinstance(kind, TimestampType):
+        return replace(kind, rowtime=False) if kind.rowtime else kind
+    if isinstance(kind, LocalZonedTimestampType):
+        return replace(kind, attribute="") if kind.attribute else kind
+    return kind
+
+
+def attribute_of(kind: LogicalType) -> str:
+    """ROWTIME or PROCTIME where ``kind`` is of a time attribute."""
+    if isinstance(kind, TimestampType):
+        return "ROWTIME" if kind.rowtime else ""
+    return kind.attribute if isinstance(kind, LocalZonedTimestampType) else ""

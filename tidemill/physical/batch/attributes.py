@@ -179,6 +179,22 @@ def _join_runs(node: b.Join) -> str:
 
 
 @attributes.register
+def _(node: b.TemporalJoin) -> Attributes:
+    left, right = node.sources
+    sides = Printer.over(left.fields), Printer.over(right.fields)
+    keys = [f"{sides[0].text(a)} = {sides[1].text(c)}" for a, c, _ in node.keys]
+    printer = Printer.over((*left.fields, *right.fields), Form.PREFIX)
+    where = [] if node.condition is None else [printer.text(node.condition)]
+    return (
+        ("joinType", f"[{node.kind.value}]"),
+        ("where", bracketed([*keys, *where])),
+        ("time", f"[{left.fields[node.left_time].name}, {right.fields[node.right_time].name}]"),
+        ("select", _names(node.fields)),
+        *_runs("as the last version in a window by key and time"),
+    )
+
+
+@attributes.register
 def _(node: b.Union) -> Attributes:
     return (("all", "[true]"), ("union", _names(node.fields)))
 

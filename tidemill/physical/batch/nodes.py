@@ -255,6 +255,31 @@ class Join(BatchNode):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TemporalJoin(BatchNode):
+    """Each left row with the last right row of its ``keys`` (left, right, whether NULL equals NULL) up to its
+    time; ``condition``, over the fields of both sources, judges that one. ``alive``: the right's last field
+    says whether a row can be seen; ``latest``: one older than one that came before is none."""
+
+    left: BatchNode
+    right: BatchNode
+    kind: n.JoinKind
+    keys: tuple[tuple[Expr, Expr, bool], ...]
+    condition: Expr | None
+    left_time: int
+    right_time: int
+    alive: bool
+    latest: bool
+
+    @property
+    def inputs(self) -> tuple[BatchNode, ...]:
+        return (self.left, self.right)
+
+    @property
+    def sources(self) -> tuple[BatchNode, BatchNode]:
+        return operator(self.left), operator(self.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Union(BatchNode):
     """UNION ALL: the branches' columns by position."""
 

@@ -18,6 +18,7 @@ from tidemill.physical.batch.nodes import BatchNode, Traits
 from tidemill.physical.batch.ranks import plan_over, plan_rank, plan_sort
 from tidemill.physical.batch.sizes import SizeOf, width
 from tidemill.physical.batch.steps import derived
+from tidemill.physical.batch.temporal import plan_temporal_join, versions_of
 from tidemill.physical.batch.ties import keeps_last
 from tidemill.physical.finish import references
 from tidemill.physical.ranks import lowered, top_n
@@ -225,6 +226,17 @@ def _(node: n.Join, context: BatchContext) -> BatchNode:
         threshold=context.threshold,
     )
     return request.planned(convert(node.left, context), convert(node.right, context))
+
+
+@convert_node.register
+def _(node: n.TemporalJoin, context: BatchContext) -> BatchNode:
+    if node.version is None:
+        raise NotSupportedError(
+            "FOR SYSTEM_TIME AS OF a processing time is not supported yet", position=node.position
+        )
+    versions = versions_of(node.right)
+    source = convert(versions.source, context)
+    return plan_temporal_join(node, convert(node.left, context), versions, source)
 
 
 @convert_node.register

@@ -9,9 +9,10 @@ from __future__ import annotations
 from functools import singledispatch
 
 from tidemill.catalog.table import CatalogTable, ColumnKind
-from tidemill.physical.ranks import TopN, attribute_of
+from tidemill.physical.ranks import TopN
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import InputRef
+from tidemill.types.logical import attribute_of
 
 
 def keeps_last(found: TopN) -> bool:

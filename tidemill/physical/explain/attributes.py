@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import singledispatch
 
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.physical import nodes as p
 from tidemill.physical.changelog_calls import invocation
+from tidemill.physical.conditions import conjuncts
 from tidemill.physical.explain.patterns import pattern_attributes
 from tidemill.physical.explain.printer import Form, Printer, call_text, order_text, record_text, rows_text
 from tidemill.physical.tree import visible
@@ -464,6 +465,36 @@ def _(node: p.IntervalJoin, form: Form) -> Attributes:
         ("where", f"[{_where(node, form)}]"),
         ("select", f"[{names(node)}]"),
     ]
+
+
+@attributes.register
+def _(node: p.TemporalJoin, form: Form) -> Attributes:
+    both = (*node.left.fields, *node.right.fields)
+    printer = Printer.over(node.fields if len(node.fields) == len(both) else both, form)
+    condition, versions = join_condition(node), _version_condition(node)
+    parts = [versions] if condition is None else [*conjuncts(condition), versions]
+    return [
+        ("joinType", f"[{node.kind.value}]"),
+        ("where", f"[{printer.text(Call(type=BOOLEAN, function='AND', args=tuple(parts)))}]"),
+        ("select", f"[{names(node)}]"),
+    ]
+
+
+def _version_condition(node: p.TemporalJoin) -> Expr:
+    """What Flink shows of the times and keys that find a version."""
+    fields, width = (*node.left.fields, *node.right.fields), len(node.left.fields)
+
+    def call(name: str, columns: Iterable[int]) -> Expr:
+        args = tuple(InputRef(type=fields[i].type, index=i) for i in columns)
+        return Call(type=BOOLEAN, function=f"__TEMPORAL_JOIN_{name}", args=args)
+
+    times = tuple(InputRef(type=fields[i].type, index=i) for i in (node.left_time, width + node.right_time))
+    keys = (
+        call("CONDITION_PRIMARY_KEY", (width + i for i in node.version_key)),
+        call("LEFT_KEY", node.left_keys),
+        call("RIGHT_KEY", (width + i for i in node.right_keys)),
+    )
+    return Call(type=BOOLEAN, function="__TEMPORAL_JOIN_CONDITION", args=(*times, *keys))
 
 
 _INTERVAL_KINDS = {

@@ -64,7 +64,32 @@ def pairs(shown: p.PhysicalNode, runs: p.PhysicalNode) -> Iterator[Pair]:
             yield Pair(node, run, (), passing_runs)
         if len(node.inputs) != len(run.inputs) or not isinstance(node, type(run)):
             raise InternalError(f"{type(node).__name__} is shown where {type(run).__name__} runs")
-        waiting += reversed(list(zip(node.inputs, run.inputs, strict=True)))
+        waiting += reversed(_below(node, run))
+
+
+def _below(node: p.PhysicalNode, run: p.PhysicalNode) -> list[tuple[p.PhysicalNode, p.PhysicalNode]]:
+    if isinstance(run, p.TemporalJoin) and isinstance(node, p.TemporalJoin) and _chooses(run):
+        *_, source = _choosing(node, run)
+        (_, versions) = _passed(run.right)
+        assert isinstance(versions, p.Calc)
+        return [(node.left, run.left), (source, versions.input)]
+    return list(zip(node.inputs, run.inputs, strict=True))
+
+
+def _chooses(run: p.TemporalJoin) -> bool:
+    """Whether it runs over all versions, of which those of the shown plan are some."""
+    return run.latest or run.alive is not None
+
+
+def _choosing(shown: p.TemporalJoin, run: p.TemporalJoin) -> list[p.PhysicalNode]:
+    """The nodes that choose among the versions, and what they stand on."""
+    found = [_passed(shown.right)[1]]
+    while isinstance(found[-1], p.Calc | p.Rank):
+        ranked = isinstance(found[-1], p.Rank)
+        found.append(_passed(found[-1].input)[1])
+        if ranked or (not run.latest and not isinstance(found[-1], p.Calc)):
+            break
+    return found
 
 
 def _stands_above(run: p.PhysicalNode, node: p.PhysicalNode) -> bool:
@@ -99,6 +124,8 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
         yield shown.local, _BY_WRITER if is_combined else _BY_AGGREGATION
     if isinstance(shown, p.OverAggregate) and isinstance(runs, p.OverAggregate):
         yield from _windows(shown, runs)
+    if isinstance(shown, p.TemporalJoin) and isinstance(runs, p.TemporalJoin) and _chooses(runs):
+        yield from ((x, "by the TemporalJoin above") for x in _choosing(shown, runs)[:-1])
 
 
 def _phases(shown: p.GroupAggregate | p.GlobalGroupAggregate, is_combined: bool) -> _Notes:

@@ -183,6 +183,14 @@ def _(node: n.Join) -> str:
 
 
 @line.register
+def _(node: n.TemporalJoin) -> str:
+    """Flink's tree has a LogicalCorrelate over a LogicalSnapshot of the right side."""
+    kind, time = _JOIN_TYPES[node.kind], node.left.fields[node.time].name
+    condition = _POSITIONS.text(node.condition)
+    return f"LogicalTemporalJoin(condition=[{condition}], joinType=[{kind}], period=[{time}])"
+
+
+@line.register
 def _(node: n.SetOp) -> str:
     names = {n.SetKind.UNION: "Union", n.SetKind.INTERSECT: "Intersect", n.SetKind.EXCEPT: "Minus"}
     return f"Logical{names[node.kind]}(all=[{str(node.all).lower()}])"

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, conjuncts
-from tidemill.physical.ranks import attribute_of
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal
-from tidemill.types.logical import DayTimeIntervalType, Field
+from tidemill.types.logical import DayTimeIntervalType, Field, attribute_of
 
 _KINDS = (n.JoinKind.INNER, n.JoinKind.LEFT, n.JoinKind.RIGHT, n.JoinKind.FULL)
 _SHIFTS = {"+": 1, "-": -1}

@@ -11,14 +11,13 @@ from tidemill.physical import nodes as p
 from tidemill.physical.conditions import columns, conjunction, conjuncts, shifted
 from tidemill.physical.finish import PENDING, exchange, finish, references, select
 from tidemill.physical.joins.intervals import time_bounds
-from tidemill.physical.ranks import attribute_of
 from tidemill.physical.traits.keys import in_key_group
 from tidemill.physical.windows import attached_window
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.rewrite import map_expr
 from tidemill.plan.windows import JoinedWindows, joined_windows
-from tidemill.types.logical import Field
+from tidemill.types.logical import Field, attribute_of
 
 _EQUALITIES = {"=": False, "IS NOT DISTINCT FROM": True, SAME: True}
 _SINGLE_SIDED = (n.JoinKind.SEMI, n.JoinKind.ANTI)
@@ -102,6 +101,33 @@ def _is_right(expr: Expr, width: int) -> bool:
     return bool(used) and min(used) >= width
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedSides:
+    """Both inputs of a join with every key as a column, and what is left of the condition, over both."""
+
+    left: p.PhysicalNode
+    right: p.PhysicalNode
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    residual: Expr | None
+
+
+def keyed_sides(
+    keys: list[EquiKey], rest: list[Expr], left: p.PhysicalNode, right: p.PhysicalNode
+) -> KeyedSides:
+    sides = (_Side(left), _Side(right))
+    left_keys = tuple(sides[0].place(k.left) for k in keys)
+    right_keys = tuple(sides[1].place(k.right) for k in keys)
+    wide = sides[0].ready()
+    return KeyedSides(
+        left=wide,
+        right=sides[1].ready(),
+        left_keys=left_keys,
+        right_keys=right_keys,
+        residual=_residual(rest, left, wide),
+    )
+
+
 def plan_join(
     node: n.Join,
     left: p.PhysicalNode,
@@ -116,24 +142,21 @@ def plan_join(
     if node.null_aware:
         keys.sort(key=lambda k: not _may_be_null(k))
         aware = sum(map(_may_be_null, keys))
-    sides = (_Side(left), _Side(right))
-    left_keys = tuple(sides[0].place(k.left) for k in keys)
-    right_keys = tuple(sides[1].place(k.right) for k in keys)
-    wide = (sides[0].ready(), sides[1].ready())
-    by = (left_keys[aware:], right_keys[aware:])
-    inputs = (exchange(wide[0], by[0]), exchange(wide[1], by[1]))
+    sides = keyed_sides(keys, rest, left, right)
+    by = (sides.left_keys[aware:], sides.right_keys[aware:])
+    inputs = (exchange(sides.left, by[0]), exchange(sides.right, by[1]))
     hints = dict(node.hints)
     join = p.Join(
-        fields=_fields(node, *wide),
+        fields=join_fields(node, sides),
         traits=PENDING,
         left=inputs[0],
         right=inputs[1],
         kind=node.kind,
-        left_keys=left_keys,
-        right_keys=right_keys,
+        left_keys=sides.left_keys,
+        right_keys=sides.right_keys,
         null_safe=tuple(k.null_safe for k in keys),
         by_identity=tuple(k.by_identity for k in keys),
-        residual=_residual(rest, left, wide[0]),
+        residual=sides.residual,
         left_spec=input_spec(inputs[0], by[0]),
         right_spec=input_spec(inputs[1], by[1]),
         mini_batch=mini_batch,
@@ -144,10 +167,10 @@ def plan_join(
     )
     windows = joined_windows(node)
     if windows is not None:
-        planned: p.PhysicalNode = _window_join(join, windows, wide)
+        planned: p.PhysicalNode = _window_join(join, windows, (sides.left, sides.right))
     else:
         planned = finish(join if bounds is None else _bounded(join, bounds))
-    return select(planned, _wanted(node, left, right, wide[0]), node.fields)
+    return select(planned, wanted_columns(node, sides), node.fields)
 
 
 def _bounded(join: p.Join, bounds: p.TimeBounds) -> p.IntervalJoin:
@@ -175,28 +198,27 @@ def _ttl(hint: str | None, default: int) -> int:
     return default if hint is None else STATE_TTL.parse(hint).milliseconds
 
 
-def _fields(node: n.Join, left: p.PhysicalNode, right: p.PhysicalNode) -> tuple[Field, ...]:
+def join_fields(node: n.Join | n.TemporalJoin, sides: KeyedSides) -> tuple[Field, ...]:
     """Unique names: a right column that is called like a left one gets a number, as the binder does."""
     if node.kind in _SINGLE_SIDED:
-        return left.fields
+        return sides.left.fields
     width = len(node.left.fields)
     named = (
         *node.fields[:width],
-        *left.fields[width:],
+        *sides.left.fields[width:],
         *node.fields[width:],
-        *right.fields[len(node.right.fields) :],
+        *sides.right.fields[len(node.right.fields) :],
     )
     taken: set[str] = set()
     return tuple(Field(_free(f.name, taken), f.type) for f in named)
 
 
-def _wanted(
-    node: n.Join, left: p.PhysicalNode, right: p.PhysicalNode, wide_left: p.PhysicalNode
-) -> tuple[int, ...]:
-    own = tuple(range(len(left.fields)))
+def wanted_columns(node: n.Join | n.TemporalJoin, sides: KeyedSides) -> tuple[int, ...]:
+    """The join's columns without the computed keys."""
+    own = tuple(range(len(node.left.fields)))
     if node.kind in _SINGLE_SIDED:
         return own
-    return (*own, *(len(wide_left.fields) + i for i in range(len(right.fields))))
+    return (*own, *(len(sides.left.fields) + i for i in range(len(node.right.fields))))
 
 
 def _residual(rest: list[Expr], left: p.PhysicalNode, wide_left: p.PhysicalNode) -> Expr | None:

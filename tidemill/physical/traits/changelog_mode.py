@@ -118,6 +118,11 @@ def _(node: p.IntervalJoin) -> Kinds:
 
 
 @modifications.register
+def _(node: p.TemporalJoin) -> Kinds:
+    return node.left.traits.kinds - BEFORE
+
+
+@modifications.register
 def _(node: p.Sink) -> Kinds:
     return frozenset()
 
@@ -263,6 +268,13 @@ def _join_side(node: p.Join, side: int, wanted: Updates) -> p.PhysicalNode | Non
 @_satisfy.register
 def _(node: p.WindowJoin, wanted: Updates) -> p.PhysicalNode | None:
     return _over(node, wanted, tuple(satisfy(i, Updates.BOTH) for i in node.inputs))
+
+
+@_satisfy.register
+def _(node: p.TemporalJoin, wanted: Updates) -> p.PhysicalNode | None:
+    """A version lasts until the next one: nobody asks what was before."""
+    versions = satisfy(node.right, Updates.AFTER) or satisfy(node.right, Updates.BOTH)
+    return _over(node, wanted, (satisfy(node.left, wanted), versions))
 
 
 @_satisfy.register

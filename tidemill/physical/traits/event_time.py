@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tidemill.functions.datetime_now import CURRENT_WATERMARK
 from tidemill.physical import nodes as p
 from tidemill.physical.traits.mini_batch import needs_watermark
+from tidemill.plan.expressions import Call, Expr
 from tidemill.plan.once import once_per_node
 
 
@@ -19,8 +21,21 @@ def timed_nodes(root: p.PhysicalNode) -> list[p.PhysicalNode]:
         seen.add((id(node), wanted))
         if wanted:
             found[id(node)] = node
-        pending += [(child, wanted or needs_watermark(node)) for child in node.inputs]
+        needed = wanted or needs_watermark(node) or reads_watermark(node)
+        pending += [(child, needed) for child in node.inputs]
     return list(found.values())
+
+
+def reads_watermark(node: p.PhysicalNode) -> bool:
+    """Whether a row's own watermark is among what the node computes."""
+    if not isinstance(node, p.Calc):
+        return False
+    parts = (*node.projections, *(() if node.condition is None else (node.condition,)))
+    return any(is_current_watermark(x) for part in parts for x in part.walk())
+
+
+def is_current_watermark(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.function == CURRENT_WATERMARK
 
 
 def hands_time_on(node: p.PhysicalNode) -> bool:

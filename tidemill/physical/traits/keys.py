@@ -197,5 +197,10 @@ def _(node: p.Join, inputs: tuple[Keys, ...]) -> Keys:
     return frozenset(found)
 
 
+@_derive.register
+def _(node: p.TemporalJoin, inputs: tuple[Keys, ...]) -> Keys:
+    return inputs[0]
+
+
 def _is_unique(node: p.PhysicalNode, columns: tuple[int, ...]) -> bool:
     return any(k <= frozenset(columns) for k in node.traits.unique_keys)

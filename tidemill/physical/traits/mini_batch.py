@@ -17,10 +17,10 @@ from tidemill.config.mini_batch_options import MINI_BATCH_ALLOW_LATENCY, MINI_BA
 from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.ranks import attribute_of
 from tidemill.physical.tree import walk, with_inputs
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.once import once_per_node
+from tidemill.types.logical import attribute_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +146,11 @@ def _(node: p.IntervalJoin) -> bool:
 
 
 @needs_watermark.register
+def _(node: p.TemporalJoin) -> bool:
+    return True
+
+
+@needs_watermark.register
 def _(node: p.OverAggregate) -> bool:
     return node.time == "ROWTIME"
 
@@ -171,6 +176,7 @@ def _(node: p.Join) -> bool:
 
 
 @_folds.register(p.IntervalJoin)
+@_folds.register(p.TemporalJoin)
 @_folds.register(p.WindowJoin)
 @_folds.register(p.WindowRank)
 def _(node: p.PhysicalNode) -> bool:

@@ -288,6 +288,27 @@ def _(node: n.Join, needed: Needed) -> Narrowed:
 
 
 @_narrow.register
+def _(node: n.TemporalJoin, needed: Needed) -> Narrowed:
+    width = len(node.left.fields)
+    wanted = needed | input_indexes(node.condition) | {node.time}
+    wanted |= set() if node.version is None else {width + node.version}
+    left, left_places = narrow(node.left, frozenset(i for i in wanted if i < width))
+    right, right_places = narrow(node.right, frozenset(i - width for i in wanted if i >= width))
+    after = len(left.fields)
+    places = {**left_places, **{i + width: after + p for i, p in right_places.items()}}
+    join = replace(
+        node,
+        fields=_pick(node.fields, sorted(places, key=places.__getitem__)),
+        left=left,
+        right=right,
+        condition=_moved(node.condition, places),
+        time=left_places[node.time],
+        version=None if node.version is None else right_places[node.version],
+    )
+    return join, places
+
+
+@_narrow.register
 def _(node: n.SetOp, needed: Needed) -> Narrowed:
     """UNION ALL passes columns on; the others compare whole rows."""
     if node.kind is not n.SetKind.UNION or not node.all:

@@ -1,9 +1,10 @@
 """Filters move towards the sources: each conjunct as far down as its columns come from.
 
-Through Project (the columns replaced by what they are), into the sides of a Join, into UNION branches,
-below an Aggregate (keys only), Over and SESSION (partition keys only), Unnest and a whole Sort. Not below
-a Watermark: the rows it filters out still tell the time. An outer join's padded side takes no condition
-from above; where the condition rejects its NULLs the join is simplified first (see ``simplify_outer_joins``).
+Through Project (the columns replaced by what they are), into the sides of a Join, the left side of a temporal
+join, into UNION branches, below an Aggregate (keys only), Over and SESSION (partition keys only), Unnest and
+a whole Sort. Not below a Watermark: the rows it filters out still tell the time. An outer join's padded side
+takes no condition from above; where the condition rejects its NULLs the join is simplified first (see
+``simplify_outer_joins``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr
 from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rewrite import input_indexes, move_inputs, replace_inputs
-from tidemill.plan.rules.determinism import has_subquery, is_deterministic
+from tidemill.plan.rules.determinism import has_subquery, has_user_call, is_deterministic
 
 Parts = tuple[Expr, ...]
 
@@ -77,6 +78,21 @@ def _into_join(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
         condition=conjunction((*conjuncts(below.condition), *to_condition)),
     )
     return filtered(joined, rest)
+
+
+def _beside_versions(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
+    """To the left, and to the condition of an inner join; not to the right: a version that is filtered away
+    would make room for the one before it."""
+    assert isinstance(below, n.TemporalJoin)
+    width = len(below.left.fields)
+    down, rest = split(conjuncts(node.condition), lambda p: _some_of(p, frozenset(range(width))))
+    judged: Parts = ()
+    if below.kind is n.JoinKind.INNER:
+        judged, rest = split(rest, lambda p: not has_subquery(p) and not has_user_call(p))
+    if not down and not judged:
+        return None
+    condition = conjunction((*conjuncts(below.condition), *judged))
+    return filtered(replace(below, left=filtered(below.left, down), condition=condition), rest)
 
 
 def _sides(join: n.Join) -> tuple[bool, bool, bool]:
@@ -144,6 +160,7 @@ def _below_unary(node: n.Filter, below: n.Unary, allowed: Callable[[Expr], bool]
 _PUSH: dict[type[n.LogicalNode], Callable[[n.Filter, n.LogicalNode], n.LogicalNode | None]] = {
     n.Project: _through_project,
     n.Join: _into_join,
+    n.TemporalJoin: _beside_versions,
     n.SetOp: _into_branches,
     n.Aggregate: _below_aggregate,
     n.Over: _below_over,

@@ -66,6 +66,18 @@ def timed_rows(
     )
 
 
+def delay_of(node: g.ExecNode) -> int | None:
+    """How far, in ms, the watermark of the node's rows is behind the latest of their times; None where that
+    is not known."""
+    if isinstance(node, g.AssignWatermark):
+        return node.delay if node.mark == node.rowtime else None
+    if isinstance(node, g.Keyed):
+        return node.delay
+    delays = [delay_of(child) for child in node.inputs]
+    known = [delay for delay in delays if delay is not None]
+    return max(known) if known and len(known) == len(delays) else None
+
+
 def _plain(watermark: Expr) -> tuple[int | None, int]:
     """``ts`` or ``ts - INTERVAL ...``: the column and the milliseconds; (None, 0) where more is computed."""
     if isinstance(watermark, InputRef):

@@ -106,13 +106,13 @@ class JoinParts:
 
 
 def join_parts(node: p.Join, inputs: tuple[g.ExecNode, g.ExecNode], context: CompileContext) -> JoinParts:
-    condition = _aligned(_condition(node), inputs)
+    condition = join_condition(node, inputs)
     split = ResidualSplit(left_width=len(node.left.fields))
     residual = None if condition.residual is None else split.split(condition.residual)
     loose = tuple((split.column(a, 0), split.column(b, 1)) for a, b in condition.loose)
     sides = (
-        _side(node, 0, inputs[0], condition.left, split, context),
-        _side(node, 1, inputs[1], condition.right, split, context),
+        keyed_side(node, 0, inputs[0], condition.left, split, context),
+        keyed_side(node, 1, inputs[1], condition.right, split, context),
     )
     spec = JoinSpec(
         kind=_KINDS[node.kind],
@@ -148,6 +148,10 @@ def partitioned(node: p.Join, condition: JoinCondition) -> tuple[frozenset[str],
         )
         for a, b in zip(condition.left, condition.right, strict=True)
     )
+
+
+def join_condition(node: p.Join, inputs: tuple[g.ExecNode, g.ExecNode]) -> JoinCondition:
+    return _aligned(_condition(node), inputs)
 
 
 def _aligned(condition: JoinCondition, inputs: tuple[g.ExecNode, g.ExecNode]) -> JoinCondition:
@@ -286,7 +290,7 @@ def _as(expr: Expr, common: LogicalType) -> Expr:
     return expr if same else Cast(operand=expr, type=common.with_nullable(expr.type.nullable), implicit=True)
 
 
-def _side(
+def keyed_side(
     node: p.Join,
     number: int,
     below: g.ExecNode,

@@ -18,7 +18,6 @@ from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rank.shape import EVERY_STEP
 from tidemill.operators.rows.ordering import OrderKey
 from tidemill.physical import nodes as p
-from tidemill.physical.ranks import attribute_of
 from tidemill.physical.traits.event_time import waits_for_first
 from tidemill.plan.expressions import SortKey
 from tidemill.runtime import graph as g
@@ -27,7 +26,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.over_time import over_time
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.types.logical import BIGINT, Field
+from tidemill.types.logical import BIGINT, Field, attribute_of
 from tidemill.types.physical import arrow_type, quote
 
 CHEAP_ROUNDS = 64

@@ -13,6 +13,7 @@ from tidemill.runtime.compile import (
     shared,
     sort,
     stream,
+    temporal_join,
     window_gates,
     windows,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "rank",
     "sort",
     "stream",
+    "temporal_join",
     "window_gates",
     "windows",
 ]

@@ -11,6 +11,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import table_digest
 from tidemill.physical.set_operations import REPLICATE_ROWS
 from tidemill.physical.traits.determinism import keeps_values, refuse_changes
+from tidemill.physical.traits.event_time import reads_watermark
 from tidemill.plan.expressions import Expr
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.computed_once import computed_once
@@ -22,6 +23,7 @@ from tidemill.runtime.compile.generators import (
     rows_generator,
     unnest_generator,
 )
+from tidemill.runtime.compile.row_watermarks import beside_watermark
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node, without_update_before
 from tidemill.runtime.compile.source import declared, source_request
@@ -97,7 +99,10 @@ def _read(node: p.PhysicalNode, source: str, sequenced: bool) -> g.Read:
 
 @build.register
 def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    below = compile_node(node.input, context, sequenced)
+    if reads_watermark(node):
+        node, below = beside_watermark(node, context, sequenced)
+    else:
+        below = compile_node(node.input, context, sequenced)
     if keeps_values(node):
         return computed_once(node, below, context)
     translator = Translator(columns=below.columns, zone=context.zone)

@@ -127,7 +127,7 @@ class EpochFrames:
 
     @_make.register
     def _(self, node: g.Keyed) -> DataFrame:
-        if node.timed:
+        if node.timed and node.hands_on:
             return self._keyed(self.stages.stage(node), None, node.schema, Handover(across=True))
         return self._rows(node, None, node.schema)
 
@@ -240,10 +240,17 @@ class EpochFrames:
                 schema=port.schema,
                 origins=origins_of(port),
                 counted=port.summary is None,
+                behind=port.behind,
             )
         below, columns = origin(port.input, port.references)
         shape = _shape(below, columns, port)
-        return Fed(task=self._task(given, None), shape=shape, schema=port.schema, origins=origins_of(port))
+        return Fed(
+            task=self._task(given, None),
+            shape=shape,
+            schema=port.schema,
+            origins=origins_of(port),
+            behind=port.behind,
+        )
 
     def _partitions(self, node: g.Keyed) -> int:
         return 1 if node.single else self.parallelism

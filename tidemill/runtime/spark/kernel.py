@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 
-from tidemill.changelog.watermarks import END, NONE, Control
+from tidemill.changelog.watermarks import END, NONE, Control, held_back
 from tidemill.connectors.api import BatchMap
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
@@ -65,12 +65,14 @@ class EpochTime:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchanged:
     """An input that comes as exchange blocks, the ``number``-th of those of the task; ``origins``: what its
-    event time depends on, none where the operator does not ask for it. ``counted``: its rows are rows."""
+    event time depends on, none where the operator does not ask for it. ``counted``: its rows are rows;
+    ``behind``: as in ``Incoming``."""
 
     number: int
     schema: pa.Schema | None
     origins: tuple[str, ...] = ()
     counted: bool = True
+    behind: int = 0
 
     @property
     def count(self) -> int:
@@ -83,6 +85,7 @@ class Exchanged:
             watermark=time.least(self.origins, came.marks),
             origins=self.origins,
             counted=self.counted,
+            behind=self.behind,
         )
 
 
@@ -94,6 +97,7 @@ class Fed:
     shape: PortRows
     schema: pa.Schema | None
     origins: tuple[str, ...] = ()
+    behind: int = 0
 
     @property
     def count(self) -> int:
@@ -102,17 +106,23 @@ class Fed:
     def rows(self, blocks: tuple[Received, ...], partition: int, time: EpochTime) -> Incoming:
         output, watermark = self.task.run(blocks, partition)
         rows = Received([] if output is None else [self.shape.of(output)], [])
-        return Incoming(rows=rows, watermark=watermark, origins=self.origins)
+        return Incoming(rows=rows, watermark=watermark, origins=self.origins, behind=self.behind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """A port's rows in one epoch, and how far their time has come."""
+    """A port's rows in one epoch, and how far their time has come; the operator holds that back by ``behind``
+    ms."""
 
     rows: Received
     watermark: int
     origins: tuple[str, ...]
     counted: bool = True
+    behind: int = 0
+
+    @property
+    def reached(self) -> int:
+        return held_back(self.watermark, self.behind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +170,7 @@ class KernelTask:
     def run(self, blocks: tuple[Received, ...], partition: int) -> tuple[pa.Table | None, int]:
         """The output of the step and its watermark; None where nothing came in, neither rows nor time."""
         inputs = tuple(i.rows(blocks, partition, self.event_time) for i in self.inputs)
-        watermark = min((i.watermark for i in inputs if i.origins), default=NONE)
+        watermark = min((i.reached for i in inputs if i.origins), default=NONE)
         timed = any(i.origins for i in inputs) and partition >= 0
         if not timed and not any(i.rows.rows for i in inputs):
             return None, self._handed_on(watermark)
@@ -219,7 +229,7 @@ class KernelTask:
         return output
 
     def _before(self, port: Incoming) -> int:
-        return self.event_time.least(port.origins, {}, ended=False)
+        return held_back(self.event_time.least(port.origins, {}, ended=False), port.behind)
 
     def _stepped(self, inputs: tuple[Received, ...], store: StateStore, step: EpochContext) -> pa.Table:
         """Where some of the rows came combined, the operator says how they go with the others."""

@@ -60,7 +60,9 @@ def call(
     if function is None:
         raise unknown_function(environment, name, args, position)
     resolved, cast = resolve(function.resolve, args, dict(options), position)
-    return Call(type=resolved.result, function=function.name, args=cast, options=options)
+    # What is computed from a time attribute is none: no watermark is about it.
+    made = resolved.result if not args else t.without_attribute(resolved.result)
+    return Call(type=made, function=function.name, args=cast, options=options)
 
 
 def unknown_function(
@@ -86,7 +88,7 @@ def aggregate_types(
     """The result type and cast arguments; ``grouped``: every result comes from at least one row."""
     given = {**dict(options), GROUPED: "TRUE" if grouped else "FALSE"}
     resolved, cast = resolve(function.resolve, args, given, position)
-    return resolved.result, cast
+    return t.without_attribute(resolved.result), cast
 
 
 _FAMILIES: tuple[tuple[tuple[type[t.LogicalType], ...], str], ...] = (

@@ -8,7 +8,6 @@ direction, of codes to their change in the other; either side may list several, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TypeVar
 
 from sqlglot import exp
@@ -250,10 +249,4 @@ def _check_once(kinds: list[RowKind], position: Position | None) -> None:
 
 def _plain(fields: Iterable[t.Field]) -> tuple[t.Field, ...]:
     """Without time attributes: what comes out keeps no watermark's promise."""
-    return tuple(t.Field(f.name, _plain_type(f.type)) for f in fields)
-
-
-def _plain_type(kind: t.LogicalType) -> t.LogicalType:
-    if isinstance(kind, t.TimestampType):
-        return replace(kind, rowtime=False)
-    return replace(kind, attribute="") if isinstance(kind, t.LocalZonedTimestampType) else kind
+    return tuple(t.Field(f.name, t.without_attribute(f.type)) for f in fields)

@@ -12,7 +12,14 @@ from tidemill.plan.binder import hints
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions import literals
 from tidemill.plan.binder.expressions.binding import QueryBinder
-from tidemill.plan.binder.relations import joins, lateral, match_recognize, table_functions, tables
+from tidemill.plan.binder.relations import (
+    joins,
+    lateral,
+    match_recognize,
+    table_functions,
+    tables,
+    temporal_joins,
+)
 from tidemill.plan.binder.relations.tables import Source
 from tidemill.plan.binder.scope import Scope
 from tidemill.sql.expressions import FunctionTable
@@ -77,6 +84,7 @@ _KINDS: dict[type[exp.Expr], Callable[[QueryBinder, exp.Expr, Context], Source]]
 _LATERAL: dict[type[exp.Expr], Callable[[QueryBinder, Source, exp.Expr, Context], Source | None]] = {
     exp.Unnest: table_functions.join_unnest,
     exp.Lateral: lateral.join_lateral,
+    exp.Table: temporal_joins.join_version,
     FunctionTable: table_functions.join_function,
 }
 """Right sides that see the row on their left; None: this one does not."""

@@ -40,7 +40,16 @@ def bind_table(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """``[catalog.[database.]]name [/*+ OPTIONS */] [AS alias [(columns)]]``."""
     assert isinstance(node, exp.Table)
     if node.args.get("version") is not None:
-        raise NotSupportedError("FOR SYSTEM_TIME AS OF is not supported", position=position_of(node))
+        raise NotSupportedError(
+            "FOR SYSTEM_TIME AS OF is supported only on the right side of a join",
+            position=position_of(node),
+            hint="Write: ... FROM o JOIN t FOR SYSTEM_TIME AS OF o.ts ON o.k = t.k",
+        )
+    return bind_named(binder, node, context)
+
+
+def bind_named(binder: QueryBinder, node: exp.Table, context: Context) -> Source:
+    """The table, of whatever version."""
     parts = tuple(p.name for p in node.parts)
     query, path = object_query(binder, parts, table_options(node), context, position_of(node))
     query = renamed(query, column_aliases(node), node)

@@ -35,6 +35,7 @@ from tidemill.runtime.spark.batch_frames.keeping import kept
 from tidemill.runtime.spark.batch_frames.match import match_frame
 from tidemill.runtime.spark.batch_frames.over import over_frame, sort_columns
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
+from tidemill.runtime.spark.batch_frames.temporal import temporal_frame
 from tidemill.runtime.spark.batch_frames.windows import windowed
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.spark.unions import united
@@ -197,6 +198,12 @@ class BatchFrames:
     def _(self, node: b.Join, sequenced: bool = False) -> DataFrame:
         left, right = (self.frame(side) for side in node.sources)
         frame = join_frames(node, left, right, self.zone)
+        return _with_sequence(frame) if sequenced else frame
+
+    @make.register
+    def _(self, node: b.TemporalJoin, sequenced: bool = False) -> DataFrame:
+        left, right = node.sources
+        frame = temporal_frame(node, self.frame(left), self.frame(right, True), self.zone)
         return _with_sequence(frame) if sequenced else frame
 
     @make.register

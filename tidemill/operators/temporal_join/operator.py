@@ -1,0 +1,150 @@
+"""The temporal join by event time: every left row with the version of its key as of the row's time.
+
+A left row waits until the watermarks of both sides have reached its time; then the version is known, and the
+row goes on with it, or padded, or not at all. One that came behind its side's watermark goes with the next.
+It sees a version only if no later one is settled: those before are gone.
+
+State: left rows by the time they are due, versions by the time they settle (both are taken from the start,
+nothing is searched for), and per key the latest settled version. Cost of an epoch: its rows, those that are
+due, the versions that settle, and one lookup per key of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.changelog.watermarks import END, WATERMARK_COLUMN, all_held_back
+from tidemill.operators.api import EpochContext
+from tidemill.operators.rows.waiting import each_copy
+from tidemill.operators.temporal_join.shape import ALIVE, TemporalJoinShape
+from tidemill.operators.temporal_join.versions import (
+    MICROSECONDS,
+    History,
+    Versions,
+    arrived,
+    current,
+    settled,
+    without_null,
+)
+from tidemill.state.store import StateStore
+from tidemill.state.timeline import due_times
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemporalJoinSpec(TemporalJoinShape):
+    """Input of both sides with ``$wm``, of the right one with ``$seq``."""
+
+    def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
+        """The left rows that are due, each with its version."""
+        left, right = inputs
+        rows = _Due.of(self, left, state, epoch.watermark)
+        fresh = settled(self, arrived(self, right, state), state, epoch.watermark)
+        history, owners = self._history(rows, fresh, state)
+        history.keep_last(self, state)
+        if len(rows.dues) == 0:
+            return self.output_schema().empty_table()
+        # What came behind the watermark sees what held then: of earlier times only the last version is kept.
+        times = rows.times(self)
+        places = history.seen(owners, np.maximum(times, rows.dues - 1), rows.dues)
+        matched = rows.matchable(self) & (places >= 0)
+        gone = matched.copy()
+        matched[matched] = history.versions.times[places[matched]] <= times[matched]
+        gone &= ~matched
+        if gone.any():
+            epoch.notes["late"] = int(np.count_nonzero(gone))
+        alive = vector(single(history.versions.rows.column(ALIVE))).values
+        matched[matched] = alive[places[matched]]
+        return self._shown(_Pairs(history.versions.rows, places, matched), rows, epoch)
+
+    def _history(self, rows: _Due, fresh: Versions, state: StateStore) -> tuple[History, Ints]:
+        """The versions of the keys of ``rows`` and ``fresh``; the key of each of ``rows``."""
+        hashes = np.concatenate([rows.hashes(self), fresh.hashes])
+        columns = [
+            single(pa.chunked_array([single(rows.table.column(a)), b]))
+            for a, b in zip(self.left.keys, fresh.keys(self), strict=True)
+        ]
+        groups = group_rows(hashes, columns)
+        numbers = np.empty(len(hashes), np.int64)
+        numbers[groups.order] = groups.ids()
+        heads = groups.heads
+        keys = [column.take(pa.array(heads)) for column in columns]
+        known, found = current(self, hashes[heads], keys, state)
+        every = np.concatenate([np.flatnonzero(found), numbers[len(rows.dues) :]])
+        history = History.of(Versions.together([known, fresh]), every, len(known))
+        return history, numbers[: len(rows.dues)]
+
+    def _shown(self, pairs: _Pairs, rows: _Due, epoch: EpochContext) -> pa.Table:
+        chosen = np.arange(len(rows.dues)) if self.outer else np.flatnonzero(pairs.matched)
+        dues = rows.dues[chosen]
+        arrival = np.zeros(len(dues), np.int64)
+        if self.sequence:
+            arrival = vector(single(rows.table.column(SEQUENCE_COLUMN))).values[chosen]
+        chosen = chosen[np.lexsort((arrival, dues))]
+        picks = pa.array(chosen)
+        columns = [single(rows.table.column(name)).take(picks) for name in self.left.output]
+        columns += [pairs.right(name, chosen) for name in self.right.output]
+        if self.sequence:
+            columns.append(pa.array((epoch.epoch << 32) + np.arange(len(chosen), dtype=np.int64)))
+        if self.keeps_time:
+            # Whatever works on by the row's time gets it just before that time has come.
+            columns.append(to_arrow(Vec(rows.dues[chosen] - 1), pa.int64()))
+        return pa.table(columns, schema=self.output_schema())
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """Left rows that go on in this epoch, and the watermark that each waited for."""
+
+    table: pa.Table
+    dues: Ints
+
+    @classmethod
+    def of(cls, shape: TemporalJoinShape, table: pa.Table, state: StateStore, watermark: int) -> _Due:
+        """What waited, and what came and need not wait; the rest is kept."""
+        waiting = shape.waiting.take(state, watermark)
+        if len(table):
+            table = contiguous(by_arrival(table) if shape.sequence else table)
+            times = vector(table.column(shape.times[0])).values // MICROSECONDS
+            marks = all_held_back(vector(table.column(WATERMARK_COLUMN)).values, shape.behind[0])
+            # With the watermark of its time, or with the next one where that has passed.
+            dues = np.maximum(times, np.where(marks == END, END, marks + 1))
+            rows = shape.waiting.weighted(table, dues)
+            ready = pa.array(dues <= watermark)
+            shape.waiting.put(state, rows.filter(pc.invert(ready)))
+            waiting = pa.concat_tables([waiting, rows.filter(ready)])
+        due = each_copy(waiting) if len(waiting) else waiting
+        return cls(contiguous(due), due_times(due))
+
+    def times(self, shape: TemporalJoinShape) -> Ints:
+        found: Ints = vector(single(self.table.column(shape.times[0]))).values // MICROSECONDS
+        return found
+
+    def hashes(self, shape: TemporalJoinShape) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        return hashes_of(self.table, [single(self.table.column(k)) for k in shape.left.keys])
+
+    def matchable(self, shape: TemporalJoinShape) -> Mask:
+        """Where the keys can equal others."""
+        return without_null(self.table, shape.left.keys, shape.null_safe)
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """The place of each left row's version; ``matched``: which of them count."""
+
+    versions: pa.Table
+    places: Ints
+    matched: Mask
+
+    def right(self, name: str, rows: Ints) -> pa.Array:
+        """A right column beside some of the left rows, NULL where nothing matched."""
+        there = self.matched[rows]
+        places = pa.array(np.where(there, self.places[rows], 0), mask=~there)
+        return single(self.versions.column(name)).take(places)

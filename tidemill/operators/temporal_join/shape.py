@@ -1,0 +1,84 @@
+"""What a temporal join is: its sides, what it shows, and the layouts of its state."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.operators.join.shape import JoinSide
+from tidemill.operators.rows.waiting import WaitingRows
+from tidemill.state.layout import Layout
+
+TIME, MARK, ALIVE = "$time", "$mark", "$alive"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemporalJoinShape:
+    """``times``: the time columns of the left and the right side. ``null_safe``: per key, whether NULL equals
+    NULL. ``behind``: per side by how many ms its
+    watermark is held back: the side with the smaller delay waits for the other's, so what is late is told by
+    the rows of a side alone. ``alive``: a right column that is TRUE where the version can be seen, '' where
+    all can. ``latest``: a version older than one that came before is none. ``outer``: left rows without a
+    version are padded.
+    """
+
+    left: JoinSide
+    right: JoinSide
+    times: tuple[str, str]
+    null_safe: tuple[bool, ...]
+    behind: tuple[int, int] = (0, 0)
+    outer: bool = False
+    alive: str = ""
+    latest: bool = False
+    sequence: bool = False
+    keeps_time: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        facts = (self.left.columns, self.right.columns, self.left.keys, self.right.keys, self.times)
+        text = f"temporal-join {facts} {self.behind} {self.latest} {self.alive}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def waiting(self) -> WaitingRows:
+        """Left rows by the watermark that they are due at."""
+        hidden = ((SEQUENCE_COLUMN, pa.int64()),) * self.sequence
+        return WaitingRows(name="left", columns=(*self.left.columns, *hidden), keys=self.left.keys)
+
+    @cached_property
+    def coming(self) -> Layout:
+        """Versions by the watermark from which on every row due later sees them. A version is its key, its
+        time, and the watermark that it came behind, NONE if it was in time."""
+        values = (pa.field(TIME, pa.int64()), pa.field(MARK, pa.int64()))
+        return Layout(
+            name="coming", keys=self.right.key_fields, values=values, columns=self._payload, by_time=True
+        )
+
+    @cached_property
+    def current(self) -> Layout:
+        """Per key the latest version that every row to come may see."""
+        columns = (pa.field(TIME, pa.int64()), *self._payload)
+        return Layout(name="current", keys=self.right.key_fields, columns=columns)
+
+    @cached_property
+    def newest(self) -> Layout:
+        """Per key the latest time of a version, where ``latest``."""
+        columns = (pa.field(TIME, pa.int64()),)
+        return Layout(name="newest", keys=self.right.key_fields, columns=columns)
+
+    @property
+    def _payload(self) -> tuple[pa.Field, ...]:
+        return (pa.field(ALIVE, pa.bool_()), *self.right.value_fields)
+
+    def output_schema(self) -> pa.Schema:
+        left, right = dict(self.left.columns), dict(self.right.columns)
+        fields = [pa.field(c, left[c]) for c in self.left.output]
+        fields += [pa.field(c, right[c]) for c in self.right.output]
+        fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
+        fields += [pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time
+        return pa.schema(fields)

@@ -1,0 +1,230 @@
+"""Versions: what the right side's rows say of which time, and which of them a left row sees.
+
+A version holds from its time until the next one's of its key. It came *behind* a watermark if its side's
+had reached its time already (``marks``); left rows that were due by then do not see it. So what a row sees
+follows from the order of either side's own rows, wherever epochs are cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, validity, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
+from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN, all_held_back
+from tidemill.operators.temporal_join.shape import ALIVE, MARK, TIME, TemporalJoinShape
+from tidemill.state.store import StateStore
+from tidemill.state.timeline import TimeTable
+
+MICROSECONDS = 1000
+_NUMBER = pa.int64()
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """``rows``: keys, values and ``$alive``; ``times`` and ``marks`` (NONE: came in time) in ms; ``hashes``
+    of the keys."""
+
+    rows: pa.Table
+    times: Ints
+    marks: Ints
+    hashes: Hashes
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def settles(self) -> Ints:
+        """The watermark behind which all rows see them."""
+        latest: Ints = np.maximum(self.times, self.marks)
+        return latest
+
+    def take(self, rows: Ints) -> Versions:
+        if len(rows) == len(self) and (rows == np.arange(len(rows))).all():
+            return self
+        return Versions(self.rows.take(pa.array(rows)), self.times[rows], self.marks[rows], self.hashes[rows])
+
+    def keys(self, shape: TemporalJoinShape) -> list[pa.Array]:
+        return [single(self.rows.column(name)) for name in shape.right.keys]
+
+    @staticmethod
+    def together(parts: list[Versions]) -> Versions:
+        return Versions(
+            contiguous(pa.concat_tables([p.rows for p in parts])),
+            np.concatenate([p.times for p in parts]),
+            np.concatenate([p.marks for p in parts]),
+            np.concatenate([p.hashes for p in parts]),
+        )
+
+
+def rows_schema(shape: TemporalJoinShape) -> pa.Schema:
+    """Of ``Versions.rows``."""
+    return pa.schema([*shape.right.key_fields, *shape.right.value_fields, pa.field(ALIVE, pa.bool_())])
+
+
+def without_null(table: pa.Table, keys: tuple[str, ...], null_safe: tuple[bool, ...]) -> Mask:
+    """Where no key is NULL that must not be."""
+    there = np.ones(len(table), np.bool_)
+    for name, safe in zip(keys, null_safe, strict=True):
+        valid = None if safe else validity(single(table.column(name)))
+        there &= True if valid is None else valid
+    return there
+
+
+def arrived(shape: TemporalJoinShape, table: pa.Table, state: StateStore) -> Versions:
+    """The epoch's rows as versions, in the order of their arrival; a deletion is one that nobody sees."""
+    table = by_arrival(table) if len(table) else table
+    keep = without_null(table, shape.right.keys, shape.null_safe)
+    alive = np.ones(len(table), np.bool_)
+    if KIND_COLUMN in table.schema.names:
+        kinds = vector(table.column(KIND_COLUMN)).values
+        keep &= kinds != RowKind.UPDATE_BEFORE
+        alive &= kinds != RowKind.DELETE
+    if shape.alive:
+        passes = vector(single(table.column(shape.alive)))
+        alive &= passes.values & passes.mask()
+    times: Ints = vector(single(table.column(shape.times[1]))).values // MICROSECONDS
+    marks = all_held_back(vector(single(table.column(WATERMARK_COLUMN))).values, shape.behind[1])
+    schema = rows_schema(shape)
+    columns = [single(table.column(f.name)) for f in schema if f.name != ALIVE]
+    rows = pa.table([*columns, to_arrow(Vec(alive), pa.bool_())], names=schema.names).cast(schema)
+    hashes = hashes_of(table, [single(table.column(name)) for name in shape.right.keys])
+    came = Versions(contiguous(rows), times, np.where(marks >= times, marks, NONE), hashes)
+    came = came.take(np.flatnonzero(keep))
+    return _latest(shape, came, state) if shape.latest else came
+
+
+def _latest(shape: TemporalJoinShape, came: Versions, state: StateStore) -> Versions:
+    """Without the versions that are older than one of their key that came before."""
+    if len(came) == 0:
+        return came
+    table, keys = state.table(shape.newest), came.keys(shape)
+    groups = group_rows(came.hashes, keys)
+    heads = groups.heads
+    keys = [key.take(pa.array(heads)) for key in keys]
+    found = table.lookup(came.hashes[heads], keys)
+    known = np.where(found.there, found.vec(TIME).values, NONE)
+    ordered = came.times[groups.order]
+    reached = _running_maximum(ordered, groups.ids(), known)
+    last = reached[np.append(groups.starts[1:], len(ordered)) - 1]
+    moved = np.flatnonzero(last > known)
+    columns = {name: key.take(pa.array(moved)) for name, key in zip(shape.right.keys, keys, strict=True)}
+    table.put(came.hashes[heads][moved], {**columns, TIME: to_arrow(Vec(last[moved]), _NUMBER)})
+    return came.take(np.sort(groups.order[ordered >= reached]))
+
+
+def _running_maximum(times: Ints, owners: Ints, known: Ints) -> Ints:
+    """Per row the greatest time of its owner up to it; ``owners`` ascend. By ranks, so that those of a later
+    owner lie above all of an earlier one."""
+    start = np.maximum(times, known[owners])
+    distinct, ranks = np.unique(start, return_inverse=True)
+    lifted = np.maximum.accumulate(owners * len(distinct) + ranks.reshape(-1))
+    reached: Ints = distinct[lifted - owners * len(distinct)]
+    return reached
+
+
+def settled(shape: TemporalJoinShape, came: Versions, state: StateStore, watermark: int) -> Versions:
+    """The versions, old and new, that all later rows see as of ``watermark``; the others wait in state."""
+    coming = state.timeline(shape.coming)
+    kept = _stored(shape, coming, watermark)
+    now = came.settles <= watermark
+    _put(shape, came.take(np.flatnonzero(~now)), coming)
+    return Versions.together([kept, came.take(np.flatnonzero(now))])
+
+
+def _stored(shape: TemporalJoinShape, coming: TimeTable, watermark: int) -> Versions:
+    entries = coming.take_due(watermark)
+    rows = contiguous(entries.select(rows_schema(shape).names))
+    times, marks = (vector(single(entries.column(name))).values for name in (TIME, MARK))
+    return Versions(rows, times, marks, hashes_of(rows, [single(rows.column(k)) for k in shape.right.keys]))
+
+
+def _put(shape: TemporalJoinShape, waiting: Versions, coming: TimeTable) -> None:
+    """Of versions of one identity the one that came last."""
+    if len(waiting) == 0:
+        return
+    layout = coming.layout
+    names = [to_arrow(Vec(waiting.times), _NUMBER), to_arrow(Vec(waiting.marks), _NUMBER)]
+    codes = layout.codes(waiting.hashes, names)
+    groups = group_rows(codes, [*waiting.keys(shape), *names])
+    chosen = groups.order[np.append(groups.starts[1:], len(groups.order)) - 1]
+    picks = pa.array(chosen)
+    columns = {name: single(waiting.rows.column(name)).take(picks) for name in waiting.rows.column_names}
+    columns |= {TIME: names[0].take(picks), MARK: names[1].take(picks)}
+    coming.put(waiting.settles[chosen], codes[chosen], columns)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Versions of the keys in question, by key (``owners``) and time; ``fresh``: settled in this epoch."""
+
+    versions: Versions
+    owners: Ints
+    fresh: Mask
+
+    @staticmethod
+    def of(versions: Versions, owners: Ints, known: int) -> History:
+        """``versions`` as they came, of which the first ``known`` are not fresh; of those that say the same
+        of one time the last."""
+        order = np.lexsort((versions.marks, versions.times, owners))
+        owners, versions = owners[order], versions.take(order)
+        same = owners[1:] == owners[:-1]
+        same &= versions.times[1:] == versions.times[:-1]
+        same &= versions.marks[1:] == versions.marks[:-1]
+        last = np.flatnonzero(np.append(~same, True)[: len(owners)])
+        return History(versions.take(last), owners[last], order[last] >= known)
+
+    def seen(self, owners: Ints, times: Ints, dues: Ints) -> Ints:
+        """Per row (its key, up to which time, due when) the place of the latest version that it sees, or -1.
+        Cost: a sort of both, and a step for each version in a row that came too late."""
+        places = self._upto(owners, times)
+        looking = np.flatnonzero(places >= 0)
+        while len(looking):
+            at = places[looking]
+            looking, at = (x[self.versions.marks[at] >= dues[looking]] for x in (looking, at))
+            before = np.maximum(at - 1, 0)
+            there = (at > 0) & (self.owners[before] == self.owners[at])
+            places[looking] = np.where(there, before, -1)
+            looking = looking[there]
+        return places
+
+    def _upto(self, owners: Ints, times: Ints) -> Ints:
+        size = len(self.owners)
+        row = np.repeat([0, 1], [size, len(owners)])
+        every = np.concatenate([self.versions.times, times]), np.concatenate([self.owners, owners])
+        order = np.lexsort((row, *every))
+        last = np.maximum.accumulate(np.where(order < size, order, -1))
+        rows = order >= size
+        places = np.empty(len(owners), np.int64)
+        places[order[rows] - size] = last[rows]
+        known = places >= 0
+        known[known] = self.owners[places[known]] == owners[known]
+        return np.where(known, places, -1)
+
+    def keep_last(self, shape: TemporalJoinShape, state: StateStore) -> None:
+        """Puts every key's last version, where it is fresh: what is before it nobody will see."""
+        last = np.append(self.owners[1:] != self.owners[:-1], True)[: len(self.owners)]
+        chosen = self.versions.take(np.flatnonzero(last & self.fresh))
+        columns = {name: single(chosen.rows.column(name)) for name in chosen.rows.column_names}
+        times = to_arrow(Vec(chosen.times), _NUMBER)
+        state.table(shape.current).put(chosen.hashes, {**columns, TIME: times})
+
+
+def current(
+    shape: TemporalJoinShape, hashes: Hashes, keys: list[pa.Array], state: StateStore
+) -> tuple[Versions, Mask]:
+    """The latest settled versions of distinct keys, and which of the keys have one."""
+    found = state.table(shape.current).lookup(hashes, keys)
+    rows = np.flatnonzero(found.there)
+    picks = pa.array(rows)
+    columns = dict(zip(shape.right.keys, keys, strict=True))
+    columns |= {f.name: found.array(f.name) for f in shape.current.columns}
+    schema = rows_schema(shape)
+    table = pa.table([columns[name].take(picks) for name in schema.names], schema=schema)
+    times = vector(columns[TIME].take(picks)).values
+    return Versions(table, times, np.full(len(rows), NONE), hashes[rows]), found.there

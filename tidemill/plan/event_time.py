@@ -1,0 +1,57 @@
+"""Which columns of a plan are event time: in a stream their types say it, in batch they are followed down to
+the watermark that their table declares."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import InputRef
+from tidemill.types.logical import attribute_of
+
+
+def event_times(node: n.LogicalNode) -> frozenset[int]:
+    """Field indexes."""
+    typed = frozenset(i for i, f in enumerate(node.fields) if attribute_of(f.type) == "ROWTIME")
+    return typed or _traced(node)
+
+
+@singledispatch
+def _traced(node: n.LogicalNode) -> frozenset[int]:
+    return frozenset()
+
+
+@_traced.register(n.Filter)
+@_traced.register(n.Over)
+@_traced.register(n.WindowTableFunction)
+def _(node: n.Filter | n.Over | n.WindowTableFunction) -> frozenset[int]:
+    return _traced(node.input)
+
+
+@_traced.register
+def _(node: n.Scan) -> frozenset[int]:
+    return frozenset(i for i, name in enumerate(node.columns) if name == _declared(node.table))
+
+
+@_traced.register
+def _(node: n.Project) -> frozenset[int]:
+    below = _traced(node.input)
+    found = {i for i, x in enumerate(node.expressions) if isinstance(x, InputRef) and x.index in below}
+    if isinstance(node.input, n.Scan):
+        # A computed column of the table, as long as its Project stands right above the Scan.
+        name = _declared(node.input.table)
+        found |= {i for i, f in enumerate(node.fields) if f.name == name}
+    return frozenset(found)
+
+
+@_traced.register(n.Join)
+@_traced.register(n.TemporalJoin)
+def _(node: n.Join | n.TemporalJoin) -> frozenset[int]:
+    width = len(node.left.fields)
+    right = {i + width for i in _traced(node.right)}
+    return frozenset(i for i in _traced(node.left) | right if i < len(node.fields))
+
+
+def _declared(table: CatalogTable) -> str:
+    return table.watermark.column if table.watermark else ""
