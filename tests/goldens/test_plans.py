@@ -21,6 +21,7 @@ from tidemill.physical.digests import table_digest
 from tidemill.physical.explain.differences import Pair, Runs, differences, pairs
 from tidemill.physical.explain.text import physical_plan
 from tidemill.physical.plan import PhysicalPlan
+from tidemill.physical.traits.event_time import reads_watermark
 from tidemill.physical.tree import walk
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
@@ -58,6 +59,10 @@ OWN = {
         "SELECT n, LAST_VALUE(k) AS k FROM counts GROUP BY n; "
         "SELECT k, COUNT(DISTINCT v) AS c FROM a GROUP BY k"
     ),
+    "rows looked up, then counted": (
+        "SELECT x.k, COUNT(*) AS c FROM (SELECT *, PROCTIME() AS now FROM a) AS x "
+        "LEFT JOIN s FOR SYSTEM_TIME AS OF x.now ON x.k = s.k AND x.v = s.n GROUP BY x.k"
+    ),
     "a source of updates that a join reads": "SELECT * FROM a JOIN b ON a.k = b.id WHERE a.v > 3",
 }
 SCRIPTS = {f"{p.parent.name}/{p.stem}": p.read_text() for p in sorted(CASES.glob("*/*.sql"))}
@@ -74,6 +79,7 @@ STATELESS = (
     p.WindowTableFunction,
     p.LocalWindowAggregate,
     p.Correlate,
+    p.LookupJoin,
     p.ToChangelog,
     p.FromChangelog,
 )
@@ -104,7 +110,8 @@ class Job:
         return self.context.digests.of(node)
 
     def is_operator(self, node: p.PhysicalNode) -> bool:
-        return not isinstance(node, STATELESS) and self.digest(node) in self.context.sub_plans.values()
+        keeps = not isinstance(node, STATELESS) or reads_watermark(node)
+        return keeps and self.digest(node) in self.context.sub_plans.values()
 
     def note(self, node: p.PhysicalNode) -> str:
         return self.noted.get(id(node), "")

@@ -146,6 +146,42 @@ class MeasuredSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookupRequest:
+    """``fields``: the wanted physical columns of the table; ``keys``: those of them that are asked by."""
+
+    table: CatalogTable
+    options: Mapping[str, str]
+    fields: tuple[Field, ...]
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """``rows``: the request's fields, in any order; ``requests``: how often the outside system was asked."""
+
+    rows: pa.Table
+    requests: int
+
+
+class LookupTable(Protocol):
+    """A table that is asked for the rows of some keys, in a Spark Python worker; picklable."""
+
+    def lookup(self, keys: pa.Table) -> LookedUp:
+        """All rows whose key columns are among ``keys``: distinct, without NULLs, named as the table's
+        columns are. More rows than these do no harm. Raises ConnectorError when it cannot be asked, after
+        as many tries as the table's options say."""
+        ...
+
+
+@runtime_checkable
+class LookupConnector(Protocol):
+    """Optional face of a connector whose tables can be asked by key: FOR SYSTEM_TIME AS OF a processing
+    time."""
+
+    def lookup_table(self, request: LookupRequest) -> LookupTable: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SinkRequest:
     """``fields``: columns of the frames to come. ``kinds``: the RowKinds they will carry (a
     ``$kind`` column is present iff that is not insert-only). ``job_id`` is stable over restarts."""

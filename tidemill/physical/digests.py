@@ -44,6 +44,7 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     p.OverAggregate: frozenset({"time"}),
     p.WindowAggregate: frozenset({"merged"}),
     p.Join: frozenset({"left_spec", "right_spec", "mini_batch", "ttl_hints", "overwrites"}),
+    p.LookupJoin: frozenset({"options"}),
     p.ToChangelog: frozenset({"call"}),
     p.FromChangelog: frozenset({"call"}),
     p.Sink: frozenset({"options", "consumed", "retract", "materialize"}),
@@ -105,7 +106,9 @@ def _place(node: Node) -> list[str]:
         keys = {c.name: c.metadata_key for c in node.table.columns if c.metadata_key}
         metadata = {c: keys[c] for c in node.columns if c in keys}
         return [_table_text(node.table, dict(node.options)), canonical(metadata)]
-    return [_table_text(node.table, dict(node.options))] if isinstance(node, p.Sink) else []
+    if isinstance(node, p.Sink | p.LookupJoin):
+        return [_table_text(node.table, dict(node.options))]
+    return []
 
 
 def _table_text(table: CatalogTable, options: Mapping[str, str]) -> str:

@@ -486,6 +486,20 @@ class TemporalJoin(Join):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookupJoin(Unary):
+    """INNER or LEFT: the input's fields, then those of ``table`` (its ``columns``) for every row that it
+    gives for the row's ``keys``: places in the input and among the columns. ``condition``, over all fields,
+    is of INNER only."""
+
+    table: CatalogTable
+    options: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    kind: JoinKind
+    keys: tuple[tuple[int, int], ...]
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink(Unary):
     """``consumed``: the kinds the sink takes; ``materialize``: SinkUpsertMaterializer is needed.
 

@@ -24,6 +24,7 @@ from tidemill.physical.aggregates.window_phases import split_windows
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
 from tidemill.physical.context import PlannerContext, SinkKinds, SourceKinds
 from tidemill.physical.finish import PENDING, finish, references
+from tidemill.physical.joins.lookup import plan_lookup_join
 from tidemill.physical.joins.planning import plan_join
 from tidemill.physical.joins.temporal import plan_temporal_join
 from tidemill.physical.matches import plan_match
@@ -329,9 +330,7 @@ def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
 @convert_node.register
 def _(node: n.TemporalJoin, context: PlannerContext) -> p.PhysicalNode:
     if node.version is None:
-        raise NotSupportedError(
-            "FOR SYSTEM_TIME AS OF a processing time is not supported yet", position=node.position
-        )
+        return plan_lookup_join(node, convert(node.left, context))
     return plan_temporal_join(node, convert(node.left, context), convert(node.right, context))
 
 

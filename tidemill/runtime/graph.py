@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.connectors.api import LookupTable
 from tidemill.operators.api import OperatorSpec, Summary
 from tidemill.types.physical import quote
 from tidemill.user_functions.calls import BoundScalar, BoundTable
@@ -131,6 +132,24 @@ class Generate(ExecNode):
     input: ExecNode
     expressions: tuple[str, ...]
     generator: str
+
+    @property
+    def inputs(self) -> tuple[ExecNode, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup(ExecNode):
+    """The input's columns, then those of every row that ``table`` gives for the row's ``keys`` (an input
+    column and the table's each); ``outer``: NULLs where there is none. ``schema``: its rows as Spark DDL;
+    ``name`` is what its requests are counted under."""
+
+    input: ExecNode
+    table: LookupTable
+    keys: tuple[tuple[str, str], ...]
+    outer: bool
+    schema: str
+    name: str
 
     @property
     def inputs(self) -> tuple[ExecNode, ...]:

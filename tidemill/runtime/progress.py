@@ -57,6 +57,8 @@ class EpochProgress:
     state_bytes: int
     job_id: str = ""
     late: int = 0
+    requests: int = 0
+    """How often databases were asked for rows by key."""
 
     @property
     def rate(self) -> float:
@@ -86,6 +88,7 @@ class EpochProgress:
             state_bytes=sum(t.get("state_bytes", 0) for t in tasks),
             job_id=job_id,
             late=sum(t.get("late", 0) for t in tasks),
+            requests=sum(t.get("requests", 0) for t in tasks),
         )
 
 

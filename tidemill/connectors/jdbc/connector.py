@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
-from tidemill.connectors.api import ConnectorOption, SinkRequest, SourceRequest
+from tidemill.connectors.api import ConnectorOption, LookupRequest, SinkRequest, SourceRequest
+from tidemill.connectors.jdbc.lookup import KEY_TYPES, JdbcLookup
 from tidemill.connectors.jdbc.sink import JdbcSink
 from tidemill.connectors.jdbc.source import JdbcReader, JdbcSource, slices
 from tidemill.connectors.jdbc.target import TargetTable
@@ -61,7 +62,22 @@ _OPTIONS = (
         key="sink.staging-path",
         doc="Directory for rows between their epoch and its commit; default: one of this user's own.",
     ),
-    ConnectorOption(key="lookup.", kind="map", doc="Accepted; there are no lookup joins yet."),
+    ConnectorOption(
+        key="lookup.cache",
+        default="NONE",
+        choices=("NONE", "PARTIAL", "FULL"),
+        doc="Accepted; nothing is kept: each epoch asks once for each key, and sees the table as it is.",
+    ),
+    ConnectorOption(
+        key="lookup.max-retries",
+        kind="int",
+        default="3",
+        least=0,
+        doc="How often a lookup is tried again when the database cannot be reached.",
+    ),
+    ConnectorOption(key="lookup.partial-cache.", kind="map", doc="Accepted, unused."),
+    ConnectorOption(key="lookup.full-cache.", kind="map", doc="Accepted, unused."),
+    ConnectorOption(key="lookup.cache.", kind="map", doc="Accepted, unused."),
 )
 _UNSTORED = (t.MapType, t.MultisetType, t.RowType, t.YearMonthIntervalType, t.DayTimeIntervalType)
 
@@ -119,6 +135,21 @@ class JdbcConnector:
                 fetch_size=options["scan.fetch-size"],
                 sequence=request.sequence,
             )
+        )
+
+    def lookup_table(self, request: LookupRequest) -> JdbcLookup:
+        options = OptionValues(_OPTIONS, request.options)
+        for field in request.fields:
+            if field.name in request.keys and not isinstance(field.type, KEY_TYPES):
+                raise NotSupportedError(
+                    f"A lookup join on column '{field.name}' of type {field.type} of a jdbc table"
+                )
+        return JdbcLookup(
+            database=_database(options),
+            table=options["table-name"],
+            fields=request.fields,
+            keys=request.keys,
+            retries=options["lookup.max-retries"],
         )
 
     def sink(self, request: SinkRequest) -> JdbcSink:

@@ -82,16 +82,19 @@ class JdbcReader:
             raise WorkerError(ConnectorError(f"Table '{self.table}': a value does not fit: {e}")) from None
 
     def _batch(self, rows: Any, first: int) -> pa.RecordBatch:
-        schema = arrow_schema(self.fields)
-        columns = [
-            pa.array([_value(f.type, row[i]) for row in rows], schema.field(i).type)
-            for i, f in enumerate(self.fields)
-        ]
-        names = schema.names
+        columns, names = arrays(rows, self.fields), [f.name for f in self.fields]
         if self.sequence:
             columns.append(pa.array(first + np.arange(len(rows), dtype=np.int64)))
             names = [*names, SEQUENCE_COLUMN]
         return pa.record_batch(columns, names=names)
+
+
+def arrays(rows: Any, fields: tuple[Field, ...]) -> list[pa.Array]:
+    """A driver's rows as columns of the declared types."""
+    schema = arrow_schema(fields)
+    return [
+        pa.array([_value(f.type, row[i]) for row in rows], schema.field(i).type) for i, f in enumerate(fields)
+    ]
 
 
 def _value(kind: t.LogicalType, value: Any) -> Any:

@@ -51,11 +51,12 @@ def _execute(open: Connection, sql: str, fields: tuple[Field, ...], storage: Sto
     with storage.open(name) as file:
         table = parquet.read_table(file)
     for batch in table.to_batches(max_chunksize=_MANY):
-        columns = [map(_binder(f.type), batch.column(f.name).to_pylist()) for f in fields]
+        columns = [map(binder(f.type), batch.column(f.name).to_pylist()) for f in fields]
         open.exec_driver_sql(sql, list(zip(*columns, strict=True)))
 
 
-def _binder(kind: t.LogicalType) -> Callable[[Any], Any]:
+def binder(kind: t.LogicalType) -> Callable[[Any], Any]:
+    """A carrier's value as a parameter: SQLite has few types."""
     show = _BINDERS.get(type(kind))
     return (lambda v: None if v is None else show(v)) if show else (lambda v: v)
 

@@ -195,6 +195,21 @@ def _(node: b.TemporalJoin) -> Attributes:
 
 
 @attributes.register
+def _(node: b.LookupJoin) -> Attributes:
+    own, lookup = Printer.over(node.source.fields), node.lookup
+    keys = [f"{lookup.columns[column]}={own.text(key)}" for key, column in lookup.keys]
+    printer = Printer.over(node.fields, Form.PREFIX)
+    where = () if lookup.condition is None else (("where", f"[{printer.text(lookup.condition)}]"),)
+    return (
+        ("table", f"[{lookup.table.path}]"),
+        ("joinType", f"[{node.kind.value}]"),
+        ("lookup", bracketed(keys)),
+        *where,
+        ("select", _names(node.fields)),
+    )
+
+
+@attributes.register
 def _(node: b.Union) -> Attributes:
     return (("all", "[true]"), ("union", _names(node.fields)))
 

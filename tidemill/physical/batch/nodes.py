@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.physical.joins.lookup import Lookup
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey, UserCall
 from tidemill.types.logical import Field
@@ -277,6 +278,14 @@ class TemporalJoin(BatchNode):
     @property
     def sources(self) -> tuple[BatchNode, BatchNode]:
         return operator(self.left), operator(self.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupJoin(Unary):
+    """The source's fields, then the columns of what ``lookup`` gives for each row."""
+
+    kind: n.JoinKind
+    lookup: Lookup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from tidemill.physical.batch.steps import derived
 from tidemill.physical.batch.temporal import plan_temporal_join, versions_of
 from tidemill.physical.batch.ties import keeps_last
 from tidemill.physical.finish import references
+from tidemill.physical.joins.lookup import lookup_of
 from tidemill.physical.ranks import lowered, top_n
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
@@ -231,8 +232,10 @@ def _(node: n.Join, context: BatchContext) -> BatchNode:
 @convert_node.register
 def _(node: n.TemporalJoin, context: BatchContext) -> BatchNode:
     if node.version is None:
-        raise NotSupportedError(
-            "FOR SYSTEM_TIME AS OF a processing time is not supported yet", position=node.position
+        left = convert(node.left, context)
+        traits = _generated(left)
+        return b.LookupJoin(
+            fields=node.fields, traits=traits, input=left, kind=node.kind, lookup=lookup_of(node)
         )
     versions = versions_of(node.right)
     source = convert(versions.source, context)

@@ -480,6 +480,20 @@ def _(node: p.TemporalJoin, form: Form) -> Attributes:
     ]
 
 
+@attributes.register
+def _(node: p.LookupJoin, form: Form) -> Attributes:
+    printer = Printer.over(node.fields, form)
+    keys = [f"{node.columns[column]}={node.input.fields[own].name}" for own, column in node.keys]
+    where = [] if node.condition is None else [("where", f"[{printer.text(node.condition)}]")]
+    return [
+        ("table", f"[{node.table.path}]"),
+        ("joinType", f"[{node.kind.value}]"),
+        ("lookup", _bracket(keys)),
+        *where,
+        ("select", f"[{names(node)}]"),
+    ]
+
+
 def _version_condition(node: p.TemporalJoin) -> Expr:
     """What Flink shows of the times and keys that find a version."""
     fields, width = (*node.left.fields, *node.right.fields), len(node.left.fields)

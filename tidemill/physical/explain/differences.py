@@ -18,6 +18,7 @@ from tidemill.physical.ranks import share_operator
 from tidemill.physical.sinks import meets_in_disorder
 from tidemill.physical.traits.changelog_mode import changelog_text
 from tidemill.physical.traits.determinism import keeps_values
+from tidemill.physical.traits.event_time import reads_watermark
 
 Runs = dict[int, str]
 """How nodes run, by the id of the shown node."""
@@ -148,6 +149,8 @@ def _own(node: p.PhysicalNode) -> list[str]:
     """What is done in another way, whatever the plan."""
     if isinstance(node, p.TableSourceScan) and node.filters:
         return ["filter=[] in the source"]
+    if reads_watermark(node):
+        return ["behind an exchange, where all rows before each are known"]
     if isinstance(node, p.Join) and node.counts_nulls:
         return ["partitioned by key, NULLs counted in every partition"]
     return []

@@ -65,6 +65,7 @@ _HANDING_ON = (
     p.Exchange,
     p.Expand,
     p.LocalWindowAggregate,
+    p.LookupJoin,
     p.MiniBatchAssigner,
     p.TableSourceScan,
     p.Union,

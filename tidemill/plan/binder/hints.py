@@ -1,22 +1,28 @@
 """Hints of a SELECT: STATE_TTL goes to the joins and the aggregate that read the named relation directly.
 
-Hints that only choose how Flink would join (BROADCAST and the like) change no answer and are passed over.
+Hints that only choose how Flink would join (BROADCAST and the like) change no answer and are passed over; so
+is MINI_BATCH, as an epoch is a bundle: a lookup join asks once an epoch and task for all its keys. LOOKUP
+with a retry could change one, and is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from tidemill.config.option import parse_duration
-from tidemill.errors import ValidationError
+from tidemill.config.option import parse_duration, parse_integer
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan.binder.scope import Scope
 from tidemill.sql.expressions import FlinkHint
 from tidemill.sql.positions import position_of
 
 STRATEGIES = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "LOOKUP", "MULTI_JOIN")
-TTL = "STATE_TTL"
+TTL, LOOKUP, BUNDLE = "STATE_TTL", "LOOKUP", "MINI_BATCH"
+_BUNDLE_OPTIONS: dict[str, Callable[[str], object]] = {
+    "allow-latency": parse_duration,
+    "size": parse_integer,
+}
 Hints = tuple[tuple[str, str], ...]
 
 
@@ -28,13 +34,39 @@ def state_ttl(tree: exp.Expr) -> Mapping[str, str]:
         name = str(hint.this).upper()
         if name == TTL and isinstance(hint, FlinkHint):
             found.update((alias, _duration(text, hint)) for alias, text in hint.options)
+        elif name == BUNDLE and isinstance(hint, FlinkHint):
+            _check_bundle(hint)
         elif name not in STRATEGIES:
             raise ValidationError(
                 f"Hint: {name} should be registered in the HintStrategyTable",
                 position=position_of(hint),
-                expected=(TTL, *STRATEGIES),
+                expected=(TTL, BUNDLE, *STRATEGIES),
             )
+        elif name == LOOKUP and isinstance(hint, FlinkHint):
+            _check_lookup(hint)
     return found
+
+
+def _check_bundle(hint: FlinkHint) -> None:
+    """``MINI_BATCH('allow-latency'='5s', 'size'='10000')``: at least one of the two."""
+    given = dict(hint.options)
+    unknown = [key for key in given if key not in _BUNDLE_OPTIONS]
+    if not given or unknown:
+        said = f"Unknown option '{unknown[0]}' of hint {BUNDLE}" if unknown else f"Hint {BUNDLE} says nothing"
+        raise ValidationError(said, position=position_of(hint), expected=tuple(_BUNDLE_OPTIONS))
+    for key, text in given.items():
+        try:
+            _BUNDLE_OPTIONS[key](text)
+        except ValueError as error:
+            message = f"Invalid value of '{key}' in hint {BUNDLE}: {error}"
+            raise ValidationError(message, position=position_of(hint)) from None
+
+
+def _check_lookup(hint: FlinkHint) -> None:
+    if any(key.startswith("retry") for key, _ in hint.options):
+        raise NotSupportedError(
+            "Hint LOOKUP with a retry of rows that are not found is not supported", position=position_of(hint)
+        )
 
 
 def _duration(text: str, hint: exp.Expr) -> str:

@@ -17,8 +17,7 @@ from tidemill.plan.expressions import Call, Expr, InputRef, Literal
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.schemas import names
-from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.stream import transparent
+from tidemill.runtime.compile.shared import build, compile_node, transparent
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types import logical as t
 from tidemill.types.physical import quote

@@ -19,6 +19,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.schemas import names
 from tidemill.types.physical import quote
 
 T = TypeVar("T")
@@ -61,6 +62,12 @@ def compile_node(node: p.PhysicalNode, context: CompileContext, sequenced: bool)
     if RowKind.UPDATE_BEFORE in made.kinds - node.traits.kinds:
         made = without_update_before(made)
     return g.choice(made, made.columns, made.columns, False) if made.sequenced and not sequenced else made
+
+
+def transparent(node: p.Unary, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    """The node changes nothing but traits; its fields are its input's by position."""
+    below = compile_node(node.input, context, sequenced)
+    return below if below.columns == names(node.fields) else g.renamed(below, names(node.fields))
 
 
 def without_update_before(node: g.ExecNode) -> g.Select:

@@ -15,8 +15,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import timed_input
 from tidemill.runtime.compile.rank import columns_of, order_keys
 from tidemill.runtime.compile.schemas import keyed_schema, names
-from tidemill.runtime.compile.shared import build
-from tidemill.runtime.compile.stream import transparent
+from tidemill.runtime.compile.shared import build, transparent
 
 
 @build.register

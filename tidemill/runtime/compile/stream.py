@@ -25,7 +25,7 @@ from tidemill.runtime.compile.generators import (
 )
 from tidemill.runtime.compile.row_watermarks import beside_watermark
 from tidemill.runtime.compile.schemas import keyed_schema, names
-from tidemill.runtime.compile.shared import build, compile_node, without_update_before
+from tidemill.runtime.compile.shared import build, compile_node, transparent, without_update_before
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.spark.user_columns import expression
@@ -118,12 +118,6 @@ def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
         references=tuple(columns.get(x) if isinstance(x, str) else None for x in expressions),
         condition=None if node.condition is None else translator.sql(node.condition),
     )
-
-
-def transparent(node: p.Unary, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    """The node changes nothing but traits; its fields are its input's by position."""
-    below = compile_node(node.input, context, sequenced)
-    return below if below.columns == names(node.fields) else g.renamed(below, names(node.fields))
 
 
 build.register(p.Exchange, transparent)

@@ -33,6 +33,7 @@ from tidemill.runtime.spark.exchange import (
     Writers,
 )
 from tidemill.runtime.spark.kernel import EpochTime, Exchanged, Fed, InPlace, KernelTask, Report
+from tidemill.runtime.spark.lookup_stage import LookupStage
 from tidemill.runtime.spark.spread import READER_COLUMN, ROWS, SPREAD_SCHEMA, RowsOfBlocks, SpreadWriter
 from tidemill.runtime.spark.unions import united
 from tidemill.runtime.spark.user_columns import selected
@@ -111,6 +112,20 @@ class EpochFrames:
         kept = _named(node.expressions, node.columns[: len(node.expressions)])
         frame = self.frame(node.input).selectExpr(*kept, *map(quote, node.hidden), node.generator)
         return frame.select(*map(quote, (*node.columns, *node.hidden)))
+
+    @_make.register
+    def _(self, node: g.Lookup) -> DataFrame:
+        places = {name: place for place, name in enumerate(node.input.columns)}
+        stage = LookupStage(
+            table=node.table,
+            keys=tuple((places[own], name) for own, name in node.keys),
+            outer=node.outer,
+            width=len(node.input.columns),
+            name=node.name,
+            report=self.report,
+        )
+        made = _plainly_named(self.frame(node.input)).mapInArrow(stage, node.schema)
+        return made.toDF(*node.columns, *node.hidden)
 
     @_make.register
     def _(self, node: g.Merge) -> DataFrame:

@@ -40,8 +40,7 @@ def join_version(binder: QueryBinder, left: Source, join: exp.Expr, context: Con
     plan = joined.plan
     assert isinstance(plan, n.Join)
     _check_condition(plan.condition, position)
-    streaming = is_streaming(context)
-    by_event = not streaming or attribute_of(time.type) == "ROWTIME"
+    by_event = attribute_of(time.type) != "PROCTIME"
     return Source(
         plan=n.TemporalJoin(
             fields=plan.fields,

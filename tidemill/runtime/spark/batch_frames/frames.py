@@ -32,6 +32,7 @@ from tidemill.runtime.graph import UserColumn
 from tidemill.runtime.spark.batch_frames.aggregate import aggregate_frame, needs_order
 from tidemill.runtime.spark.batch_frames.join import join_frames
 from tidemill.runtime.spark.batch_frames.keeping import kept
+from tidemill.runtime.spark.batch_frames.lookup import lookup_frame
 from tidemill.runtime.spark.batch_frames.match import match_frame
 from tidemill.runtime.spark.batch_frames.over import over_frame, sort_columns
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
@@ -204,6 +205,11 @@ class BatchFrames:
     def _(self, node: b.TemporalJoin, sequenced: bool = False) -> DataFrame:
         left, right = node.sources
         frame = temporal_frame(node, self.frame(left), self.frame(right, True), self.zone)
+        return _with_sequence(frame) if sequenced else frame
+
+    @make.register
+    def _(self, node: b.LookupJoin, sequenced: bool = False) -> DataFrame:
+        frame = lookup_frame(node, self.frame(node.source), self.zone)
         return _with_sequence(frame) if sequenced else frame
 
     @make.register

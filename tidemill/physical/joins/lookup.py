@@ -1,0 +1,185 @@
+"""Lookup joins: FOR SYSTEM_TIME AS OF a processing time asks a table by key, as it is when the row comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.functions.casts import common_type
+from tidemill.physical import nodes as p
+from tidemill.physical.conditions import conjunction, substituted
+from tidemill.physical.finish import PENDING, finish, references, select
+from tidemill.physical.joins.planning import EquiKey, split_condition
+from tidemill.physical.traits.changelog_mode import insert_only
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import Call, Cast, Expr, InputRef
+from tidemill.plan.rewrite import shift_inputs
+from tidemill.types.logical import BOOLEAN, Field
+from tidemill.types.physical import arrow_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """``columns``: per field of the right side the scan's; ``condition`` over the right side's fields."""
+
+    scan: n.Scan
+    columns: tuple[int, ...]
+    condition: Expr | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """What is asked of ``table``: its ``columns``, by ``keys``: expressions over the left fields in the
+    column's type, and places among the columns. ``condition`` is over left fields, then columns."""
+
+    table: CatalogTable
+    options: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    keys: tuple[tuple[Expr, int], ...]
+    condition: Expr | None
+
+
+def lookup_of(node: n.TemporalJoin) -> Lookup:
+    table = _table(node)
+    width = len(node.left.fields)
+    keys, rest = split_condition(node.condition, width)
+    usable = [k for k in keys if isinstance(k.right, InputRef) and not k.null_safe]
+    if not usable:
+        path = table.scan.table.path
+        raise ValidationError(
+            f"Temporal table join requires an equality condition on fields of table [{path}].",
+            position=node.position,
+        )
+    others = [_equality(k, width) for k in keys if k not in usable]
+    own = [] if table.condition is None else [shift_inputs(table.condition, width)]
+    condition = conjunction([*others, *rest, *own])
+    if condition is not None and node.kind is not n.JoinKind.INNER:
+        raise NotSupportedError(
+            "A condition beside the keys in a LEFT JOIN that looks rows up is not supported",
+            position=node.position,
+            hint="Put it into the WHERE of an inner join, or join on equal keys only.",
+        )
+    return Lookup(
+        table=table.scan.table,
+        options=table.scan.options,
+        columns=tuple(table.scan.columns[i] for i in table.columns),
+        keys=tuple((_as_column(k, node), k.right.index) for k in usable if isinstance(k.right, InputRef)),
+        condition=condition,
+    )
+
+
+def plan_lookup_join(node: n.TemporalJoin, left: p.PhysicalNode) -> p.PhysicalNode:
+    if not insert_only(left):
+        raise NotSupportedError(
+            "A lookup join of rows that can be taken back is not supported: what was looked up for a row is"
+            " not kept, and may be other now",
+            position=node.position,
+        )
+    found = lookup_of(node)
+    width = len(node.left.fields)
+    wide, places = _with_keys(left, [key for key, _ in found.keys])
+    added = len(wide.fields) - width
+    join = finish(
+        p.LookupJoin(
+            fields=(*wide.fields, *_apart(node.fields[width:], wide.fields)),
+            traits=PENDING,
+            input=wide,
+            table=found.table,
+            options=found.options,
+            columns=found.columns,
+            kind=node.kind,
+            keys=tuple((place, column) for place, (_, column) in zip(places, found.keys, strict=True)),
+            condition=None if found.condition is None else _behind(found.condition, width, added),
+        )
+    )
+    wanted = (*range(width), *(len(wide.fields) + i for i in range(len(node.right.fields))))
+    return select(join, wanted, node.fields)
+
+
+def _table(node: n.TemporalJoin) -> _Table:
+    """The right side as a table with a choice of its columns and a condition on them."""
+    conditions: list[Expr] = []
+    columns: tuple[Expr, ...] = references(node.right.fields)
+    below = node.right
+    while not isinstance(below, n.Scan):
+        if isinstance(below, n.Project) and all(isinstance(x, InputRef) for x in below.expressions):
+            columns = tuple(substituted(x, below.expressions) for x in columns)
+            conditions = [substituted(x, below.expressions) for x in conditions]
+        elif isinstance(below, n.Filter):
+            conditions.append(below.condition)
+        elif not isinstance(below, n.Watermark):
+            raise NotSupportedError(
+                "FOR SYSTEM_TIME AS OF a processing time is supported for tables, and views that filter one",
+                position=node.position,
+            )
+        below = below.input
+    places = [x.index for x in columns if isinstance(x, InputRef)]
+    if any(x.index not in places for c in conditions for x in c.walk() if isinstance(x, InputRef)):
+        raise NotSupportedError(
+            "A lookup join with a view that filters by columns it does not give is not supported",
+            position=node.position,
+        )
+    at = [
+        InputRef(type=f.type, index=places.index(i)) if i in places else InputRef(type=f.type, index=0)
+        for i, f in enumerate(below.fields)
+    ]
+    condition = conjunction([substituted(c, at) for c in conditions])
+    return _Table(scan=below, columns=tuple(places), condition=condition)
+
+
+def _equality(key: EquiKey, width: int) -> Expr:
+    function = "IS NOT DISTINCT FROM" if key.null_safe else "="
+    return Call(type=BOOLEAN, function=function, args=(key.left, shift_inputs(key.right, width)))
+
+
+def _as_column(key: EquiKey, node: n.TemporalJoin) -> Expr:
+    """The left side of a key in the type of the table's column: keys are asked for in that type."""
+    left, right = key.left, key.right
+    if arrow_type(left.type) == arrow_type(right.type):
+        return left
+    common = common_type((left.type, right.type))
+    if common is None or arrow_type(common) != arrow_type(right.type):
+        name = node.right.fields[right.index].name if isinstance(right, InputRef) else ""
+        raise NotSupportedError(
+            f"A lookup join by a key of type {left.type} on column '{name}' of type {right.type}",
+            position=node.position,
+            hint=f"CAST the key to {right.type.with_nullable(True)}.",
+        )
+    return Cast(operand=left, type=right.type.with_nullable(left.type.nullable), implicit=True)
+
+
+def _with_keys(left: p.PhysicalNode, keys: list[Expr]) -> tuple[p.PhysicalNode, list[int]]:
+    """``left`` with a column for each key."""
+    added = [k for k in dict.fromkeys(keys) if not isinstance(k, InputRef)]
+    width = len(left.fields)
+    places = [k.index if isinstance(k, InputRef) else width + added.index(k) for k in keys]
+    if not added:
+        return left, places
+    names = _apart(tuple(Field(f"$f{width + i}", x.type) for i, x in enumerate(added)), left.fields)
+    projections = (*references(left.fields), *added)
+    fields = (*left.fields, *names)
+    return finish(p.Calc(fields=fields, traits=PENDING, input=left, projections=projections)), places
+
+
+def _apart(fields: tuple[Field, ...], others: tuple[Field, ...]) -> tuple[Field, ...]:
+    """``fields`` under names that ``others`` do not have."""
+    taken = {f.name for f in others}
+    found = []
+    for f in fields:
+        name = f.name
+        while name in taken:
+            name += "_0"
+        taken.add(name)
+        found.append(Field(name, f.type))
+    return tuple(found)
+
+
+def _behind(condition: Expr, width: int, added: int) -> Expr:
+    """``condition`` where the right side's fields stand ``added`` further right."""
+    if not added:
+        return condition
+    indexes = {x.index: x.type for x in condition.walk() if isinstance(x, InputRef)}
+    size = max(indexes) + 1
+    moved = [InputRef(type=indexes.get(i, BOOLEAN), index=i if i < width else i + added) for i in range(size)]
+    return substituted(condition, moved)
