@@ -225,7 +225,9 @@ def test_batch(
     """All versions count, whatever the view gives in the end."""
     made = session(tmp_path, 0, delay=60)
     made.execute(
-        "CREATE TABLE keyed (PRIMARY KEY (k) NOT ENFORCED) LIKE history",
+        "CREATE TABLE keyed (k STRING, rate INT, ts TIMESTAMP(3), PRIMARY KEY (k) NOT ENFORCED,"
+        " WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)"
+        f" WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'history.csv'}', 'format' = 'csv')",
         "CREATE TEMPORARY VIEW odd AS SELECT k, rate * 10 AS ten, ts FROM latest WHERE rate <> 2",
     )
     query = f"SELECT id, {rate} FROM orders o LEFT JOIN {table} FOR SYSTEM_TIME AS OF o.ts AS r ON o.k = r.k"

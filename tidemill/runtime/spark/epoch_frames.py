@@ -122,6 +122,7 @@ class EpochFrames:
             outer=node.outer,
             width=len(node.input.columns),
             name=node.name,
+            epoch=self.epoch,
             report=self.report,
         )
         made = _plainly_named(self.frame(node.input)).mapInArrow(stage, node.schema)

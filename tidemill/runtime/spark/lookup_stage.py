@@ -35,6 +35,7 @@ class LookupStage:
     outer: bool
     width: int
     name: str
+    epoch: int = 0
     report: Accumulator[Report] | None = field(default=None, compare=False)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -48,7 +49,22 @@ class LookupStage:
             requests += asked
             yield from joined.combine_chunks().to_batches(max_chunksize=ARROW_ROWS_PER_BATCH)
         if requests and self.report is not None:
-            self.report.add({f"{self.name}/{task_number()}": _counted(self.name, requests)})
+            self.report.add({f"{self.name}/{task_number()}": self._counted(requests)})
+
+    def _counted(self, requests: int) -> dict[str, object]:
+        """A task's report, as an operator's without state."""
+        return {
+            "operator": self.name,
+            "partition": task_number(),
+            "epoch": self.epoch,
+            "manifest": None,
+            "rows_in": 0,
+            "rows_out": 0,
+            "state_rows": 0,
+            "first": False,
+            "requests": requests,
+            "marks": {},
+        }
 
     def _joined(self, rows: pa.Table) -> tuple[pa.Table, int]:
         keys = [single(rows.column(place)) for place, _ in self.keys]
@@ -96,17 +112,3 @@ class LookupStage:
         theirs = [single(column).take(answers) for column in found.columns]
         columns = [*own[: self.width], *theirs, *own[self.width :]]
         return pa.table(columns, names=[f"c{i}" for i in range(len(columns))])
-
-
-def _counted(name: str, requests: int) -> dict[str, object]:
-    """A task's report, as an operator's without state."""
-    return {
-        "operator": name,
-        "partition": task_number(),
-        "manifest": None,
-        "rows_in": 0,
-        "rows_out": 0,
-        "first": False,
-        "requests": requests,
-        "marks": {},
-    }

@@ -15,6 +15,7 @@ from tidemill.functions.values import marked, matching
 from tidemill.physical.batch.nodes import TemporalJoin
 from tidemill.plan.nodes import JoinKind
 from tidemill.runtime.spark.expressions import Translator
+from tidemill.types.logical import APPROXIMATE_TYPES
 from tidemill.types.physical import quote
 
 _TIME, _SIDE, _ROW, _VERSION = "$time", "$side", "$row", "$version"
@@ -58,7 +59,7 @@ def _keyed(node: TemporalJoin, side: int, translator: Translator) -> list[Column
     found = []
     for i, (*sides, null_safe) in enumerate(node.keys):
         key = sides[side]
-        form = marked if null_safe else matching
+        form = matching if isinstance(key.type, APPROXIMATE_TYPES) and not null_safe else marked
         found.append(F.expr(form(translator.sql(key), key.type)).alias(f"$k{i}"))
     return found
 
