@@ -36,7 +36,7 @@ def _current_watermark(arguments: tuple[Argument, ...], _: Mapping[str, str]) ->
             f"{CURRENT_WATERMARK}() must be called with a single rowtime attribute argument, but '{kind}' "
             "cannot be a time attribute."
         )
-    if t.attribute_of(kind) != "ROWTIME":
+    if kind.time_attribute != "ROWTIME":
         raise SignatureError(
             f"The argument of {CURRENT_WATERMARK}() must be a rowtime attribute, but was '{kind}'."
         )

@@ -19,7 +19,7 @@ from tidemill.physical.windows import attached_window
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey
 from tidemill.plan.windows import WindowColumns, window_columns
-from tidemill.types.logical import Field, attribute_of
+from tidemill.types.logical import Field
 
 _FUNCTIONS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 _LOOKING_AHEAD = frozenset({"LEAD", "NTILE", "CUME_DIST", "PERCENT_RANK"})
@@ -193,7 +193,7 @@ def strategies(
 
 def time_attribute(order: tuple[SortKey, ...], node: p.PhysicalNode) -> str:
     """ROWTIME or PROCTIME where that is the whole order; '' otherwise."""
-    return attribute_of(node.fields[order[0].index].type) if len(order) == 1 else ""
+    return node.fields[order[0].index].type.time_attribute if len(order) == 1 else ""
 
 
 def plan_sort(node: n.Sort, child: p.PhysicalNode, *, state_ttl: int) -> p.PhysicalNode:
@@ -202,7 +202,7 @@ def plan_sort(node: n.Sort, child: p.PhysicalNode, *, state_ttl: int) -> p.Physi
     input_ = exchange(child, ())
     if node.fetch is None and not node.offset:
         first = child.fields[node.keys[0].index].type if node.keys else None
-        by_time = first is not None and attribute_of(first) != "" and node.keys[0].ascending
+        by_time = first is not None and first.time_attribute != "" and node.keys[0].ascending
         sort = p.Sort(fields=node.fields, traits=PENDING, input=input_, order=node.keys, by_time=by_time)
         return finish(sort) if node.keys else child
     chosen = strategies(input_, (), node.keys) if node.keys else limit_strategies(child)

@@ -8,12 +8,11 @@ from functools import singledispatch
 from tidemill.catalog.table import CatalogTable
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import InputRef
-from tidemill.types.logical import attribute_of
 
 
 def event_times(node: n.LogicalNode) -> frozenset[int]:
     """Field indexes."""
-    typed = frozenset(i for i, f in enumerate(node.fields) if attribute_of(f.type) == "ROWTIME")
+    typed = frozenset(i for i, f in enumerate(node.fields) if f.type.time_attribute == "ROWTIME")
     return typed or _traced(node)
 
 

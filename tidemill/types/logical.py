@@ -283,10 +283,3 @@ def without_attribute(kind: LogicalType) -> LogicalType:
     if isinstance(kind, LocalZonedTimestampType):
         return replace(kind, attribute="") if kind.attribute else kind
     return kind
-
-
-def attribute_of(kind: LogicalType) -> str:
-    """ROWTIME or PROCTIME where ``kind`` is of a time attribute."""
-    if isinstance(kind, TimestampType):
-        return "ROWTIME" if kind.rowtime else ""
-    return kind.attribute if isinstance(kind, LocalZonedTimestampType) else ""

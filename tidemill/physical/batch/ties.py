@@ -12,7 +12,6 @@ from tidemill.catalog.table import CatalogTable, ColumnKind
 from tidemill.physical.ranks import TopN
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import InputRef
-from tidemill.types.logical import attribute_of
 
 
 def keeps_last(found: TopN) -> bool:
@@ -22,7 +21,7 @@ def keeps_last(found: TopN) -> bool:
     if len(found.call.order) != 1 or found.call.order[0].ascending:
         return False
     index, source = found.call.order[0].index, found.over.input
-    return attribute_of(source.fields[index].type) != "" or _is_event_time(source, index)
+    return source.fields[index].type.time_attribute != "" or _is_event_time(source, index)
 
 
 @singledispatch

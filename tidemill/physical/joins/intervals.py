@@ -14,7 +14,7 @@ from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal
-from tidemill.types.logical import DayTimeIntervalType, Field, attribute_of
+from tidemill.types.logical import DayTimeIntervalType, Field
 
 _KINDS = (n.JoinKind.INNER, n.JoinKind.LEFT, n.JoinKind.RIGHT, n.JoinKind.FULL)
 _SHIFTS = {"+": 1, "-": -1}
@@ -52,7 +52,7 @@ def time_bounds(
     if not lower or not upper or len({(d.left, d.right) for d in found}) != 1:
         return None
     return p.TimeBounds(
-        rowtime=attribute_of(fields[found[0].left].type) == "ROWTIME",
+        rowtime=fields[found[0].left].type.time_attribute == "ROWTIME",
         lower=max(d.lower for d in lower if d.lower is not None),
         upper=min(d.upper for d in upper if d.upper is not None),
         left=found[0].left,
@@ -86,7 +86,7 @@ def _distance(part: Expr, fields: tuple[Field, ...], width: int) -> _Distance | 
 def _time(expr: Expr, fields: tuple[Field, ...]) -> tuple[int, int] | None:
     """A time attribute plus a constant: its place and the milliseconds."""
     if isinstance(expr, InputRef):
-        return (expr.index, 0) if attribute_of(fields[expr.index].type) else None
+        return (expr.index, 0) if fields[expr.index].type.time_attribute else None
     if not isinstance(expr, Call) or expr.function not in _SHIFTS or len(expr.args) != 2:
         return None
     time, shift = _time(expr.args[0], fields), expr.args[1]

@@ -17,7 +17,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.rewrite import map_expr
 from tidemill.plan.windows import JoinedWindows, joined_windows
-from tidemill.types.logical import Field, attribute_of
+from tidemill.types.logical import Field
 
 _EQUALITIES = {"=": False, "IS NOT DISTINCT FROM": True, SAME: True}
 _SINGLE_SIDED = (n.JoinKind.SEMI, n.JoinKind.ANTI)
@@ -73,7 +73,7 @@ def split_condition(condition: Expr, width: int, *, timed: bool = False) -> tupl
     rest: list[Expr] = []
     for part in conjuncts(condition):
         key = _equi_key(part, width)
-        if key is None or (timed and attribute_of(key.left.type)):
+        if key is None or (timed and key.left.type.time_attribute):
             rest.append(part)
         else:
             keys.append(key)

@@ -20,7 +20,6 @@ from tidemill.physical import nodes as p
 from tidemill.physical.tree import walk, with_inputs
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.once import once_per_node
-from tidemill.types.logical import attribute_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +124,12 @@ def _(node: p.Rank) -> bool:
 
 @needs_watermark.register
 def _(node: p.Sort) -> bool:
-    return node.by_time and attribute_of(node.fields[node.order[0].index].type) == "ROWTIME"
+    return node.by_time and node.fields[node.order[0].index].type.time_attribute == "ROWTIME"
 
 
 @needs_watermark.register
 def _(node: p.Match) -> bool:
-    return attribute_of(node.input.fields[node.order[0].index].type) == "ROWTIME"
+    return node.input.fields[node.order[0].index].type.time_attribute == "ROWTIME"
 
 
 @needs_watermark.register(p.WindowAggregate)

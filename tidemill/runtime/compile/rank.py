@@ -26,7 +26,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.over_time import over_time
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.types.logical import BIGINT, Field, attribute_of
+from tidemill.types.logical import BIGINT, Field
 from tidemill.types.physical import arrow_type, quote
 
 CHEAP_ROUNDS = 64
@@ -212,7 +212,7 @@ def _rounds(node: p.Rank | p.SortLimit, context: CompileContext) -> int:
 
 def refuse_arrival_order(node: p.PhysicalNode, order: tuple[SortKey, ...]) -> None:
     """PROCTIME() of a row that is taken back is not the time at which it came: it would not be found."""
-    by_arrival = any(attribute_of(node.fields[k.index].type) == "PROCTIME" for k in order)
+    by_arrival = any(node.fields[k.index].type.time_attribute == "PROCTIME" for k in order)
     if by_arrival and node.traits.kinds & RETRACTIONS:
         raise NotSupportedError(
             "ORDER BY processing time over rows that can be taken back is not supported",

@@ -15,7 +15,6 @@ from tidemill.plan.expressions import Expr, InputRef
 from tidemill.plan.rules.determinism import has_subquery, has_user_call
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
-from tidemill.types.logical import attribute_of
 
 _AS_OF = Clause(name="FOR SYSTEM_TIME AS OF")
 _ONLY = (
@@ -40,7 +39,7 @@ def join_version(binder: QueryBinder, left: Source, join: exp.Expr, context: Con
     plan = joined.plan
     assert isinstance(plan, n.Join)
     _check_condition(plan.condition, position)
-    by_event = attribute_of(time.type) != "PROCTIME"
+    by_event = time.type.time_attribute != "PROCTIME"
     return Source(
         plan=n.TemporalJoin(
             fields=plan.fields,
@@ -62,7 +61,7 @@ def _time(binder: QueryBinder, left: Source, version: exp.Expr, context: Context
     position = position_of(version)
     if not isinstance(bound, InputRef):
         raise ValidationError(_ONLY, position=position)
-    timed = attribute_of(bound.type) or (
+    timed = bound.type.time_attribute or (
         "ROWTIME" if not is_streaming(context) and bound.index in event_times(left.plan) else ""
     )
     if not timed:
