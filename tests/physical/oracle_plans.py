@@ -56,8 +56,6 @@ DIFFERENT = {
     "WHERE rn <= 2": "RANK is supported",
     "SELECT * FROM clicks ORDER BY n": "ORDER BY without LIMIT is planned",
     "SELECT product, SUM(qty) OVER (PARTITION BY product) FROM orders": "OVER takes any changelog",
-    "SELECT cat, SUM(s) FROM (SELECT cat, window_start, SUM(amt) s FROM TABLE(TUMBLE(TABLE ev, "
-    "DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY cat, window_start, window_end) GROUP BY cat": "windows",
     "SELECT usr, COUNT(*) FROM clicks GROUP BY usr": "mini-batch needs neither a latency nor a size",
     "SELECT usr, APPROX_COUNT_DISTINCT(n) FROM clicks GROUP BY usr": "counted exactly",
     "SELECT usr FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY usr ORDER BY n DESC) rn FROM clicks) "
