@@ -76,7 +76,8 @@ class ClassArchive:
     def _claim(self) -> bool:
         """Whether this process's JVM is the one to write the archive: one at a time, and if there is room."""
         now = time.time()
-        used = {path: path.stat().st_mtime for path in self.folder.glob("classes-*.jsa")}
+        found = [*self.folder.glob("classes-*.jsa"), *self.folder.glob("classes-*.part")]
+        used = {path: path.stat().st_mtime for path in found if path != self._unfinished}
         for path, last in used.items():
             if now - last > _UNUSED_SECONDS:
                 path.unlink(missing_ok=True)
