@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.functions.calls import Node, call, constant, kinds, shown
-from tidemill.errors import NotSupportedError
 from tidemill.functions.api import SignatureError
 from tidemill.types import logical as t
 
@@ -185,5 +184,5 @@ def test_the_clock_has_flinks_types() -> None:
         "TIMESTAMP_LTZ(3) NOT NULL",
         "TIMESTAMP_LTZ(3) NOT NULL *PROCTIME*",
     ]
-    with pytest.raises(NotSupportedError, match="CURRENT_WATERMARK"):
+    with pytest.raises(SignatureError, match="must be a rowtime attribute, but was 'TIMESTAMP"):
         call("CURRENT_WATERMARK", MOON)

@@ -56,6 +56,7 @@ def planned(query: str, password: str = "p", tables: tuple[str, ...] = TABLES) -
 def identity(root: p.PhysicalNode) -> dict[str, object]:
     """Everything by which a job of ``root`` takes up its checkpoint."""
     context = CompileContext(make_source=make_source, frames={}, zone="UTC", parallelism=2, per_record=False)
+    context.survey([root])
     compile_result(root, context, SessionContext().configuration)
     found = job_identity([root], context, "job")
     return {

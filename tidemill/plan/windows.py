@@ -11,6 +11,7 @@ from functools import singledispatch
 
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import InputRef
+from tidemill.plan.once import once_per_node
 from tidemill.plan.predicates import conjuncts, equal_columns
 
 
@@ -59,13 +60,18 @@ class WindowColumns:
         return WindowColumns(function=self.function, starts=starts, ends=ends, times=times)
 
 
-@singledispatch
+@once_per_node
 def window_columns(node: n.LogicalNode) -> WindowColumns | None:
     """None where rows are in no window that their columns tell."""
+    return _columns(node)
+
+
+@singledispatch
+def _columns(node: n.LogicalNode) -> WindowColumns | None:
     return None
 
 
-@window_columns.register
+@_columns.register
 def _(node: n.WindowTableFunction) -> WindowColumns | None:
     start = len(node.input.fields)
     return WindowColumns(
@@ -76,12 +82,12 @@ def _(node: n.WindowTableFunction) -> WindowColumns | None:
     )
 
 
-@window_columns.register
+@_columns.register
 def _(node: n.Filter) -> WindowColumns | None:
     return window_columns(node.input)
 
 
-@window_columns.register
+@_columns.register
 def _(node: n.Project) -> WindowColumns | None:
     below = window_columns(node.input)
     if below is None:
@@ -89,7 +95,7 @@ def _(node: n.Project) -> WindowColumns | None:
     return below.moved([x.index if isinstance(x, InputRef) else None for x in node.expressions])
 
 
-@window_columns.register
+@_columns.register
 def _(node: n.Expand) -> WindowColumns | None:
     """Columns that every projection hands on."""
     below = window_columns(node.input)
@@ -102,7 +108,7 @@ def _(node: n.Expand) -> WindowColumns | None:
     return below.moved(places)
 
 
-@window_columns.register
+@_columns.register
 def _(node: n.Over) -> WindowColumns | None:
     """Of a call per window and key; others look beyond the window."""
     below = window_columns(node.input)
@@ -111,7 +117,7 @@ def _(node: n.Over) -> WindowColumns | None:
     return below
 
 
-@window_columns.register
+@_columns.register
 def _(node: n.Aggregate) -> WindowColumns | None:
     below = window_columns(node.input)
     if below is None or not below.tell_window(node.keys):
@@ -119,7 +125,7 @@ def _(node: n.Aggregate) -> WindowColumns | None:
     return below.moved([*node.keys, *(None for _ in node.calls)])
 
 
-@window_columns.register
+@_columns.register
 def _(node: n.Join) -> WindowColumns | None:
     """Of a join on the window, those of the sides whose rows are never padded with NULLs."""
     windows = joined_windows(node)
