@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import uuid
 from collections.abc import Mapping
@@ -11,7 +12,9 @@ import pytest
 
 from tests.object_store import bucket
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
+from tidemill.files.exclusive import exclusive
 from tidemill.files.storage import Storage
+from tidemill.state.storage import StateFiles
 
 
 @pytest.fixture(params=["local", "file", "s3", "s3a"])
@@ -86,3 +89,19 @@ def test_credentials_in_a_uri_are_refused_and_not_shown() -> None:
 
 def test_settings_are_not_shown() -> None:
     assert "hunter2" not in repr(Storage("s3://bucket/x", (("s3.secret-key", "hunter2"),)))
+
+
+def test_what_need_not_last_is_not_forced_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forced: list[int] = []
+    monkeypatch.setattr(os, "fsync", forced.append)
+    for durable in (False, True):
+        made = Storage(str(tmp_path / str(durable)), durable=durable)
+        below = pickle.loads(pickle.dumps(made.below("a")))
+        below.make_directory("b")
+        below.publish("b/published", lambda f: f.write(b"x"))
+        exclusive(below).put("b/put", b"x")
+        files = StateFiles.open(below)
+        files.publish("b/state", lambda f: f.write(b"x"))
+        files.settle("b")
+        assert sorted(f.path for f in below.files()) == ["b/published", "b/put", "b/state"]
+        assert bool(forced) is durable

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import CommitUnknownError, StateError
-from tidemill.files import exclusive
+from tidemill.files import storage as files
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, JobIdentity
 from tidemill.state.record import encode_record
@@ -222,7 +222,7 @@ def test_a_commit_that_may_not_be_on_disk_is_unknown(
     def fail(path: str) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(exclusive, "sync", fail)
+    monkeypatch.setattr(files, "sync", fail)
     with pytest.raises(CommitUnknownError, match="could not be forced to disk: Input/output error"):
         directory.write_commit(commit(1))
     assert directory.last_commit() == commit(1)

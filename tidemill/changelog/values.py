@@ -109,7 +109,10 @@ def ranked_numbers(found: Values, dtype: np.dtype[Any]) -> Values:
 
 def _folded(bits: Values) -> Values:
     """Its own inverse: the magnitudes of negative floats turned round."""
-    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+    turned = bits >> (8 * bits.dtype.itemsize - 1)
+    turned &= np.iinfo(bits.dtype).max
+    turned ^= bits
+    return turned
 
 
 # -- comparison: what SQL's = says -----------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tidemill.errors import NotSupportedError, SetupError
-from tidemill.files.storage import Storage, sync
+from tidemill.files.storage import Storage
 from tidemill.files.systems import ATTEMPTS, CONNECT_SECONDS, REQUEST_SECONDS, S3_SCHEMES, s3_settings
 
 TEMPORARY = ".tmp"
@@ -59,23 +59,24 @@ class LocalExclusive:
         path = Path(self.storage.absolute(relative))
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{TEMPORARY}")
         try:
-            _write(temporary, data)
+            _write(temporary, data, durable=self.storage.durable)
             _link(temporary, path)
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
         try:
-            sync(str(path.parent))
+            self.storage.force_directory(relative.rpartition("/")[0])
         except OSError as e:
             said = e.strerror or str(e)
             raise OutcomeUnknownError(e.errno, f"it could not be forced to disk: {said}") from e
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, *, durable: bool) -> None:
     with open(path, "xb") as f:
         f.write(data)
         f.flush()
-        os.fsync(f.fileno())
+        if durable:
+            os.fsync(f.fileno())
 
 
 def _link(temporary: Path, path: Path) -> None:

@@ -13,7 +13,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -42,17 +42,20 @@ class FileEntry:
 @dataclass(frozen=True)
 class Storage:
     """``location``: a plain path, or a URI such as file:///x, s3://bucket/x, gs://bucket/x, hdfs://host/x.
-    ``settings``: how to reach it, by Flink's keys; they may hold secrets and are never shown."""
+    ``settings``: how to reach it, by Flink's keys; they may hold secrets and are never shown.
+    ``durable`` False: files that nobody looks for once their job has ended, however it did; nothing is forced
+    to disk then."""
 
     location: str
     settings: tuple[tuple[str, str], ...] = ()
+    durable: bool = True
 
     @cached_property
     def _resolved(self) -> tuple[fs.FileSystem, str]:
         return resolve(self.location, dict(self.settings))
 
     def __getstate__(self) -> dict[str, object]:
-        return {"location": self.location, "settings": self.settings}
+        return {"location": self.location, "settings": self.settings, "durable": self.durable}
 
     def __repr__(self) -> str:
         return f"Storage({self.location!r})"
@@ -75,7 +78,7 @@ class Storage:
         return self._resolved[1]
 
     def below(self, relative: str) -> Storage:
-        return Storage(f"{self.location.rstrip('/')}/{relative}", self.settings)
+        return replace(self, location=f"{self.location.rstrip('/')}/{relative}")
 
     def absolute(self, relative: str) -> str:
         """'' is the root itself."""
@@ -167,12 +170,12 @@ class Storage:
 
     def force(self, relative: str) -> None:
         """A file's bytes are on the disk when this returns."""
-        if self.is_local:
+        if self.is_local and self.durable:
             sync(self.absolute(relative))
 
     def force_directory(self, relative: str) -> None:
         """The names in a directory are on the disk when this returns."""
-        if self.is_local:
+        if self.is_local and self.durable:
             sync(self.absolute(relative))
 
     def make_directory(self, relative: str) -> None:
@@ -182,7 +185,7 @@ class Storage:
             return
         made = list(_missing(self.absolute(relative)))
         os.makedirs(self.absolute(relative), exist_ok=True)
-        for path in made:
+        for path in made if self.durable else ():
             sync(os.path.dirname(path))
 
     def remove(self, relative: str) -> None:

@@ -292,7 +292,7 @@ class _Preparation:
         if directory:
             shared.check(directory, f"The checkpoint directory ('{CHECKPOINT_DIRECTORY.key}')")
             return Storage(directory, settings)
-        self._temporary = Storage(shared.temporary_directory(), settings)
+        self._temporary = Storage(shared.temporary_directory(), settings, durable=False)
         return self._temporary
 
     def start(self, outputs: Mapping[str, SinkOutput | CollectOutput]) -> RunningJob:

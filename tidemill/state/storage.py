@@ -101,7 +101,7 @@ class StateFiles:
         try:
             if self.storage.is_local:
                 self.storage.make_directory(name.rpartition("/")[0])
-                return _written(self.storage.absolute(name), write, durable=True)
+                return _written(self.storage.absolute(name), write, durable=self.storage.durable)
             # By way of a copy here, which the next epoch's task may find.
             with executor_cache().adding(self.storage, name) as copy:
                 published = _written(copy, write, durable=False)

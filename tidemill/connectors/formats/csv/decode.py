@@ -88,22 +88,27 @@ class CsvDecoder:
         dialect = self.dialect
         if dialect.escape or dialect.comments or not self.wanted or data.size >= 1 << 31:
             raise _Careful
-        if bytes(data[:3]) == _BOM or not is_utf8(data):
+        text: bytes = data.to_pybytes()  # a copy costs less than NumPy's passes over what is seldom there
+        if text.startswith(_BOM) or not (text.isascii() or is_utf8(data)):
             raise _Careful  # Arrow would drop the mark, and look at the columns only that are asked for
         if not (dialect.delimiter + dialect.quote).isascii():
             raise _Careful  # Arrow takes single bytes
         if dialect.null is not None and any(isinstance(f.type, _NESTED) for f in self.wanted):
             raise _Careful  # there the null literal means an element, not the whole text
         numeric = any(isinstance(f.type, (*_WHOLE, *_FLOATS)) for f in self.wanted)
-        if numeric and _has_hexadecimal(np.frombuffer(data, dtype=np.uint8)):
+        if (
+            numeric
+            and (b"x" in text or b"X" in text)
+            and _has_hexadecimal(np.frombuffer(data, dtype=np.uint8))
+        ):
             raise _Careful
-        if not dialect.quote:
+        if not dialect.quote or dialect.quote.encode() not in text:
             return False
         raw = np.frombuffer(data, dtype=np.uint8)
         positions = np.flatnonzero(raw == ord(dialect.quote))
-        if len(positions) and not quotes_are_plain(raw, positions, dialect.delimiter):
+        if not quotes_are_plain(raw, positions, dialect.delimiter):
             raise _Careful
-        return len(positions) > 0
+        return True
 
     def _read(self, data: pa.Buffer, quoted: bool) -> pa.Table:
         dialect = self.dialect
@@ -123,6 +128,7 @@ class CsvDecoder:
                 ignore_empty_lines=False,
             ),
             convert_options=csv.ConvertOptions(
+                check_utf8=False,  # all of it was checked
                 column_types={f.name: raw_type(f.type) for f in self.wanted},
                 include_columns=[f.name for f in self.wanted],
                 null_values=[] if dialect.null is None else [dialect.null],
