@@ -22,6 +22,7 @@ _CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.variant.allowDuplicateKeys": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+    "spark.python.daemon.module": "tidemill.runtime.spark.worker_daemon",
     # Thousands of small plans, each run once: what the second compiler makes faster costs more than it saves.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }

@@ -1,7 +1,9 @@
 """Spark's Python daemon with the kernels' imports done: its forked workers start with them.
 
 Spark runs this module in place of ``pyspark.daemon`` (``spark.python.daemon.module``). A worker that
-imports NumPy, Arrow and the kernels itself spends a third of a second of processor time on it.
+imports NumPy, Arrow and the kernels itself spends a third of a second of processor time on it. A worker
+collects garbage after every task, a pass over all objects it has; those that were there before it was
+forked are frozen: they are never garbage, and without them a collection is short.
 Nothing here may start a thread: threads do not survive a fork. Nor may it fail: a Python of another version,
 or one that lacks a library, is named by its worker when the driver asks (see ``workers``).
 """
@@ -9,6 +11,7 @@ or one that lacks a library, is named by its worker when the driver asks (see ``
 from __future__ import annotations
 
 import contextlib
+import gc
 from importlib import import_module
 
 from pyspark import daemon
@@ -19,4 +22,6 @@ if __name__ == "__main__":
     for name in WARM:
         with contextlib.suppress(Exception):
             import_module(name)
+    gc.collect()
+    gc.freeze()
     daemon.manager()
