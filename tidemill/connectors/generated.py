@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, Offset, ReadLimit
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema
 
@@ -96,7 +97,7 @@ class GeneratedSource:
         """``read`` with ``through`` applied to each task's batches in the worker that makes them."""
         tasks = _tasks(_row(start), _row(end), self.parallelism)
         run = _task(self.generator, tasks, int(end["time"]), self.sequence, through)
-        return spark.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(run, schema)
+        return map_batches(spark.range(0, len(tasks), 1, max(len(tasks), 1)), run, schema)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, {"row": self.count or 0, "time": int(self.clock() * 1000)})

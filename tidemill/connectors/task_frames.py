@@ -20,7 +20,7 @@ def task_frame(spark: SparkSession, tasks: Sequence[Any]) -> DataFrame:
     texts = [base64.b64encode(pickle.dumps(task)).decode() for task in tasks]
     listed = ListConverter().convert(texts, context._gateway._gateway_client)
     rows = context._jsc.parallelize(listed, max(len(texts), 1)).rdd()
-    made = spark._jsparkSession.createDataset(rows, jvm.org.apache.spark.sql.Encoders.STRING())
+    made = spark._jsparkSession.createDataset(rows, getattr(jvm, "org.apache.spark.sql.Encoders").STRING())
     return DataFrame(made.toDF(), spark)
 
 

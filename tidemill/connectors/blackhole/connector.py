@@ -10,6 +10,7 @@ import pyarrow as pa
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.api import BatchMap, ConnectorOption, SinkRequest, Source, SourceRequest
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.errors import NotSupportedError
 from tidemill.types.logical import LogicalType
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 class BlackholeSink:
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
-        return frame.mapInArrow(_swallow, "token STRING")
+        return map_batches(frame, _swallow, "token STRING")
 
     def stager(self, epoch: int) -> BatchMap:
         return _swallow

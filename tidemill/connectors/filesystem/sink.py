@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filesystem.listing import list_files_or_none
 from tidemill.connectors.filesystem.partition_commit import PartitionMarkers
 from tidemill.connectors.filesystem.writing import StagedWriter
@@ -51,7 +52,7 @@ class FileSink:
     markers: PartitionMarkers
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
-        return self._distributed(frame).mapInArrow(self._writer(epoch), "token STRING")
+        return map_batches(self._distributed(frame), self._writer(epoch), "token STRING")
 
     def stager(self, epoch: int) -> StagedWriter | None:
         moves = self.parallelism or (self.by_partition and self.partitions)

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, Offset, ReadLimit
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filesystem.changes import (
     check_unchanged,
     continuation,
@@ -111,7 +112,7 @@ class FileSource:
     ) -> DataFrame:
         """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
         tasks = self.tasks(start, end)
-        return task_frame(spark, tasks).mapInArrow(_task_reader(self.reader, through), schema)
+        return map_batches(task_frame(spark, tasks), _task_reader(self.reader, through), schema)
 
     def tasks(self, start: Offset | None, end: Offset) -> list[ReadTask]:
         """What each task of a read reads, in order."""

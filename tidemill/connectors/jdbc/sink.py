@@ -16,6 +16,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.jdbc import epochs, fitting
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.publishing import Part, Publication, TaskFiles
@@ -48,7 +49,7 @@ class JdbcSink:
         return ("jdbc", self.database.place)
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
-        return frame.mapInArrow(self.stager(epoch), "token STRING")
+        return map_batches(frame, self.stager(epoch), "token STRING")
 
     def stager(self, epoch: int) -> JdbcStager:
         return JdbcStager(

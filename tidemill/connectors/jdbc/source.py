@@ -17,6 +17,7 @@ from sqlalchemy import text
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import Offset
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.formats.text_scalars import CSV_RULES, fit_decimal, parse
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.target import listed, quote
@@ -126,7 +127,7 @@ class JdbcSource(WholeSource):
         tasks = 0 if start else max(len(self.reader.slices), 1)
         schema = spark_schema(self.reader.fields)
         schema += f", `{SEQUENCE_COLUMN}` BIGINT" if self.reader.sequence else ""
-        return spark.range(0, tasks, 1, max(tasks, 1)).mapInArrow(self.reader, schema)
+        return map_batches(spark.range(0, tasks, 1, max(tasks, 1)), self.reader, schema)
 
 
 def slices(column: str, low: int, high: int, count: int) -> tuple[Slice, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
-from tidemill.connectors.api import ConnectorOption, SinkRequest, Source, SourceRequest
+from tidemill.connectors.api import BatchMap, ConnectorOption, SinkRequest, Source, SourceRequest
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.print.rendering import render_rows
 from tidemill.errors import NotSupportedError
@@ -41,7 +42,7 @@ class PrintSink:
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         names = [f.name for f in self.fields] + [c for c in (KIND_COLUMN,) if c in frame.columns]
         columns = [f"`{name.replace('`', '``')}`" for name in names]
-        return frame.select(*columns).mapInArrow(_render(self.fields), "token STRING")
+        return map_batches(frame.select(*columns), _render(self.fields), "token STRING")
 
     def publish(self, epoch: int, tokens: list[str]) -> None:
         stream = sys.stderr if self.standard_error else sys.stdout
@@ -57,8 +58,8 @@ class PrintSink:
         pass
 
 
-def _render(fields: tuple[Field, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _render(fields: tuple[Field, ...]) -> BatchMap:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         lines = [line for batch in batches for line in render_rows(batch, fields)]
         yield pa.record_batch([pa.array([json.dumps(lines)])], names=["token"])
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError
 from tidemill.files.storage import Storage
@@ -78,7 +79,7 @@ class EpochFrames:
         renamed = _Renamed(places=chosen, names=(*node.columns, *node.hidden), then=through)
         if self._is_arrow(below):
             return self._rows(below, renamed, schema)
-        return self.frame(node).mapInArrow(through, schema)
+        return map_batches(self.frame(node), through, schema)
 
     def close(self) -> None:
         """Gives back what was kept for several readers."""
@@ -125,7 +126,7 @@ class EpochFrames:
             epoch=self.epoch,
             report=self.report,
         )
-        made = _plainly_named(self.frame(node.input)).mapInArrow(stage, node.schema)
+        made = map_batches(_plainly_named(self.frame(node.input)), stage, node.schema)
         return made.toDF(*node.columns, *node.hidden)
 
     @_make.register
@@ -138,7 +139,7 @@ class EpochFrames:
         stage = _stage(node, node.input, (*node.columns, node.mark), Handover(across=True))
         fields = [below.schema.fields[place].dataType.simpleString() for place, _ in stage.kept]
         schema = ", ".join(f"c{place} {kind}" for place, kind in enumerate([*fields, "BIGINT"]))
-        made = _plainly_named(below).mapInArrow(stage, schema)
+        made = map_batches(_plainly_named(below), stage, schema)
         return made.toDF(*node.columns, *node.hidden)
 
     @_make.register
@@ -159,7 +160,7 @@ class EpochFrames:
         if self.stages.spread(node) is None:
             return self._through(node, then, schema)
         whole = RowsOfBlocks(names=(*node.columns, *node.hidden), then=then)
-        return self._part(node, ROWS).mapInArrow(whole, schema)
+        return map_batches(self._part(node, ROWS), whole, schema)
 
     def _through(
         self, node: g.ExecNode, through: BatchMap | None, schema: str, handover: Handover | None = None
@@ -174,7 +175,7 @@ class EpochFrames:
                 start, end = self.ranges[node.source]
                 return source.read_through(self.spark, start, end, through, schema)
         frame = self.frame(node)
-        return frame if through is None else _plainly_named(frame).mapInArrow(through, schema)
+        return frame if through is None else map_batches(_plainly_named(frame), through, schema)
 
     def _part(self, node: g.ExecNode, reader: int) -> DataFrame:
         """A reader's blocks of a node that runs once for several."""
@@ -201,17 +202,18 @@ class EpochFrames:
             return self._in_place(stage, task, schema)
         exchanged = united([self._sent(stage, group) for group in stage.groups])
         target = F.col(quote(PARTITION_COLUMN))
-        return exchanged.repartitionById(self._partitions(stage.node), target).mapInArrow(task, schema)
+        by_partition = exchanged.repartitionById(self._partitions(stage.node), target)
+        return map_batches(by_partition, task, schema)
 
     def _in_place(self, stage: Stage, task: KernelTask, schema: str) -> DataFrame:
         (group,) = stage.groups
         below = group[0].below
         if self._is_spread(below):
-            return self._part(below, stage.number).mapInArrow(task, schema)
+            return map_batches(self._part(below, stage.number), task, schema)
         writers = self._writers(group, across=True, in_place=True)
         if isinstance(below, g.Keyed) and not below.timed:
             return self._through(below, InPlace(writer=writers, task=task), schema)
-        return _plainly_named(self.frame(below)).mapInArrow(InPlace(writer=writers, task=task), schema)
+        return map_batches(_plainly_named(self.frame(below)), InPlace(writer=writers, task=task), schema)
 
     def _is_spread(self, node: g.ExecNode) -> bool:
         return self.stages.spread(node) is not None and self._is_arrow(node)

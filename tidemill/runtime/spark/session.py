@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from tidemill.errors import SetupError
 from tidemill.runtime.spark.failures import translated
+from tidemill.runtime.spark.java_view import remember_classes
 from tidemill.runtime.spark.launch import launch, load_classes
 from tidemill.runtime.spark.settings import (
     MASTER,
@@ -206,6 +207,7 @@ def job_session(
     application: SparkSession, *, time_zone: str, adaptive: bool, partitions: int
 ) -> SparkSession:
     """A session of its own for one job, with the confs that its frames rely on."""
+    remember_classes(application.sparkContext)
     session = application.newSession()
     for key, value in RUNTIME.items():
         session.conf.set(key, value)

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
 from tidemill.operators.api import EpochContext
@@ -38,7 +39,7 @@ def kernel_frame(node: Aggregate, below: DataFrame) -> DataFrame:
         output=arrow_schema(node.fields),
     )
     plain = together.toDF(*(f"c{i}" for i in range(len(together.columns))))
-    return plain.mapInArrow(task, spark_schema(node.fields))
+    return map_batches(plain, task, spark_schema(node.fields))
 
 
 def _spec(node: Aggregate) -> GroupAggregateSpec:

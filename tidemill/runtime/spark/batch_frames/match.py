@@ -14,6 +14,7 @@ from tidemill.changelog.batch import contiguous, hashes_of
 from tidemill.changelog.columns import single, vector
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import END
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
 from tidemill.operators.match.operator import MatchSpec, grouped
@@ -33,7 +34,7 @@ def match_frame(node: b.Match, below: DataFrame, zone: str) -> DataFrame:
     rows = below.selectExpr(*carried, quote(SEQUENCE_COLUMN))
     keys = [F.col(quote(name)) for name in parts.spec.keys]
     together = rows.repartition(*keys) if keys else rows.coalesce(1)
-    found = together.mapInArrow(_MatchTask(spec=parts.spec), spark_schema(parts.fields))
+    found = map_batches(together, _MatchTask(spec=parts.spec), spark_schema(parts.fields))
     after = Translator(columns=tuple(f.name for f in parts.fields), zone=zone)
     shown = zip(parts.outputs, node.fields, strict=True)
     return found.selectExpr(*(f"{after.sql(x)} AS {quote(f.name)}" for x, f in shown))

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.functions.values import is_positive, marked
 from tidemill.operators.over.operator import OverSpec, with_results
 from tidemill.operators.over.window import check_supported
@@ -92,7 +93,7 @@ def _aggregated(made: list[tuple[OverCall, Field]], inputs: tuple[Field, ...], f
     columns = [f"{quote(f.name)} {f.dataType.simpleString()}" for f in frame.schema.fields]
     fields = tuple(field for _, field in made)
     task = _WindowTask(spec=spec, names=tuple(f.name for f in fields))
-    return together.mapInArrow(task, ", ".join([*columns, spark_schema(fields)]))
+    return map_batches(together, task, ", ".join([*columns, spark_schema(fields)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

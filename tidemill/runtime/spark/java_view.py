@@ -1,0 +1,41 @@
+"""Java classes and their static methods are looked up once for each name.
+
+PySpark asks the JVM for a class by its short name whenever it calls into it, dozens of times for each frame;
+the JVM then tries every package that was imported, each against every jar. The answers never change, so the
+application's view of the JVM keeps them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.java_gateway import JavaClass, JavaMember, JVMView
+from pyspark import SparkContext
+
+
+class _Class(JavaClass):  # type: ignore[misc]
+    """Fields are asked for each time: they change."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if isinstance(found, JavaMember):
+            self.__dict__[name] = found
+        return found
+
+
+class _View(JVMView):  # type: ignore[misc]
+    """A name of no class yet is asked for again: it may be imported meanwhile."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if type(found) is JavaClass:
+            found.__class__ = _Class
+            self.__dict__[name] = found
+        return found
+
+
+def remember_classes(context: SparkContext) -> None:
+    """From now on, for whoever uses the context."""
+    view: Any = context._jvm
+    if type(view) is JVMView:
+        view.__class__ = _View
