@@ -99,6 +99,12 @@ class CommitUnknownError(TidemillError):
     code = "COMMIT_UNKNOWN"
 
 
+class LostProcessError(TidemillError):
+    """Processes of Spark's ended or were out of reach, time and again: whoever runs the machines must act."""
+
+    code = "LOST_PROCESS"
+
+
 class SetupError(TidemillError):
     """What Tidemill needs is not on this machine: Java, a package. Whoever set it up must act."""
 

@@ -1,16 +1,18 @@
 """The kill proof: a job that is killed at random, in all its processes, ends with what it ends with alone.
 
 ``python -m tests.runtime.kills --kills 200 --seed 7 [--minutes 60] [--database URL]`` runs the job of
-``proof`` once undisturbed, then kills the driver, Spark's JVM, the daemon of Python workers, a worker, or
-asks the driver to go (SIGTERM), at random moments, as often as it is told or as time allows; whenever the job
-is dead it is started again, and when it has come to its end it is compared and begun anew. ``PYTHONHASHSEED``
-is another one in every process. Says what it did as JSON; exit status 1 where anything differed or a job
-was refused its own checkpoint.
+``proof`` once undisturbed, then kills the driver, Spark's JVM, the daemon of Python workers, a worker, daemon
+and workers at once, or asks the driver to go (SIGTERM), at random moments, as often as it is told or as time
+allows. The death of driver or JVM ends the job, which is started again; that of Python processes must not.
+When it has come to its end it is compared and begun anew. ``PYTHONHASHSEED`` is another one in every process.
+The database is a PostgreSQL of its own where there is one, else SQLite. Says on standard error how far it is,
+and as JSON what it did; exit status 1 where anything differed, or a job ended by itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -21,17 +23,22 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.connectors.postgres import programs, server
 from tests.runtime.processes import end, kill, parts_of
 from tests.runtime.proof import make_database, make_input, results
 
 REPOSITORY = Path(__file__).parents[2]
-WAYS = ("driver", "jvm", "daemon", "worker", "term")
+WAYS = ("driver", "jvm", "term", "daemon", "worker", "all Python")
+FATAL = ("driver", "jvm", "term")
 _PATIENCE = 600
 """Seconds without an epoch after which a job counts as stuck."""
+_JAVA = "-XX:TieredStopAtLevel=1"
+"""JVMs that live for seconds do without the second compiler."""
 
 
 @dataclass(slots=True)
@@ -42,10 +49,12 @@ class Job:
     database: str
     process: subprocess.Popen[bytes] = field(init=False)
     epochs: int = 0
-    began: float = 0.0
+    struck: bool = False
 
     def start(self) -> None:
+        self.struck = False
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONHASHSEED"}
+        environment["JDK_JAVA_OPTIONS"] = _JAVA
         command = [sys.executable, "-m", "tests.runtime.proof", str(self.folder), self.database]
         with (self.folder / "errors.txt").open("wb") as errors:
             self.process = subprocess.Popen(
@@ -71,7 +80,8 @@ class Job:
 
 @dataclass(slots=True)
 class Proof:
-    """``killed``: how often in which way; ``refused``: what was said where a start ended by itself badly."""
+    """``killed``: how often in which way; ``refused``: what a job said that ended badly though neither its
+    driver nor its JVM was killed."""
 
     root: Path
     database: str
@@ -103,6 +113,7 @@ class Proof:
         make_input(self.root / "in", epochs)
         expected = self.alone()
         until = time.monotonic() + seconds
+        _say(f"the job alone: {expected}")
         while self.killed.total() < kills and time.monotonic() < until and not self.refused:
             self.rounds += 1
             folder = self.folder(f"round-{self.rounds}")
@@ -111,6 +122,7 @@ class Proof:
             for part in expected:
                 if found[part] != expected[part]:
                     self.differences.append(f"round {self.rounds}, {part}: {found[part]}"[:2000])
+            _say(f"{self.killed.total()} kills, {self.epochs} epochs, {len(self.differences)} differences")
 
     def _round(self, folder: Path, kills: int, until: float) -> None:
         """One job, from its beginning to its end, through as many deaths as it takes."""
@@ -126,7 +138,7 @@ class Proof:
             job.epochs = 0
             if job.process.returncode == 0:
                 return
-            if not self._was_killed(job):
+            if not job.struck:
                 self.refused.append(job.errors())
                 return
 
@@ -142,19 +154,37 @@ class Proof:
         if job.is_over:
             return
         parts = parts_of(job.process.pid)
-        pids = [job.process.pid] if way in ("driver", "term") else parts[way]
-        if pids and kill(self.chance.choice(pids), signal.SIGTERM if way == "term" else signal.SIGKILL):
-            self.killed[way] += 1
-        if way in ("driver", "jvm", "term"):
+        if not self._strike(way, job.process.pid, parts):
+            return
+        self.killed[way] += 1
+        if way in FATAL:
+            job.struck = True
             job.process.wait(_PATIENCE)
             end(parts)
 
-    def _was_killed(self, job: Job) -> bool:
-        """Whether the job's end is explained by a kill: by a signal, or by the loss of its JVM or daemon."""
-        if job.process.returncode < 0:
-            return True
-        said = job.errors()
-        return not any(word in said for word in ("StateError", "belongs to another", "is damaged", "is lost"))
+    def _strike(self, way: str, driver: int, parts: dict[str, list[int]]) -> bool:
+        """Whether there was anybody to kill."""
+        if way in ("driver", "term"):
+            return kill(driver, signal.SIGTERM if way == "term" else signal.SIGKILL)
+        if way == "all Python":
+            found = [kill(pid) for pid in (*parts["daemon"], *parts["worker"])]
+            return any(found)
+        return bool(parts[way]) and kill(self.chance.choice(parts[way]))
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _database(given: str, root: str) -> Iterator[str]:
+    if given:
+        yield given
+    elif programs() is None:
+        yield f"jdbc:sqlite:{root}/results.db"
+    else:
+        with server() as running:
+            yield running.url
 
 
 def main() -> None:
@@ -165,8 +195,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=60, help="of one life of the job")
     parser.add_argument("--database", default="")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as root:
-        database = given.database or f"jdbc:sqlite:{root}/results.db"
+    with tempfile.TemporaryDirectory() as root, _database(given.database, root) as database:
         proof = Proof(Path(root), database, random.Random(given.seed))
         proof.run(given.kills, given.epochs, 60 * given.minutes)
     report = {

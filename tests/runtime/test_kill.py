@@ -39,7 +39,10 @@ def test_twenty_random_kills(folder: Path) -> None:
     assert counts(folder) == EXPECTED
 
 
-def test_killed_python_workers_are_replaced(folder: Path) -> None:
-    assert run(folder, "workers", 0, 5) == 0
+@pytest.mark.parametrize("victims", ["workers", "daemon"])
+def test_killed_python_processes_are_replaced(folder: Path, victims: str) -> None:
+    """Each epoch finds dead workers; without their daemon each costs Spark a try of a task, so that it gives
+    up."""
+    assert run(folder, victims, 0, 5) == 0
     assert written(folder, "plain") == PLAIN
     assert counts(folder) == EXPECTED

@@ -1,7 +1,8 @@
 """A job in a process of its own, to be killed: ``python -m tests.runtime.victim FOLDER STEP TIME ROWS``.
 
 At the TIME-th time that STEP is reached the process kills itself with SIGKILL; epochs have ROWS
-rows. With the step ``workers`` it kills its Python workers each time an epoch was planned, and goes on.
+rows. With the step ``workers`` it kills its Python workers each time an epoch was planned, with ``daemon``
+their daemon before them, and goes on.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from tests.runtime.processes import kill, parts_of
 from tests.runtime.running import Session
 from tests.runtime.test_recovery import INSERTS, statements
 
+PYTHON = {"workers": ("worker",), "daemon": ("daemon", "worker")}
 killed: list[int] = []
-"""Workers that this process has killed."""
+"""Processes that this one has killed."""
 
 
 def main() -> None:
@@ -28,9 +30,9 @@ def main() -> None:
         "execution.checkpointing.dir": str(folder / "checkpoint"),
         "parallelism.default": "2",
     }
-    fault = kill_workers if step == "workers" else kill_self(step, time)
+    fault = kill_python(PYTHON[step]) if step in PYTHON else kill_self(step, time)
     Session(options, fault).execute(*statements(folder), INSERTS)
-    if step == "workers" and not killed:
+    if step in PYTHON and not killed:
         sys.exit("no worker was killed")
 
 
@@ -45,11 +47,14 @@ def kill_self(step: str, time: int) -> Callable[[str], None]:
     return fault
 
 
-def kill_workers(reached: str) -> None:
-    if reached == "planned":
-        for pid in parts_of(os.getpid())["worker"]:
+def kill_python(kinds: tuple[str, ...]) -> Callable[[str], None]:
+    def fault(reached: str) -> None:
+        parts = parts_of(os.getpid()) if reached == "planned" else {}
+        for pid in (pid for kind in kinds for pid in parts.get(kind, ())):
             killed.append(pid)
             kill(pid)
+
+    return fault
 
 
 if __name__ == "__main__":

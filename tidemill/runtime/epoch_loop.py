@@ -12,7 +12,8 @@ nothing and shows nothing twice):
 Recovery reads the newest commit (and sees to it that no owner before can add one): it is published again
 (step 4), then a plan without a commit is run again with the same ranges. An epoch that *failed* in step 2
 (bad input, full disk) ends the job and is taken back whole: its staged output and its plan record are
-removed, so that the job, started again, plans it anew from what there is then.
+removed, so that the job, started again, plans it anew from what there is then. Where only processes were
+lost, step 2 is done again, as after a crash.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from tidemill.connectors.api import (
     Source,
 )
 from tidemill.deep_calls import with_room
-from tidemill.errors import TidemillError
+from tidemill.errors import LostProcessError, TidemillError
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, recorded
 from tidemill.runtime.limits import Limits
@@ -57,6 +58,9 @@ from tidemill.state.storage import StateFiles
 from tidemill.types.physical import quote
 
 IDLE_POLL_SECONDS = 0.1
+RUNS = 5
+"""How often an epoch is run whose processes get lost. Spark tries a task three or four times, and each time
+may meet another worker that died with its daemon: there are as many as ran beside each other."""
 SINK_COLUMN = "sink"
 TOKEN_COLUMN = "token"
 
@@ -193,18 +197,16 @@ class StreamingJob:
         return plan
 
     def _epoch(self, plan: EpochPlan, begun: float) -> None:
-        report = self._report
-        report.value = {}
         self.on_event(self._begun(plan))
         try:
-            rows, tokens = self._run(plan, report)  # step 2
-        except Exception as e:
+            rows, tokens = self._run_through(plan)  # step 2
+        except Exception:
             self._take_back(plan)
             self._note_stop()
-            raise translated(e) from e
+            raise
         self.checkpoint.fault("ran")
         # What a task of an earlier epoch says now, that outlived it, does not count.
-        done = {key: task for key, task in report.value.items() if task["epoch"] == plan.epoch}
+        done = {key: task for key, task in self._report.value.items() if task["epoch"] == plan.epoch}
         commit = self._committed(plan, done, tokens)
         self.checkpoint.write_commit(commit)  # step 3
         self._commit, self._state = commit, commit.slices
@@ -232,9 +234,21 @@ class StreamingJob:
             so_far=partial(so_far, self.spark.sparkContext, self._report),
         )
 
-    def _run(
-        self, plan: EpochPlan, report: Accumulator[Report]
-    ) -> tuple[pa.Table | None, dict[str, list[str]]]:
+    def _run_through(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
+        """Step 2, as often as it takes; of a run that failed nothing counts. Raises TidemillError."""
+        left = RUNS
+        while True:
+            left -= 1
+            self._report.value = {}
+            try:
+                return self._run(plan)
+            except Exception as e:
+                error = translated(e)
+                if not (left and isinstance(error, LostProcessError) and self.checkpoint.is_owned):
+                    raise error from e
+            self._discard(plan)
+
+    def _run(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
         frames = EpochFrames(
             spark=self.spark,
             sources=self.sources,
@@ -245,7 +259,7 @@ class StreamingJob:
             epoch=plan.epoch,
             time=plan.time,
             parallelism=self.settings.parallelism,
-            report=report,
+            report=self._report,
             stages=self._stages,
             event_time=EpochTime(reached=self._commit.watermarks, ended=frozenset(plan.ended)),
         )
@@ -272,15 +286,19 @@ class StreamingJob:
 
     def _take_back(self, plan: EpochPlan) -> None:
         """A failed epoch leaves neither output nor intent; what cannot be removed now (the disk may be what
-        failed) is removed when the job starts again. Whose directory was taken over leaves all as it is, and
-        where that may happen this moment, what is staged: it may be the other's."""
+        failed) is removed when the job starts again. Whose directory was taken over leaves all as it is."""
         if not self.checkpoint.is_owned:
             return
+        self._discard(plan)
+        with suppress(TidemillError):
+            self.checkpoint.remove_plan(plan.epoch)
+
+    def _discard(self, plan: EpochPlan) -> None:
+        """Removes what is staged, but where another job may take the directory over this moment: it may be
+        the other's."""
         for sink in self._sinks().values() if self.checkpoint.is_locked else ():
             with suppress(TidemillError, OSError):
                 sink.discard(plan.epoch)
-        with suppress(TidemillError):
-            self.checkpoint.remove_plan(plan.epoch)
 
     def _note_stop(self) -> None:
         """Sources may leave word of where they stopped; a job can start again without it."""

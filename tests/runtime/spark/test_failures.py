@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.errors import ExecutionError, InternalError
+from tidemill.errors import ExecutionError, InternalError, LostProcessError, StateError
 from tidemill.runtime.spark.failures import translated
 
 _OVERFLOW = "Datetime operation overflow: add 9L MONTH to TIMESTAMP '2020-01-01' [UTC]."
@@ -58,6 +58,33 @@ def test_a_result_that_the_driver_has_no_room_for() -> None:
 def test_other_conditions_are_internal() -> None:
     found = translated(RuntimeError("[INTERNAL_ERROR] No 22. SQLSTATE: XX000"))
     assert isinstance(found, InternalError)
+
+
+_LAST_TRY = (
+    "Job aborted due to stage failure: Task 0 in stage 5.0 failed 3 times, most recent failure: Lost task 0.2 "
+    "in stage 5.0 (TID 20) (host executor driver): "
+)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "java.io.IOException: Stream closed\n\tat java.base/java.lang.ProcessBuilder",
+        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+        "org.apache.spark.SparkException: EOFException while reading the port number from its stdout",
+        "ExecutorLostFailure (executor 1 exited caused by one of the running tasks)",
+        "java.net.SocketException: Connection reset",
+    ],
+)
+def test_a_process_that_is_gone_is_no_fault_of_the_work(cause: str) -> None:
+    found = translated(RuntimeError(_LAST_TRY + cause))
+    assert isinstance(found, LostProcessError)
+    assert cause.partition("\n")[0] in found.message
+
+
+def test_a_full_disk_is_no_lost_process() -> None:
+    found = translated(RuntimeError(_LAST_TRY + "java.io.IOException: No space left on device"))
+    assert isinstance(found, StateError)
 
 
 def test_the_root_cause_is_shown_however_long_the_trace_before_it() -> None:

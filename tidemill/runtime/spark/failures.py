@@ -2,7 +2,8 @@
 
 A row that breaks an expression (``raise_error``, which names it, or a data exception of Spark's own, which
 names Spark's function) is an ExecutionError; an error of our own raised in a Python worker comes back as
-itself; anything else is an InternalError with Spark's first lines and those of the root cause.
+itself; a process that ended under its task is a LostProcessError: the same work may succeed. Anything else is
+an InternalError with Spark's first lines and those of the root cause.
 """
 
 from __future__ import annotations
@@ -30,6 +31,14 @@ WORKERS_PYTHON = (
 _TOO_LARGE = re.compile(r"spark\.driver\.maxResultSize")
 _DISK_FULL = re.compile(
     r"((?:No space left on device|Disk quota exceeded|Read-only file system)(?:: '[^'\n]*')?)"
+)
+_LOST = re.compile(
+    r"Python worker (?:exited unexpectedly|failed to connect back)"
+    r"|reading the port number from"
+    r"|ExecutorLostFailure|FetchFailed"
+    # What Spark says to a daemon that is gone, and where the other end of a connection is.
+    r"|java\.io\.IOException: (?:Stream closed|Broken pipe|Connection reset)"
+    r"|java\.io\.EOFException|java\.net\.(?:Socket|Connect)Exception"
 )
 
 
@@ -68,7 +77,14 @@ def translated(error: Exception) -> errors.TidemillError:
             f"Writing state or output failed: {disk.group(1)}",
             hint=errors.NOTHING_COMMITTED,
         )
-    return errors.InternalError("Spark failed: " + "\n".join(_told(text.strip().splitlines())))
+    told = "\n".join(_told(text.strip().splitlines()))
+    if _LOST.search(text):
+        return errors.LostProcessError(
+            f"Processes of Spark's were lost time and again: {told}",
+            hint="Was there memory enough? Who was killed for want of it stands in the kernel's log (dmesg), "
+            "or in that of the container.",
+        )
+    return errors.InternalError(f"Spark failed: {told}")
 
 
 def _worker_python(text: str) -> str:
