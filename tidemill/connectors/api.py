@@ -113,6 +113,16 @@ class RecordingSource(Protocol):
 
 
 @runtime_checkable
+class SearchingSource(Protocol):
+    """Optional face of a source that must look into its data to say where a range ends."""
+
+    def search_with(self, spark: SparkSession) -> None:
+        """Called before the first offset is asked for: where there is much to look through, the tasks of
+        ``spark`` may do it."""
+        ...
+
+
+@runtime_checkable
 class ResumedSource(Protocol):
     """Optional face of a source that must know at its next start where it stopped."""
 

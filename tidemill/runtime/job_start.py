@@ -25,7 +25,7 @@ from tidemill.config.mini_batch_options import (
     MINI_BATCH_SIZE,
 )
 from tidemill.config.option import Configuration
-from tidemill.connectors.api import ReadLimit, RecordingSource
+from tidemill.connectors.api import ReadLimit, RecordingSource, SearchingSource
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, TidemillError, ValidationError
 from tidemill.files.storage import Storage
@@ -302,13 +302,17 @@ class _Preparation:
         for key, source in self._context.sources.items():
             if isinstance(source, RecordingSource):
                 source.record_in(self._checkpoint.source_root.below(key))
+        spark = job_session(
+            request.application,
+            time_zone=request.zone,
+            adaptive=False,
+            partitions=self._context.parallelism,
+        )
+        for source in self._context.sources.values():
+            if isinstance(source, SearchingSource):
+                source.search_with(spark)
         job = StreamingJob(
-            spark=job_session(
-                request.application,
-                time_zone=request.zone,
-                adaptive=False,
-                partitions=self._context.parallelism,
-            ),
+            spark=spark,
             sources=self._context.sources,
             outputs=dict(outputs),
             checkpoint=self._checkpoint,

@@ -61,8 +61,8 @@ def test_other_conditions_are_internal() -> None:
 
 
 _LAST_TRY = (
-    "Job aborted due to stage failure: Task 0 in stage 5.0 failed 3 times, most recent failure: Lost task 0.2 "
-    "in stage 5.0 (TID 20) (host executor driver): "
+    "Job aborted due to stage failure: Task 0 in stage 5.0 failed 3 times, most recent failure: Lost task "
+    "0.2 in stage 5.0 (TID 20) (host executor driver): "
 )
 
 

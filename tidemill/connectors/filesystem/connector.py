@@ -13,6 +13,7 @@ from tidemill.connectors.filesystem.listing import list_files
 from tidemill.connectors.filesystem.options import OPTIONS
 from tidemill.connectors.filesystem.partition_commit import partition_markers
 from tidemill.connectors.filesystem.reading import FileReader
+from tidemill.connectors.filesystem.record_search import RecordSearch
 from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.sink import FileSink
 from tidemill.connectors.filesystem.source import FileSource
@@ -88,6 +89,7 @@ class FilesystemConnector:
             row_groups=RowGroups(format=found) if framing is Framing.ROW_GROUPS else None,
             interval=None if watched is None else watched.seconds,
             watch=None if watched is None else DirectoryWatch(storage=storage),
+            search=RecordSearch(storage=storage, cutter=cutter) if cutter.quote else None,
             pattern=options["source.path.regex-pattern"],
             parallelism=max(request.parallelism, 1),
         )

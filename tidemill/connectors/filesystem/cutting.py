@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidemill.connectors.formats.quotes import Bytes, Positions, quotes_are_plain
+from tidemill.connectors.formats.quotes import Bytes, Positions, alternates, quotes_are_plain
 
 _BLOCK = 8 << 20
 _LF = 10
@@ -39,6 +39,31 @@ class Cutter:
         if rows is None and (goal >= size or not self._quotes_between(file, start, goal)):
             return self._next_newline(file, goal, size), -1
         return self._scan(file, start, size, rows, goal)
+
+    def border(self, file: pa.NativeFile, near: int, size: int) -> int:
+        """The first place at or after ``near`` where it is enough to know whether it is inside of quotes:
+        behind neither a quote, which may be one of a pair, nor an escape."""
+        unclear = (self.quote + self.escape).encode()
+        while near < size and bytes(_read(file, near - 1, 1)) in unclear:
+            near += 1
+        return min(near, size)
+
+    def passage(self, data: Bytes, *, inside: bool, walks: bool) -> tuple[bool, int] | None:
+        """What a piece of text between two borders holds if its start is ``inside`` of quotes: whether its
+        end is, and the first record end (-1: none). Without ``walks`` None if its quotes are not plain then.
+        """
+        quotes = np.flatnonzero(data == ord(self.quote))
+        newlines = np.flatnonzero(data == _LF)
+        marks = np.concatenate(([-1], quotes)) if inside else quotes
+        if not self.escape and alternates(data, marks[0::2], marks[1::2], self.delimiter):
+            ends = newlines[np.searchsorted(marks, newlines) % 2 == 0]
+            return len(marks) % 2 == 1, int(ends[0]) + 1 if len(ends) else -1
+        if not walks:
+            return None
+        opening, closing = self._walk(data, quotes, inside=inside)
+        ends = newlines[~_within(newlines, opening, closing)]
+        open_at_end = bool(len(closing) and closing[-1] == len(data))
+        return open_at_end, int(ends[0]) + 1 if len(ends) else -1
 
     def _quotes_between(self, file: pa.NativeFile, start: int, end: int) -> bool:
         if not self.quote:
@@ -79,7 +104,7 @@ class Cutter:
     def _scan(
         self, file: pa.NativeFile, start: int, size: int, rows: int | None, goal: int
     ) -> tuple[int, int]:
-        at, count, block = start or self._mark(file), 0, _BLOCK
+        at, count, block = start or self.mark(file), 0, _BLOCK
         while at < size and at < goal and (rows is None or count < rows):
             data = np.frombuffer(_read(file, at, min(block, size - at)), dtype=np.uint8)
             ends = self._record_ends(data, last=at + len(data) >= size)
@@ -92,7 +117,7 @@ class Cutter:
             at += int(ends[take - 1])
         return at, count
 
-    def _mark(self, file: pa.NativeFile) -> int:
+    def mark(self, file: pa.NativeFile) -> int:
         """Bytes of a byte order mark at the start of the file: a quote behind it opens a field."""
         return len(_BOM) if bytes(_read(file, 0, len(_BOM))) == _BOM else 0
 
@@ -113,19 +138,16 @@ class Cutter:
         if not self.escape and quotes_are_plain(data, quotes, self.delimiter):
             odd: npt.NDArray[np.bool_] = np.searchsorted(quotes, at) % 2 == 1
             return odd
-        opening, closing = self._walk(data, quotes)
-        place = np.searchsorted(opening, at) - 1
-        if not len(opening):
-            return np.zeros(len(at), dtype=bool)
-        inside: npt.NDArray[np.bool_] = (place >= 0) & (at < closing[np.maximum(place, 0)])
-        return inside
+        return _within(at, *self._walk(data, quotes))
 
-    def _walk(self, data: Bytes, quotes: Positions) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _walk(
+        self, data: Bytes, quotes: Positions, *, inside: bool = False
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Where quoted fields open and close, quote by quote; one that never closes goes to the end."""
         starts = {_LF, 13, ord(self.delimiter[-1])}
-        opening: list[int] = []
+        opening: list[int] = [-1] if inside else []
         closing: list[int] = []
-        inside, skip = False, -1
+        skip = -1
         for position in quotes.tolist():
             if position == skip or self._escaped(data, position):
                 continue
@@ -149,6 +171,17 @@ class Cutter:
         while run > 0 and data[run - 1] == ord(self.escape):
             run -= 1
         return (position - run) % 2 == 1
+
+
+def _within(
+    at: Positions, opening: npt.NDArray[np.int64], closing: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Which places lie in one of the quoted fields."""
+    if not len(opening):
+        return np.zeros(len(at), dtype=bool)
+    place = np.searchsorted(opening, at) - 1
+    within: npt.NDArray[np.bool_] = (place >= 0) & (at < closing[np.maximum(place, 0)])
+    return within
 
 
 def _read(file: pa.NativeFile, at: int, length: int) -> pa.Buffer:

@@ -32,6 +32,7 @@ from tidemill.connectors.filesystem.cutting import Cutter
 from tidemill.connectors.filesystem.listing import list_files
 from tidemill.connectors.filesystem.offsets import FilePosition, FileRange, TakenFile, from_json, ranges
 from tidemill.connectors.filesystem.reading import FileReader, Split
+from tidemill.connectors.filesystem.record_search import RecordSearch, Stretch
 from tidemill.connectors.filesystem.repair import note_stop, repaired
 from tidemill.connectors.filesystem.row_groups import RowGroups
 from tidemill.connectors.filesystem.taken_log import Known, TakenLog
@@ -62,6 +63,7 @@ class FileSource:
     interval: float | None
     pattern: str | None
     parallelism: int
+    search: RecordSearch | None = None
     watch: DirectoryWatch | None = None
     log: TakenLog = field(default_factory=TakenLog)
     clock: Callable[[], float] = time.time
@@ -69,6 +71,10 @@ class FileSource:
     @property
     def is_bounded(self) -> bool:
         return self.interval is None
+
+    def search_with(self, spark: SparkSession) -> None:
+        if self.search is not None:
+            self.search.spark = spark
 
     def record_in(self, storage: Storage) -> None:
         self.log.storage = storage
@@ -111,12 +117,15 @@ class FileSource:
         self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
     ) -> DataFrame:
         """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
+        self.search_with(spark)
         tasks = self.tasks(start, end)
         return map_batches(task_frame(spark, tasks), _task_reader(self.reader, through), schema)
 
     def tasks(self, start: Offset | None, end: Offset) -> list[ReadTask]:
         """What each task of a read reads, in order."""
         parts = ranges(self._position(start), self._position(end))
+        if self.search is not None:
+            self.search.look_through(_stretch(p.file, p.start, p.end) for p in parts if not p.file.compressed)
         splits = [s for part in parts for s in self._splits(part)]
         packed = _pack(splits, self.parallelism, _TASK_ROWS if self.row_groups else _TASK_BYTES)
         begins = accumulate((len(task) for task in packed), initial=0)
@@ -213,13 +222,29 @@ class FileSource:
             return position.moved(file.length), 0, 0
         now = self.storage.stat(file.path)
         check_unchanged(self.storage, file, now, appends=self.reader.appends)
+        if rows is None and length is not None:
+            end = self._cut_near(file, position.position, min(position.position + length, file.length))
+            return position.moved(end), 0, end - position.position
         with self.storage.open(file.path) as opened:
             end, count = self.cutter.cut(opened, position.position, file.length, rows=rows, length=length)
         return position.moved(end), count, end - position.position
 
+    def _cut_near(self, file: TakenFile, start: int, goal: int) -> int:
+        """The first end of a record at or after ``goal``."""
+        if self.search is not None:
+            self.search.look_through([_stretch(file, start, goal)])
+            start = self.search.last_start(file.path, start, goal)
+            if start == goal:
+                return goal
+        with self.storage.open(file.path) as opened:
+            end, _ = self.cutter.cut(opened, start, file.length, rows=None, length=goal - start)
+        if self.search is not None:
+            self.search.cut_at(file.path, goal, end)
+        return end
+
     def _splits(self, part: FileRange) -> Iterator[Split]:
         """Text without quotes is cut by the tasks themselves, near where this says; what needs to know the
-        quotes before it is cut here."""
+        quotes before it is cut here, at starts that were looked for where it is large."""
         whole = Split(part=part, start=part.start, end=part.end)
         if self.row_groups is not None:
             yield from self._row_group_splits(whole)
@@ -237,8 +262,14 @@ class FileSource:
             yield from self._quoted_splits(whole, step)
 
     def _quoted_splits(self, whole: Split, step: int) -> Iterator[Split]:
+        at = whole.start
+        cuts = self.search and self.search.cuts(whole.file.path, at, whole.end, step)
+        for end in cuts or ():
+            yield replace(whole, start=at, end=end)
+            at = end
+        if cuts:
+            return
         with self.storage.open(whole.file.path) as opened:
-            at = whole.start
             while at < whole.end:
                 end, _ = self.cutter.cut(opened, at, whole.end, rows=None, length=step)
                 yield replace(whole, start=at, end=end)
@@ -262,6 +293,10 @@ class ReadTask:
 
     splits: list[Split]
     before: list[Split]
+
+
+def _stretch(file: TakenFile, start: int, end: int) -> Stretch:
+    return Stretch(path=file.path, start=start, end=end, size=file.length)
 
 
 def _before(splits: list[Split], begin: int) -> list[Split]:
