@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -33,17 +33,33 @@ def server() -> Iterator[Mapping[str, str]]:
         running.stop()
 
 
+SLOW_SECONDS = 1.5
+Answer = tuple[Any, list[bytes]]
+
+
 @dataclass(slots=True)
 class Faults:
-    """``down``: every request is refused; ``lost_answers``: of so many changes to come only the answer is."""
+    """``down``: every request is refused; ``lost_answers``: of so many changes to come only the answer is.
+    ``slow``: so many answers to come take ``SLOW_SECONDS``; ``late``: a list is what it was when it was asked
+    for the last time; ``unconditional``: a condition is overlooked."""
 
     down: bool = False
     lost_answers: int = 0
+    slow: int = 0
+    late: bool = False
+    unconditional: bool = False
+    lists: dict[str, Answer] = field(default_factory=dict)
 
     def loses(self, method: str) -> bool:
         if self.lost_answers == 0 or method not in ("PUT", "POST", "DELETE"):
             return False
         self.lost_answers -= 1
+        return True
+
+    def takes_long(self) -> bool:
+        if self.slow == 0:
+            return False
+        self.slow -= 1
         return True
 
 
@@ -58,13 +74,34 @@ class _Failing:
     faults: Faults
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
+        if self.faults.unconditional:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
         loses = self.faults.loses(environ["REQUEST_METHOD"])
         if not self.faults.down and not loses:
-            return self.application(environ, start)
+            return self._answer(environ, start)
         if not self.faults.down:
             list(self.application(environ, lambda *_: None))
         start("500 Internal Server Error", [("Content-Type", "application/xml")])
         return [b"<Error><Code>InternalError</Code><Message>Told to fail.</Message></Error>"]
+
+    def _answer(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
+        answer = self._listed(environ) if "list-type" in environ["QUERY_STRING"] else self._whole(environ)
+        if self.faults.takes_long():
+            threading.Event().wait(SLOW_SECONDS)
+        start(*answer[0])
+        return answer[1]
+
+    def _listed(self, environ: dict[str, Any]) -> Answer:
+        query = environ["PATH_INFO"] + environ["QUERY_STRING"]
+        now = self._whole(environ)
+        before = self.faults.lists.get(query, now)
+        self.faults.lists[query] = now
+        return before if self.faults.late else now
+
+    def _whole(self, environ: dict[str, Any]) -> Answer:
+        begun: list[Any] = []
+        body = list(self.application(environ, lambda *said: begun.append(said)))
+        return begun[0], body
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.object_store import bucket, faulty_server
+from tests.object_store import SLOW_SECONDS, bucket, faulty_server
 from tidemill.errors import NotSupportedError, SetupError
 from tidemill.files import exclusive as module
 from tidemill.files.exclusive import OutcomeUnknownError, exclusive
@@ -64,6 +64,19 @@ def test_an_answer_that_was_lost() -> None:
         exclusive(storage).put("one", b"mine")
         assert storage.read_bytes("one") == b"mine"
         faults.lost_answers = 1
+        with pytest.raises(FileExistsError):
+            exclusive(storage).put("one", b"other")
+
+
+def test_an_answer_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was given up, and the request sent again, which finds what the first one put."""
+    monkeypatch.setattr(module, "REQUEST_SECONDS", SLOW_SECONDS / 2)
+    with faulty_server() as (settings, faults):
+        storage = in_bucket(settings)
+        faults.slow = 1
+        exclusive(storage).put("one", b"mine")
+        assert storage.read_bytes("one") == b"mine"
+        faults.slow = 1
         with pytest.raises(FileExistsError):
             exclusive(storage).put("one", b"other")
 

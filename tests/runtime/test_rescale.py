@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Crash, Session, crash_at
-from tests.runtime.visible import rows
+from tests.runtime.visible import lines, rows
 
 ROWS = 120
 PARALLELISM = (2, 7, 1, 3)
@@ -40,26 +40,68 @@ def totals(folder: Path) -> dict[str, tuple[int, int, int]]:
 
 def test_state_is_spread_anew(spark: SparkSession, tmp_path: Path) -> None:
     orders = [(n % 30, n % 11) for n in range(ROWS)]
-    for name, lines in (
+    for name, given in (
         ("orders", [f"{k},{v}" for k, v in orders]),
         ("names", [f"{k},n{k % 9}" for k in range(30)]),
     ):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "a.csv").write_text("".join(f"{line}\n" for line in lines))
-    chance = random.Random(4)
-    options = {"tidemill.epoch.max-rows": "9", "execution.checkpointing.dir": str(tmp_path / "checkpoint")}
-    for parallelism in PARALLELISM[:-1]:
-        step, time = chance.choice(("planned", "ran", "committed", "published")), chance.randint(2, 3)
-        session = Session({**options, "parallelism.default": str(parallelism)}, crash_at(step, time))
-        with pytest.raises(Crash):
-            session.execute(*statements(tmp_path), INSERT)
-    Session({**options, "parallelism.default": str(PARALLELISM[-1])}).execute(*statements(tmp_path), INSERT)
+        (tmp_path / name / "a.csv").write_text("".join(f"{line}\n" for line in given))
+    run(tmp_path, *statements(tmp_path), INSERT)
     expected: dict[str, list[int]] = {}
     for k, v in orders:
         expected.setdefault(f"n{k % 9}", []).append(v)
     assert totals(tmp_path) == {n: (len(vs), len(set(vs)), sum(vs)) for n, vs in expected.items()}
     named = _named(tmp_path / "checkpoint")
     assert {str(f.relative_to(tmp_path / "checkpoint" / "state")) for f in _files(tmp_path)} == named
+
+
+WITHIN = "a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '9' SECOND"
+NEAR = f"SELECT a.k, a.v, b.v FROM ticks a JOIN tocks b ON {WITHIN}"
+SUMS = (
+    "SELECT EXTRACT(SECOND FROM window_end) + 60 * EXTRACT(MINUTE FROM window_end), k, COUNT(*), SUM(v)"
+    " FROM TABLE(HOP(TABLE ticks, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '30' SECOND))"
+    " GROUP BY window_start, window_end, k"
+)
+
+
+def test_state_by_time_is_spread_anew(spark: SparkSession, tmp_path: Path) -> None:
+    """An interval join and windows hold rows that wait for time to pass."""
+    chance = random.Random(5)
+    sources = []
+    for name in ("ticks", "tocks"):
+        (tmp_path / name).mkdir()
+        given = (f"{chance.randrange(7)},{n},2024-05-01 00:{n // 60:02d}:{n % 60:02d}\n" for n in range(ROWS))
+        (tmp_path / name / "a.csv").write_text("".join(given))
+        sources.append(
+            f"CREATE TABLE {name} (k INT, v BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '2'"
+            f" SECOND) WITH ('connector'='filesystem', 'path'='{tmp_path}/{name}', 'format'='csv')"
+        )
+    sinks = [
+        f"CREATE TABLE {columns} WITH ('connector'='filesystem', 'path'='{tmp_path}/{name}', 'format'='csv')"
+        for name, columns in (
+            ("near", "near (k INT, v BIGINT, w BIGINT)"),
+            ("sums", "sums (e BIGINT, k INT, c BIGINT, s BIGINT)"),
+        )
+    ]
+    batch = Session({"execution.runtime-mode": "batch"})
+    batch.execute(*sources)
+    expected = [sorted(",".join(map(str, row)) for _, row in batch.changes(query)) for query in (NEAR, SUMS)]
+    assert min(map(len, expected)) > 50
+    inserts = f"EXECUTE STATEMENT SET BEGIN INSERT INTO near {NEAR}; INSERT INTO sums {SUMS}; END"
+    run(tmp_path, *sources, *sinks, inserts)
+    assert [lines(tmp_path / name) for name in ("near", "sums")] == expected
+
+
+def run(folder: Path, *script: str) -> None:
+    """Crashes at some step after two or three epochs with each parallelism but the last."""
+    chance = random.Random(4)
+    options = {"tidemill.epoch.max-rows": "9", "execution.checkpointing.dir": str(folder / "checkpoint")}
+    for parallelism in PARALLELISM[:-1]:
+        step, time = chance.choice(("planned", "ran", "committed", "published")), chance.randint(2, 3)
+        session = Session({**options, "parallelism.default": str(parallelism)}, crash_at(step, time))
+        with pytest.raises(Crash):
+            session.execute(*script)
+    Session({**options, "parallelism.default": str(PARALLELISM[-1])}).execute(*script)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.object_store import bucket
+from tests.object_store import bucket, faulty_server
 from tests.runtime.test_checkpoint import IDENTITY, commit
 from tidemill.errors import NotSupportedError, StateError
 from tidemill.files.cache import executor_cache
@@ -126,6 +126,14 @@ def test_lists_that_are_late(place: Storage, monkeypatch: pytest.MonkeyPatch) ->
     assert (second.run_id, third.run_id) == ("2", "3")
     assert not second.is_owned
     assert third.last_commit() == commit(3)
+
+
+def test_a_store_that_overlooks_the_condition_is_refused() -> None:
+    with faulty_server() as (settings, faults):
+        bucket(settings, "careless")
+        faults.unconditional = True
+        with pytest.raises(NotSupportedError, match=r"'s3://careless/job' puts a file where there is one"):
+            opened(Storage("s3://careless/job", tuple(settings.items())))
 
 
 def test_a_store_that_cannot_fence_is_refused() -> None:

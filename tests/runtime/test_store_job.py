@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.cluster.join_job import SCRIPT, folded, write_changes
-from tests.object_store import bucket, faulty_server
+from tests.object_store import SLOW_SECONDS, bucket, faulty_server
 from tests.runtime.running import Crash, Session, crash_at
 from tidemill.errors import StateError, TidemillError
 from tidemill.files import exclusive, systems
@@ -63,6 +63,28 @@ def test_crashes_at_every_step(spark: SparkSession, object_store: Mapping[str, s
             job.run(crash_at(step, 1))
     job.run()
     assert job.written == job.expected
+
+
+def test_a_store_that_is_slow_and_lists_late(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers come after they were given up, lists lack what was put last; the job crashes and goes on."""
+    monkeypatch.setattr(exclusive, "REQUEST_SECONDS", SLOW_SECONDS / 2)
+    with faulty_server() as (settings, faults):
+        job = Job(settings, tmp_path)
+        faults.late = True
+        for step in ("ran", "committed"):
+            crash = crash_at(step, 1)
+
+            def slow(reached: str, crash: Callable[[str], None] = crash) -> None:
+                crash(reached)
+                faults.slow = 2
+
+            with pytest.raises(Crash):
+                job.run(slow)
+        job.run()
+        faults.late = False
+        assert job.written == job.expected
 
 
 def test_a_store_that_goes_down_and_comes_back(

@@ -20,7 +20,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
-from tidemill.errors import CommitUnknownError, StateError
+from tidemill.errors import CommitUnknownError, NotSupportedError, StateError
 from tidemill.files.exclusive import OutcomeUnknownError
 from tidemill.runtime.checkpoint.records import Records, said
 
@@ -37,7 +37,8 @@ class Ownership:
 
     @classmethod
     def take(cls, records: Records) -> Ownership:
-        """StateError: another process of this machine has it. OSError: it cannot be written."""
+        """StateError: another process of this machine has it. OSError: it cannot be written.
+        NotSupportedError: its store cannot tell two owners apart."""
         lock = None
         if records.storage.is_local:
             os.makedirs(records.storage.absolute(_OWNERS), mode=0o700, exist_ok=True)
@@ -103,7 +104,7 @@ def _next_token(records: Records) -> int:
         token += 1
         try:
             records.exclusive.put(_owner(token), json.dumps(me).encode())
-            return token
+            break
         except FileExistsError:
             continue
         except OutcomeUnknownError as e:
@@ -111,6 +112,23 @@ def _next_token(records: Records) -> int:
                 f"Whether '{records.storage.shown('')}' was taken is not known: {said(e)}",
                 hint="Start the job again when the cause is gone.",
             ) from e
+    if not records.storage.is_local:
+        _check_condition(records, token, {**me, "start": uuid.uuid4().hex})
+    return token
+
+
+def _check_condition(records: Records, token: int, me: dict[str, Any]) -> None:
+    """NotSupportedError where the record, which is there, can be put again: of two jobs both would commit."""
+    try:
+        records.exclusive.put(_owner(token), json.dumps(me).encode())
+    except FileExistsError:
+        return
+    raise NotSupportedError(
+        f"The store of '{records.storage.shown('')}' puts a file where there is one, though it is asked "
+        "not to (If-None-Match): it cannot tell two jobs on one directory apart.",
+        hint="Keep checkpoints in a store that knows conditional writes, or on a mounted file system; tables "
+        "may be there.",
+    )
 
 
 def _last(records: Records) -> int:
