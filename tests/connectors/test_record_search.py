@@ -15,7 +15,7 @@ from tests.connectors.test_cutting import ODD, PLAIN, naive_ends
 from tidemill.connectors.api import ReadLimit
 from tidemill.connectors.filesystem import record_search
 from tidemill.connectors.filesystem.cutting import Cutter
-from tidemill.connectors.filesystem.record_search import Piece, Searcher, Stretch, record_starts
+from tidemill.connectors.filesystem.record_search import Piece, RecordSearch, Searcher, Stretch, record_starts
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.files.storage import Storage
 from tidemill.types import logical as t
@@ -84,6 +84,20 @@ def test_the_second_look_is_at_what_was_unclear_alone(tmp_path: Path) -> None:
     assert set(starts) <= {*range(4, 44, 4), *range(50, 150, 10), *range(144, 184, 4)}
     assert len(looks[0]) == 5
     assert all(stretch.walks for more in looks[1:] for stretch in more)
+
+
+def test_text_without_quotes_is_not_worth_a_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_search, "_WORTH_LOCAL", 100)
+    (tmp_path / "a").write_bytes(b"12345\n" * 100 + b'"1\n"\n' * 10)
+    monkeypatch.setattr(RecordSearch, "_look", None)
+    search = RecordSearch(storage=Storage(str(tmp_path)), cutter=Cutter(quote='"'), spark=spark, piece=64)
+    search.look_through([Stretch(path="a", start=0, end=598, size=650)])
+    assert search.cuts("a", 0, 598, 100) == [132, 258, 390, 516, 598]
+    assert search.last_start("a", 0, 598) == 582
+    search.look_through([Stretch(path="a", start=0, end=620, size=650)])
+    assert search.cuts("a", 0, 620, 100) is None
 
 
 def test_a_source_cuts_where_tasks_found_starts(

@@ -36,8 +36,8 @@ class Cutter:
         """(end, records) of a range from ``start`` (a record's start) in a file of ``size`` bytes: at
         most ``rows`` records, and the first record boundary at or after ``start + length``."""
         goal = size if length is None else min(size, start + max(length, 1))
-        if rows is None and (goal >= size or not self._quotes_between(file, start, goal)):
-            return self._next_newline(file, goal, size), -1
+        if rows is None and (goal >= size or not self.has_quotes(file, start, goal)):
+            return self.next_newline(file, goal, size), -1
         return self._scan(file, start, size, rows, goal)
 
     def border(self, file: pa.NativeFile, near: int, size: int) -> int:
@@ -65,7 +65,8 @@ class Cutter:
         open_at_end = bool(len(closing) and closing[-1] == len(data))
         return open_at_end, int(ends[0]) + 1 if len(ends) else -1
 
-    def _quotes_between(self, file: pa.NativeFile, start: int, end: int) -> bool:
+    def has_quotes(self, file: pa.NativeFile, start: int, end: int) -> bool:
+        """Looked for at the speed of memory, up to the first."""
         if not self.quote:
             return False
         pattern = re.compile(re.escape(self.quote.encode()))
@@ -74,7 +75,7 @@ class Cutter:
                 return True
         return False
 
-    def _next_newline(self, file: pa.NativeFile, goal: int, size: int) -> int:
+    def next_newline(self, file: pa.NativeFile, goal: int, size: int) -> int:
         """The first record end at or after ``goal``, no quote being open there."""
         if goal >= size:
             return size

@@ -7,7 +7,8 @@ gives a start in nearly every piece; whoever needs a cut between two of them rea
 
 Most texts make sense in one of the two ways alone, by quotes that open and close at the ends of fields. The
 other way is walked through, quote by quote, only where it turns out to be the true one. Cost: a Spark job,
-and one more pass over the bytes, beside each other; nothing where there is little to look through.
+and one more pass over the bytes, beside each other; nothing where there is little to look through. Text that
+has no quotes at all, on the disk of a machine that is the whole cluster, is not worth a job.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ PIECE = 4 << 20
 _TASK_BYTES = 32 << 20
 _WORTH_LOCAL, _WORTH_REMOTE = 64 << 20, 16 << 20
 """What the driver looks through itself, in less time than a job takes, if its own disk has it or not."""
+_AT_ONCE = 512 << 20
+"""What the driver looks through for the mere presence of quotes, where it is the whole cluster."""
 _REMEMBERED = 1000
 
 
@@ -170,13 +173,34 @@ class RecordSearch:
         large = [s for s in stretches if s.end - s.start > worth and not self._covers(s.path, s.start, s.end)]
         if self.spark is None or not large:
             return
+        quoted = [s for s in large if not self._is_plain(s)]
         try:
-            starts = record_starts(large, self._look)
+            starts = record_starts(quoted, self._look) if quoted else []
         except Exception:  # any: see above
             return
-        for stretch, found in zip(large, starts, strict=True):
-            self._found.pop(stretch.path, None)
-            self._found[stretch.path] = (stretch.start, stretch.end, found)
+        for stretch, found in zip(quoted, starts, strict=True):
+            self._remember(stretch, found)
+
+    def _is_plain(self, stretch: Stretch) -> bool:
+        """Whether a look at a disk next to it tells the driver that every newline ends a record."""
+        assert self.spark is not None
+        near = self.storage.is_local and (self.spark.sparkContext.master or "").startswith("local")
+        if not near or stretch.end - stretch.start > _AT_ONCE:
+            return False
+        try:
+            with self.storage.open(stretch.path) as file:
+                if self.cutter.has_quotes(file, stretch.start, stretch.end):
+                    return False
+                goals = range(stretch.start + self.piece, stretch.end, self.piece)
+                ends = {self.cutter.next_newline(file, goal, stretch.size) for goal in goals}
+        except OSError:
+            return False
+        self._remember(stretch, sorted(end for end in ends if end <= stretch.end))
+        return True
+
+    def _remember(self, stretch: Stretch, starts: list[int]) -> None:
+        self._found.pop(stretch.path, None)
+        self._found[stretch.path] = (stretch.start, stretch.end, starts)
         for path in list(self._found)[:-_REMEMBERED]:
             del self._found[path]
 
