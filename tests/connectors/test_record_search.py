@@ -94,8 +94,8 @@ def test_text_without_quotes_is_not_worth_a_job(
     monkeypatch.setattr(RecordSearch, "_look", None)
     search = RecordSearch(storage=Storage(str(tmp_path)), cutter=Cutter(quote='"'), spark=spark, piece=64)
     search.look_through([Stretch(path="a", start=0, end=598, size=650)])
-    assert search.cuts("a", 0, 598, 100) == [132, 258, 390, 516, 598]
-    assert search.last_start("a", 0, 598) == 582
+    assert search.cuts("a", 0, 598, 100) == [132, 258, 384, 516, 598]
+    assert search.last_start("a", 0, 598) == 576
     search.look_through([Stretch(path="a", start=0, end=620, size=650)])
     assert search.cuts("a", 0, 620, 100) is None
 
