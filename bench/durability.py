@@ -1,8 +1,8 @@
 """What keeping promises costs: the seconds that checksums and fsync take, in the driver and in all workers.
 
-``python -m bench.durability [--rows N] [--case NAME]`` runs the cases of ``bench.compare`` and prints a row for
-each: seconds of the INSERT, of checksums, of fsync, and both as a share of the run. A worker that waits for its
-disk holds one of two cores: seconds of workers count half. Names that bear an attempt cost the making of a text.
+``python -m bench.durability [--rows N] [--case NAME]`` runs the cases of ``bench.compare`` and prints a row
+for each: seconds of the INSERT, of checksums, of fsync, and both as a share of the run. A worker that waits
+for its disk holds one of two cores: seconds count half. Names that bear an attempt cost the making of a text.
 """
 
 from __future__ import annotations

@@ -10,11 +10,14 @@ import os
 import struct
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import xxhash
 from pyspark import daemon
+
+from tidemill.runtime.spark.worker_daemon import WARM
 
 FOLDER = "TIDEMILL_TIMES"
 _TIMES = struct.Struct("dd")
@@ -71,5 +74,7 @@ class _Sum:
 _WHOLE = xxhash.xxh3_64
 
 if __name__ == "__main__":
+    for name in WARM:
+        import_module(name)
     install()
     daemon.manager()
