@@ -64,6 +64,7 @@ def test_kills_change_nothing(cluster: Standalone, tmp_path: Path, pytestconfig:
             continue
     finally:
         job.end()
+    assert job.failures == []
     assert set(job.killed) == set(VICTIMS)
     assert folded(written(tmp_path)) == expected
 
@@ -96,11 +97,13 @@ def packed_environment(folder: Path, python: str) -> Path:
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """``tidemill run`` in a process of its own, started again as a supervisor would."""
+    """``tidemill run`` in a process of its own, started again as a supervisor would. ``failures``: what was in
+    its log when it ended by itself."""
 
     cluster: Standalone
     folder: Path
     killed: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
     _process: subprocess.Popen[bytes] | None = None
     _seen: frozenset[str] = frozenset()
 
@@ -131,7 +134,7 @@ class Job:
                 self._seen = records
                 return True
             time.sleep(0.05)
-        raise AssertionError(f"no new record in {_SECONDS} s: {(self.folder / 'log').read_text()[-3000:]}")
+        raise AssertionError(f"no new record in {_SECONDS} s: {self._log()}")
 
     def kill(self, victim: str) -> None:
         if victim == "driver":
@@ -157,7 +160,12 @@ class Job:
         """Of the job's process; one that failed is started again."""
         assert self._process is not None
         status = self._process.poll()
+        if status is not None and status > 0:
+            self.failures.append(self._log())
         if status:
             self.start()
             return None
         return status
+
+    def _log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")[-3000:]
