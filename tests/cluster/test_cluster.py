@@ -97,8 +97,8 @@ def packed_environment(folder: Path, python: str) -> Path:
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """``tidemill run`` in a process of its own, started again as a supervisor would. ``failures``: what was in
-    its log when it ended by itself."""
+    """``tidemill run`` in a process of its own, started again as a supervisor would. ``failures``: its log
+    whenever it ended by itself."""
 
     cluster: Standalone
     folder: Path
