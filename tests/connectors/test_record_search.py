@@ -134,7 +134,7 @@ def test_a_source_cuts_where_tasks_found_starts(
 
     monkeypatch.setattr(Cutter, "cut", cut)
     epochs = rows_in_epochs(spark, made(), ReadLimit(bytes=10_000))
-    assert len(epochs) == 6
+    assert len(epochs) == 4
     assert sorted(row for epoch in epochs for row in epoch) == expected
     assert read
     assert max(read) < 1100

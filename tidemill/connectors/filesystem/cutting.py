@@ -48,12 +48,12 @@ class Cutter:
             near += 1
         return min(near, size)
 
-    def passage(self, data: Bytes, *, inside: bool, walks: bool) -> tuple[bool, int] | None:
-        """What a piece of text between two borders holds if its start is ``inside`` of quotes: whether its
-        end is, and the first record end (-1: none). Without ``walks`` None if its quotes are not plain then.
-        """
+    def passage(self, data: Bytes, begin: int, *, inside: bool, walks: bool) -> tuple[bool, int] | None:
+        """What a piece of text between two borders, from ``begin`` on, holds if that is ``inside`` of quotes:
+        whether its end is, and the first record end (-1: none). Without ``walks`` None if its quotes are not
+        plain then."""
         quotes = np.flatnonzero(data == ord(self.quote))
-        newlines = np.flatnonzero(data == _LF)
+        newlines = np.flatnonzero(data[begin:] == _LF) + begin
         marks = np.concatenate(([-1], quotes)) if inside else quotes
         if not self.escape and alternates(data, marks[0::2], marks[1::2], self.delimiter):
             ends = newlines[np.searchsorted(marks, newlines) % 2 == 0]

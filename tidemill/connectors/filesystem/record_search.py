@@ -93,15 +93,18 @@ class Searcher:
         file.seek(before)
         data = np.frombuffer(file.read_buffer(end - before), dtype=np.uint8)
         if known:
-            return Piece(stretch.path, start, (self._way(data, before, inside=False, walks=True), None))
-        ways = [self._way(data, before, inside=inside, walks=stretch.walks) for inside in (False, True)]
+            return Piece(stretch.path, start, (self._way(data, start, 0, inside=False, walks=True), None))
+        ways = [self._way(data, start, 1, inside=inside, walks=stretch.walks) for inside in (False, True)]
         if ways == [None, None]:
-            ways = [self._way(data, before, inside=inside, walks=True) for inside in (False, True)]
+            ways = [self._way(data, start, 1, inside=inside, walks=True) for inside in (False, True)]
         return Piece(stretch.path, start, (ways[0], ways[1]))
 
-    def _way(self, data: Any, at: int, *, inside: bool, walks: bool) -> tuple[bool, int] | None:
-        found = self.cutter.passage(data, inside=inside, walks=walks)
-        return found if found is None or found[1] < 0 else (found[0], at + found[1])
+    def _way(
+        self, data: Any, start: int, begin: int, *, inside: bool, walks: bool
+    ) -> tuple[bool, int] | None:
+        """``data`` has ``begin`` bytes before the ``start`` of the piece."""
+        found = self.cutter.passage(data, begin, inside=inside, walks=walks)
+        return found if found is None or found[1] < 0 else (found[0], start - begin + found[1])
 
 
 Look = Callable[[list[Stretch]], list[Piece]]
@@ -150,7 +153,7 @@ def _put_together(stretch: Stretch, pieces: Mapping[int, Piece]) -> tuple[list[i
         if way is None:
             return starts, at
         inside, end = way
-        if end > (starts[-1] if starts else -1):
+        if end >= 0:
             starts.append(end)
     return starts, None
 
