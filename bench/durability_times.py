@@ -35,8 +35,8 @@ def install() -> None:
     for module, functions in replaced.items():
         for name, kind in functions:
             setattr(module, name, _timed(kind, getattr(module, name)))
-    module: Any = xxhash
-    module.xxh3_64 = _Sum
+    library: Any = xxhash
+    library.xxh3_64 = _Sum
 
 
 def spent(folder: Path) -> tuple[float, float]:
