@@ -122,7 +122,8 @@ def test_an_insert_at_a_terminal_gives_the_prompt_back(spark: SparkSession) -> N
         "SHOW JOBS;",
     ]
     shell.loop(iter(texts))
-    ((job, _),) = session.context.jobs
+    (started,) = session.context.jobs.all()
+    job = started.job
     assert job.is_running()
     assert f"successfully submitted:\nJob ID: {job.job_id}" in out.getvalue()
     assert f"| {job.job_id} | insert-into_default_catalog.default_database.t | RUNNING |" in out.getvalue()
@@ -180,7 +181,7 @@ def test_jobs_behind_the_prompt_stop_with_the_shell(spark: SparkSession) -> None
         )
     )
     shell.end_jobs()
-    assert [job.status for job, _ in session.context.jobs] == ["CANCELED"]
+    assert [s.job.status for s in session.context.jobs.all()] == ["CANCELED"]
 
 
 def test_with_dml_sync_an_insert_is_waited_for(spark: SparkSession) -> None:
@@ -196,7 +197,7 @@ def test_with_dml_sync_an_insert_is_waited_for(spark: SparkSession) -> None:
             ]
         )
     )
-    assert [job.status for job, _ in session.context.jobs] == ["FINISHED"]
+    assert [s.job.status for s in session.context.jobs.all()] == ["FINISHED"]
     assert "Complete execution of the SQL update statement." in out.getvalue()
 
 

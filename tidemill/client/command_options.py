@@ -20,6 +20,8 @@ def command_options(parsed: argparse.Namespace) -> dict[str, str]:
         options |= python_environment(parsed.py_env, options.get("spark.archives", ""))
     if parsed.master:
         options["spark.master"] = parsed.master
+    if getattr(parsed, "port", None) is not None:
+        options["sql-gateway.endpoint.rest.port"] = str(parsed.port)
     return options
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``tidemill run FILE...`` and ``tidemill sql``.
+"""The command line: ``tidemill run FILE...``, ``tidemill sql`` and ``tidemill gateway``.
 
 Nothing heavy is imported here: ``--version`` and a mistyped option answer at once. A command's module is
 loaded when its command line is known to be right, while Spark starts in a thread beside it.
@@ -44,6 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_run(commands.add_parser("run", help="run SQL scripts", description="Runs SQL scripts in order."))
+    _add_gateway(
+        commands.add_parser("gateway", help="a server for SQL clients", description="A SQL gateway.")
+    )
     _add_sql(commands.add_parser("sql", help="an interactive shell", description="An interactive shell."))
     return parser
 
@@ -76,6 +79,18 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _add_sql(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(module="tidemill.client.shell")
     parser.add_argument("-i", "--init", metavar="FILE", help="run this script first")
+    _add_common(parser)
+
+
+def _add_gateway(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(module="tidemill.gateway.start")
+    parser.add_argument(
+        "--port",
+        type=int,
+        metavar="N",
+        default=None,
+        help="the REST endpoint's port (sql-gateway.endpoint.rest.port; 8083), 0 for one that is free",
+    )
     _add_common(parser)
 
 

@@ -14,6 +14,7 @@ from tidemill.config import (
     cluster_options,
     epoch_options,
     execution_options,
+    gateway_options,
     mini_batch_options,
     optimizer_options,
     pipeline_options,
@@ -47,6 +48,7 @@ AREAS = (
     Area(title="Jobs", options=pipeline_options.OPTIONS),
     Area(title="User functions", options=python_options.OPTIONS),
     Area(title="Cluster", options=cluster_options.OPTIONS),
+    Area(title="Gateway", options=gateway_options.OPTIONS),
     Area(title="Client", options=client_options.OPTIONS),
 )
 BY_KEY: dict[str, Option[Any]] = {o.key: o for area in AREAS for o in area.options}

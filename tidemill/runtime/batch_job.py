@@ -22,6 +22,7 @@ from tidemill.runtime.job_start import JobRequest, parallelism
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, ScanFrame
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import translated
+from tidemill.runtime.spark.job_groups import grouped
 from tidemill.runtime.spark.session import job_session
 from tidemill.runtime.spark.user_columns import selected
 from tidemill.runtime.tables import make_sink, make_source
@@ -69,7 +70,8 @@ def run_query(root: b.BatchNode, request: JobRequest) -> pa.Table:
             *(f"{render_sql(quote(f.name), f.type, request.zone)} AS {quote(f.name)}" for f in root.fields)
         )
     try:
-        return frame.toArrow()
+        with grouped(request.application.sparkContext, request.group, request.name):
+            return frame.toArrow()
     except Exception as e:
         raise translated(e) from e
 
@@ -85,7 +87,8 @@ def run_insert(sink: b.Sink, request: JobRequest) -> int:
     targets = tuple(Field(c.name, c.type) for c in target.table.physical_columns)
     try:
         frame = _enforcing(batch_frame(sink, request), sink.source, targets, request)
-        staged = made.stage(frame, 1).collect()
+        with grouped(request.application.sparkContext, request.group, request.name):
+            staged = made.stage(frame, 1).collect()
     except Exception as e:
         made.discard(1)
         raise translated(e) from e

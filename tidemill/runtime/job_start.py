@@ -8,6 +8,7 @@ runs in its own thread, Spark session and scheduler pool.
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ from tidemill.runtime.epoch_loop import Collector, CollectOutput, JobSettings, S
 from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
+from tidemill.runtime.spark.job_groups import begin_group, give_up
 from tidemill.runtime.spark.session import job_session
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.runtime.values_source import ValuesSource
@@ -53,7 +55,8 @@ QUERY_OUTPUT = "query"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
     """What every job needs. ``frames``: registered DataFrames by key; ``text``: collected values come
-    as the text that CAST(x AS STRING) gives (booleans and plain numbers stay)."""
+    as the text that CAST(x AS STRING) gives (booleans and plain numbers stay); ``group``: by which Spark's
+    work for a batch statement can be given up."""
 
     application: SparkSession
     config: Configuration
@@ -61,6 +64,7 @@ class JobRequest:
     name: str
     zone: str
     text: bool = False
+    group: str = ""
     checkpoint_directory: str = ""
     on_progress: Callable[[EpochProgress], None] = lambda _: None
     on_event: Callable[[JobEvent], None] = lambda _: None
@@ -82,6 +86,8 @@ class RunningJob:
     _thread: threading.Thread | None = None
     _error: BaseException | None = None
     _done: threading.Event = field(default_factory=threading.Event)
+    _group: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _aborted: bool = False
 
     def is_running(self) -> bool:
         return not self._done.is_set()
@@ -111,13 +117,19 @@ class RunningJob:
         self.stop()
         self._done.wait()
 
+    def abort(self) -> None:
+        """Gives up the epoch under way, of which nothing is kept, and stops; returns at once."""
+        self._aborted = True
+        self.stop()
+        give_up(self._job.spark.sparkContext, self._group)
+
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name=f"tidemill-job-{self.name}", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._job.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.job_id)
+            begin_group(self._job.spark.sparkContext, self._group, self.name)
             self._job.run()
         except TidemillError as e:
             self._error = e
@@ -128,6 +140,8 @@ class RunningJob:
             # Not an error of the job but the end of its thread: whoever waits must learn of it.
             self._error = e
         finally:
+            if self._aborted and isinstance(self._error, Exception):
+                self._error = None  # what failed is what was given up
             self._job.checkpoint.close()
             self._cleanup()
             self._done.set()

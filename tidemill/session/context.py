@@ -23,6 +23,7 @@ from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.session import user_modules
 from tidemill.session.job import JobHandle
+from tidemill.session.jobs import Jobs
 from tidemill.session.time_zone import zone_of
 from tidemill.user_functions.kinds import UserFunction
 
@@ -38,8 +39,9 @@ class SessionContext:
     """Mutable, one per session; not shared between threads.
 
     ``module_folders``: where modules of user functions are looked for, besides Python's own path.
-    ``jobs``: its INSERTs and when they were started. ``jobs_in``: how many jobs have used a checkpoint
-    directory.
+    ``jobs``: its INSERTs; sessions may share them. ``jobs_in``: how many jobs have used a checkpoint
+    directory. ``work``: the name of what Spark does for the statement under way, to give it up by; '' where
+    nobody would. ``on_job`` hears of a started INSERT before anybody waits for it.
     ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
     hears of every epoch's end, ``on_event`` of its begin and of resumptions, ``fault`` of every step of a
     commit.
@@ -54,8 +56,10 @@ class SessionContext:
         self._user_functions: dict[tuple[str, str], UserFunction] = {}
         self._warned: set[str] = set()
         self.rendered = False
-        self.jobs: list[tuple[JobHandle, dt.datetime]] = []
+        self.jobs = Jobs()
         self.jobs_in: dict[str, int] = {}
+        self.work = ""
+        self.on_job: Callable[[JobHandle], None] = lambda _: None
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None
         self.on_event: Callable[[JobEvent], None] = lambda _: None
         self.fault: Callable[[str], None] = lambda _: None

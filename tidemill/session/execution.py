@@ -6,7 +6,6 @@ holds the job back, an abandoned one is cancelled with its result.
 
 from __future__ import annotations
 
-import datetime as dt
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -24,7 +23,6 @@ from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.job_start import JobRequest, RunningJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
-from tidemill.session.carrier import ChangelogRow, rows_of
 from tidemill.session.context import SessionContext
 from tidemill.session.job import JobHandle
 from tidemill.session.result import StatementKind, TableResult
@@ -51,12 +49,12 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
     optimized = planning.optimized(plan)
     if is_batch(context):
         table = batch_job.run_query(planning.batch(context, optimized), _request(context, "select"))
-        return _result(context, plan.fields, rows_of(table, len(plan.fields)), None, changelog=False)
+        return _result(context, plan.fields, iter((table,)), None, changelog=False)
     node = planning.physical(context, optimized).runs
     request = _request(context, "select", _next_directory(context))
-    rows = EpochRows(width=len(plan.fields))
+    rows = EpochRows()
     job = QueryJob(rows=rows, job=job_start.start_query(node, rows.put, request))
-    return _result(context, plan.fields, job.changes(), job, changelog=True)
+    return _result(context, plan.fields, job.epochs(), job, changelog=True)
 
 
 def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult:
@@ -71,7 +69,8 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult
     planned = [planning.physical(context, _optimized(s)).runs for s in sinks]
     request = _request(context, name, _next_directory(context))
     job = job_start.start_inserts([node for node in planned if isinstance(node, p.Sink)], request)
-    context.jobs.append((job, dt.datetime.now(dt.UTC)))
+    context.jobs.add(job)
+    context.on_job(job)
     result = _inserted(context, fields, job)
     if context.configuration.read(table_options.DML_SYNC):
         job.wait()
@@ -111,6 +110,7 @@ def _request(context: SessionContext, name: str, checkpoint_directory: str = "")
         name=config.read(pipeline_options.NAME) or name,
         zone=context.time_zone,
         text=context.rendered,
+        group=context.work,
         checkpoint_directory=checkpoint_directory,
         on_progress=context.on_progress,
         on_event=context.on_event,
@@ -134,7 +134,7 @@ def _next_directory(context: SessionContext) -> str:
 def _result(
     context: SessionContext,
     fields: tuple[Field, ...],
-    rows: Iterator[ChangelogRow],
+    tables: Iterator[pa.Table],
     job: JobHandle | None,
     *,
     changelog: bool,
@@ -142,7 +142,7 @@ def _result(
     return TableResult(
         kind=StatementKind.QUERY,
         fields=fields,
-        rows=rows,
+        tables=tables,
         zone=context.zone,
         changelog=changelog,
         rendered=context.rendered,
@@ -159,7 +159,6 @@ def _inserted(context: SessionContext, fields: tuple[Field, ...], job: RunningJo
 class EpochRows:
     """Committed epochs between the job's thread, which puts, and the reader's, which takes."""
 
-    width: int
     closed: threading.Event = field(default_factory=threading.Event)
     _epochs: queue.Queue[pa.Table] = field(default_factory=lambda: queue.Queue(QUEUED_EPOCHS))
 
@@ -212,12 +211,16 @@ class QueryJob:
         self.rows.closed.set()
         self.job.cancel()
 
-    def changes(self) -> Iterator[ChangelogRow]:
+    def abort(self) -> None:
+        self.rows.closed.set()
+        self.job.abort()
+
+    def epochs(self) -> Iterator[pa.Table]:
         """Ends with the job; raises what made it fail, after the rows that were committed before."""
         while True:
             running = self.job.is_running()
             epoch = self.rows.take(wait=running)
             if epoch is not None:
-                yield from rows_of(epoch, self.rows.width)
+                yield epoch
             elif not running:
                 return self.job.wait()

@@ -9,17 +9,21 @@ import datetime as dt
 import sys
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+import pyarrow as pa
+
 from tidemill.changelog.rowkind import RowKind
 from tidemill.session import tableau, values
-from tidemill.session.carrier import ChangelogRow
+from tidemill.session.carrier import ChangelogRow, rows_of
 from tidemill.session.frames import folded_pandas
 from tidemill.session.job import JobHandle
 from tidemill.session.job_client import JobClient
 from tidemill.session.row import Row
 from tidemill.types.logical import STRING, Field
+from tidemill.types.physical import arrow_type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +52,8 @@ class TableResult:
         *,
         kind: StatementKind,
         fields: tuple[Field, ...],
-        rows: Iterable[ChangelogRow],
+        rows: Iterable[ChangelogRow] = (),
+        tables: Iterator[pa.Table] | None = None,
         zone: dt.tzinfo = dt.UTC,
         changelog: bool = False,
         rendered: bool = False,
@@ -64,7 +69,8 @@ class TableResult:
         self.ok = ok
         self.job = job
         self.max_width = max_width
-        self._rows = iter(rows)
+        self._tables = tables
+        self._rows = iter(rows) if tables is None else _rows_in(tables, len(fields))
 
     @property
     def result_kind(self) -> str:
@@ -81,6 +87,18 @@ class TableResult:
     def changes(self) -> Iterator[ChangelogRow]:
         """The rows not yet read, as carriers; a stream may block until the next epoch."""
         yield from self._rows
+
+    def tables(self) -> Iterator[pa.Table]:
+        """As ``changes``, in Arrow: the columns, and the kinds where there may be others than +I."""
+        yield from self._tables if self._tables is not None else self._in_arrow()
+
+    def _in_arrow(self) -> Iterator[pa.Table]:
+        rows = list(self._rows)
+        arrays = [
+            pa.array([carried[place] for _, carried in rows], arrow_type(f.type))
+            for place, f in enumerate(self.fields)
+        ]
+        yield pa.Table.from_arrays(arrays, names=[f.name for f in self.fields])
 
     def collect(self) -> CloseableRows:
         """The rows not yet read, as Python values; close it to stop the job behind it."""
@@ -141,6 +159,10 @@ class CloseableRows:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _rows_in(tables: Iterable[pa.Table], width: int) -> Iterator[ChangelogRow]:
+    return chain.from_iterable(rows_of(table, width) for table in tables)
 
 
 def ok(kind: StatementKind = StatementKind.OTHER) -> TableResult:

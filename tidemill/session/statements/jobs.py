@@ -1,4 +1,4 @@
-"""SHOW JOBS and STOP JOB: the INSERTs that this session has started."""
+"""SHOW JOBS and STOP JOB: the INSERTs that this session, or any session of its gateway, has started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = (
 
 def show_jobs(statement: s.Show, context: SessionContext) -> TableResult:
     """In the order in which they were started, ended ones too."""
-    rows = [(job.job_id, job.name, job.status, started) for job, started in context.jobs]
+    rows = [(s.job.job_id, s.job.name, s.job.status, s.started) for s in context.jobs.all()]
     return listing(_COLUMNS, rows)
 
 
@@ -30,12 +30,12 @@ def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
             position=statement.position,
             hint="Every epoch is a checkpoint: a job with an execution.checkpointing.dir resumes from there.",
         )
-    for job, _ in context.jobs:
-        if job.job_id == statement.job_id:
-            job.cancel()
-            return ok()
-    raise ValidationError(
-        f"There is no job '{statement.job_id}' in this session.",
-        position=statement.position,
-        expected=tuple(job.job_id for job, _ in context.jobs if job.is_running()),
-    )
+    found = context.jobs.find(statement.job_id)
+    if found is None:
+        raise ValidationError(
+            f"There is no job '{statement.job_id}'.",
+            position=statement.position,
+            expected=tuple(s.job.job_id for s in context.jobs.all() if s.job.is_running()),
+        )
+    found.job.cancel()
+    return ok()

@@ -1,0 +1,198 @@
+"""The REST endpoint over a real socket, with statements that run no SQL: routes, errors, bad input."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.gateway.fakes import Gate, gateway
+from tidemill.config.option import Configuration
+from tidemill.errors import Position, SetupError, SqlSyntaxError
+from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
+from tidemill.gateway.endpoints.rest.routes import ROUTES
+from tidemill.gateway.service.operation import Control
+from tidemill.gateway.service.service import Gateway
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+GATE = Gate()
+
+
+def _broken(_: Control) -> None:
+    raise SqlSyntaxError('Encountered "<EOF>" at line 1, column 9.', position=Position(1, 9))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RestEndpoint, Gateway]]:
+    made, _ = gateway(tmp_path_factory.mktemp("gateway"), {"SELECT": _broken, "wait": GATE})
+    keys = {"sql-gateway.endpoint.rest.port": "0", "rest.server.max-content-length": "10 kb"}
+    endpoint = RestEndpoint(made, Configuration(keys))
+    endpoint.start()
+    yield endpoint, made
+    endpoint.stop()
+    made.close()
+
+
+@pytest.fixture
+def ask(served: tuple[RestEndpoint, Gateway]) -> Ask:
+    return Ask(served[0])
+
+
+class Ask:
+    def __init__(self, endpoint: RestEndpoint) -> None:
+        self.port = int(endpoint.address.rpartition(":")[2])
+
+    def raw(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def __call__(self, method: str, path: str, **fields: Any) -> tuple[int, Any]:
+        return self.raw(method, path, json.dumps(fields).encode())
+
+    def session(self) -> str:
+        return str(
+            self("POST", "/v1/sessions", sessionName="s", properties={"a": 1, "b": True})[1]["sessionHandle"]
+        )
+
+    def submit(self, session: str, statement: str) -> str:
+        answer = self("POST", f"/v4/sessions/{session}/statements", statement=statement)[1]
+        return f"/sessions/{session}/operations/{answer['operationHandle']}"
+
+
+def test_a_result_page_by_page(ask: Ask) -> None:
+    session = ask.session()
+    assert ask("GET", f"/v2/sessions/{session}") == (200, {"properties": {"a": "1", "b": "true"}})
+    operation = ask.submit(session, "x")
+    page = ask("GET", f"/v3{operation}/result/0?rowFormat=PLAIN_TEXT")[1]
+    while page["resultType"] == "NOT_READY":
+        assert set(page) == {"resultType", "nextResultUri"}
+        page = ask("GET", page["nextResultUri"])[1]
+    assert page == {
+        "resultType": "PAYLOAD",
+        "isQueryResult": True,
+        "resultKind": "SUCCESS_WITH_CONTENT",
+        "results": {
+            "columns": [{"name": "n", "logicalType": {"type": "BIGINT", "nullable": True}, "comment": None}],
+            "rowFormat": "PLAIN_TEXT",
+            "data": [{"kind": "INSERT", "fields": [str(n)]} for n in range(3)],
+        },
+        "nextResultUri": f"/v3{operation}/result/1?rowFormat=PLAIN_TEXT",
+    }
+    again = ask("GET", f"/v1{operation}/result/0?rowFormat=XML")[1]
+    assert again["results"]["data"] == [{"kind": "INSERT", "fields": [n]} for n in range(3)]
+    assert again["nextResultUri"] == f"/v1{operation}/result/1"
+    end = ask("GET", f"{operation}/result/1")[1]
+    assert (end["resultType"], end["results"]["data"], "nextResultUri" in end) == ("EOS", [], False)
+    assert ask("GET", f"/v4{operation}/status") == (200, {"status": "FINISHED"})
+    status, answer = ask("POST", f"/v4{operation}/cancel")
+    assert status == 500
+    assert "from FINISHED to CANCELED" in answer["errors"][0]
+    for _ in range(2):
+        assert ask("DELETE", f"/v4{operation}/close") == (200, {"status": "CLOSED"})
+    status, answer = ask("GET", f"/v4{operation}/result/0")
+    assert (status, answer["errors"][0]) == (500, "Internal server error.")
+    assert "Can not find the submitted operation" in answer["errors"][1]
+
+
+def test_a_statement_that_runs_and_the_routes_of_the_proposal(ask: Ask) -> None:
+    session = ask.session()
+    operation = ask.submit(session, "wait")
+    assert GATE.running.wait(60)
+    waiting = ask.submit(session, "after")
+    for path in (operation, waiting):
+        assert ask("GET", f"/v1{path}/status")[1] == {"status": "RUNNING"}
+        page = ask("GET", f"/v1{path}/result/0")[1]
+        assert page == {"resultType": "NOT_READY", "nextResultUri": f"/v1{path}/result/0"}
+    assert ask("PUT", f"/v1{operation}/cancel") == (200, {"status": "CANCELED"})
+    assert ask("DELETE", f"/v1{operation}") == (200, {"status": "CLOSED"})
+    assert ask("POST", f"/v1/sessions/{session}/configure_session", statement="SET") == (200, {})
+    body = {"statement": "SELECT", "position": 3}
+    assert ask("GET", f"/v1/sessions/{session}/complete_statement", **body) == (200, {"candidates": ["SEL"]})
+
+
+def test_errors_of_statements_carry_flinks_names(ask: Ask) -> None:
+    session = ask.session()
+    operation = ask.submit(session, "SELECT")
+    status, answer = 200, {"resultType": "NOT_READY"}
+    while status == 200 and answer["resultType"] == "NOT_READY":
+        status, answer = ask("GET", f"/v4{operation}/result/0")
+    assert status == 500
+    first, text = answer["errors"]
+    assert first == "Internal server error."
+    assert text.startswith(
+        "<Exception on server side:\norg.apache.flink.table.gateway.api.utils.SqlGatewayException"
+    )
+    assert "Caused by: org.apache.flink.table.api.SqlParserException: SQL parse failed. Encountered" in text
+    assert 'Caused by: org.apache.flink.sql.parser.impl.ParseException: Encountered "<EOF>"' in text
+    assert text.endswith("\n\nEnd of exception on server side>")
+    assert ask("GET", f"/v4{operation}/status")[1] == {"status": "ERROR"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "said"),
+    [
+        ("GET", "/nosuch", b"", 404, "Not found: /nosuch"),
+        ("GET", "/v5/info", b"", 404, "Not found: /v5/info"),
+        ("PUT", "/v1/sessions", b"", 404, "Not found: /v1/sessions"),
+        ("POST", "/v1/sessions/{s}/configure-session", b"{}", 404, "Not found"),
+        ("POST", "/v1/sessions", b"{bad", 400, "did not match"),
+        ("POST", "/v1/sessions", b"[1]", 400, "no object"),
+        ("POST", "/v1/sessions", b"[" * 9_000, 400, "did not match"),
+        ("POST", "/v1/sessions", b'\xff{"a"', 400, "did not match"),
+        ("POST", "/v1/sessions", b'{"properties": {"a": [1]}}', 400, "no map of texts"),
+        ("POST", "/v1/sessions/{s}/statements", b'{"statement": 7}', 400, "no text"),
+        ("POST", "/v1/sessions/{s}/statements", b'{"executionTimeout": "1"}', 400, "whole number"),
+        ("POST", "/v1/sessions/{s}/statements", b"x" * 10_241, 413, "longer than 10240 bytes"),
+        ("GET", "/v1/sessions/notauuid", b"", 400, "Cannot resolve path parameter (session_handle)"),
+        ("GET", "/v1/sessions/{s}/operations/x/status", b"", 400, "path parameter (operation_handle)"),
+        ("GET", f"/v1/sessions/{{s}}/operations/{NOBODY}/result/-1", b"", 400, "path parameter (token)"),
+        ("GET", f"/v1/sessions/{{s}}/operations/{NOBODY}/result/{'9' * 50}", b"", 400, "parameter (token)"),
+        ("GET", f"/v2/sessions/{{s}}/operations/{NOBODY}/result/0?rowFormat=XML", b"", 400, "(rowFormat)"),
+        ("GET", f"/v1/sessions/{{s}}/operations/{NOBODY}/result/0", b"", 500, "Internal server error."),
+        ("GET", f"/v1/sessions/{NOBODY}", b"", 500, "does not exist"),
+        ("DELETE", f"/v1/sessions/{NOBODY}", b"", 500, "does not exist"),
+        ("POST", f"/v1/sessions/{NOBODY}/statements", b'{"statement": "x"}', 500, "Internal server error."),
+        ("GET", "/v2/sessions/{s}/complete-statement", b"", 400, "no body"),
+    ],
+)  # fmt: skip
+def test_bad_requests(ask: Ask, method: str, path: str, body: bytes, status: int, said: str) -> None:
+    got, answer = ask.raw(method, path.replace("{s}", ask.session()), body)
+    assert got == status
+    assert said in answer["errors"][0]
+
+
+def test_a_client_that_goes_in_the_middle_disturbs_nobody(ask: Ask) -> None:
+    session = ask.session()
+    for text in (
+        b"GET /v1/in",
+        b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+        b"\x16\x03\x01\x02",
+    ):
+        with socket.create_connection(("127.0.0.1", ask.port)) as gone:
+            gone.sendall(text)
+    assert ask("GET", "/v1/info") == (200, {"productName": "Apache Flink", "version": "2.3.0"})
+    assert ask("DELETE", f"/v1/sessions/{session}") == (200, {"status": "CLOSED"})
+
+
+def test_the_port_is_taken(served: tuple[RestEndpoint, Gateway], ask: Ask) -> None:
+    second = RestEndpoint(served[1], Configuration({"sql-gateway.endpoint.rest.port": str(ask.port)}))
+    with pytest.raises(SetupError, match=f"cannot listen on 127.0.0.1:{ask.port}: Address already in use"):
+        second.start()
+
+
+def test_the_description_has_every_route(ask: Ask) -> None:
+    for version in range(1, 5):
+        described = ask("GET", f"/v{version}/openapi.json")[1]["paths"]
+        routes = [r for r in ROUTES if r.versions[0] <= version <= r.versions[1]]
+        assert sum(map(len, described.values())) == len(routes)
+        for route in routes:
+            assert described[f"/v{version}{route.path}"][route.method.lower()]["summary"]

@@ -1,0 +1,109 @@
+"""The gateway: its sessions, its workers, its results, its endpoints. Read from the gateway's own options,
+never from a session's."""
+
+from __future__ import annotations
+
+from tidemill.config.option import Duration, MemorySize, Option
+
+IDLE_TIMEOUT = Option(
+    key="sql-gateway.session.idle-timeout",
+    kind=Duration,
+    default=Duration(600_000),
+    doc="A session that nobody has used for so long is closed; 0 never closes one.",
+)
+CHECK_INTERVAL = Option(
+    key="sql-gateway.session.check-interval",
+    kind=Duration,
+    default=Duration(60_000),
+    doc="How often idle sessions are looked for; 0 does not look.",
+)
+MAX_SESSIONS = Option(
+    key="sql-gateway.session.max-num",
+    kind=int,
+    default=1_000_000,
+    least=1,
+    doc="How many sessions may be open.",
+)
+MAX_WORKERS = Option(
+    key="sql-gateway.worker.threads.max",
+    kind=int,
+    default=500,
+    least=1,
+    doc="How many statements may run at a time; others wait.",
+)
+MIN_WORKERS = Option(
+    key="sql-gateway.worker.threads.min",
+    kind=int,
+    default=5,
+    least=0,
+    doc="How many threads stay when there is nothing to do.",
+)
+KEEPALIVE = Option(
+    key="sql-gateway.worker.keepalive-time",
+    kind=Duration,
+    default=Duration(300_000),
+    doc="How long a thread beyond these stays idle before it ends.",
+)
+ENDPOINTS = Option(
+    key="sql-gateway.endpoint.type",
+    kind=str,
+    default="rest",
+    doc="Which endpoints the gateway opens, by name, with commas or semicolons between them: `rest`, or "
+    "one that a package brings.",
+)
+REST_ADDRESS = Option(
+    key="sql-gateway.endpoint.rest.bind-address",
+    kind=str,
+    default="127.0.0.1",
+    doc="The address that the REST endpoint listens on. Flink's default is every address of the machine.",
+)
+REST_PORT = Option(
+    key="sql-gateway.endpoint.rest.port",
+    kind=int,
+    default=8083,
+    least=0,
+    doc="Its port; 0 takes a free one.",
+)
+MAX_REQUEST = Option(
+    key="rest.server.max-content-length",
+    kind=MemorySize,
+    default=MemorySize(100 << 20),
+    doc="The longest request that an endpoint reads.",
+)
+RESULT_MEMORY = Option(
+    key="tidemill.gateway.result.memory",
+    kind=MemorySize,
+    default=MemorySize(4 << 20),
+    own=True,
+    doc="How much of one result is kept in memory; the rest of its pages lie on disk.",
+)
+RESULT_AHEAD = Option(
+    key="tidemill.gateway.result.ahead",
+    kind=MemorySize,
+    default=MemorySize(256 << 20),
+    own=True,
+    doc="How far a running query may be ahead of its reader before it waits.",
+)
+DIRECTORY = Option(
+    key="tidemill.gateway.directory",
+    kind=str,
+    default="",
+    own=True,
+    doc="Where the gateway keeps its store, the checkpoints of its jobs and its results; unset: "
+    "`~/.local/state/tidemill/gateway` (`$XDG_STATE_HOME`).",
+)
+OPTIONS = (
+    IDLE_TIMEOUT,
+    CHECK_INTERVAL,
+    MAX_SESSIONS,
+    MAX_WORKERS,
+    MIN_WORKERS,
+    KEEPALIVE,
+    ENDPOINTS,
+    REST_ADDRESS,
+    REST_PORT,
+    MAX_REQUEST,
+    RESULT_MEMORY,
+    RESULT_AHEAD,
+    DIRECTORY,
+)

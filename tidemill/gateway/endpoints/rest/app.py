@@ -1,0 +1,110 @@
+"""The ASGI application: requests to calls, answers and errors to JSON.
+
+Handlers run in threads, as many as may wait for rows at a time; reading a body never takes more memory than
+the longest request that is allowed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+
+from anyio import CapacityLimiter, to_thread
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tidemill.gateway.endpoints.rest.call import NEWEST, Call
+from tidemill.gateway.endpoints.rest.errors import HttpError
+from tidemill.gateway.endpoints.rest.openapi import openapi
+from tidemill.gateway.endpoints.rest.routes import ROUTES, RestRoute, versions_of
+from tidemill.gateway.service.service import Gateway
+
+_LOGGER = logging.getLogger("tidemill.gateway")
+_JSON = "application/json; charset=UTF-8"
+_THREADS = 128
+Answering = Callable[[Request], Awaitable[Response]]
+
+
+def application(gateway: Gateway, longest: int) -> Starlette:
+    """``longest``: bytes of a request's body."""
+    limiter = CapacityLimiter(_THREADS)
+    routes = [
+        Route(
+            f"{prefix}{route.path}",
+            _answering(route, version, gateway, longest, limiter),
+            methods=[route.method],
+        )
+        for route in ROUTES
+        for prefix, version in _prefixes(route)
+    ]
+    routes += [
+        Route(f"{prefix}/openapi.json", _description(version), methods=["GET"])
+        for prefix, version in [("", NEWEST), *((f"/v{n}", n) for n in range(1, NEWEST + 1))]
+    ]
+    return Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found, HttpError: _failed})
+
+
+def _prefixes(route: RestRoute) -> list[tuple[str, int]]:
+    """Without a version a request is one of the newest."""
+    versions = versions_of(route)
+    return [*([("", NEWEST)] if NEWEST in versions else []), *((f"/v{n}", n) for n in versions)]
+
+
+def _answering(
+    route: RestRoute, version: int, gateway: Gateway, longest: int, limiter: CapacityLimiter
+) -> Answering:
+    async def answer(request: Request) -> Response:
+        call = Call(
+            version=version,
+            user="",
+            parameters=request.path_params,
+            query=request.query_params,
+            body=await _body(request, longest),
+        )
+        try:
+            text = await to_thread.run_sync(route.handler, gateway, call, limiter=limiter)
+        except HttpError:
+            raise
+        except Exception as e:
+            _LOGGER.exception("a request failed in a way that it should not")
+            raise HttpError(500, "Internal server error.", f"{type(e).__name__}: {e}") from e
+        return Response(text, media_type=_JSON)
+
+    return answer
+
+
+async def _body(request: Request, longest: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > longest:
+            raise HttpError(
+                413, f"The request is longer than {longest} bytes ('rest.server.max-content-length')."
+            )
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _description(version: int) -> Answering:
+    async def answer(request: Request) -> Response:
+        return Response(json.dumps(openapi(version)), media_type=_JSON)
+
+    return answer
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    return _errors(404, f"Not found: {request.url.path}")
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HttpError)
+    return _errors(error.status, *error.messages)
+
+
+def _errors(status: int, *messages: str) -> Response:
+    text = json.dumps({"errors": list(messages)}, ensure_ascii=False)
+    return Response(text.encode("utf-8", "replace"), status_code=status, media_type=_JSON)

@@ -1,0 +1,99 @@
+"""One request, read and checked: handles that are UUIDs, a body that is a JSON object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidemill.gateway.api import HANDLE
+from tidemill.gateway.endpoints.rest.errors import HttpError
+from tidemill.gateway.endpoints.rest.rows import FORMATS
+
+NEWEST = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """``version``: 1 to 4. ``parameters``: those of the path, as written. What cannot be read is an HttpError
+    400."""
+
+    version: int
+    user: str
+    parameters: Mapping[str, str]
+    query: Mapping[str, str]
+    body: bytes
+
+    @property
+    def session(self) -> str:
+        return self._handle("session_handle")
+
+    @property
+    def operation(self) -> str:
+        return self._handle("operation_handle")
+
+    @property
+    def token(self) -> int:
+        text = self.parameters["token"]
+        if not text.isascii() or not text.isdigit() or len(text) > 18:
+            raise _unresolved("path", "token", text)
+        return int(text)
+
+    @property
+    def row_format(self) -> str:
+        """v1 knows one only, whatever it is asked for."""
+        text = self.query.get("rowFormat", "JSON") if self.version > 1 else "JSON"
+        if text.upper() not in FORMATS:
+            raise _unresolved("query", "rowFormat", text)
+        return text.upper()
+
+    def fields(self) -> dict[str, Any]:
+        """The body's; without one there are none."""
+        if not self.body.strip():
+            return {}
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError) as e:
+            raise HttpError(400, f"Request did not match expected format JSON: {e}") from e
+        if not isinstance(found, dict):
+            raise HttpError(400, "Request did not match expected format JSON: it is no object.")
+        return found
+
+    def text(self, *names: str) -> str:
+        """The first of these fields that is there; '' where none is, or it is null."""
+        value = next((v for v in map(self.fields().get, names) if v is not None), "")
+        if not isinstance(value, str):
+            raise HttpError(400, f"Request did not match expected format: '{names[0]}' is no text.")
+        return value
+
+    def number(self, name: str, default: int = 0) -> int:
+        value = self.fields().get(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise HttpError(400, f"Request did not match expected format: '{name}' is no whole number.")
+        return value
+
+    def options(self, name: str) -> dict[str, str]:
+        """A field that maps option keys to texts."""
+        value = self.fields().get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict) or any(isinstance(v, dict | list) for v in value.values()):
+            raise HttpError(400, f"Request did not match expected format: '{name}' is no map of texts.")
+        return {k: _option(v) for k, v in value.items() if v is not None}
+
+    def _handle(self, name: str) -> str:
+        text = self.parameters[name]
+        if not HANDLE.fullmatch(text):
+            raise _unresolved("path", name, text)
+        return text.lower()
+
+
+def _option(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _unresolved(where: str, name: str, text: str) -> HttpError:
+    return HttpError(400, f'Cannot resolve {where} parameter ({name}) from value "{text[:200]}".')

@@ -1,0 +1,84 @@
+"""The REST endpoint: uvicorn in a thread of its own."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+
+import uvicorn
+
+from tidemill.config import gateway_options as g
+from tidemill.config.option import Configuration
+from tidemill.errors import SetupError
+from tidemill.gateway.endpoints.rest.app import application
+from tidemill.gateway.service.service import Gateway
+
+_START_SECONDS = 30.0
+_POLL_SECONDS = 0.01
+_STOP_SECONDS = 3
+
+
+@dataclass(slots=True)
+class RestEndpoint:
+    gateway: Gateway
+    config: Configuration
+    address: str = ""
+    _server: uvicorn.Server | None = None
+    _thread: threading.Thread | None = None
+    _socket: socket.socket | None = field(default=None)
+
+    def start(self) -> None:
+        host, port = self.config.read(g.REST_ADDRESS), self.config.read(g.REST_PORT)
+        self._socket = _listening(host, port)
+        port = self._socket.getsockname()[1]
+        self.address = f"http://{host}:{port}"
+        app = application(self.gateway, self.config.read(g.MAX_REQUEST).bytes)
+        settings = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            http="h11",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=_STOP_SECONDS,
+        )
+        self._server = uvicorn.Server(settings)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="tidemill-gateway-rest", daemon=True
+        )
+        self._thread.start()
+        self._await_start(self._server)
+
+    def stop(self) -> None:
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join(_STOP_SECONDS + 1)
+        if self._socket is not None:
+            self._socket.close()
+
+    def _await_start(self, server: uvicorn.Server) -> None:
+        end = time.monotonic() + _START_SECONDS
+        while not server.started:
+            if time.monotonic() > end or (self._thread is not None and not self._thread.is_alive()):
+                raise SetupError("The REST endpoint did not start.")
+            time.sleep(_POLL_SECONDS)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512
+        )
+    except OSError as e:
+        raise SetupError(
+            f"The REST endpoint cannot listen on {host}:{port}: {e.strerror or e}",
+            hint=f"Choose another port with '{g.REST_PORT.key}', or 0 for any that is free.",
+        ) from e
+
+
+def endpoint(gateway: Gateway, config: Configuration) -> RestEndpoint:
+    """The entry point ``rest`` of ``tidemill.endpoints``."""
+    return RestEndpoint(gateway, config)

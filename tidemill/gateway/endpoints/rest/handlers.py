@@ -1,0 +1,234 @@
+"""What each route does: a call of the service, and its answer as JSON text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import wraps
+from typing import Any
+
+from tidemill.catalog.table import ObjectPath
+from tidemill.errors import NotSupportedError, TidemillError, ValidationError
+from tidemill.gateway.api import PRODUCT, VERSION, OperationStatus, ResultInfo, ResultPage, ResultType
+from tidemill.gateway.endpoints.rest.call import NEWEST, Call
+from tidemill.gateway.endpoints.rest.errors import HttpError, failed, refused
+from tidemill.gateway.endpoints.rest.rows import rows_json
+from tidemill.gateway.endpoints.rest.types import type_json
+from tidemill.gateway.service.operation import Control, Outcome
+from tidemill.gateway.service.service import Gateway
+from tidemill.types.logical import Field
+
+Handler = Callable[[Gateway, Call], str]
+_EMPTY_WAIT = 0.05
+"""Seconds that a request for rows that are not there waits for them: clients ask again at once."""
+
+
+def _text(answer: Mapping[str, Any]) -> str:
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+
+
+def _refusing(handler: Handler) -> Handler:
+    @wraps(handler)
+    def run(gateway: Gateway, call: Call) -> str:
+        try:
+            return handler(gateway, call)
+        except TidemillError as e:
+            raise refused(e) from e
+
+    return run
+
+
+def _failing(doing: str) -> Callable[[Handler], Handler]:
+    def decorate(handler: Handler) -> Handler:
+        @wraps(handler)
+        def run(gateway: Gateway, call: Call) -> str:
+            try:
+                return handler(gateway, call)
+            except TidemillError as e:
+                raise failed(e, doing) from e
+
+        return run
+
+    return decorate
+
+
+def info(gateway: Gateway, call: Call) -> str:
+    """Whose protocol this is."""
+    return _text({"productName": PRODUCT, "version": VERSION})
+
+
+def api_versions(gateway: Gateway, call: Call) -> str:
+    """The versions of the protocol."""
+    return _text({"versions": [f"V{n}" for n in range(1, NEWEST + 1)]})
+
+
+# -- sessions
+
+
+@_failing("open session")
+def open_session(gateway: Gateway, call: Call) -> str:
+    """Opens a session with these properties over the gateway's own."""
+    name = call.text("sessionName", "session_name")
+    handle = gateway.open_session(call.options("properties"), name=name, user=call.user)
+    return _text({"sessionHandle": handle})
+
+
+@_refusing
+def close_session(gateway: Gateway, call: Call) -> str:
+    """Closes the session; its running jobs go on, its queries end."""
+    gateway.close_session(call.session, user=call.user)
+    return _text({"status": "CLOSED"})
+
+
+@_refusing
+def session_config(gateway: Gateway, call: Call) -> str:
+    """The session's options as they are now."""
+    return _text({"properties": gateway.session_config(call.session, user=call.user)})
+
+
+@_refusing
+def heartbeat(gateway: Gateway, call: Call) -> str:
+    """Keeps the session from being closed as idle."""
+    gateway.heartbeat(call.session, user=call.user)
+    return "{}"
+
+
+@_failing("configure session")
+def configure_session(gateway: Gateway, call: Call) -> str:
+    """Runs a statement that changes the session, to its end."""
+    seconds = call.number("executionTimeout") / 1000
+    gateway.configure_session(call.session, call.text("statement"), timeout=seconds, user=call.user)
+    return "{}"
+
+
+@_refusing
+def complete_statement(gateway: Gateway, call: Call) -> str:
+    """What may stand at a position of a statement."""
+    if not call.body.strip():
+        raise HttpError(400, "Request did not match expected format: it has no body.")
+    statement = call.text("statement")
+    position = call.number("position", len(statement))
+    return _text({"candidates": gateway.complete(call.session, statement, position, user=call.user)})
+
+
+# -- operations
+
+
+@_failing("execute the statement")
+def execute_statement(gateway: Gateway, call: Call) -> str:
+    """Submits a statement."""
+    handle = gateway.execute(
+        call.session,
+        call.text("statement"),
+        call.options("executionConfig"),
+        timeout=call.number("executionTimeout") / 1000,
+        user=call.user,
+    )
+    return _text({"operationHandle": handle})
+
+
+@_refusing
+def operation_status(gateway: Gateway, call: Call) -> str:
+    """Where the operation stands. Clients take PENDING for an end: until there is one it runs."""
+    status = gateway.operation_info(call.session, call.operation, user=call.user).status
+    return _text({"status": (status if status.is_terminal else OperationStatus.RUNNING).value})
+
+
+@_refusing
+def cancel_operation(gateway: Gateway, call: Call) -> str:
+    """Stops the operation."""
+    return _text({"status": gateway.cancel(call.session, call.operation, user=call.user).value})
+
+
+@_refusing
+def close_operation(gateway: Gateway, call: Call) -> str:
+    """Stops the operation and frees its result."""
+    gateway.close_operation(call.session, call.operation, user=call.user)
+    return _text({"status": "CLOSED"})
+
+
+@_failing("fetchResults")
+def fetch_results(gateway: Gateway, call: Call) -> str:
+    """The rows of a token, and where the next ones are."""
+    session, operation, token, row_format = call.session, call.operation, call.token, call.row_format
+    gateway.wait_rows(session, operation, token, _EMPTY_WAIT, user=call.user)
+    page = gateway.fetch(session, operation, token, user=call.user)
+    parts = {"resultType": page.type.value, **_result_facts(page.info)}
+    text = _text(parts)[:-1]
+    if page.info is not None:
+        text += f',"results":{_results(page, page.info, row_format)}'
+    if page.next_token is not None:
+        uri = f"/v{call.version}/sessions/{session}/operations/{operation}/result/{page.next_token}"
+        suffix = f"?rowFormat={row_format}" if call.version > 1 else ""
+        text += f',"nextResultUri":"{uri}{suffix}"'
+    return text + "}"
+
+
+def _result_facts(info: ResultInfo | None) -> dict[str, Any]:
+    if info is None:
+        return {}
+    job = {"jobID": info.job_id} if info.job_id else {}
+    return {"isQueryResult": info.is_query, **job, "resultKind": info.result_kind}
+
+
+def _results(page: ResultPage, info: ResultInfo, row_format: str) -> str:
+    columns = _text({"columns": [_column(f) for f in info.fields], "rowFormat": row_format})[:-1]
+    empty = page.rows is None or page.type is ResultType.EOS
+    data = "[]" if empty else rows_json(page.rows, info.fields, row_format, info.zone)
+    return f'{columns},"data":{data}}}'
+
+
+def _column(field: Field) -> dict[str, Any]:
+    return {"name": field.name, "logicalType": type_json(field.type), "comment": None}
+
+
+# -- what belongs to parts of Flink that are not here: each says so as Flink does
+
+
+@_failing("refresh the materialized table")
+def refresh_table(gateway: Gateway, call: Call) -> str:
+    """Refreshes a materialized table: there are none."""
+    call.fields()
+    path = call.parameters["identifier"]
+
+    def work(control: Control) -> Outcome:
+        catalog = gateway.catalog(call.session, user=call.user)
+        parts = path.replace("`", "").split(".")
+        if len(parts) == 3:
+            with suppress(ValidationError):
+                catalog.columns(ObjectPath(*parts))
+                raise NotSupportedError(
+                    f"Table '{path}' is not a materialized table, does not support materialized table "
+                    "related operation."
+                )
+        raise ValidationError(f"Cannot find table '{path}' in any of the catalogs {catalog.catalogs()}.")
+
+    return _text({"operationHandle": gateway.submit(call.session, work, user=call.user)})
+
+
+@_failing("deploy the script")
+def deploy_script(gateway: Gateway, call: Call) -> str:
+    """Deploys a script to a cluster of its own: there are none."""
+    gateway.heartbeat(call.session, user=call.user)
+    script, uri = call.text("script"), call.text("scriptUri")
+    if not script and not uri:
+        raise ValidationError("Please specify script content or uri.")
+    if script and uri:
+        raise ValidationError("Please specify either the script uri or the script content, but not both.")
+    raise NotSupportedError(
+        "Failed to deploy script to cluster: there is no application mode.",
+        hint="Send the script's statements, or run it with 'tidemill run'.",
+    )
+
+
+def no_workflow(gateway: Gateway, call: Call) -> str:
+    """Changes a workflow of the embedded scheduler: there are none."""
+    call.fields()
+    raise HttpError(500, "java.lang.UnsupportedOperationException: There is no embedded scheduler.")
+
+
+def delete_workflow(gateway: Gateway, call: Call) -> str:
+    """Deletes a workflow of the embedded scheduler; one that is gone is fine."""
+    call.fields()
+    return "{}"

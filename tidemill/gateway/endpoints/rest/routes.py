@@ -1,0 +1,77 @@
+"""The table of routes: which request, in which versions, does what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.gateway.endpoints.rest import handlers as h
+from tidemill.gateway.endpoints.rest.call import NEWEST
+from tidemill.gateway.endpoints.rest.handlers import Handler
+
+_SESSION = "/sessions/{session_handle}"
+_OPERATION = _SESSION + "/operations/{operation_handle}"
+_WORKFLOW = "/workflow/embedded-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class RestRoute:
+    """``versions``: first and last. ``fields``: of the request's body, for the description."""
+
+    method: str
+    path: str
+    handler: Handler
+    versions: tuple[int, int] = (1, NEWEST)
+    fields: tuple[str, ...] = ()
+
+
+FLINK = (
+    RestRoute("GET", "/info", h.info),
+    RestRoute("GET", "/api_versions", h.api_versions),
+    RestRoute("POST", "/sessions", h.open_session, fields=("sessionName", "properties")),
+    RestRoute("GET", _SESSION, h.session_config),
+    RestRoute("DELETE", _SESSION, h.close_session),
+    RestRoute("POST", f"{_SESSION}/heartbeat", h.heartbeat),
+    RestRoute(
+        "POST",
+        f"{_SESSION}/configure-session",
+        h.configure_session,
+        (2, NEWEST),
+        ("statement", "executionTimeout"),
+    ),
+    RestRoute(
+        "GET", f"{_SESSION}/complete-statement", h.complete_statement, (2, NEWEST), ("statement", "position")
+    ),
+    RestRoute(
+        "POST",
+        f"{_SESSION}/statements",
+        h.execute_statement,
+        fields=("statement", "executionTimeout", "executionConfig"),
+    ),
+    RestRoute("GET", f"{_OPERATION}/status", h.operation_status),
+    RestRoute("POST", f"{_OPERATION}/cancel", h.cancel_operation),
+    RestRoute("DELETE", f"{_OPERATION}/close", h.close_operation),
+    RestRoute("GET", f"{_OPERATION}/result/{{token}}", h.fetch_results),
+    RestRoute("POST", f"{_SESSION}/materialized-tables/{{identifier}}/refresh", h.refresh_table, (3, 3)),
+    RestRoute("POST", f"{_WORKFLOW}/create", h.no_workflow, (3, 3)),
+    RestRoute("POST", f"{_WORKFLOW}/suspend", h.no_workflow, (3, 3)),
+    RestRoute("POST", f"{_WORKFLOW}/resume", h.no_workflow, (3, 3)),
+    RestRoute("DELETE", f"{_WORKFLOW}/delete", h.delete_workflow, (3, 3)),
+    RestRoute(
+        "POST", f"{_SESSION}/scripts", h.deploy_script, (4, 4), ("script", "scriptUri", "executionConfig")
+    ),
+)
+FLIP_91 = (
+    RestRoute("PUT", f"{_OPERATION}/cancel", h.cancel_operation),
+    RestRoute("DELETE", _OPERATION, h.close_operation),
+    RestRoute("POST", f"{_SESSION}/configure_session", h.configure_session, fields=("statement",)),
+    RestRoute(
+        "GET", f"{_SESSION}/complete_statement", h.complete_statement, fields=("statement", "position")
+    ),
+)
+"""What the proposal's own text has, beside what became of it."""
+ROUTES = FLINK + FLIP_91
+
+
+def versions_of(route: RestRoute) -> range:
+    first, last = route.versions
+    return range(first, last + 1)

@@ -1,0 +1,74 @@
+"""What a session can name: catalogs, databases, tables and their columns, functions. Any thread may ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.catalog.memory import InMemoryCatalog
+from tidemill.catalog.table import CatalogFrame, CatalogObject, CatalogTable, CatalogView, Column, ObjectPath
+from tidemill.errors import ValidationError
+from tidemill.session import planning
+from tidemill.session.context import SessionContext
+from tidemill.types.logical import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableInfo:
+    path: ObjectPath
+    is_view: bool
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCatalog:
+    context: SessionContext
+
+    @property
+    def current(self) -> tuple[str, str]:
+        """The current catalog and database."""
+        return self.context.current_catalog, self.context.current_database
+
+    def catalogs(self) -> list[str]:
+        return sorted(self.context.catalogs.catalogs)
+
+    def databases(self, catalog: str) -> list[str]:
+        """ValidationError where there is no such catalog."""
+        return sorted(self.context.catalogs.catalog(catalog).databases)
+
+    def tables(self, catalog: str, database: str) -> list[TableInfo]:
+        """Tables and views, temporary ones among them; ValidationError where there is no such database."""
+        held: InMemoryCatalog = self.context.catalogs.catalog(catalog)
+        held.database(database)
+        names = self.context.object_names(catalog, database)
+        paths = (ObjectPath(catalog, database, name) for name in names)
+        entries = ((path, self.context.catalogs.find(path)) for path in paths)
+        return [_info(path, entry) for path, entry in entries if entry is not None]
+
+    def columns(self, path: ObjectPath) -> tuple[Column, ...]:
+        """ValidationError where there is no such table or view, or its query means nothing any more."""
+        entry = self.context.catalogs.find(path)
+        match entry:
+            case CatalogTable():
+                return entry.columns
+            case CatalogView():
+                return _columns(planning.view_fields(self.context, path))
+            case CatalogFrame():
+                return _columns(entry.fields)
+        raise ValidationError(f"Tables or views with the identifier '{path}' doesn't exist.")
+
+    def primary_key(self, path: ObjectPath) -> tuple[str, ...]:
+        entry = self.context.catalogs.find(path)
+        return entry.primary_key if isinstance(entry, CatalogTable) else ()
+
+    def functions(self) -> list[str]:
+        """Built-in ones and the user's, by their names."""
+        return sorted({name.lower() for name in self.context.function_names()})
+
+
+def _columns(fields: tuple[Field, ...]) -> tuple[Column, ...]:
+    return tuple(Column(name=f.name, type=f.type) for f in fields)
+
+
+def _info(path: ObjectPath, entry: CatalogObject) -> TableInfo:
+    comment = "" if isinstance(entry, CatalogFrame) else entry.comment
+    return TableInfo(path=path, is_view=not isinstance(entry, CatalogTable), comment=comment)

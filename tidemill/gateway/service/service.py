@@ -1,0 +1,198 @@
+"""The gateway's service: what every endpoint calls, whatever its wire.
+
+Calls return at once; what takes time runs in the session's lane. Every call names the user who asks: '' where
+nobody has to say who he is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tidemill.config import gateway_options as g
+from tidemill.config.option import Configuration
+from tidemill.gateway.api import (
+    OperationInfo,
+    OperationStatus,
+    ResultInfo,
+    ResultPage,
+    SessionInfo,
+    StatusError,
+    UnknownOperationError,
+)
+from tidemill.gateway.service.catalog import SessionCatalog
+from tidemill.gateway.service.operation import Operation, Work
+from tidemill.gateway.service.pages import PAGE_ROWS
+from tidemill.gateway.service.sessions import Sessions, Statements
+from tidemill.gateway.service.workers import Workers
+
+_CONFIGURING_SECONDS = 600.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Gateway:
+    """``new_session``: what runs the statements of a session that starts with these properties."""
+
+    config: Configuration
+    new_session: Callable[[Mapping[str, str]], Statements]
+    workers: Workers = field(init=False)
+    sessions: Sessions = field(init=False)
+
+    def __post_init__(self) -> None:
+        read = self.config.read
+        self.workers = Workers(
+            least=read(g.MIN_WORKERS), most=read(g.MAX_WORKERS), keepalive=read(g.KEEPALIVE).seconds
+        )
+        self.sessions = Sessions(
+            most=read(g.MAX_SESSIONS),
+            idle=read(g.IDLE_TIMEOUT).seconds,
+            interval=read(g.CHECK_INTERVAL).seconds,
+        )
+
+    def start(self) -> None:
+        self.sessions.start()
+
+    def close(self) -> None:
+        """Ends all sessions; jobs that run go on until the process ends."""
+        self.sessions.end()
+        self.workers.close()
+
+    # -- sessions
+
+    def open_session(self, properties: Mapping[str, str], *, name: str = "", user: str = "") -> str:
+        """The handle of a new session; ValidationError for properties that are refused at once."""
+        return self.sessions.open(name, user, self.new_session(properties), self.workers).handle
+
+    def close_session(self, session: str, *, user: str = "") -> None:
+        """Ends what it runs and frees what it holds; jobs that its INSERTs have started go on."""
+        self.sessions.close(session, user)
+
+    def configure_session(self, session: str, statement: str, *, timeout: float = 0, user: str = "") -> None:
+        """Runs SET, RESET, CREATE, DROP, ALTER, USE and the like, to the end; others are refused."""
+        opened = self.sessions.get(session, user)
+        operation = Operation(work=lambda control: opened.statements.configure(statement, control))
+        opened.submit(operation, timeout)
+        try:
+            operation.status.wait_ended(timeout or _CONFIGURING_SECONDS)
+            if operation.error is not None:
+                raise operation.error
+            if operation.status.value is not OperationStatus.FINISHED:
+                raise StatusError(f"The statement did not end: it is {operation.status.value.value}.")
+        finally:
+            opened.operations.pop(operation.handle, None)
+            operation.close()
+
+    def session_config(self, session: str, *, user: str = "") -> dict[str, str]:
+        """The session's options as they are now, secrets masked."""
+        return dict(self.sessions.get(session, user).statements.options())
+
+    def heartbeat(self, session: str, *, user: str = "") -> None:
+        """Keeps the session from being closed as idle."""
+        self.sessions.get(session, user)
+
+    def list_sessions(self, *, user: str | None = "") -> list[SessionInfo]:
+        """A user's sessions with their operations; None is all."""
+        return [session.info() for session in self.sessions.of(user)]
+
+    def catalog(self, session: str, *, user: str = "") -> SessionCatalog:
+        """Catalogs, databases, tables, columns and functions as the session sees them."""
+        return self.sessions.get(session, user).statements.catalog()
+
+    def complete(self, session: str, statement: str, position: int, *, user: str = "") -> list[str]:
+        """What may stand at ``position`` of ``statement``."""
+        return self.sessions.get(session, user).statements.complete(statement, position)
+
+    # -- operations
+
+    def execute(
+        self,
+        session: str,
+        statement: str,
+        options: Mapping[str, str] | None = None,
+        *,
+        timeout: float = 0,
+        user: str = "",
+    ) -> str:
+        """Submits a statement; its handle. ``options`` hold for it alone; ``timeout`` in seconds, 0 for none.
+        What is wrong with it shows in its status, and when its result is read."""
+        opened = self.sessions.get(session, user)
+        given = dict(options or {})
+        return self.submit(
+            session,
+            lambda control: opened.statements.run(statement, given, control),
+            timeout=timeout,
+            user=user,
+        )
+
+    def submit(self, session: str, work: Work, *, timeout: float = 0, user: str = "") -> str:
+        """As ``execute``, of any work: it runs in its turn among the session's statements."""
+        operation = Operation(work=work)
+        self.sessions.get(session, user).submit(operation, timeout)
+        return operation.handle
+
+    def operation_info(self, session: str, operation: str, *, user: str = "") -> OperationInfo:
+        return self._operation(session, operation, user).info()
+
+    def wait(self, session: str, operation: str, seconds: float, *, user: str = "") -> OperationInfo:
+        """As ``operation_info``, after it has ended or ``seconds`` have passed."""
+        found = self._operation(session, operation, user)
+        found.status.wait_ended(seconds)
+        return found.info()
+
+    def cancel(self, session: str, operation: str, *, user: str = "") -> OperationStatus:
+        """Stops the statement and Spark's work for it; StatusError where it has ended."""
+        found = self._operation(session, operation, user)
+        found.cancel()
+        return found.status.value
+
+    def close_operation(self, session: str, operation: str, *, user: str = "") -> None:
+        """Frees its result and ends its query, if it gives rows still. One that is gone is fine."""
+        opened = self.sessions.get(session, user)
+        found = opened.operations.pop(operation.lower(), None)
+        if found is not None:
+            found.close()
+
+    def result_info(self, session: str, operation: str, *, user: str = "") -> ResultInfo | None:
+        """Columns and more, before any row is read; None while the statement runs."""
+        return self._operation(session, operation, user).result_info()
+
+    def fetch(
+        self, session: str, operation: str, token: int, *, most: int = PAGE_ROWS, user: str = ""
+    ) -> ResultPage:
+        """A page of at most ``most`` rows; an endless query gives empty pages while there are none."""
+        return self._operation(session, operation, user).fetch(token, most)
+
+    def wait_rows(self, session: str, operation: str, token: int, seconds: float, *, user: str = "") -> None:
+        """Returns when the page of ``token`` has rows, or is the last one, or after ``seconds``."""
+        found = self._operation(session, operation, user)
+        if not found.status.wait_ended(seconds):
+            return
+        if found.outcome is not None and token == found.outcome.pages.token:
+            found.outcome.pages.wait_rows(seconds)
+
+    def fetch_next(
+        self,
+        session: str,
+        operation: str,
+        *,
+        most: int = PAGE_ROWS,
+        first: bool = False,
+        wait: float = 0,
+        user: str = "",
+    ) -> ResultPage:
+        """As ``fetch``, for wires without tokens: the rows after those read last, or with ``first`` from the
+        beginning. Waits up to ``wait`` seconds for rows."""
+        found = self._operation(session, operation, user)
+        if found.outcome is not None:
+            if first:
+                found.outcome.pages.rewind()
+            if wait > 0:
+                found.outcome.pages.wait_rows(wait)
+        return found.fetch(0 if found.outcome is None else found.outcome.pages.token, most)
+
+    def _operation(self, session: str, operation: str, user: str) -> Operation:
+        opened = self.sessions.get(session, user)
+        found = opened.operations.get(operation.lower())
+        if found is None:
+            raise UnknownOperationError(operation)
+        return found

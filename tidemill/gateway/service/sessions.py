@@ -1,0 +1,169 @@
+"""The open sessions: by handle, up to a limit, closed when nobody uses them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tidemill.gateway.api import LimitError, SessionInfo, UnknownOperationError, UnknownSessionError
+from tidemill.gateway.service.catalog import SessionCatalog
+from tidemill.gateway.service.operation import Control, Operation, Outcome
+from tidemill.gateway.service.workers import Lane, Workers
+
+
+class Statements(Protocol):
+    """What runs one session's statements. ``run`` and ``configure`` are called by one thread at a time."""
+
+    def run(self, text: str, options: Mapping[str, str], control: Control) -> Outcome:
+        """Runs a statement with ``options`` over those of the session; TidemillError."""
+        ...
+
+    def configure(self, text: str, control: Control) -> Outcome:
+        """Runs a statement that changes the session and gives no rows; refuses others."""
+        ...
+
+    def options(self) -> Mapping[str, str]:
+        """The session's options, secrets masked."""
+        ...
+
+    def catalog(self) -> SessionCatalog:
+        """What the session can name."""
+        ...
+
+    def complete(self, text: str, position: int) -> list[str]:
+        """What may stand at ``position``."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """``clock`` gives seconds that only grow."""
+
+    handle: str
+    name: str
+    user: str
+    statements: Statements
+    workers: Workers
+    clock: Callable[[], float]
+    opened: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
+    operations: dict[str, Operation] = field(default_factory=dict)
+    lane: Lane = field(init=False)
+    used: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lane = Lane(self.workers)
+        self.used = self.clock()
+
+    def operation(self, handle: str) -> Operation:
+        found = self.operations.get(handle)
+        if found is None:
+            raise UnknownOperationError(handle)
+        return found
+
+    def submit(self, operation: Operation, timeout: float) -> None:
+        self.operations[operation.handle] = operation
+        operation.submit(timeout)
+        self.lane.submit(operation.run)
+
+    def info(self) -> SessionInfo:
+        idle = dt.timedelta(seconds=self.clock() - self.used)
+        return SessionInfo(
+            handle=self.handle,
+            name=self.name,
+            user=self.user,
+            opened=self.opened,
+            last_used=dt.datetime.now(dt.UTC) - idle,
+            operations=tuple(o.info() for o in list(self.operations.values())),
+        )
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a statement waits or runs."""
+        return any(not o.status.value.is_terminal for o in list(self.operations.values()))
+
+    def close(self) -> None:
+        for operation in list(self.operations.values()):
+            operation.close()
+        self.operations.clear()
+
+
+@dataclass(slots=True, kw_only=True)
+class Sessions:
+    """``idle`` and ``interval`` in seconds; 0 closes nothing by itself. Nobody gets at another user's
+    session: for others it does not exist."""
+
+    most: int
+    idle: float
+    interval: float
+    clock: Callable[[], float] = time.monotonic
+    _open: dict[str, Session] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _ending: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        """Begins to look for idle sessions."""
+        if self.idle > 0 and self.interval > 0:
+            threading.Thread(target=self._watch, name="tidemill-gateway-idle", daemon=True).start()
+
+    def open(self, name: str, user: str, statements: Statements, workers: Workers) -> Session:
+        """LimitError where there are as many as there may be."""
+        made = Session(
+            handle=str(uuid.uuid4()),
+            name=name,
+            user=user,
+            statements=statements,
+            workers=workers,
+            clock=self.clock,
+        )
+        with self._lock:
+            if len(self._open) >= self.most:
+                raise LimitError(
+                    "Failed to create session, the count of active sessions exceeds the max count: "
+                    f"{self.most}",
+                    hint="Close a session, or raise 'sql-gateway.session.max-num'.",
+                )
+            self._open[made.handle] = made
+        return made
+
+    def get(self, handle: str, user: str) -> Session:
+        """The session, used now."""
+        found = self._open.get(handle.lower())
+        if found is None or found.user != user:
+            raise UnknownSessionError(handle)
+        found.used = self.clock()
+        return found
+
+    def close(self, handle: str, user: str) -> None:
+        self.get(handle, user)
+        self._close(handle.lower())
+
+    def of(self, user: str | None) -> list[Session]:
+        """Those of a user; None is all."""
+        return [s for s in list(self._open.values()) if user is None or s.user == user]
+
+    def close_idle(self) -> None:
+        """Closes the sessions that nobody has used for too long and that run nothing."""
+        now = self.clock()
+        for session in list(self._open.values()):
+            if now - session.used > self.idle and not session.is_busy:
+                self._close(session.handle)
+
+    def end(self) -> None:
+        self._ending.set()
+        for handle in list(self._open):
+            self._close(handle)
+
+    def _close(self, handle: str) -> None:
+        with self._lock:
+            session = self._open.pop(handle, None)
+        if session is not None:
+            session.close()
+
+    def _watch(self) -> None:
+        while not self._ending.wait(self.interval):
+            self.close_idle()

@@ -1,0 +1,35 @@
+"""The jobs that statements have started: of one session, or of all sessions of a gateway."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from dataclasses import dataclass, field
+
+from tidemill.session.job import JobHandle
+
+
+@dataclass(frozen=True, slots=True)
+class StartedJob:
+    job: JobHandle
+    started: dt.datetime
+
+
+@dataclass(slots=True)
+class Jobs:
+    """In the order in which they were started; ended ones stay. Any thread may ask."""
+
+    _started: list[StartedJob] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, job: JobHandle) -> None:
+        with self._lock:
+            self._started.append(StartedJob(job, dt.datetime.now(dt.UTC)))
+
+    def all(self) -> tuple[StartedJob, ...]:
+        with self._lock:
+            return tuple(self._started)
+
+    def find(self, job_id: str) -> StartedJob | None:
+        """The latest of that id: a job that goes on where it stopped keeps it."""
+        return next((s for s in reversed(self.all()) if s.job.job_id == job_id), None)
