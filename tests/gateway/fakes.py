@@ -40,7 +40,9 @@ class Scripted:
     given: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, text: str, options: Mapping[str, str], control: Control) -> Outcome:
-        self.scripts.get(text, lambda _: None)(control)
+        script = self.scripts.get(text)
+        if script is not None:
+            script(control)
         self.ran.append(text)
         made = pages(self.folder)
         made.put(numbers(0, 3))

@@ -77,9 +77,12 @@ def test_an_endless_result_forgets_what_was_read(tmp_path: Path) -> None:
 def test_who_makes_rows_waits_for_a_slow_reader_and_is_told_when_he_has_gone(tmp_path: Path) -> None:
     made = pages(tmp_path, ahead=800, keep=False)
     put: list[tuple[int, bool]] = []
-    thread = threading.Thread(
-        target=lambda: [put.append((n, made.put(numbers(n, n + 100)))) for n in (0, 1, 2)]
-    )
+
+    def fill() -> None:
+        for n in (0, 1, 2):
+            put.append((n, made.put(numbers(n, n + 100))))
+
+    thread = threading.Thread(target=fill)
     thread.start()
     made.wait_rows(60)
     assert values(made, 0, 100) == list(range(100))

@@ -122,7 +122,7 @@ def test_a_statement_that_runs_and_the_routes_of_the_proposal(ask: Ask) -> None:
 def test_errors_of_statements_carry_flinks_names(ask: Ask) -> None:
     session = ask.session()
     operation = ask.submit(session, "SELECT")
-    status, answer = 200, {"resultType": "NOT_READY"}
+    status, answer = ask("GET", f"/v4{operation}/result/0")
     while status == 200 and answer["resultType"] == "NOT_READY":
         status, answer = ask("GET", f"/v4{operation}/result/0")
     assert status == 500

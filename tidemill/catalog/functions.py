@@ -84,6 +84,10 @@ class FunctionCatalog:
         if gone is None and not ignore_if_missing:
             raise ValidationError(message)
 
+    def temporary(self) -> list[CatalogFunction]:
+        """Those that live in no database, temporary system functions first."""
+        return [*self._system.values(), *self._temporary.values()]
+
     def names(self, catalog: str, database: str) -> list[str]:
         """User function names visible from a database, sorted."""
         held = self._catalogs.catalog(catalog).database(database)

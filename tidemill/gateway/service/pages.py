@@ -202,4 +202,5 @@ class Pages:
 
 
 def _segment_rows(rows: pa.Table) -> int:
-    return max(1, _SEGMENT_BYTES * rows.num_rows // max(rows.nbytes, 1))
+    fitting: int = _SEGMENT_BYTES * rows.num_rows // max(rows.nbytes, 1)
+    return max(1, fitting)

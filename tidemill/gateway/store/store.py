@@ -1,0 +1,272 @@
+"""The gateway's memory over restarts: an SQLite file, or any database by URL (PostgreSQL).
+
+What a client has been told is in the store before it is told: a killed gateway, started again, knows it.
+SQLite is not asked to wait for the disk: what was written outlives the process, not a loss of power.
+Cost: a write for each statement that is submitted, and one when it ends.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from tidemill.config.secrets import masked
+from tidemill.errors import StateError
+from tidemill.gateway.store.tables import JOBS, METADATA, OPERATIONS, SESSIONS, VERSION, VERSIONS
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptSession:
+    handle: str
+    name: str
+    owner: str
+    opened: dt.datetime
+    snapshot: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOperation:
+    """``error``: code and text. ``result``: what ``ResultInfo`` has, and the folder of its pages."""
+
+    handle: str
+    session: str
+    submitted: dt.datetime
+    status: str
+    error: Json | None = None
+    result: Json | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptJob:
+    """``place``: its checkpoint directory. ``statements`` start it again in a session of ``snapshot``."""
+
+    place: str
+    job_id: str
+    name: str
+    owner: str
+    started: dt.datetime
+    status: str
+    statements: list[str]
+    snapshot: Json
+    ended: dt.datetime | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Any thread may call. StateError where the database is down, read-only, or of a newer version."""
+
+    engine: sa.Engine
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Makes what is not there yet."""
+        made = cls(_engine(url))
+        with made._writing() as connection:
+            METADATA.create_all(connection)
+            found = connection.execute(sa.select(VERSIONS.c.version)).scalar()
+            if found is None:
+                connection.execute(VERSIONS.insert().values(version=VERSION))
+            elif found != VERSION:
+                raise StateError(
+                    f"The gateway's store '{masked(url)}' is of version {found}, this one knows {VERSION}",
+                    hint="Start the version that wrote it, or name another store.",
+                )
+        return made
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    # -- sessions
+
+    def put_session(self, session: KeptSession) -> None:
+        """Adds a session, or takes down how it is now."""
+        row = {
+            "handle": session.handle,
+            "name": session.name,
+            "owner": session.owner,
+            "opened": _millis(session.opened),
+            "snapshot": json.dumps(session.snapshot),
+        }
+        with self._writing() as connection:
+            changed = connection.execute(
+                SESSIONS.update().where(SESSIONS.c.handle == session.handle).values(snapshot=row["snapshot"])
+            )
+            if not changed.rowcount:
+                connection.execute(SESSIONS.insert().values(row))
+
+    def remove_session(self, handle: str) -> None:
+        """With its operations."""
+        with self._writing() as connection:
+            connection.execute(OPERATIONS.delete().where(OPERATIONS.c.session == handle))
+            connection.execute(SESSIONS.delete().where(SESSIONS.c.handle == handle))
+
+    def sessions(self) -> list[KeptSession]:
+        with self._reading() as connection:
+            rows = connection.execute(SESSIONS.select().order_by(SESSIONS.c.opened)).mappings().all()
+        return [
+            KeptSession(**{**row, "opened": _time(row["opened"]), "snapshot": json.loads(row["snapshot"])})
+            for row in rows
+        ]
+
+    # -- operations
+
+    def add_operation(self, operation: KeptOperation) -> None:
+        with self._writing() as connection:
+            connection.execute(OPERATIONS.insert().values(_operation_row(operation)))
+
+    def end_operation(self, handle: str, status: str, error: Json | None, result: Json | None) -> None:
+        values = {"status": status, "error": _dumped(error), "result": _dumped(result)}
+        with self._writing() as connection:
+            connection.execute(OPERATIONS.update().where(OPERATIONS.c.handle == handle).values(values))
+
+    def remove_operation(self, handle: str) -> None:
+        with self._writing() as connection:
+            connection.execute(OPERATIONS.delete().where(OPERATIONS.c.handle == handle))
+
+    def operations(self) -> list[KeptOperation]:
+        """In the order in which they were submitted."""
+        with self._reading() as connection:
+            rows = connection.execute(OPERATIONS.select().order_by(OPERATIONS.c.submitted)).mappings().all()
+        return [
+            KeptOperation(
+                **{
+                    **row,
+                    "submitted": _time(row["submitted"]),
+                    "error": _loaded(row["error"]),
+                    "result": _loaded(row["result"]),
+                }
+            )
+            for row in rows
+        ]
+
+    # -- jobs
+
+    def put_job(self, job: KeptJob) -> None:
+        """Adds a job, or takes down how it is now."""
+        row = {
+            "place": job.place,
+            "job_id": job.job_id,
+            "name": job.name,
+            "owner": job.owner,
+            "started": _millis(job.started),
+            "ended": None if job.ended is None else _millis(job.ended),
+            "status": job.status,
+            "error": job.error,
+            "statements": json.dumps(job.statements),
+            "snapshot": json.dumps(job.snapshot),
+        }
+        with self._writing() as connection:
+            connection.execute(JOBS.delete().where(JOBS.c.place == job.place))
+            connection.execute(JOBS.insert().values(row))
+
+    def end_job(self, place: str, status: str, ended: dt.datetime, error: str | None) -> None:
+        values = {"status": status, "ended": _millis(ended), "error": error}
+        with self._writing() as connection:
+            connection.execute(JOBS.update().where(JOBS.c.place == place).values(values))
+
+    def jobs(self) -> list[KeptJob]:
+        """In the order in which they were started."""
+        with self._reading() as connection:
+            rows = connection.execute(JOBS.select().order_by(JOBS.c.started)).mappings().all()
+        return [
+            KeptJob(
+                **{
+                    **row,
+                    "started": _time(row["started"]),
+                    "ended": None if row["ended"] is None else _time(row["ended"]),
+                    "statements": json.loads(row["statements"]),
+                    "snapshot": json.loads(row["snapshot"]),
+                }
+            )
+            for row in rows
+        ]
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with _said(self.engine), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        with _said(self.engine), self.engine.connect() as connection:
+            yield connection
+
+
+def sqlite_url(file: str) -> str:
+    return sa.URL.create("sqlite", database=file).render_as_string(hide_password=False)
+
+
+def moved(operation: KeptOperation, status: str, reason: str) -> KeptOperation:
+    """The operation, ended for a reason of the gateway's own."""
+    return replace(operation, status=status, error={"code": "GATEWAY", "message": reason}, result=None)
+
+
+def _engine(url: str) -> sa.Engine:
+    try:
+        parsed = sa.make_url(url)
+        if parsed.get_backend_name() == "postgresql" and parsed.drivername == "postgresql":
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        if parsed.get_backend_name() != "sqlite":
+            return sa.create_engine(parsed, pool_pre_ping=True)
+    except (sa.exc.ArgumentError, ModuleNotFoundError) as e:
+        raise StateError(f"'{masked(url)}' is no URL of a database that can be used: {e}") from e
+    if parsed.database:
+        os.makedirs(os.path.dirname(os.path.abspath(parsed.database)), mode=0o700, exist_ok=True)
+    engine = sa.create_engine(parsed, connect_args={"timeout": 30, "check_same_thread": False})
+    sa.event.listen(engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+@contextmanager
+def _said(engine: sa.Engine) -> Iterator[None]:
+    try:
+        yield
+    except sa.exc.SQLAlchemyError as e:
+        cause = getattr(e, "orig", None) or e
+        where = engine.url.render_as_string(hide_password=True)
+        raise StateError(
+            f"The gateway's store '{where}' cannot be used: {cause}",
+            hint="Statements that were running go on; what is asked now is not taken down.",
+        ) from e
+
+
+def _operation_row(operation: KeptOperation) -> Mapping[str, Any]:
+    return {
+        "handle": operation.handle,
+        "session": operation.session,
+        "submitted": _millis(operation.submitted),
+        "status": operation.status,
+        "error": _dumped(operation.error),
+        "result": _dumped(operation.result),
+    }
+
+
+def _dumped(value: Json | None) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _loaded(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def _millis(time: dt.datetime) -> int:
+    return int(time.timestamp() * 1000)
+
+
+def _time(millis: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(millis / 1000, dt.UTC)
