@@ -31,8 +31,8 @@ def test_show_lists_by_column_name_sorted(session: TableEnvironment) -> None:
     assert ask(session, "SHOW VIEWS") == [("a",)]
     assert ask(session, "SHOW TABLES LIKE 't%'") == [("t",)]
     assert ask(session, "SHOW TABLES NOT LIKE 't%'") == [("a",)]
-    assert ask(session, "SHOW FUNCTIONS LIKE 'conc%'") == [("CONCAT",), ("CONCAT_WS",)]
-    assert ("JSON_VALUE",) in ask(session, "SHOW FUNCTIONS LIKE 'JSON%'")
+    assert ask(session, "SHOW FUNCTIONS LIKE 'conc%'") == [("concat",), ("concat_ws",)]
+    assert ("json_value",) in ask(session, "SHOW FUNCTIONS LIKE 'JSON%'")
     assert ask(session, "SHOW FUNCTIONS NOT LIKE '%'") == []
     assert ask(session, "SHOW FULL MODULES") == [("core", True)]
     with pytest.raises(ValidationError, match=r"Database .*nodb' doesn't exist"):

@@ -70,5 +70,6 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.AddJar: _jars,
     s.RemoveJar: _jars,
     s.StopJob: jobs.stop_job,
+    s.DescribeJob: jobs.describe_job,
     s.Unsupported: _unsupported,
 }

@@ -430,5 +430,10 @@ class StopJob(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeJob(Statement):
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveJar(Statement):
     jar: str

@@ -19,6 +19,7 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.config import gateway_options as g
 from tidemill.config import table_options
+from tidemill.config.mini_batch_options import MINI_BATCH_ENABLED
 from tidemill.config.option import Configuration
 from tidemill.config.secrets import shown_value
 from tidemill.errors import NotSupportedError, TidemillError, ValidationError
@@ -124,6 +125,19 @@ class SqlStatements:
             if options:
                 context.configuration = before
 
+    def _run(self, statement: s.Statement) -> TableResult:
+        """A query shows each change, as Flink's does, unless the session has chosen: what an INSERT writes
+        is the same in either way."""
+        context = self.environment.context
+        before = context.configuration
+        if isinstance(statement, s.Query) and MINI_BATCH_ENABLED.key not in before:
+            context.configuration = before.with_value(MINI_BATCH_ENABLED.key, "false")
+        try:
+            return self.environment.execute(statement)
+        finally:
+            if isinstance(statement, s.Query):
+                context.configuration = before
+
     def _execute(self, text: str) -> TableResult:
         words = tuple(text.rstrip(";").upper().split())
         if words == ("BEGIN", "STATEMENT", "SET"):
@@ -136,7 +150,7 @@ class SqlStatements:
         if words == ("END",):
             raise ValidationError("No Statement Set to submit. \"END\" command should be used after "
                                   '"BEGIN STATEMENT SET".')  # fmt: skip
-        return self.environment.execute(parse_statement(text))
+        return self._run(parse_statement(text))
 
     def _in_set(self, inserts: StatementSet, text: str, *, ends: bool) -> TableResult:
         if ends:

@@ -1,9 +1,12 @@
-"""SHOW JOBS and STOP JOB: the INSERTs that this session, or any session of its gateway, has started."""
+"""SHOW JOBS, DESCRIBE JOB and STOP JOB: the INSERTs of this session, or of all sessions of its gateway."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.session.context import SessionContext
+from tidemill.session.jobs import StartedJob
 from tidemill.session.result import TableResult, listing, ok
 from tidemill.sql import statements as s
 from tidemill.types.logical import STRING, Field, LocalZonedTimestampType
@@ -12,14 +15,17 @@ _COLUMNS = (
     Field("job id", STRING),
     Field("job name", STRING),
     Field("status", STRING),
-    Field("start time", LocalZonedTimestampType(precision=3)),
+    Field("start time", LocalZonedTimestampType(precision=6)),
 )
 
 
 def show_jobs(statement: s.Show, context: SessionContext) -> TableResult:
     """In the order in which they were started, ended ones too."""
-    rows = [(s.job.job_id, s.job.name, s.job.status, s.started) for s in context.jobs.all()]
-    return listing(_COLUMNS, rows)
+    return listing(_COLUMNS, map(_row, context.jobs.all()))
+
+
+def describe_job(statement: s.DescribeJob, context: SessionContext) -> TableResult:
+    return listing(_COLUMNS, [_row(_found(statement, context))])
 
 
 def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
@@ -30,6 +36,11 @@ def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
             position=statement.position,
             hint="Every epoch is a checkpoint: a job with an execution.checkpointing.dir resumes from there.",
         )
+    _found(statement, context).job.cancel()
+    return ok()
+
+
+def _found(statement: s.StopJob | s.DescribeJob, context: SessionContext) -> StartedJob:
     found = context.jobs.find(statement.job_id)
     if found is None:
         raise ValidationError(
@@ -37,5 +48,8 @@ def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
             position=statement.position,
             expected=tuple(s.job.job_id for s in context.jobs.all() if s.job.is_running()),
         )
-    found.job.cancel()
-    return ok()
+    return found
+
+
+def _row(started: StartedJob) -> tuple[Any, ...]:
+    return started.job.job_id, started.job.name, started.job.status, started.started

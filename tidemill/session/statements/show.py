@@ -70,7 +70,7 @@ def _user_functions(statement: s.Show, context: SessionContext) -> Iterable[str]
 
 
 def _functions(statement: s.Show, context: SessionContext) -> Iterable[str]:
-    built_in = {n for n in registry.names() if _NAME.fullmatch(n)}
+    built_in = {n.lower() for n in registry.names() if _NAME.fullmatch(n)}
     return built_in | set(_user_functions(statement, context))
 
 

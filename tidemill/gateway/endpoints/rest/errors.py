@@ -26,6 +26,9 @@ _CHAINS: tuple[tuple[type[e.TidemillError], tuple[str, ...]], ...] = (
 )
 
 
+_NO_NUMBER = "For input string:"
+
+
 class HttpError(Exception):
     """An answer other than 200."""
 
@@ -55,4 +58,6 @@ def failed(error: e.TidemillError, doing: str) -> HttpError:
 
 def _causes(error: e.TidemillError) -> list[str]:
     names = next(names for kind, names in _CHAINS if isinstance(error, kind))
+    if isinstance(error, e.ExecutionError) and _NO_NUMBER in str(error):
+        names = (*names, "java.lang.NumberFormatException: ")
     return [f"{name}{error}" for name in names]

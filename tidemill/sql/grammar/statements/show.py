@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.trees import Trees
-from tidemill.sql.lexer import Token
+from tidemill.sql.lexer import Kind, Token
 
 # Longest first: SHOW CURRENT CATALOG before anything one word long.
 _KINDS = sorted(((tuple(kind.value.split()), kind) for kind in s.ShowKind), key=lambda k: -len(k[0]))
@@ -101,6 +101,10 @@ class Shows:
 
     def describe(self, token: Token) -> s.Statement:
         """Behind DESCRIBE or DESC."""
+        if self.cursor.at("JOB") and self.cursor.peek().kind is Kind.STRING:
+            self.cursor.advance()
+            job_id = self.cursor.string()
+            return s.DescribeJob(job_id=job_id, text=self.cursor.text_since(token), position=token.position)
         for words in ("CATALOG", "DATABASE", "FUNCTION", "JOB", "MODEL"):
             if self.cursor.at(words) and self.cursor.peek().upper not in ("", ".", ";", "<EOF>"):
                 self.cursor.refuse(f"DESCRIBE {words}")

@@ -1,0 +1,176 @@
+"""SQL through the service: what runs, what stops, what one session sees of another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
+from tidemill.config.option import Configuration
+from tidemill.errors import NotSupportedError, SqlSyntaxError, TidemillError, ValidationError
+from tidemill.gateway.api import OperationStatus, ResultType
+from tidemill.gateway.service.service import Gateway
+from tidemill.gateway.start import new_gateway
+
+LONG = 120.0
+BATCH = {"execution.runtime-mode": "batch"}
+NUMBERS = """CREATE TABLE g (id INT) WITH ('connector'='datagen', 'rows-per-second'='50',
+ 'fields.id.kind'='sequence', 'fields.id.start'='1', 'fields.id.end'='1000000')"""
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    folder = tmp_path_factory.mktemp("gateway")
+    gateway = new_gateway(
+        Configuration({"tidemill.gateway.directory": str(folder), "parallelism.default": "1"})
+    )
+    gateway.start()
+    yield gateway
+    gateway.close()
+
+
+class Client:
+    """One session; asks and waits."""
+
+    def __init__(self, made: Gateway, **properties: str) -> None:
+        self.gateway = made
+        self.session = made.open_session({k.replace("__", "."): v for k, v in properties.items()})
+
+    def submit(self, sql: str, options: Mapping[str, str] | None = None) -> str:
+        return self.gateway.execute(self.session, sql, options)
+
+    def rows(self, operation: str, least: int = 1 << 30) -> list[Any]:
+        """All rows, or at least so many, with their kinds where there are any."""
+        got: list[Any] = []
+        token = 0
+        while len(got) < least:
+            self.gateway.wait_rows(self.session, operation, token, 1.0)
+            page = self.gateway.fetch(self.session, operation, token)
+            if page.type is ResultType.EOS:
+                break
+            if page.type is ResultType.PAYLOAD and page.rows is not None and page.next_token is not None:
+                token = page.next_token
+                for row in page.rows.to_pylist():
+                    kind = row.pop(KIND_COLUMN, None)
+                    got.append((*(() if kind is None else (RowKind(kind).short,)), *row.values()))
+        return got
+
+    def ask(self, sql: str, options: Mapping[str, str] | None = None) -> list[Any]:
+        return self.rows(self.submit(sql, options))
+
+    def fails(self, sql: str) -> TidemillError:
+        operation = self.submit(sql)
+        info = self.gateway.wait(self.session, operation, LONG)
+        assert info.status is OperationStatus.ERROR
+        assert info.error is not None
+        return info.error
+
+
+def spark_is_idle(spark: SparkSession) -> bool:
+    return not spark.sparkContext.statusTracker().getActiveJobsIds()
+
+
+def until(what: Any) -> None:
+    end = time.monotonic() + LONG
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_statements_and_their_results(made: Gateway, tmp_path: Path) -> None:
+    client = Client(made)
+    assert client.ask("SELECT k, SUM(v) AS t FROM (VALUES ('a', 1), ('a', 3)) AS x(k, v) GROUP BY k") == [
+        ("+I", "a", 1),
+        ("-U", "a", 1),
+        ("+U", "a", 4),
+    ]
+    table = f"WITH ('connector'='filesystem', 'path'='{tmp_path}/f', 'format'='csv')"
+    assert client.ask(f"CREATE TABLE f (id INT, name STRING) {table}") == [("OK",)]
+    sync = {"table.dml-sync": "true"}
+    (job,) = client.ask("INSERT INTO f VALUES (1, 'one'), (2, 'two')", sync)
+    assert len(job[0]) == 32
+    (batch_job,) = client.ask("INSERT INTO f VALUES (3, 'three')", {**sync, **BATCH})
+    assert batch_job != job
+    assert client.ask("SELECT SUM(id) AS s FROM f", BATCH) == [(6,)]
+    assert client.ask("SET 'my.key' = 'v'", {"table.dml-sync": "true"}) == [("OK",)]
+    config = made.session_config(client.session)
+    assert (config["my.key"], "table.dml-sync" in config) == ("v", False)
+    operation = client.submit("SHOW TABLES; -- the end")
+    assert client.rows(operation) == [("f",)]
+    info = made.result_info(client.session, operation)
+    assert info is not None
+    assert (info.is_query, info.result_kind, info.job_id) == (False, "SUCCESS_WITH_CONTENT", "")
+    assert isinstance(client.fails("SHOW TABLES; SHOW VIEWS"), NotSupportedError)
+    assert '"<EOF>"' in str(client.fails("SELECT 1 +"))
+    assert isinstance(client.fails(""), SqlSyntaxError)
+    assert "Object 'nosuch' not found" in str(client.fails("SELECT * FROM nosuch"))
+
+
+def test_a_statement_set_in_pieces(made: Gateway, tmp_path: Path) -> None:
+    client = Client(made)
+    for name in "ab":
+        options = f"'connector'='filesystem', 'path'='{tmp_path}/{name}', 'format'='csv'"
+        client.ask(f"CREATE TABLE {name} (v INT) WITH ({options})")
+    assert client.ask("begin statement set;") == [("OK",)]
+    assert client.ask("INSERT INTO a VALUES (1)") == [("OK",)]
+    assert client.ask("INSERT INTO b VALUES (2)") == [("OK",)]
+    assert "statement set" in str(client.fails("SELECT 1")).lower()
+    assert len(client.ask("END", {"table.dml-sync": "true"})[0][0]) == 32
+    assert client.ask("SELECT a.v + b.v FROM a, b", BATCH) == [(3,)]
+    assert isinstance(client.fails("END"), ValidationError)
+
+
+def test_what_runs_is_stopped(made: Gateway, spark: SparkSession) -> None:
+    client, other = Client(made), Client(made)
+    client.ask(NUMBERS)
+    client.ask("CREATE TABLE b (id INT) WITH ('connector'='blackhole')")
+    slow = "SELECT COUNT(*) FROM g AS x, g AS y WHERE x.id * y.id = 7"
+    running = client.submit(slow, BATCH)
+    until(lambda: not spark_is_idle(spark))
+    assert other.ask("SELECT 1 AS one", BATCH) == [(1,)]
+    assert made.cancel(client.session, running) is OperationStatus.CANCELED
+    until(lambda: spark_is_idle(spark))
+    waited = client.submit("INSERT INTO b SELECT id FROM g", {"table.dml-sync": "true"})
+    until(lambda: made.operation_info(client.session, waited).status is OperationStatus.RUNNING)
+    until(lambda: [row[2] for row in other.ask("SHOW JOBS")] == ["RUNNING"])
+    assert made.cancel(client.session, waited) is OperationStatus.CANCELED
+    until(lambda: [row[2] for row in other.ask("SHOW JOBS")] == ["CANCELED"])
+    endless = client.submit("SELECT id FROM g")
+    assert [row[1] for row in client.rows(endless, 60)][:60] == list(range(1, 61))
+    assert made.operation_info(client.session, endless).status is OperationStatus.FINISHED
+    made.close_session(client.session)
+    until(lambda: spark_is_idle(spark))
+
+
+def test_jobs_outlive_their_session_and_stop_from_any(made: Gateway) -> None:
+    client, other = Client(made), Client(made)
+    client.ask(NUMBERS)
+    client.ask("CREATE TABLE b (id INT) WITH ('connector'='blackhole')")
+    client.ask("SET 'pipeline.name' = 'mine'")
+    ((job,),) = client.ask("INSERT INTO b SELECT id FROM g")
+    made.close_session(client.session)
+    ((found, name, status, _),) = other.ask(f"DESCRIBE JOB '{job}'")
+    assert (found, name, status) == (job, "mine", "RUNNING")
+    assert other.ask(f"STOP JOB '{job}'") == [("OK",)]
+    assert other.ask(f"DESCRIBE JOB '{job}'")[0][2] == "CANCELED"
+    assert "0" * 32 in str(other.fails(f"STOP JOB '{'0' * 32}'"))
+
+
+def test_configuring_takes_what_changes_the_session(made: Gateway) -> None:
+    client = Client(made)
+    for sql in ("SET 'a.b' = '1'", NUMBERS, "USE default_database;"):
+        made.configure_session(client.session, sql)
+    for sql in ("SELECT 1", "CREATE TABLE x WITH ('connector'='blackhole') AS SELECT 1 AS a"):
+        with pytest.raises(NotSupportedError, match="Unsupported statement for configuring session"):
+            made.configure_session(client.session, sql)
+    assert client.ask("SHOW TABLES") == [("g",)]
+    catalog = made.catalog(client.session)
+    ((table),) = catalog.tables("default_catalog", "default_database")
+    assert [c.name for c in catalog.columns(table.path)] == ["id"]
+    assert made.complete(client.session, "SELECT * FROM ", 14)[4] == "default_catalog.default_database.g"
+    assert made.complete(client.session, "SELECT i FROM g", 8)[0] == "id"
