@@ -132,7 +132,7 @@ def test_what_runs_is_stopped(made: Gateway, spark: SparkSession) -> None:
     slow = "SELECT COUNT(*) FROM g AS x, g AS y WHERE x.id * y.id = 7"
     running = client.submit(slow, BATCH)
     until(lambda: not spark_is_idle(spark))
-    assert other.ask("SELECT 1 AS one", BATCH) == [(1,)]
+    assert other.ask("SELECT 1 AS n", BATCH) == [(1,)]
     assert made.cancel(client.session, running) is OperationStatus.CANCELED
     until(lambda: spark_is_idle(spark))
     waited = client.submit("INSERT INTO b SELECT id FROM g", {"table.dml-sync": "true"})

@@ -117,7 +117,7 @@ def _object(entry: CatalogTable | CatalogView) -> Json:
 
 
 def _restored_object(kept: Json) -> CatalogTable | CatalogView:
-    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items() if k != "kind"}
+    fields: Json = {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items() if k != "kind"}
     fields["path"] = ObjectPath(**kept["path"])
     if kept["kind"] == "view":
         return CatalogView(**fields)
