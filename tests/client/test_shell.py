@@ -131,7 +131,7 @@ def test_an_insert_at_a_terminal_gives_the_prompt_back(spark: SparkSession) -> N
     assert job.status == "CANCELED"
     shown = out.getvalue()
     assert f"Job {job.job_id} (insert-into_default_catalog.default_database.t): CANCELED" in shown
-    assert "There is no job 'x' in this session." in shown
+    assert "There is no job 'x'." in shown
     assert "WITH DRAIN is not supported" in shown
 
 
