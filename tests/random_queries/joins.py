@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tests.random_queries.aggregates import MINIMA
 from tests.random_queries.expressions import COMPARISONS, Operand, condition, value
 from tests.random_queries.pools import Type
 from tests.random_queries.relation import (
@@ -191,10 +192,8 @@ def scalar(maker: Maker, depth: int) -> Relation:
     if not pairs:
         return exists(maker, depth)
     measured = maker.chance.choice(right.ordered)
-    function = maker.chance.choice(("MIN", "MAX", "COUNT"))
+    function = maker.chance.choice(("MIN", "MAX", "COUNT") if measured.type in MINIMA else ("COUNT",))
     result = Column(name="", type=Type.BIGINT) if function == "COUNT" else measured
-    if function != "COUNT" and measured.type is Type.BOOLEAN:
-        function, result = "COUNT", Column(name="", type=Type.BIGINT)
     where = _correlated(maker, outer, b, right)
     text = f"(SELECT {function}({b}.{measured.name}) FROM {right.source} AS {b}{where})"
     alike = [o for o in outer if o[1].type is result.type]
