@@ -4,6 +4,7 @@ TEST ?= tests
 QUERIES ?= 500
 KILLS ?= 200
 MINUTES ?= 30
+WORKERS ?= 2
 SEED ?= $(shell date +%y%m%d000)
 
 .PHONY: help setup demo test smoke nightly check bench docs picture
@@ -17,8 +18,8 @@ setup:  ## Java, .venv and the dependencies (done by all other targets)
 demo: setup  ## two minutes: a live changelog, its final table, a kill and a resumption
 	@$(PYTHON) -m tidemill.client.demo
 
-test: setup  ## all tests (TEST=tests/session runs a part)
-	@$(PYTHON) -m pytest $(TEST)
+test: setup  ## all tests (TEST=tests/session runs a part, WORKERS=1 one after the other)
+	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(TEST)
 
 smoke: setup  ## the wheel in a clean environment runs the README's script
 	@sh scripts/smoke_wheel.sh
