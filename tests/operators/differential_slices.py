@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from functools import cache
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.operators.window.slices import Kind, Windows
+from tidemill.changelog.watermarks import END, NONE
+from tidemill.operators.window.slices import CalendarWindows, Kind, StepsOfMonths, Windows
 
 _SHAPES = [
     Windows(kind=Kind.TUMBLE, size=10),
@@ -59,3 +63,71 @@ def test_rows_of_a_slice_are_in_the_same_windows(shape: Windows, time: int) -> N
     assert time < end
     assert windows_of(shape, end - 1) == windows_of(shape, time)
     assert shape.slice_ends(np.array([end - 1])).tolist() == [end]
+
+
+_DAY = 86_400_000
+Months = CalendarWindows | StepsOfMonths
+_MONTHS: dict[str, Months] = {
+    "quarters": CalendarWindows(inner=Windows(kind=Kind.TUMBLE, size=3)),
+    "months that begin on the fifth": CalendarWindows(
+        inner=Windows(kind=Kind.TUMBLE, size=1), offset=4 * _DAY
+    ),
+    "years by quarters": CalendarWindows(inner=Windows(kind=Kind.HOP, size=12, slide=3)),
+    "fiscal years so far": CalendarWindows(inner=Windows(kind=Kind.CUMULATE, size=12, slide=5, offset=3)),
+    "months so far": StepsOfMonths(kind=Kind.CUMULATE, size=0, months=1, slide=7 * _DAY, offset=_DAY // 2),
+}
+
+
+def months_since_1970(count: int) -> int:
+    """The first of a month, in ms."""
+    first = dt.datetime(1970 + count // 12, count % 12 + 1, 1)
+    return (first - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1)
+
+
+@cache
+def _every_window(shape: Months) -> list[tuple[int, int]]:
+    """The windows of fifteen years, by going through the months."""
+    every = range(-90, 90)
+    if isinstance(shape, StepsOfMonths):
+        bounds = [tuple(months_since_1970(m) + shape.offset for m in (m, m + 1)) for m in every]
+        return [
+            (low, end) for low, high in bounds for end in [*range(low + shape.slide, high, shape.slide), high]
+        ]
+    spans = {w for m in every for w in windows_of(shape.inner, m)}
+    return [(months_since_1970(a) + shape.offset, months_since_1970(b) + shape.offset) for a, b in spans]
+
+
+def calendar_windows_of(shape: Months, time: int) -> list[tuple[int, int]]:
+    """All windows that contain ``time``."""
+    return sorted((s, e) for s, e in _every_window(shape) if s <= time < e)
+
+
+@pytest.mark.parametrize("name", _MONTHS)
+@settings(deadline=None)
+@given(
+    time=st.integers(-700 * _DAY, 700 * _DAY),
+    after=st.integers(-900 * _DAY, 900 * _DAY),
+    span=st.integers(0, 500 * _DAY),
+)
+def test_windows_of_months(name: str, time: int, after: int, span: int) -> None:
+    shape = _MONTHS[name]
+    slices = shape.slice_ends(np.array([time], np.int64))
+    wanted = calendar_windows_of(shape, time)
+    (end,) = slices.tolist()
+    assert time < end
+    assert calendar_windows_of(shape, end - 1) == wanted
+    rows, ends = shape.containing(slices, np.array([after]), np.array([after + span]))
+    assert sorted(ends.tolist()) == [e for _, e in wanted if after < e <= after + span]
+    assert not rows.any()
+    assert shape.first_ends(slices).tolist() == [wanted[0][1]]
+    assert shape.last_ends(slices).tolist() == [wanted[-1][1]]
+    _, every = shape.containing(slices, np.array([NONE]), np.array([END]))
+    every = np.sort(every)
+    assert sorted(zip(shape.starts(every).tolist(), every.tolist(), strict=True)) == wanted
+    shown = [e for _, e in _every_window(shape) if e <= after]
+    assert shape.fired(np.array([after])).tolist() == [max(shown)]
+    gone = shape.expired(after)
+    assert after - 800 * _DAY < gone <= after
+    for place in range(gone - 60 * _DAY, gone, 3 * _DAY):
+        (end,) = shape.slice_ends(np.array([place])).tolist()
+        assert end > gone or all(e <= after for _, e in calendar_windows_of(shape, place))

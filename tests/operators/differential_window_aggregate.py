@@ -35,11 +35,17 @@ WINDOWS = {
     "cumulate": Windows(kind=Kind.CUMULATE, size=12, slide=4),
     "cumulate with a short step": Windows(kind=Kind.CUMULATE, size=10, slide=4),
 }
+TOTAL = AggregateSpec(function="SUM", name="total", args=("v",), arg_types=(I64,), result=I64, distinct=True)
+SMALL = AggregateSpec(
+    function="COUNT", name="f", args=("v",), arg_types=(I64,), result=I64, distinct=True, filter="small"
+)
+
 CALLS = {
     "accumulated": ((COUNT, SUM, LARGEST), ("k",), False),
     "accumulated, one key": ((COUNT, SUM), (), False),
     "distinct": ((COUNT, DISTINCT), ("k",), False),
     "distinct, one key": ((DISTINCT, SUM, LARGEST), (), False),
+    "several sets": ((TOTAL, SMALL, DISTINCT, LARGEST), ("k",), False),
     "rows go": ((COUNT, SUM), ("k",), True),
 }
 
@@ -67,6 +73,7 @@ def naive(
     spec: WindowAggregateSpec, rows: list[Row], marks: list[int]
 ) -> tuple[Counter[tuple[Any, ...]], int]:
     """What the windows give, and how many rows were late for all of theirs."""
+    assert isinstance(spec.windows, Windows)
     found: dict[tuple[str | None, int], list[Row]] = {}
     late = 0
     for row, mark in zip(rows, marks, strict=True):
@@ -86,6 +93,8 @@ def naive(
             "s": sum(v * w for v, w in weights.items()),
             "m": max(weights),
             "d": len(weights),
+            "total": sum(weights),
+            "f": sum(v < 2 for v in weights),
         }
         shown[key, end, *(values[c.name] for c in spec.calls)] += 1
     return shown, late
@@ -108,6 +117,7 @@ def table_of(rows: list[Row], marks: Any, spec: WindowAggregateSpec) -> pa.Table
     columns: dict[str, pa.Array] = {
         "k": keys,
         "v": pa.array([r.value for r in rows], I64),
+        "small": pa.array([r.value < 2 for r in rows], pa.bool_()),
         "t": pa.array([r.time * 1000 for r in rows], I64).cast(pa.timestamp("us")),
         "$wm": pa.array(marks, I64),
         "$hash": pa.array(hash_columns([keys] if spec.keys else [], len(rows))),

@@ -22,10 +22,12 @@ class TimedEpochs:
     mark: int = NONE
     late: int = 0
 
-    def step(self, *inputs: pa.Table, mark: int) -> pa.Table:
-        """The output of an epoch after which time has come to ``mark``."""
+    def step(self, *inputs: pa.Table, mark: int, reached: int = NONE) -> pa.Table:
+        """The output of an epoch after which time has come to ``mark``; ``reached``: but for the end."""
         store = StateStore.open(self.root, "op", 0, self.manifest, self.number, options=TINY)
-        context = EpochContext(epoch=self.number, time=0, partition=0, watermark=mark, before=self.mark)
+        context = EpochContext(
+            epoch=self.number, time=0, partition=0, watermark=mark, before=self.mark, reached=reached
+        )
         output = self.spec.step(inputs, store, context)
         assert output.schema.equals(self.spec.output_schema())
         self.manifest, self.mark = store.flush(), mark

@@ -1,4 +1,4 @@
-"""SESSION end to end: on a time with zone, late rows, any epoch cut; refused where it is not aggregated."""
+"""SESSION end to end: on a time with zone, late rows, any epoch cut; alone and below others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import new_session
-from tidemill.errors import NotSupportedError, Position
 from tidemill.session.environment import TableEnvironment
 
 _ROWS = """\
@@ -64,18 +63,24 @@ def test_sessions_are_walls_in_the_zone(
     }
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT * FROM\nTABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(z), INTERVAL '20' SECOND))",
-        "SELECT window_start, window_end, COUNT(*) FROM\nTABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(z),"
-        " INTERVAL '20' SECOND)) GROUP BY window_start, window_end",
-        "SELECT k, window_start, window_end, COUNT(*) FROM\nTABLE(SESSION(TABLE t PARTITION BY k,"
-        " DESCRIPTOR(z), INTERVAL '20' SECOND)) WHERE n > 1 GROUP BY k, window_start, window_end",
-    ],
-    ids=["alone", "other keys", "a filter on rows"],
-)
-def test_other_sessions_are_refused(tmp_path: Path, query: str) -> None:
-    with pytest.raises(NotSupportedError, match="SESSION is supported in streaming only below") as raised:
-        session_on(tmp_path).execute_sql(query).collect()
-    assert raised.value.position == Position(2, 7)
+@pytest.mark.parametrize("options", [{}, {"tidemill__epoch__max_rows": "1"}], ids=["one go", "row by row"])
+def test_sessions_that_something_else_looks_at(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str]
+) -> None:
+    """Rows come with their session when that has ended."""
+    session = session_on(tmp_path, **options)
+    call = "TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(z), INTERVAL '20' SECOND))"
+    alone = session.execute_sql(f"SELECT n, window_start, window_end FROM {call}").collect()
+    bounds = {1: ("01:59:50", "02:00:10"), 2: ("03:00:05", "03:00:25"), 8: ("03:00:15", "03:00:50")}
+    bounds |= {64: bounds[8], 32: ("03:00:45", "03:01:05")}
+    assert {(n, f"{start:%H:%M:%S}", f"{end:%H:%M:%S}") for n, start, end in map(tuple, alone)} == {
+        (n, *bound) for n, bound in bounds.items()
+    }
+    filtered = f"SELECT window_end, SUM(n) FROM {call} WHERE n > 2 GROUP BY window_start, window_end"
+    found = session.execute_sql(filtered).collect()
+    assert {(f"{end:%M:%S}", total) for end, total in map(tuple, found)} == {("00:50", 72), ("01:05", 32)}
+    best = (
+        "SELECT n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k, window_start, window_end"
+        f" ORDER BY n DESC) AS place FROM {call}) WHERE place = 1"
+    )
+    assert {n for (n,) in map(tuple, session.execute_sql(best).collect())} == {1, 2, 64, 32}

@@ -37,8 +37,9 @@ HASH_COLUMN = "$hash"
 class EpochContext:
     """``time``: the epoch's processing time in milliseconds, fixed by its plan record (for TTL).
     ``watermark``: in milliseconds, what event time has reached after the epoch's rows, over all inputs;
-    ``before``: what it had reached before them. ``notes``: what the operator has to say of the epoch, by name
-    (``late``: rows that came too late to count)."""
+    ``before``: what it had reached before them; ``reached``: what it has after them if that is not the end of
+    the input (which takes it to the last time of all). ``notes``: what the operator has to say of the epoch,
+    by name (``late``: rows that came too late to count)."""
 
     epoch: int
     time: int
@@ -46,6 +47,7 @@ class EpochContext:
     first: bool = False
     watermark: int = NONE
     before: int = NONE
+    reached: int = NONE
     notes: dict[str, int] = field(default_factory=dict)
 
 

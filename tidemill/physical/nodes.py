@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
-from tidemill.plan.nodes import ChangelogCall, JoinKind, WindowKind
+from tidemill.plan.nodes import ChangelogCall, JoinKind, Months, WindowKind
 from tidemill.plan.patterns import Pattern
 from tidemill.types.logical import Field
 from tidemill.types.values import is_identity
@@ -260,21 +260,34 @@ class OverAggregate(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What a window table function says: ``size``, ``slide`` (HOP's slide, CUMULATE's step) and ``offset`` in
-    milliseconds; a session's gap is ``size``. ``zoned``: its time column is TIMESTAMP_LTZ; ``group``: it was
+    """What a window table function says: ``size``, ``slide`` (HOP's slide, the step of what cumulates) and
+    ``offset`` in milliseconds. The gap of windows that rows make is ``size``, 0 where they never end; then
+    their state goes after ``state_ttl``. ``zoned``: its time column is TIMESTAMP_LTZ; ``group``: it was
     written in GROUP BY."""
 
     kind: WindowKind
     size: int
     slide: int = 0
     offset: int = 0
+    months: Months | None = None
     zoned: bool = False
     group: bool = False
+    state_ttl: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTableFunction(Unary):
     """The input's fields, then window_start, window_end, window_time: a row for every window of a row."""
+
+    window: Window
+    time: int
+    partition: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowsOfRows(Unary):
+    """A WindowTableFunction whose windows the rows of a ``partition`` make: a row for every window of a row,
+    when that has ended. Fields as there."""
 
     window: Window
     time: int

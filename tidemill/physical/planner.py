@@ -40,7 +40,6 @@ from tidemill.physical.traits.mini_batch import MiniBatchConfig, add_assigners
 from tidemill.physical.windows import (
     plan_window_aggregate,
     plan_window_function,
-    session_not_run,
     windowed_aggregate,
 )
 from tidemill.plan import nodes as n
@@ -110,9 +109,7 @@ def convert_node(node: n.LogicalNode, context: PlannerContext) -> p.PhysicalNode
 
 @convert_node.register
 def _(node: n.WindowTableFunction, context: PlannerContext) -> p.PhysicalNode:
-    if node.kind is n.WindowKind.SESSION:
-        raise session_not_run(node)
-    return plan_window_function(node, convert(node.input, context))
+    return plan_window_function(node, convert(node.input, context), state_ttl(context))
 
 
 @convert_node.register
@@ -247,7 +244,8 @@ def _(node: n.Expand, context: PlannerContext) -> p.PhysicalNode:
 def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
     windowed = windowed_aggregate(node)
     if windowed is not None:
-        return plan_window_aggregate(node, windowed, convert(windowed.input, context))
+        ttl = state_ttl(context, dict(node.hints))
+        return plan_window_aggregate(node, windowed, convert(windowed.input, context), ttl)
     child = convert(node.input, context)
     return plan_aggregate(node, child, context.config, state_ttl(context, dict(node.hints)))
 

@@ -29,6 +29,7 @@ def window_of(function: n.WindowTableFunction) -> p.Window:
         size=function.size,
         slide=function.slide,
         offset=function.offset,
+        months=function.months,
         zoned=isinstance(kind, t.LocalZonedTimestampType),
         group=function.group,
     )
@@ -42,8 +43,21 @@ def attached_window(found: WindowColumns, columns: Iterable[int]) -> p.AttachedW
     )
 
 
-def plan_window_function(node: n.WindowTableFunction, child: p.PhysicalNode) -> p.PhysicalNode:
+def plan_window_function(
+    node: n.WindowTableFunction, child: p.PhysicalNode, state_ttl: int
+) -> p.PhysicalNode:
     check_time_attribute(node)
+    if node.kind.made_by_rows:
+        return finish(
+            p.WindowsOfRows(
+                fields=node.fields,
+                traits=PENDING,
+                input=exchange(child, node.partition),
+                window=_with_ttl(window_of(node), state_ttl),
+                time=node.time,
+                partition=node.partition,
+            )
+        )
     return finish(
         p.WindowTableFunction(
             fields=node.fields,
@@ -56,14 +70,9 @@ def plan_window_function(node: n.WindowTableFunction, child: p.PhysicalNode) -> 
     )
 
 
-def session_not_run(node: n.WindowTableFunction) -> NotSupportedError:
-    """Sessions are made where they are aggregated."""
-    return NotSupportedError(
-        "SESSION is supported in streaming only below an aggregation by its window_start, window_end and"
-        " exactly its PARTITION BY columns, with nothing but a projection in between",
-        position=node.position,
-        hint="Filter the table before the window (a sub-query or a view), and group by the same columns.",
-    )
+def _with_ttl(window: p.Window, state_ttl: int) -> p.Window:
+    """``window``, of which nothing but ``state_ttl`` ends one without gap."""
+    return window if window.size else replace(window, state_ttl=state_ttl)
 
 
 def check_time_attribute(node: n.WindowTableFunction) -> None:
@@ -102,6 +111,9 @@ def windowed_aggregate(node: n.Aggregate) -> WindowedAggregate | None:
     merged = _merged(node, found, roles)
     if merged is not None:
         return merged
+    if found.function.kind.made_by_rows:
+        # Two of them may end at one time, and have not begun at one.
+        roles = tuple("" if role == "start" else role for role in roles)
     end = min(found.ends)
     keys = tuple(k for k, role in zip(node.keys, roles, strict=True) if not role)
     return WindowedAggregate(
@@ -136,7 +148,7 @@ def _merged(node: n.Aggregate, found: WindowColumns, roles: tuple[str, ...]) -> 
     if any(i >= width for k in needed for i in columns(expressions[k])):
         return None
     plain = [expressions[k] for k, role in zip(node.keys, roles, strict=True) if not role]
-    if function.kind is n.WindowKind.SESSION and not _are(plain, function.partition):
+    if function.kind.made_by_rows and not _are(plain, function.partition):
         return None
     kept = list(dict.fromkeys(needed))
     fields = [node.input.fields[k] for k in kept]
@@ -179,12 +191,11 @@ def _free(name: str, fields: list[Field]) -> str:
 
 
 def plan_window_aggregate(
-    node: n.Aggregate, windowed: WindowedAggregate, child: p.PhysicalNode
+    node: n.Aggregate, windowed: WindowedAggregate, child: p.PhysicalNode, state_ttl: int
 ) -> p.PhysicalNode:
-    """WindowAggregate, and a Calc that brings its fields into the aggregate's order."""
+    """WindowAggregate, and a Calc that brings its fields into the aggregate's order. ``state_ttl`` is for
+    windows that nothing else ends."""
     check_time_attribute(windowed.function)
-    if windowed.attached and windowed.function.kind is n.WindowKind.SESSION:
-        raise session_not_run(windowed.function)
     keys = [f for f, role in zip(node.fields, windowed.roles, strict=False) if not role]
     results = node.fields[len(node.keys) :]
     asked = [(role, f) for f, role in zip(node.fields, windowed.roles, strict=False) if role]
@@ -195,7 +206,7 @@ def plan_window_aggregate(
             input=exchange(child, windowed.keys),
             keys=windowed.keys,
             calls=windowed.calls,
-            window=window_of(windowed.function),
+            window=_with_ttl(window_of(windowed.function), state_ttl),
             time=windowed.time,
             properties=tuple(role for role, _ in asked),
             attached=windowed.attached,

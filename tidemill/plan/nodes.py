@@ -199,14 +199,35 @@ class WindowKind(Enum):
     HOP = "HOP"
     CUMULATE = "CUMULATE"
     SESSION = "SESSION"
+    DYNAMIC_CUMULATE = "DYNAMIC_CUMULATE"
+
+    @property
+    def made_by_rows(self) -> bool:
+        """Whether the rows of a key say where its windows begin and end; else the clock alone does."""
+        return self in (WindowKind.SESSION, WindowKind.DYNAMIC_CUMULATE)
+
+    @property
+    def cumulates(self) -> bool:
+        """Whether several windows have one start."""
+        return self in (WindowKind.CUMULATE, WindowKind.DYNAMIC_CUMULATE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Months:
+    """What of a window's size, slide and offset is in months; 0 where it is none, or in milliseconds."""
+
+    size: int = 0
+    slide: int = 0
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTableFunction(Unary):
     """TABLE(TUMBLE(...)) etc.: the input's fields, then window_start, window_end, window_time.
 
-    ``size``, ``slide`` (HOP's slide or CUMULATE's step) and ``offset`` in milliseconds; a session's
-    gap is ``size``. ``group``: it was written as a group window. ``position`` is where it is called.
+    ``size``, ``slide`` (HOP's slide, the step of what cumulates) and ``offset`` in milliseconds. The gap of
+    windows that rows make is ``size``, 0 where they never end. ``months``: what of these is counted so.
+    ``group``: it was written as a group window. ``position`` is where it is called.
     """
 
     kind: WindowKind
@@ -214,6 +235,7 @@ class WindowTableFunction(Unary):
     size: int
     slide: int = 0
     offset: int = 0
+    months: Months | None = None
     partition: tuple[int, ...] = ()
     group: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)

@@ -21,6 +21,7 @@ from tidemill.plan.rules.balance_chains import balance_chains
 from tidemill.plan.rules.connect_joins import connect_joins
 from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.empty_inputs import empty_inputs
+from tidemill.plan.rules.expand_below_windows import expand_below_windows
 from tidemill.plan.rules.factor_disjunctions import factor_disjunctions
 from tidemill.plan.rules.fold_unions import fold_unions
 from tidemill.plan.rules.isolate_user_calls import isolate_user_calls
@@ -75,7 +76,7 @@ PHASES: tuple[Phase, ...] = (
     # Filters are where they stay: what they read is known.
     Phase("prune", (prune_columns,), root=True),
     # Pruning leaves projections that only pass on; scans have their final columns.
-    Phase("settle", (merge_projects, push_into_scans)),
+    Phase("settle", (expand_below_windows, merge_projects, push_into_scans)),
     # Last: merging would put the calls back into expressions.
     Phase("isolate", (isolate_user_calls, merge_picks)),
 )

@@ -24,7 +24,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous, with_types
-from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, vector
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
@@ -34,7 +36,8 @@ from tidemill.operators.window.local import ROWS, LocalSlices
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, pieces_of
 from tidemill.operators.window.shape import LATE, WindowShape
-from tidemill.operators.window.slices import Kind, Windows
+from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
+from tidemill.operators.window.views import last_places, shown_at
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable
 
@@ -43,7 +46,7 @@ from tidemill.state.timeline import TimeTable
 class WindowAggregateSpec(WindowShape):
     """``time``: where rows are ``attached`` to a window, the end of it."""
 
-    windows: Windows
+    windows: Windows | CalendarWindows
     attached: bool = False
     partial_input: bool = False
 
@@ -112,11 +115,10 @@ class WindowAggregateSpec(WindowShape):
         firing = _Firing(self, slices, self.clock.ended(epoch.before), self.clock.ended(epoch.watermark))
         rows, ends, after = self._counted(table, firing.before, epoch)
         if self.cumulates:
-            ends, after = self._open(ends, after), np.full(len(ends), firing.before, np.int64)
+            ends = self._open(ends, after)
+            return self._grown(rows, ends, firing, state, epoch)
         clean = after <= firing.before
         self.pieces.add(self._cut(rows, ends, clean), slices)
-        if self.firsts is not None and len(rows):
-            self.pieces.add(self._values(rows, ends, self.firsts, state), slices)
         fired = [firing.stored()]
         for value in np.unique(after[~clean]).tolist():
             # Windows that fired between this epoch's rows do not see the rows behind them.
@@ -124,9 +126,38 @@ class WindowAggregateSpec(WindowShape):
             fired.append(firing.windows(strays, value))
             self.pieces.add(strays, slices)
         firing.forget()
+        return self._shown(pa.concat_tables(fired), state, epoch)
+
+    def _grown(
+        self, rows: pa.Table, ends: Ints, firing: _Firing, state: StateStore, epoch: EpochContext
+    ) -> pa.Table:
+        """Of windows that cumulate: each is shown by what the one before it was, and the slices since."""
+        self.pieces.add(self._cut(rows, ends, np.ones(len(ends), np.bool_)), firing.slices)
+        if self.firsts is not None and len(rows):
+            self.pieces.add(self._values(rows, ends, self.firsts, state), firing.slices)
+        table, starts, numbers = self._in_order(firing.due())
+        slices = ends_of(table)
+        bounds = (np.full(len(starts), t, np.int64) for t in (firing.before, firing.upto))
+        asked, fired = self.windows.containing(slices[starts], *bounds)
+        output = self.output_schema().empty_table()
+        if len(asked):
+            last = last_places(numbers, slices, asked, fired)
+            results, points = shown_at(self.pieces, table, starts, last, state, epoch)
+            output = self._with_windows(results, fired[points], epoch)
+        firing.forget()
         if self.firsts is not None:
             self.firsts.forget(firing.expired, state)
-        return self._shown(pa.concat_tables(fired), state, epoch)
+        return output
+
+    def _in_order(self, pieces: pa.Table) -> tuple[pa.Table, Ints, Ints]:
+        """``pieces`` by key and start of the window, and in the order of slices; where each of these begins,
+        and the number of each piece's."""
+        starts = to_arrow(Vec(self.windows.starts(ends_of(pieces))), pa.int64())
+        columns = [starts, *(single(pieces.column(name)) for name, _ in self.keys)]
+        groups = group_rows(hash_columns(columns, len(pieces)), columns)
+        numbers = groups.ids()
+        order = groups.order[np.lexsort((ends_of(pieces)[groups.order], numbers))]
+        return pieces.take(pa.array(order)), groups.starts, numbers
 
     def _counted(self, table: pa.Table, before: int, epoch: EpochContext) -> tuple[pa.Table, Ints, Ints]:
         """The rows that are not late for all their windows; their slices' ends; and up to where windows had
@@ -193,15 +224,11 @@ class WindowAggregateSpec(WindowShape):
         if len(fired) == 0:
             return self.output_schema().empty_table()
         results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
-        ends = ends_of(results)
-        return self.columns.shown(
-            results,
-            self.windows.starts(ends),
-            ends,
-            self.clock.instants(ends - 1),
-            self.output_schema(),
-            epoch,
-        )
+        return self._with_windows(results, ends_of(results), epoch)
+
+    def _with_windows(self, results: pa.Table, ends: Ints, epoch: EpochContext) -> pa.Table:
+        starts, last = self.windows.starts(ends), self.clock.instants(ends - 1)
+        return self.columns.shown(results, starts, ends, last, self.output_schema(), epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +240,18 @@ class _Firing:
     before: int
     upto: int
 
+    def due(self) -> pa.Table:
+        """The pieces of which windows fire, and no others that come later."""
+        nothing = self.upto <= self.before
+        return self.spec.pieces.stored(
+            self.slices.range(1, 0) if nothing else self.slices.range(NONE, self.upto)
+        )
+
     def stored(self) -> pa.Table:
         """The pieces that are kept, by window."""
         if self.spec.whole:
             return self.spec.pieces.stored(self.slices.take_due(self.upto))
-        if self.upto <= self.before:
-            return self.spec.pieces.stored(self.slices.range(1, 0))
-        return self.windows(self.spec.pieces.stored(self.slices.range(NONE, self.upto)), self.before)
+        return self.windows(self.due(), self.before)
 
     def windows(self, pieces: pa.Table, after: int) -> pa.Table:
         """``pieces`` by window, of those that end after ``after``."""

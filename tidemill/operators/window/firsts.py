@@ -1,8 +1,8 @@
-"""COUNT(DISTINCT) in windows that cumulate: per value the first slice that has it, and no set per slice.
+"""DISTINCT in windows that cumulate: per value the first slice that has it, and no set per slice.
 
 A value counts in every window from its first slice on, so what a slice adds are the values that it has
-first: a number that merges as any sum does. A row that comes to an earlier slice takes the value from the
-later one: +1 here, -1 there, which has not been shown yet. Cost: one lookup and at most one write per
+first: they merge as rows do. A row that comes to an earlier slice takes the value from the later one: a row
+here, and one taken back there, which has not been shown yet. Cost: one lookup and at most one write per
 distinct value of an epoch; a window's values go with its end, without being looked at.
 """
 
@@ -27,14 +27,18 @@ from tidemill.state.store import StateStore
 from tidemill.state.timeline import by_time_order
 
 _FIRST = "$first"
-_COUNTS = "$counts"
+_SIGN = "$sign"
 _NUMBER = pa.int64()
+_ALL = frozenset({"COUNT", "MIN", "MAX"})
+"""What takes values of any type: one taken back from a later slice is still the least or greatest of all."""
+_SUMS = frozenset({"SUM", "$SUM0", "AVG"})
+"""What adds numbers up exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """The distinct values of ``args`` among rows that pass ``filter``; ``column`` holds what rows add to
-    their number."""
+    """The distinct values of ``args`` among rows that pass ``filter``; ``column`` is TRUE in the rows that
+    tell which are new in their slice."""
 
     number: int
     args: tuple[tuple[str, pa.DataType], ...]
@@ -73,26 +77,23 @@ class FirstSlices:
 
     @cached_property
     def summing(self) -> GroupAggregateSpec:
-        """The aggregation with sums for the distinct counts."""
-        return replace(self.group, calls=tuple(map(self._summed, self.group.calls)))
+        """The aggregation over values as if they were rows."""
+        return replace(self.group, calls=tuple(map(self._over_values, self.group.calls)))
 
     @property
     def serves(self) -> bool:
         """Whether all that is asked for can be done so."""
-        counts = all(call.function == "COUNT" for call in self.group.calls if call.distinct)
-        return bool(self.views) and counts and not self.group.retracts and self.summing.combinable
+        every = all(_serves(call) for call in self.group.calls if call.distinct)
+        return bool(self.views) and every and not self.group.retracts and self.summing.combinable
 
-    def _summed(self, call: AggregateSpec) -> AggregateSpec:
+    def _over_values(self, call: AggregateSpec) -> AggregateSpec:
         if not call.distinct:
             return call
-        column = self.views[call.weight_key].column
-        return replace(
-            call, function="$SUM0", args=(column,), arg_types=(_NUMBER,), distinct=False, filter=_COUNTS
-        )
+        return replace(call, distinct=False, filter=self.views[call.weight_key].column)
 
     def plain(self, rows: pa.Table) -> pa.Table:
         """``rows`` as the summing aggregation wants them; they add no values."""
-        return self._with(rows, {})
+        return self._with(rows, None, np.zeros(len(rows), np.int64))
 
     def added(self, rows: pa.Table, last: Ints, state: StateStore) -> pa.Table:
         """What ``rows`` add to the numbers of values, as pieces; ``$end`` are their slices, ``last`` the ends
@@ -102,14 +103,22 @@ class FirstSlices:
         if len(table) == 0:
             return self.summing.local_schema().empty_table().drop_columns(["$hash"])
         grouped = self.summing.grouped(self.summing.ordered(table))
+        signs = grouped.vec(_SIGN).values
         for call in self.summing.calls:
-            # These rows are none: only what they add to the values counts.
-            grouped.set_row_weights(call.weight_key, np.full(len(table), int(call.filter == _COUNTS)))
+            # These rows are none: only the values that they tell count.
+            tells = np.zeros(len(table), np.bool_)
+            if call.filter is not None and call.filter in self._columns:
+                tells = grouped.filter(call.filter)
+            grouped.set_row_weights(call.weight_key, np.where(tells, signs, 0))
         return self.summing.combined(grouped).drop_columns(["$hash"])
 
     def forget(self, upto: int, state: StateStore) -> None:
         for view in self.views.values():
             state.timeline(view.layout(self._fields)).take_due(upto)
+
+    @cached_property
+    def _columns(self) -> frozenset[str]:
+        return frozenset(view.column for view in self.views.values())
 
     @cached_property
     def _fields(self) -> tuple[pa.Field, ...]:
@@ -142,18 +151,24 @@ class FirstSlices:
         left = moved[found.there[moved]]
         picks = np.concatenate([heads[moved], heads[left]])
         ends = np.concatenate([first[moved], before[left]])
-        signs = np.repeat([1, -1], [len(moved), len(left)])
+        signs = np.repeat(np.array([1, -1], np.int64), [len(moved), len(left)])
         place = rows.schema.get_field_index(END)
         shown = rows.take(pa.array(picks)).set_column(place, END, pa.array(ends, _NUMBER))
-        return self._with(shown, {view.column: signs})
+        return self._with(shown, view, signs)
 
-    def _with(self, rows: pa.Table, added: Mapping[str, Ints]) -> pa.Table:
+    def _with(self, rows: pa.Table, view: View | None, signs: Ints) -> pa.Table:
+        """``rows`` that tell values of ``view``, new (+1) or gone from their slices (-1)."""
         if "$hash" in rows.schema.names:
             rows = rows.drop_columns(["$hash"])
-        nothing = np.zeros(len(rows), np.int64)
-        for view in self.views.values():
-            rows = rows.append_column(view.column, pa.array(added.get(view.column, nothing), _NUMBER))
-        return rows.append_column(_COUNTS, pa.array(np.ones(len(rows), np.bool_)))
+        for other in self.views.values():
+            rows = rows.append_column(other.column, pa.array(np.full(len(rows), other == view)))
+        return rows.append_column(_SIGN, to_arrow(Vec(signs), _NUMBER))
+
+
+def _serves(call: AggregateSpec) -> bool:
+    """Whether values can be told apart from rows that are taken back."""
+    exact = all(pa.types.is_integer(kind) or pa.types.is_decimal(kind) for kind in call.arg_types)
+    return call.function in _ALL or (call.function in _SUMS and exact)
 
 
 def _counting(view: View, rows: pa.Table) -> Ints:

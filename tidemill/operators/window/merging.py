@@ -54,7 +54,7 @@ class Sessions:
 
 def merge(spans: Spans) -> Sessions:
     """The sessions that ``spans`` make: those that are open after the last row, and those gone by then."""
-    clusters = _clusters(spans)
+    clusters = clusters_of(spans)
     late = spans.ends - 1 <= spans.marks
     late[: spans.stored] = False
     count = int(clusters.max(initial=-1)) + 1
@@ -62,16 +62,16 @@ def merge(spans: Spans) -> Sessions:
     alive[clusters[~late]] = True
     mixed = np.zeros(count, np.bool_)
     mixed[clusters[late]] = True
-    mixed[clusters[_may_meet_the_gone(spans, late)]] = True
+    mixed[clusters[may_meet_the_gone(spans, late)]] = True
     of = np.where(alive[clusters], clusters, LATE)
-    for cluster in _members(clusters, mixed & alive):
+    for cluster in members_of(clusters, mixed & alive):
         labels, used = _one_by_one(spans, cluster)
         of[cluster] = np.where(labels == LATE, LATE, labels + count)
         count += used
     return _sessions(spans, of)
 
 
-def _clusters(spans: Spans) -> Ints:
+def clusters_of(spans: Spans) -> Ints:
     """Spans of a key that touch, or are linked by others that do."""
     n = len(spans)
     order = np.lexsort((spans.starts, spans.keys))
@@ -86,7 +86,7 @@ def _clusters(spans: Spans) -> Ints:
     return clusters
 
 
-def _may_meet_the_gone(spans: Spans, late: Mask) -> Ints:
+def may_meet_the_gone(spans: Spans, late: Mask) -> Ints:
     """Rows, not late by themselves, for which a span of their key that they touch had ended: without such
     a span no session that they touch is gone. (Its end lies between the row's time and the watermark.)"""
     behind = np.flatnonzero(~late & (spans.starts - 1 <= spans.marks))
@@ -103,7 +103,7 @@ def _may_meet_the_gone(spans: Spans, late: Mask) -> Ints:
     return behind[found]
 
 
-def _members(clusters: Ints, chosen: Mask) -> list[Ints]:
+def members_of(clusters: Ints, chosen: Mask) -> list[Ints]:
     """The spans of each chosen cluster, in their order."""
     spans = np.flatnonzero(chosen[clusters])
     if len(spans) == 0:

@@ -16,12 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous, weights_of
-from tidemill.changelog.columns import Hashes, Ints, Vec, single, to_arrow, vector
+from tidemill.changelog.columns import Hashes, Ints, Vec, is_fixed, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.operators.aggregates.api import Cell
 from tidemill.operators.aggregates.extreme import as_array
-from tidemill.operators.aggregates.records import is_simple
+from tidemill.operators.aggregates.records import is_simple, take_cell
 from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.state.layout import Layout
@@ -58,6 +59,11 @@ class Pieces(Protocol):
     @property
     def schema(self) -> pa.Schema:
         """Of pieces."""
+        ...
+
+    def prefixes(self, pieces: pa.Table, starts: Ints, last: Ints) -> pa.Table:
+        """Pieces in an order whose segments begin at ``starts``: for each place in ``last`` what its segment
+        holds up to there, as the window of that number (the index in ``last``)."""
         ...
 
     def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
@@ -133,6 +139,25 @@ class Accumulated:
             columns += [as_array(c, f.type) for c, f in zip(cells, accumulator.fields, strict=True)]
         return pa.table(columns, schema=self.schema)
 
+    def prefixes(self, pieces: pa.Table, starts: Ints, last: Ints) -> pa.Table:
+        """One record each. Cost: a merge of all pieces for every doubling of the longest segment."""
+        size = len(pieces)
+        place = np.arange(size) - np.repeat(starts, np.diff(starts, append=size))
+        columns = {name: single(pieces.column(name)).take(pa.array(last)) for name, _ in self.keys}
+        columns[END] = pa.array(np.arange(len(last), dtype=np.int64))
+        for accumulator in self.group.accumulators.values():
+            assert is_simple(accumulator)
+            cells = tuple(_cell(single(pieces.column(f.name))) for f in accumulator.fields)
+            step = 1
+            while step <= place.max(initial=0):
+                before = np.maximum(np.arange(size) - step, 0)
+                earlier = tuple(take_cell(cell, before, place >= step) for cell in cells)
+                cells = accumulator.merge(earlier, cells)
+                step *= 2
+            for field, cell in zip(accumulator.fields, cells, strict=True):
+                columns[field.name] = as_array(take_cell(cell, last), field.type)
+        return pa.table([columns[name] for name in self.schema.names], schema=self.schema)
+
     def settle(self, pieces: pa.Table, end: int) -> pa.Table:
         """Pieces of slices that all later windows share, as those of the last of them."""
         place = pieces.schema.get_field_index(END)
@@ -194,6 +219,13 @@ class Collected:
     def stored(self, entries: pa.Table) -> pa.Table:
         return _renamed(entries, self.schema)
 
+    def prefixes(self, pieces: pa.Table, starts: Ints, last: Ints) -> pa.Table:
+        first = starts[np.searchsorted(starts, last, side="right") - 1]
+        counts = last - first + 1
+        ends = np.cumsum(counts)
+        rows = np.arange(int(counts.sum())) - np.repeat(ends - counts - first, counts)
+        return at_ends(pieces, rows, np.repeat(np.arange(len(last)), counts))
+
     def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
         weights = vector(single(pieces.column(WEIGHT))).values
         # What was taken back in another piece cancels here; a row is there as often as its weights say.
@@ -208,6 +240,27 @@ class Collected:
     def schema(self) -> pa.Schema:
         parts = [pa.field(END, pa.int64()), *self.layout.keys, *self.layout.values]
         return pa.schema([*parts, pa.field(WEIGHT, pa.int64())])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole(Collected):
+    """Every row with all its columns: a window gives its rows, not what they add up to."""
+
+    rows: tuple[tuple[str, pa.DataType], ...]
+
+    @cached_property
+    def _values(self) -> tuple[pa.Field, ...]:
+        return _fields(self.rows)
+
+    def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
+        pieces = self.folded(pieces)
+        weights = vector(single(pieces.column(WEIGHT))).values
+        rows = np.repeat(np.arange(len(pieces)), np.maximum(weights, 0))
+        return pieces.drop_columns([WEIGHT]).take(pa.array(rows))
+
+
+def _cell(column: pa.Array) -> Cell:
+    return vector(column) if is_fixed(column.type) else column
 
 
 def _fields(columns: tuple[tuple[str, pa.DataType], ...]) -> tuple[pa.Field, ...]:

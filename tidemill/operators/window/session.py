@@ -26,7 +26,7 @@ from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.merging import Sessions, Spans, merge
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.pieces import END, Pieces, ends_of, pieces_of
+from tidemill.operators.window.pieces import END, Pieces, ends_of
 from tidemill.operators.window.session_state import Open, SessionState, Tables, rewritten
 from tidemill.operators.window.shape import LATE, WindowShape
 from tidemill.state.run import HASH
@@ -42,7 +42,7 @@ class SessionAggregateSpec(WindowShape):
     @cached_property
     def tables(self) -> Tables:
         fields = tuple(pa.field(name, kind) for name, kind in self.keys)
-        return Tables(keys=fields, pieces=pieces_of(self.group, self.keys))
+        return Tables(keys=fields, pieces=self.counted)
 
     @property
     def pieces(self) -> Pieces:
@@ -60,7 +60,7 @@ class SessionAggregateSpec(WindowShape):
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the sessions that fire in this epoch."""
-        table = with_types(inputs[0], dict(self.keys))
+        table = with_types(inputs[0], self.types)
         rows = contiguous(by_arrival(table) if len(table) else table)
         upto = self.clock.ended(epoch.watermark)
         due = state.timeline(self.tables.wake).take_due(upto)

@@ -54,15 +54,17 @@ class Open:
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """The layouts: ``keys`` are those of the sessions."""
+    """The layouts: ``keys`` are those of the sessions, which go ``ttl`` ms after their last row, if any."""
 
     keys: tuple[pa.Field, ...]
     pieces: Pieces
+    ttl: int = 0
 
     @cached_property
     def sessions(self) -> Layout:
         columns = tuple(pa.field(name, _NUMBER) for name in (_START, _LAST, _WAKE))
-        return Layout(name="sessions", keys=self.keys, values=(pa.field(SESSION, _NUMBER),), columns=columns)
+        named = (pa.field(SESSION, _NUMBER),)
+        return Layout(name="sessions", keys=self.keys, values=named, columns=columns, ttl=self.ttl)
 
     @cached_property
     def wake(self) -> Layout:
@@ -120,7 +122,7 @@ class SessionState:
             return pieces.schema.empty_table()
         numbers = np.unique(sessions.keys)
         owners, found = table.gather(self.keys.hashes[numbers], self.keys.take(numbers))
-        rows, owners = _matching(numbers[owners], vector(single(found.column(SESSION))).values, sessions)
+        rows, owners = matching(numbers[owners], vector(single(found.column(SESSION))).values, sessions)
         found = found.take(pa.array(rows))
         shown = {END: to_arrow(Vec(targets[owners]), _NUMBER)}
         own = self.keys.take(sessions.keys[owners])
@@ -166,7 +168,7 @@ class SessionState:
         self.store.table(layout).put(codes, columns, deleted)
 
 
-def _matching(keys: Ints, names: Ints, sessions: Open) -> tuple[Ints, Ints]:
+def matching(keys: Ints, names: Ints, sessions: Open) -> tuple[Ints, Ints]:
     """The rows (their keys and names) that are of ``sessions``, and which one each is of."""
     distinct, ranks = np.unique(np.concatenate([sessions.names, names]), return_inverse=True)
     width, ranks = len(distinct), ranks.reshape(-1)

@@ -11,7 +11,7 @@ from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
-from tidemill.operators.window.pieces import END
+from tidemill.operators.window.pieces import END, Pieces, Whole, pieces_of
 
 LATE = "late"
 """What the number of rows that came too late is noted as."""
@@ -20,7 +20,7 @@ LATE = "late"
 @dataclass(frozen=True, kw_only=True)
 class WindowShape:
     """``time``: the column that windows are made by, in local time; ``output``: the order of keys, results
-    and window columns."""
+    and window columns. ``rows``: the other columns of rows that are given as they are, not aggregated."""
 
     keys: tuple[tuple[str, pa.DataType], ...]
     calls: tuple[AggregateSpec, ...]
@@ -28,6 +28,7 @@ class WindowShape:
     clock: Clock
     columns: WindowColumns
     output: tuple[str, ...]
+    rows: tuple[tuple[str, pa.DataType], ...] | None = None
     retracts: bool = False
     keeps_time: bool = False
     sequence: bool = False
@@ -45,5 +46,18 @@ class WindowShape:
             keys=keys, calls=self.calls, retracts=self.retracts, emit_update_before=False
         )
 
+    @cached_property
+    def counted(self) -> Pieces:
+        """What is kept of rows."""
+        if self.rows is None:
+            return pieces_of(self.group, self.keys)
+        return Whole(group=self.group, keys=self.keys, rows=self.rows)
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """Of the columns that are handed on."""
+        return dict((*self.keys, *(self.rows or ())))
+
     def output_schema(self) -> pa.Schema:
-        return self.columns.schema(self.keys, self.calls, self.output, self.keeps_time, self.sequence)
+        keys = tuple(self.types.items())
+        return self.columns.schema(keys, self.calls, self.output, self.keeps_time, self.sequence)

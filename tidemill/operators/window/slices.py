@@ -104,6 +104,88 @@ class Windows:
         return np.concatenate([rows, extra]), np.concatenate([ends, last[extra]])
 
 
+@dataclass(frozen=True, kw_only=True)
+class CalendarWindows:
+    """``inner`` counts in months; ``offset``: by how many milliseconds all ends are later."""
+
+    inner: Windows
+    offset: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        return self.inner.kind
+
+    def slice_ends(self, times: Ints) -> Ints:
+        return self._times(self.inner.slice_ends(self._months(times)))
+
+    def first_ends(self, slices: Ints) -> Ints:
+        return self._times(self.inner.first_ends(self._months(slices)))
+
+    def last_ends(self, slices: Ints) -> Ints:
+        return self._times(self.inner.last_ends(self._months(slices)))
+
+    def starts(self, ends: Ints) -> Ints:
+        return self._times(self.inner.starts(self._months(ends)))
+
+    def expired(self, upto: int) -> int:
+        return self._time(self.inner.expired(self._month(upto)))
+
+    def fired(self, upto: Ints) -> Ints:
+        return self._times(self.inner.fired(self._months(upto)))
+
+    def containing(self, slices: Ints, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
+        # The beginning and the end of all time are no months.
+        months = self._months(slices)
+        after = np.maximum(after, self._times(self.inner.first_ends(months) - 1))
+        upto = np.minimum(upto, self._times(self.inner.last_ends(months) + 1))
+        rows, ends = self.inner.containing(months, self._months(after), self._months(upto))
+        return rows, self._times(ends)
+
+    def _months(self, times: Ints) -> Ints:
+        """The month that each time is in, since January 1970."""
+        return (times - self.offset).view("datetime64[ms]").astype("datetime64[M]").astype(np.int64)
+
+    def _times(self, months: Ints) -> Ints:
+        first: Ints = months.view("datetime64[M]").astype("datetime64[ms]").astype(np.int64)
+        return first + self.offset
+
+    def _month(self, time: int) -> int:
+        return int(self._months(np.array([time]))[0])
+
+    def _time(self, month: int) -> int:
+        return int(self._times(np.array([month]))[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepsOfMonths(Windows):
+    """CUMULATE whose windows grow to ``months`` by steps of milliseconds (``slide``)."""
+
+    months: int
+
+    @cached_property
+    def _whole(self) -> CalendarWindows:
+        return CalendarWindows(inner=Windows(kind=Kind.TUMBLE, size=self.months), offset=self.offset)
+
+    def slice_ends(self, times: Ints) -> Ints:
+        ends = self._whole.slice_ends(times)
+        starts = self._whole.starts(ends)
+        return np.minimum(starts + ((times - starts) // self.slide + 1) * self.slide, ends)
+
+    def last_ends(self, slices: Ints) -> Ints:
+        return self._whole.slice_ends(slices - 1)
+
+    def starts(self, ends: Ints) -> Ints:
+        return self._whole.starts(self._whole.slice_ends(ends - 1))
+
+    def expired(self, upto: int) -> int:
+        ends = self._whole.slice_ends(np.array([upto]))
+        return int(self._whole.starts(ends)[0])
+
+    def fired(self, upto: Ints) -> Ints:
+        starts = self._whole.starts(self._whole.slice_ends(upto))
+        return starts + (upto - starts) // self.slide * self.slide
+
+
 def _at_most(time: int, width: int, offset: int) -> int:
     return (time - offset) // width * width + offset
 

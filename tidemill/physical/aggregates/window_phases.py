@@ -16,7 +16,6 @@ from tidemill.physical.aggregates.accumulators import accumulators
 from tidemill.physical.aggregates.two_phase import mergeable
 from tidemill.physical.explain.printer import Printer
 from tidemill.physical.tree import map_up
-from tidemill.plan.nodes import WindowKind
 
 
 def split_windows(root: p.PhysicalNode, config: Configuration) -> p.PhysicalNode:
@@ -30,7 +29,7 @@ def _split(node: p.PhysicalNode) -> p.PhysicalNode:
     if not isinstance(node, p.WindowAggregate) or not isinstance(node.input, p.Exchange):
         return node
     window = node.window
-    if window.group or window.kind is WindowKind.SESSION or not mergeable(node.calls):
+    if window.group or window.kind.made_by_rows or not mergeable(node.calls):
         return node
     below = node.input.input
     retract = below.traits.kinds != INSERT_ONLY

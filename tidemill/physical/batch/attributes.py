@@ -16,7 +16,6 @@ from tidemill.physical.explain.attributes import window_text
 from tidemill.physical.explain.patterns import pattern_attributes
 from tidemill.physical.explain.printer import Form, Printer, record_text, rows_text
 from tidemill.physical.windows import window_of
-from tidemill.plan import nodes as n
 from tidemill.plan.expressions import OverCall
 from tidemill.types.logical import Field
 
@@ -224,8 +223,8 @@ def _(node: b.WindowTableFunction) -> Attributes:
     fields, window = node.source.fields, node.window
     partition = [fields[i].name for i in window.partition]
     text = window_text(window_of(window), f"time_col=[{fields[window.time].name}]", partition)
-    session = window.kind is n.WindowKind.SESSION
-    return (("window", f"[{text}]"), *(_runs("as Spark's windows over the rows of a key") if session else ()))
+    over = _runs("as Spark's windows over the rows of a key") if window.kind.made_by_rows else ()
+    return (("window", f"[{text}]"), *over)
 
 
 @attributes.register

@@ -13,7 +13,7 @@ from tidemill.physical.explain.patterns import pattern_attributes
 from tidemill.physical.explain.printer import Form, Printer, call_text, order_text, record_text, rows_text
 from tidemill.physical.tree import visible
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal, OverCall, SortKey, UserCall
-from tidemill.plan.nodes import JoinKind, WindowKind
+from tidemill.plan.nodes import JoinKind, Months, WindowKind
 from tidemill.types.logical import BOOLEAN
 
 Attributes = list[tuple[str, str]]
@@ -44,6 +44,11 @@ def _(node: p.WindowAggregate) -> str:
     if node.window.group:
         return "GroupWindowAggregate"
     return "WindowAggregate" if node.local is None else "GlobalWindowAggregate"
+
+
+@node_name.register
+def _(node: p.WindowsOfRows) -> str:
+    return "WindowTableFunction"
 
 
 @node_name.register
@@ -153,8 +158,10 @@ def _(node: p.WatermarkAssigner, form: Form) -> Attributes:
     ]
 
 
-def _span(milliseconds: int) -> str:
+def _span(milliseconds: int, months: int = 0) -> str:
     """A window's size as Flink prints durations: in the largest unit that divides it."""
+    if months:
+        return f"{months // 12} y" if months % 12 == 0 else f"{months} mo"
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
         if milliseconds % size == 0:
             return f"{milliseconds // size} {unit}"
@@ -163,22 +170,25 @@ def _span(milliseconds: int) -> str:
 
 def window_text(window: p.Window, times: str, partition: Sequence[str] = ()) -> str:
     """``TUMBLE(time_col=[ts], size=[10 s])``; ``times`` says how rows get their windows."""
-    size, slide = _span(window.size), _span(window.slide)
+    months = window.months or Months()
+    size, slide = _span(window.size, months.size), _span(window.slide, months.slide)
     parts = {
         WindowKind.TUMBLE: [f"size=[{size}]"],
         WindowKind.HOP: [f"size=[{size}]", f"slide=[{slide}]"],
         WindowKind.CUMULATE: [f"max_size=[{size}]", f"step=[{slide}]"],
         WindowKind.SESSION: [f"gap=[{size}]"],
+        WindowKind.DYNAMIC_CUMULATE: [f"step=[{slide}]", *([f"gap=[{size}]"] if window.size else [])],
     }[window.kind]
-    if window.offset:
-        parts.append(f"offset=[{_span(window.offset)}]")
+    if window.offset or months.offset:
+        parts.append(f"offset=[{_span(window.offset, months.offset)}]")
     if partition:
         parts.append(f"partition keys={_bracket(list(partition))}")
     return f"{window.kind.value}({', '.join([times, *parts])})"
 
 
-@attributes.register
-def _(node: p.WindowTableFunction, form: Form) -> Attributes:
+@attributes.register(p.WindowTableFunction)
+@attributes.register(p.WindowsOfRows)
+def _(node: p.WindowTableFunction | p.WindowsOfRows, form: Form) -> Attributes:
     fields = node.input.fields
     partition = [fields[i].name for i in node.partition]
     return [("window", f"[{window_text(node.window, f'time_col=[{fields[node.time].name}]', partition)}]")]
@@ -188,8 +198,7 @@ def _(node: p.WindowTableFunction, form: Form) -> Attributes:
 def _(node: p.WindowAggregate, form: Form) -> Attributes:
     printer = Printer.over(node.input.fields, form)
     names = [f.name for f in node.fields]
-    session = node.window.kind is WindowKind.SESSION
-    partition = [node.input.fields[k].name for k in node.keys] if session else []
+    partition = [node.input.fields[k].name for k in node.keys] if node.window.kind.made_by_rows else []
     retract = node.input.traits.kinds != INSERT_ONLY
     calls = [call_text(c, printer, retract=retract) for c in node.calls]
     shown = zip(node.properties, names[len(node.keys) + len(node.calls) :], strict=True)

@@ -169,8 +169,10 @@ def _(node: n.ToChangelog | n.FromChangelog) -> str:
 
 @line.register
 def _(node: n.WindowTableFunction) -> str:
-    spans = [x for x in (node.slide, node.size) if x]
-    texts = [f"{x}:{interval_text(t.DayTimeIntervalType())}" for x in spans]
+    months = node.months or n.Months()
+    day, month = (interval_text(kind) for kind in (t.DayTimeIntervalType(), t.YearMonthIntervalType()))
+    spans = ((node.slide, day), (months.slide, month), (node.size, day), (months.size, month))
+    texts = [f"{x}:{unit}" for x, unit in spans if x]
     time = node.input.fields[node.time].name
     invocation = f"{node.kind.value}(TABLE(#0), DESCRIPTOR(_UTF-16LE'{time}'), {', '.join(texts)})"
     return f"LogicalTableFunctionScan(invocation=[{invocation}], rowType=[{record_text(node.fields)}])"

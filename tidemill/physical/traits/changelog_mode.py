@@ -66,6 +66,7 @@ def _joined(kinds: Iterable[Kinds]) -> Kinds:
 @modifications.register(p.Match)
 @modifications.register(p.ToChangelog)
 @modifications.register(p.WindowAggregate)
+@modifications.register(p.WindowsOfRows)
 @modifications.register(p.WindowRank)
 @modifications.register(p.WindowJoin)
 @modifications.register(p.Values)
@@ -173,6 +174,7 @@ def produce(node: p.PhysicalNode, provided: Updates) -> p.PhysicalNode:
 
 @_satisfy.register(p.GroupAggregate)
 @_satisfy.register(p.WindowAggregate)
+@_satisfy.register(p.WindowsOfRows)
 @_satisfy.register(p.WindowRank)
 @_satisfy.register(p.OverAggregate)
 @_satisfy.register(p.Match)

@@ -127,7 +127,8 @@ def _(node: p.GroupAggregate | p.GlobalGroupAggregate, inputs: tuple[Keys, ...])
 def _(node: p.WindowAggregate, inputs: tuple[Keys, ...]) -> Keys:
     keys, first = range(len(node.keys)), len(node.keys) + len(node.calls)
     places = {name: first + i for i, name in enumerate(node.properties)}
-    return frozenset(frozenset({*keys, places[p]}) for p in ("start", "end", "time") if p in places)
+    telling = ("end", "time") if node.window.kind.cumulates else ("start", "end", "time")
+    return frozenset(frozenset({*keys, places[p]}) for p in telling if p in places)
 
 
 @_derive.register

@@ -133,6 +133,7 @@ def _(node: p.Match) -> bool:
 
 
 @needs_watermark.register(p.WindowAggregate)
+@needs_watermark.register(p.WindowsOfRows)
 @needs_watermark.register(p.WindowRank)
 @needs_watermark.register(p.WindowJoin)
 def _(node: p.PhysicalNode) -> bool:

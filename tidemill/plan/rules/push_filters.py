@@ -133,9 +133,9 @@ def _below_over(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
 
 
 def _below_session(node: n.Filter, below: n.LogicalNode) -> n.LogicalNode | None:
-    """Whole keys may go: their rows are in no other key's sessions."""
+    """Whole keys may go: their rows make no other key's windows."""
     assert isinstance(below, n.WindowTableFunction)
-    if below.kind is not n.WindowKind.SESSION:
+    if not below.kind.made_by_rows:
         return None
     return _below_unary(node, below, lambda p: _some_of(p, frozenset(below.partition)))
 

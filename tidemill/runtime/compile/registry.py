@@ -16,6 +16,7 @@ from tidemill.runtime.compile import (
     stream,
     temporal_join,
     window_gates,
+    window_rows,
     windows,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "stream",
     "temporal_join",
     "window_gates",
+    "window_rows",
     "windows",
 ]

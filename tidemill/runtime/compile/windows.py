@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import Any, TypedDict
+
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
@@ -9,21 +12,23 @@ from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.session import SessionAggregateSpec
-from tidemill.operators.window.slices import Kind, Windows
+from tidemill.operators.window.shape import WindowShape
+from tidemill.operators.window.slices import CalendarWindows, Kind, StepsOfMonths, Windows
 from tidemill.physical import nodes as p
 from tidemill.plan.nodes import WindowKind
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS, call_spec, free_name
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.event_time import timed_input
+from tidemill.runtime.compile.event_time import delay_of, timed_input
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.runtime.compile.window_text import local_time, window_rows
 from tidemill.types.physical import arrow_type, quote
 
-_TIME = "$time"
+TIME = "$time"
 
 
 @build.register
@@ -61,8 +66,11 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
     )
     output = (*(name for name, _ in keys), *(c.name for c in calls), *(columns[r] for r in asked))
     spec = _spec(node, context, keys, calls, shown, output, sequenced)
-    below = _timed(timed_input(node, context, spec.needs_sequence), node)
-    carried = (*dict.fromkeys((*(k for k, _ in keys), *_arguments(node))), _TIME)
+    rows = timed_input(node, context, spec.needs_sequence)
+    if isinstance(spec, DynamicAggregateSpec):
+        spec = replace(spec, behind=delay_of(rows) or 0)
+    below = timed_by(rows, node)
+    carried = (*dict.fromkeys((*(k for k, _ in keys), *_arguments(node))), TIME)
     return g.Keyed(
         columns=names(node.fields),
         kinds=node.traits.kinds,
@@ -75,7 +83,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
                 references=carried,
                 columns=carried,
                 keys=tuple(k for k, _ in keys),
-                schema=_port_schema(node, carried, below),
+                schema=port_schema(node, carried, below),
                 timed=True,
             ),
         ),
@@ -95,36 +103,52 @@ def _spec(
     columns: WindowColumns,
     output: tuple[str, ...],
     sequenced: bool,
-) -> WindowAggregateSpec | SessionAggregateSpec:
-    clock = Clock(context.zone if node.window.zoned else "")
-    retracts = bool(node.input.traits.kinds & RETRACTIONS)
-    keeps_time = context.digests.of(node) in context.timed_digests
-    if node.window.kind is WindowKind.SESSION:
-        return SessionAggregateSpec(
-            keys=keys,
-            calls=calls,
-            time=_TIME,
-            gap=node.window.size,
-            clock=clock,
-            columns=columns,
-            output=output,
-            retracts=retracts,
-            keeps_time=keeps_time,
-            sequence=sequenced,
-        )
-    return WindowAggregateSpec(
+) -> WindowAggregateSpec | SessionAggregateSpec | DynamicAggregateSpec:
+    shape = WindowShape(
         keys=keys,
         calls=calls,
-        time=_TIME,
-        windows=_windows(node.window),
-        attached=node.attached,
-        clock=clock,
+        time=TIME,
         columns=columns,
         output=output,
-        retracts=retracts,
-        keeps_time=keeps_time,
+        **how_it_runs(node, context, sequenced),
+    )
+    window = node.window
+    if not node.attached and window.kind.made_by_rows:
+        return made_by_rows(shape, window)
+    return WindowAggregateSpec(**_parts(shape), windows=_windows(node), attached=node.attached)
+
+
+class HowItRuns(TypedDict):
+    """What the node and those around it say of a window's kernel."""
+
+    clock: Clock
+    retracts: bool
+    keeps_time: bool
+    sequence: bool
+
+
+def how_it_runs(
+    node: p.WindowAggregate | p.WindowsOfRows, context: CompileContext, sequenced: bool
+) -> HowItRuns:
+    return HowItRuns(
+        clock=Clock(context.zone if node.window.zoned else ""),
+        retracts=bool(node.input.traits.kinds & RETRACTIONS),
+        keeps_time=context.digests.of(node) in context.timed_digests,
         sequence=sequenced,
     )
+
+
+def made_by_rows(shape: WindowShape, window: p.Window) -> SessionAggregateSpec | DynamicAggregateSpec:
+    """The kernel of windows that rows make."""
+    if window.kind is WindowKind.SESSION:
+        return SessionAggregateSpec(**_parts(shape), gap=window.size)
+    return DynamicAggregateSpec(
+        **_parts(shape), slide=window.slide, gap=window.size, state_ttl=window.state_ttl
+    )
+
+
+def _parts(shape: WindowShape) -> dict[str, Any]:
+    return {f.name: getattr(shape, f.name) for f in fields(WindowShape)}
 
 
 def _arguments(node: p.WindowAggregate) -> tuple[str, ...]:
@@ -133,23 +157,34 @@ def _arguments(node: p.WindowAggregate) -> tuple[str, ...]:
     return tuple(node.input.fields[i].name for i in indexes)
 
 
-def _windows(window: p.Window) -> Windows:
-    return Windows(kind=Kind(window.kind.value), size=window.size, slide=window.slide, offset=window.offset)
+def _windows(node: p.WindowAggregate) -> Windows | CalendarWindows:
+    window = node.window
+    if window.kind.made_by_rows:
+        # Rows are in their windows already, whose starts are keys.
+        return Windows(kind=Kind.TUMBLE, size=max(window.size, 1))
+    kind, months = Kind(window.kind.value), window.months
+    if months is None:
+        return Windows(kind=kind, size=window.size, slide=window.slide, offset=window.offset)
+    if window.slide:
+        return StepsOfMonths(kind=kind, size=0, months=months.size, slide=window.slide, offset=window.offset)
+    counted = Windows(kind=kind, size=months.size, slide=months.slide, offset=months.offset)
+    return CalendarWindows(inner=counted, offset=window.offset)
 
 
-def _port_schema(node: p.WindowAggregate, carried: tuple[str, ...], below: g.ExecNode) -> pa.Schema:
-    types = {f.name: arrow_type(f.type) for f in node.input.fields} | {_TIME: pa.timestamp("us")}
+def port_schema(node: p.Unary, carried: tuple[str, ...], below: g.ExecNode) -> pa.Schema:
+    types = {f.name: arrow_type(f.type) for f in node.input.fields} | {TIME: pa.timestamp("us")}
     hidden = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
-    fields = [pa.field(name, types[name]) for name in carried]
-    return pa.schema([*fields, *(pa.field(name, hidden[name]) for name in below.hidden)])
+    shown = [pa.field(name, types[name]) for name in carried]
+    return pa.schema([*shown, *(pa.field(name, hidden[name]) for name in below.hidden)])
 
 
-def _timed(below: g.ExecNode, node: p.WindowAggregate) -> g.ExecNode:
+def timed_by(below: g.ExecNode, node: p.WindowAggregate | p.WindowsOfRows) -> g.ExecNode:
     """``below`` with the column that windows are cut by: the time in the zone of the session."""
     time = below.columns[node.time]
-    local = quote(time) if node.attached or not node.window.zoned else local_time(quote(time))
+    is_local = not node.window.zoned or (isinstance(node, p.WindowAggregate) and node.attached)
+    local = quote(time) if is_local else local_time(quote(time))
     return g.Select(
-        columns=(*below.columns, _TIME),
+        columns=(*below.columns, TIME),
         kinds=below.kinds,
         sequenced=below.sequenced,
         input=below,

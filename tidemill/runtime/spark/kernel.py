@@ -86,6 +86,7 @@ class Exchanged:
             origins=self.origins,
             counted=self.counted,
             behind=self.behind,
+            read=time.least(self.origins, came.marks, ended=False),
         )
 
 
@@ -112,13 +113,14 @@ class Fed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
     """A port's rows in one epoch, and how far their time has come; the operator holds that back by ``behind``
-    ms."""
+    ms. ``read``: how far it has come by what has been read, whether or not that is the end."""
 
     rows: Received
     watermark: int
     origins: tuple[str, ...]
     counted: bool = True
     behind: int = 0
+    read: int = NONE
 
     @property
     def reached(self) -> int:
@@ -205,6 +207,7 @@ class KernelTask:
             first=base is None,
             watermark=watermark,
             before=min((self._before(i) for i in inputs if i.origins), default=NONE),
+            reached=min((i.read for i in inputs if i.origins), default=NONE),
         )
         output = self._stepped(tuple(i.rows for i in inputs), store, step)
         manifest = store.flush()

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tidemill.errors import Position, ValidationError
+from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.columns import Columns, column_name
 from tidemill.plan.binder.expressions import literals
 from tidemill.plan.binder.expressions.retype import Retype
 from tidemill.plan.binder.queries.pending import AggregateExpr, GroupingExpr
 from tidemill.plan.binder.scope import unique_name
+from tidemill.plan.expanded_windows import below_windows
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, OuterRef
 from tidemill.plan.rewrite import map_down, map_outer_refs, subplan, with_children, with_subplan
 from tidemill.types import logical as t
@@ -56,13 +57,38 @@ def lower(
     plan = columns.project(source)
     keys = tuple(range(len(grouping.keys)))
     if grouping.sets is not None:
-        plan, keys = _expand(plan, len(grouping.keys), grouping.sets)
+        expanded, keys = _expand(plan, len(grouping.keys), grouping.sets)
+        plan = _in_windows(source, expanded, keys)
         places = [_moved(p, len(grouping.keys), len(columns.fields)) for p in places]
+    elif not all(isinstance(k, InputRef) for k in grouping.keys):
+        refs = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(plan.fields))
+        once = n.Expand(fields=plan.fields, input=plan, projections=(refs,))
+        plan = _in_windows(source, once, keys) if _makes_windows(source) else plan
     key_fields = [plan.fields[k] for k in keys]
     calls = _calls(pending, places, key_fields, names)
     fields = (*key_fields, *(t.Field(c.name, c.type) for c in calls))
     node = n.Aggregate(fields=fields, input=plan, keys=keys, calls=calls, hints=hints)
     return node, Lowered(grouping=grouping, calls=tuple(pending), fields=fields, keys=len(keys))
+
+
+def _in_windows(source: n.LogicalNode, plan: n.Expand, keys: tuple[int, ...]) -> n.LogicalNode:
+    """Windows that rows make are those of one combination of a set's keys."""
+    if not _makes_windows(source):
+        return plan
+    assert isinstance(source, n.WindowTableFunction)
+    moved = below_windows(plan, keys)
+    if moved is None:
+        raise NotSupportedError(
+            f"{source.kind.value} in GROUP BY beside a grouping set without it is not supported",
+            position=source.position,
+            hint="Aggregate each set in a query of its own, and put them together with UNION ALL.",
+        )
+    return moved
+
+
+def _makes_windows(source: n.LogicalNode) -> bool:
+    """Whether it is a group window that its rows make."""
+    return isinstance(source, n.WindowTableFunction) and source.group and source.kind.made_by_rows
 
 
 def _distinct_calls(roots: Sequence[Expr]) -> list[AggregateExpr]:
@@ -120,7 +146,7 @@ def _calls(
 
 def _expand(
     plan: n.LogicalNode, keys: int, sets: tuple[tuple[int, ...], ...]
-) -> tuple[n.LogicalNode, tuple[int, ...]]:
+) -> tuple[n.Expand, tuple[int, ...]]:
     """Fields: the keys (nullable where a set leaves one out), the other columns, copies of the keys
     (for arguments), ``$e``.
 

@@ -16,7 +16,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, GroupWindow, QueryBinder
 from tidemill.plan.binder.relations.tables import Source
-from tidemill.plan.binder.relations.window_functions import interval_millis, window_fields
+from tidemill.plan.binder.relations.window_functions import Length, length, millis, months, window_fields
 from tidemill.plan.expressions import Expr, InputRef
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
@@ -26,6 +26,7 @@ KINDS = {
     "HOP": (n.WindowKind.HOP, ("slide", "size", "offset"), 2),
     "CUMULATE": (n.WindowKind.CUMULATE, ("slide", "size", "offset"), 2),
     "SESSION": (n.WindowKind.SESSION, ("size",), 1),
+    "DYNAMIC_CUMULATE": (n.WindowKind.DYNAMIC_CUMULATE, ("slide", "size"), 1),
 }
 _COLUMNS = {"_START": 0, "_END": 1, "_ROWTIME": 2}
 AUXILIARY = {kind + suffix: kind for kind in KINDS for suffix in (*_COLUMNS, "_PROCTIME")}
@@ -52,9 +53,10 @@ def bind(
         input=plan,
         kind=kind,
         time=time,
-        size=arguments.sizes["size"],
-        slide=arguments.sizes.get("slide", 0),
-        offset=arguments.sizes.get("offset", 0),
+        size=millis(arguments.sizes, "size"),
+        slide=millis(arguments.sizes, "slide"),
+        offset=millis(arguments.sizes, "offset"),
+        months=months(kind, call, arguments.sizes, ("size", "slide", "offset")),
         group=True,
         position=position_of(call),
     )
@@ -64,18 +66,12 @@ def bind(
 
 
 def by_session(plan: n.LogicalNode, keys: tuple[Expr, ...], window: GroupWindow) -> n.LogicalNode:
-    """A session belongs to one combination of the other GROUP BY keys."""
-    if not isinstance(plan, n.WindowTableFunction) or plan.kind is not n.WindowKind.SESSION:
+    """A window that rows make belongs to one combination of the other GROUP BY keys; of computed ones the
+    aggregation sees to that (``aggregates.lower``)."""
+    if not isinstance(plan, n.WindowTableFunction) or not plan.kind.made_by_rows:
         return plan
     others = [k for k in keys if k not in window.columns]
-    indexes = [k.index for k in others if isinstance(k, InputRef)]
-    if len(indexes) < len(others):
-        raise NotSupportedError(
-            "SESSION in GROUP BY beside a computed key is not supported",
-            position=plan.position,
-            hint="Compute the key in a sub-query, and group by its column.",
-        )
-    return replace(plan, partition=tuple(indexes))
+    return replace(plan, partition=tuple(k.index for k in others if isinstance(k, InputRef)))
 
 
 def auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
@@ -111,10 +107,10 @@ class Arguments:
 
     name: str
     time: Expr
-    lengths: tuple[tuple[str, int], ...]
+    lengths: tuple[tuple[str, Length], ...]
 
     @property
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, Length]:
         return dict(self.lengths)
 
 
@@ -137,8 +133,8 @@ def _arguments(binder: ExpressionBinder, call: exp.Expr, name: str = "") -> Argu
             f" but {time.type} encountered.",
             position=position_of(given[0]),
         )
-    sizes = [(p, interval_millis(binder, node)) for p, node in zip(parameters, given[1:], strict=False)]
-    for parameter, size in sizes:
+    sizes = [(p, length(binder, node)) for p, node in zip(parameters, given[1:], strict=False)]
+    for parameter, (_, size) in sizes:
         if parameter != "offset" and size <= 0:
             raise ValidationError(f"{name} requires a positive {parameter}", position=position_of(call))
     return Arguments(name, time, tuple(sizes))

@@ -1,4 +1,4 @@
-"""TABLE(TUMBLE | HOP | CUMULATE | SESSION(...)): the input's rows with their windows' columns.
+"""TABLE(TUMBLE | HOP | CUMULATE | SESSION | DYNAMIC_CUMULATE(...)): the rows with their windows' columns.
 
 Adds window_start and window_end, TIMESTAMP(3) NOT NULL, and window_time, which is a time attribute as
 the time column is. Arguments are positional or named (DATA, TIMECOL, SIZE, SLIDE, STEP, GAP, OFFSET).
@@ -6,11 +6,12 @@ the time column is. Arguments are positional or named (DATA, TIMECOL, SIZE, SLID
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from tidemill.errors import ValidationError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, QueryBinder
@@ -42,6 +43,9 @@ KINDS: dict[str, Signature] = {
     "HOP": Signature(n.WindowKind.HOP, ("SLIDE", "SIZE", "OFFSET"), 2, slide="SLIDE"),
     "CUMULATE": Signature(n.WindowKind.CUMULATE, ("STEP", "SIZE", "OFFSET"), 2, slide="STEP"),
     "SESSION": Signature(n.WindowKind.SESSION, ("GAP", "OFFSET"), 1, size="GAP"),
+    "DYNAMIC_CUMULATE": Signature(
+        n.WindowKind.DYNAMIC_CUMULATE, ("STEP", "GAP"), 1, size="GAP", slide="STEP"
+    ),
 }
 
 
@@ -54,7 +58,8 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
         raise _mismatch(call)
     source = _data(binder, data, context)
     time = _time_index(source, time_column)
-    sizes = {name: _millis(binder, given[name], context) for name in signature.parameters if name in given}
+    constants = binder.expressions(context, Scope(), WINDOW)
+    sizes = {name: length(constants, given[name]) for name in signature.parameters if name in given}
     _check(signature, sizes, call)
     fields = source.plan.fields
     window = n.WindowTableFunction(
@@ -62,9 +67,10 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
         input=source.plan,
         kind=signature.kind,
         time=time,
-        size=sizes[signature.size],
-        slide=sizes.get(signature.slide, 0),
-        offset=sizes.get("OFFSET", 0),
+        size=millis(sizes, signature.size),
+        slide=millis(sizes, signature.slide),
+        offset=millis(sizes, "OFFSET"),
+        months=months(signature.kind, call, sizes, (signature.size, signature.slide, "OFFSET")),
         partition=_partition(source, data),
         position=position_of(call),
     )
@@ -126,35 +132,64 @@ def _time_index(source: BoundQuery, descriptor: exp.Expr) -> int:
     return index
 
 
-def _millis(binder: QueryBinder, node: exp.Expr, context: Context) -> int:
-    return interval_millis(binder.expressions(context, Scope(), WINDOW), node)
+Length = tuple[bool, int]
+"""Whether it is a number of months, and the number; else it is milliseconds."""
 
 
-def interval_millis(binder: ExpressionBinder, node: exp.Expr) -> int:
-    """A constant INTERVAL of days to seconds, in milliseconds."""
+def length(binder: ExpressionBinder, node: exp.Expr) -> Length:
+    """A constant INTERVAL."""
     bound = binder.bind(node)
-    if (
-        isinstance(bound, Literal)
-        and isinstance(bound.value, int)
-        and isinstance(bound.type, t.DayTimeIntervalType)
-    ):
-        return bound.value
-    raise ValidationError(
-        "A window's size must be a constant INTERVAL of days, hours, minutes or seconds",
-        position=position_of(node),
-    )
+    if isinstance(bound, Literal) and isinstance(bound.value, int):
+        if isinstance(bound.type, t.DayTimeIntervalType):
+            return False, bound.value
+        if isinstance(bound.type, t.YearMonthIntervalType):
+            return True, bound.value
+    raise ValidationError("A window's size must be a constant INTERVAL", position=position_of(node))
 
 
-def _check(signature: Signature, sizes: dict[str, int], call: exp.Expr) -> None:
+def millis(sizes: Mapping[str, Length], name: str) -> int:
+    """The size of that name; 0 where there is none, or it is in months."""
+    in_months, size = sizes.get(name, (False, 0))
+    return 0 if in_months else size
+
+
+def months(
+    kind: n.WindowKind, call: exp.Expr, sizes: Mapping[str, Length], names: tuple[str, str, str]
+) -> n.Months | None:
+    """What of size, slide and offset, which have these ``names``, is in months; None where nothing is."""
+    counted = [count if is_months else 0 for is_months, count in (sizes.get(x, (False, 0)) for x in names)]
+    if not any(counted):
+        return None
+    size, slide, offset = counted
+    if kind.made_by_rows:
+        message = f"{kind.value} by months or years: its intervals are days to seconds"
+        raise ValidationError(message, position=position_of(call))
+    if not size or (not slide and kind is n.WindowKind.HOP) or (offset and names[1] in sizes and not slide):
+        message = f"{kind.value} whose size and slide are not both months or both a time of days to seconds"
+        hint = "CUMULATE takes steps of days to seconds in a size of months, with an offset of such a time."
+        raise NotSupportedError(f"{message} is not supported", position=position_of(call), hint=hint)
+    return n.Months(size=size, slide=slide, offset=offset)
+
+
+_LEAST_MONTH = 28 * 86_400_000
+
+
+def _check(signature: Signature, sizes: Mapping[str, Length], call: exp.Expr) -> None:
     for name in (signature.size, signature.slide):
-        if name and sizes[name] <= 0:
+        if sizes.get(name, (False, 1))[1] <= 0:
             message = f"{signature.kind.value} requires a positive {name.lower()}"
             raise ValidationError(message, position=position_of(call))
-    size, offset = sizes[signature.size], sizes.get("OFFSET", 0)
-    if abs(offset) >= size:
+    (_, offset), (_, size) = (sizes.get(name, (False, 0)) for name in ("OFFSET", signature.size))
+    if not offset:
+        return
+    spans = [count * _LEAST_MONTH if is_months else count for is_months, count in sizes.values()]
+    span, shift = (spans[list(sizes).index(name)] for name in (signature.size, "OFFSET"))
+    if abs(shift) >= span:
+        unit = "months" if sizes[signature.size][0] else "ms"
+        shown = "months" if sizes["OFFSET"][0] else "ms"
         raise ValidationError(
             f"{signature.kind.value} table function parameters must satisfy abs(offset) < size, but got size"
-            f" {size}ms and offset {offset}ms.",
+            f" {size}{unit} and offset {offset}{shown}.",
             position=position_of(call),
         )
 

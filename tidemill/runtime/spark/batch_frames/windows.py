@@ -1,21 +1,28 @@
 """Rows with their windows in batch: what works by window then is plain aggregation, ranking and joining.
 
-TUMBLE, HOP and CUMULATE are a projection that gives a row for every window. SESSION needs the rows of a
-key in order of time: a session begins where a row is more than the gap behind the one before it."""
+TUMBLE, HOP and CUMULATE are a projection that gives a row for every window. SESSION and DYNAMIC_CUMULATE need
+the rows of a key in order of time: a window begins where a row is more than the gap behind the one before it.
+Of the windows that have no gap all end with the step of the last row, which a query of its own finds."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from tidemill.physical.windows import window_of
 from tidemill.plan import nodes as n
-from tidemill.runtime.compile.window_text import milliseconds, window_columns, window_rows
+from tidemill.runtime.compile.window_text import (
+    growing_rows,
+    milliseconds,
+    window_columns,
+    window_rows,
+)
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
 
 _AT = "$at"
 _SESSION = "$session"
+_FIRST, _LAST = "$first", "$last"
 
 
 def windowed(
@@ -29,17 +36,30 @@ def windowed(
     # A row without a time is in no window.
     frame = frame.where(F.col(time).isNotNull())
     window = window_of(node)
-    if node.kind is not n.WindowKind.SESSION:
+    if not node.kind.made_by_rows:
         return frame.selectExpr(*kept, *hidden, window_rows(window, time, names))
     keys = [F.col(quote(fields[i].name)) for i in node.partition]
     frame = frame.selectExpr(*kept, *hidden, f"{milliseconds(window, time)} AS {quote(_AT)}")
+    bounds = _sessions(frame, keys, node.size) if node.size else _endless(frame, keys)
+    if node.kind is n.WindowKind.SESSION:
+        return bounds.selectExpr(*kept, *hidden, *window_columns(window, quote(_FIRST), quote(_LAST), names))
+    rows = growing_rows(window, quote(_AT), (quote(_FIRST), quote(_LAST)), names)
+    return bounds.selectExpr(*kept, *hidden, rows)
+
+
+def _sessions(frame: DataFrame, keys: list[Column], gap: int) -> DataFrame:
+    """Each row with the time of its session's first row, and the end of the session."""
     at = F.col(quote(_AT))
     by_time = Window.partitionBy(*keys).orderBy(at)
-    begins = F.lag(at).over(by_time).isNull() | (at > F.lag(at).over(by_time) + F.lit(node.size))
+    begins = F.lag(at).over(by_time).isNull() | (at > F.lag(at).over(by_time) + F.lit(gap))
     count = F.sum(begins.cast("bigint")).over(by_time.rowsBetween(Window.unboundedPreceding, 0))
     frame = frame.withColumn(_SESSION, count)
     whole = Window.partitionBy(*keys, F.col(quote(_SESSION)))
-    bounds = frame.withColumns(
-        {"$first": F.min(at).over(whole), "$last": F.max(at).over(whole) + F.lit(node.size)}
-    )
-    return bounds.selectExpr(*kept, *hidden, *window_columns(window, "`$first`", "`$last`", names))
+    return frame.withColumns({_FIRST: F.min(at).over(whole), _LAST: F.max(at).over(whole) + F.lit(gap)})
+
+
+def _endless(frame: DataFrame, keys: list[Column]) -> DataFrame:
+    """Each row with the time of its key's first row, and the end of all time that rows tell of."""
+    at = F.col(quote(_AT))
+    last = frame.agg((F.max(at) + F.lit(1)).alias(_LAST))
+    return frame.withColumn(_FIRST, F.min(at).over(Window.partitionBy(*keys))).crossJoin(F.broadcast(last))

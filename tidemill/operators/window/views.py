@@ -1,0 +1,42 @@
+"""What windows of one start show at several ends: each holds what those before it hold, and more.
+
+Their pieces are brought into order once, and a result is made for every piece at which something is shown,
+not for every end: a window that shows what it has at ends without rows shows the same result again. Cost: a
+merge of all pieces for every doubling of the longest window (see ``Pieces.prefixes``), and what is shown.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import contiguous
+from tidemill.changelog.columns import Ints
+from tidemill.operators.api import EpochContext
+from tidemill.operators.window.pieces import Pieces, ends_of
+from tidemill.state.store import StateStore
+
+
+def last_places(segments: Ints, slices: Ints, asked: Ints, upto: Ints) -> Ints:
+    """The place of the last piece of each segment ``asked`` whose slice ends at or before ``upto``: there is
+    one. Pieces are in the order of (``segments``, ``slices``)."""
+    times, ranks = np.unique(np.concatenate([slices, upto]), return_inverse=True)
+    ranks, width = ranks.reshape(-1), len(times)
+    own = segments * width + ranks[: len(slices)]
+    found: Ints = np.searchsorted(own, asked * width + ranks[len(slices) :], side="right") - 1
+    return found
+
+
+def shown_at(
+    pieces: Pieces, table: pa.Table, starts: Ints, last: Ints, state: StateStore, epoch: EpochContext
+) -> tuple[pa.Table, Ints]:
+    """``table``: pieces whose segments begin at ``starts``. For each place in ``last`` the results of its
+    segment up to there: the rows, and which place each is of (none where all has been taken back)."""
+    distinct, views = np.unique(last, return_inverse=True)
+    held = pieces.prefixes(table, starts, distinct)
+    results = contiguous(pieces.results(contiguous(held), state.scratch(), epoch))
+    of, views = ends_of(results), views.reshape(-1)
+    order = np.argsort(of, kind="stable")
+    first, counts = np.searchsorted(of[order], views), np.bincount(of, minlength=len(distinct))[views]
+    rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+    return results.take(pa.array(order[rows])), np.repeat(np.arange(len(last)), counts)

@@ -1,0 +1,22 @@
+"""GROUPING SETS over TUMBLE, HOP or CUMULATE: rows are given once per set before they get their windows.
+
+Not over windows that rows make: their rows are those of the PARTITION BY, whatever the sets are."""
+
+from __future__ import annotations
+
+from tidemill.plan import nodes as n
+from tidemill.plan.expanded_windows import below_windows
+from tidemill.plan.rules.determinism import has_subquery, is_deterministic
+
+
+def expand_below_windows(node: n.LogicalNode) -> n.LogicalNode | None:
+    if not isinstance(node, n.Expand):
+        return None
+    below = node.input
+    if isinstance(below, n.Project):
+        if any(has_subquery(x) or not is_deterministic(x) for x in below.expressions):
+            return None
+        below = below.input
+    if not isinstance(below, n.WindowTableFunction) or below.kind.made_by_rows or below.partition:
+        return None
+    return below_windows(node)
