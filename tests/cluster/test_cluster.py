@@ -38,7 +38,7 @@ OPTIONS = (
     f"tidemill.epoch.max-rows={ROWS}",
 )
 VICTIMS = ("executor", "python", "worker", "driver")
-_SECONDS = 240
+_SECONDS = 600
 
 
 @pytest.fixture(scope="module")
