@@ -141,7 +141,7 @@ def job(session: SessionContext, parts: list[s.Query | s.Insert]) -> Job:
         planning.bind(session, part) if isinstance(part, s.Query) else planning.bind_insert(session, part)
         for part in parts
     ]
-    plans = [planning.physical(session, planning.optimized(logical)) for logical in bound]
+    plans = [planning.physical(session.configuration, planning.optimized(logical)) for logical in bound]
     roots = [plan.runs for plan in plans]
     made = unread_job(roots, session.configuration, frames=session.frames, zone=session.time_zone)
     return Job(plans, *made)

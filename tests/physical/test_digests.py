@@ -50,7 +50,7 @@ def planned(query: str, password: str = "p", tables: tuple[str, ...] = TABLES) -
     statement = parse_statement(query)
     assert isinstance(statement, Query)
     logical = planning.optimized(planning.bind(context, statement))
-    return planning.physical(context, logical).runs
+    return planning.physical(context.configuration, logical).runs
 
 
 def identity(root: p.PhysicalNode) -> dict[str, object]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.runtime.running import Crash, Row, Session, crash_at
+from tests.runtime.databases import created, deleted, jdbc_table, query, updated
+from tests.runtime.running import Crash, Row, Session, crash_at, folded
 from tidemill.errors import NotSupportedError, ValidationError
 
 EPOCHS = (0, 1, 2, 5)
@@ -164,6 +167,46 @@ def test_two_joins_then_windows(tmp_path: Path, spark: SparkSession, rows: int) 
     )
     # 5 and 6 are behind the watermark when they are joined, and late for their window.
     assert found == [(10, 1, 1, 1), (20, 2, 4, 4), (40, 4, 6, 15)]
+
+
+MOVES = (
+    created(id=1, k="a", ts=5),
+    created(id=2, k="a", ts=12),
+    updated({"id": 1, "k": "a", "ts": 5}, k="b"),
+    created(id=3, k="b", ts=30),
+    # Of what was shown for it, the version of 12, nobody knows any more.
+    updated({"id": 2, "k": "a", "ts": 12}, ts=25),
+    deleted(id=3, k="b", ts=30),
+    updated({"id": 1, "k": "b", "ts": 5}, k="a", ts=31),
+    created(id=4, k="c", ts=33),
+    created(id=5, k="zz", ts=34),
+)
+
+
+@pytest.mark.parametrize(("rows", "delay"), [(0, 2), (1, 2), (3, 60)])
+def test_rows_that_go_take_back_what_they_had(
+    tmp_path: Path, spark: SparkSession, rows: int, delay: int
+) -> None:
+    made = session(tmp_path, rows, delay=delay)
+    shop = f"jdbc:sqlite:{tmp_path}/shop.db"
+    query(shop, "CREATE TABLE shown (id INTEGER PRIMARY KEY, rate INTEGER)")
+    lines = [re.sub(r'"ts": (\d+)', lambda m: f'"ts": "{_time(int(m[1]))}"', line) for line in MOVES]
+    (tmp_path / "moves.json").write_text("\n".join(lines) + "\n")
+    made.execute(
+        "CREATE TABLE moves (id INT, k STRING, ts TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED,"
+        f" WATERMARK FOR ts AS ts - INTERVAL '{delay}' SECOND) WITH ('connector' = 'filesystem',"
+        f" 'path' = '{tmp_path}/moves.json', 'format' = 'debezium-json',"
+        " 'debezium-json.timestamp-format.standard' = 'SQL')",
+        jdbc_table("shown", "id INT, rate INT, PRIMARY KEY (id) NOT ENFORCED", shop),
+    )
+    left = LEFT.replace("orders", "moves")
+    assert folded(made.changes(left)) == Counter([(1, 3), (2, 3), (4, None), (5, None)])
+    assert folded(made.changes(left.replace("LEFT", ""))) == Counter([(1, 3), (2, 3)])
+    assert folded(made.changes(f"{left} AND rate + id > 4")) == Counter(
+        [(1, None), (2, 3), (4, None), (5, None)]
+    )
+    made.execute(f"INSERT INTO shown {left}")
+    assert sorted(query(shop, "SELECT * FROM shown")) == [(1, 3), (2, 3), (4, None), (5, None)]
 
 
 @pytest.mark.parametrize("step", ["planned", "ran", "committed"])

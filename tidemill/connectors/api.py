@@ -157,12 +157,14 @@ class MeasuredSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupRequest:
-    """``fields``: the wanted physical columns of the table; ``keys``: those of them that are asked by."""
+    """``fields``: the wanted physical columns of the table; ``keys``: those of them that are asked by.
+    ``time_zone``: the session's zone."""
 
     table: CatalogTable
     options: Mapping[str, str]
     fields: tuple[Field, ...]
     keys: tuple[str, ...]
+    time_zone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,7 @@ class LookedUp:
     requests: int
 
 
+@runtime_checkable
 class LookupTable(Protocol):
     """A table that is asked for the rows of some keys, in a Spark Python worker; picklable."""
 
@@ -184,11 +187,25 @@ class LookupTable(Protocol):
 
 
 @runtime_checkable
+class ScannedTable(Protocol):
+    """A table that is read whole in a Spark Python worker, which finds rows by key itself; picklable. A table
+    with both faces is read whole where ``lookup.cache`` is FULL."""
+
+    def version(self) -> Hashable:
+        """Equal as long as the table has not changed; None where that cannot be told without reading it."""
+        ...
+
+    def scan(self) -> pa.Table:
+        """All rows, with the request's fields. Raises ConnectorError when it cannot be read."""
+        ...
+
+
+@runtime_checkable
 class LookupConnector(Protocol):
     """Optional face of a connector whose tables can be asked by key: FOR SYSTEM_TIME AS OF a processing
-    time."""
+    time. Those of its options that say how are ``connectors.lookup.options.LOOKUP_OPTIONS``."""
 
-    def lookup_table(self, request: LookupRequest) -> LookupTable: ...
+    def lookup_table(self, request: LookupRequest) -> LookupTable | ScannedTable: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,14 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous, hashes_of, weights_of, with_types
-from tidemill.changelog.columns import Hashes, Ints, Vec, single, to_arrow, vector
+from tidemill.changelog.columns import Ints, single
 from tidemill.changelog.grouping import group_rows
-from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
+from tidemill.operators.rows.keyed_values import KeyedValues, first_come
 from tidemill.state.layout import Layout
-from tidemill.state.run import WEIGHT
 from tidemill.state.store import StateStore
 from tidemill.state.table import StateTable
 
@@ -85,7 +84,7 @@ class _Rows:
         groups = group_rows(hashes_of(table, keys), keys)
         owners = np.empty(len(table), np.int64)
         owners[groups.order] = groups.ids()
-        distinct = _Distinct(
+        distinct = KeyedValues(
             hashes=hashes_of(table, keys)[groups.heads], keys=[k.take(pa.array(groups.heads)) for k in keys]
         )
         weights = weights_of(table)
@@ -98,7 +97,7 @@ class _Rows:
         comes = np.flatnonzero(~goes)
         waiting = np.concatenate([np.arange(len(held_by)), len(held_by) + comes])
         waiting_by = np.concatenate([held_by, owners[comes]])
-        taken = _first_come(waiting_by, owners[goes])
+        taken = first_come(waiting_by, owners[goes])
         sources = len(held_by) + np.arange(len(table))
         known = np.flatnonzero(goes)[taken >= 0]
         sources[known] = waiting[taken[taken >= 0]]
@@ -108,46 +107,3 @@ class _Rows:
         values = [column.take(pa.array(waiting[change])) for column in pool.values()]
         distinct.change(kept, waiting_by[change], values, np.where(stored[change], -1, 1))
         return cls(pool=pool, sources=sources)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Distinct:
-    """The distinct rows of an epoch, values apart, in the order of their hashes."""
-
-    hashes: Hashes
-    keys: list[pa.Array]
-
-    def held(self, kept: StateTable, wanted: Ints) -> tuple[Ints, pa.Table]:
-        """What state holds of the ``wanted`` ones: whose it is, and a row of values for each."""
-        picks = pa.array(wanted)
-        owners, rows = kept.gather(self.hashes[wanted], [k.take(picks) for k in self.keys])
-        copies = np.repeat(np.arange(len(owners)), vector(rows.column(WEIGHT)).values)
-        return wanted[owners[copies]], rows.take(pa.array(copies))
-
-    def change(self, kept: StateTable, owners: Ints, values: list[pa.Array], weights: Ints) -> None:
-        """Adds ``weights`` of rows; equal ones are one entry."""
-        picks = pa.array(owners)
-        identity = [*(k.take(picks) for k in self.keys), *values]
-        groups = group_rows(hash_columns(identity, len(owners)), identity)
-        if groups.count == 0:
-            return
-        net = np.add.reduceat(weights[groups.order], groups.starts)
-        heads = groups.heads[net != 0]
-        identity = [column.take(pa.array(heads)) for column in identity]
-        columns = {f.name: c for f, c in zip(kept.layout.identity, identity, strict=True)}
-        columns[WEIGHT] = to_arrow(Vec(net[net != 0]), pa.int64())
-        kept.put(kept.layout.codes(self.hashes[owners[heads]], identity[len(self.keys) :]), columns)
-
-
-def _first_come(waiting: Ints, asking: Ints) -> Ints:
-    """Per row that asks (by whom it is of) the place of the row of the same that has waited longest, each
-    given once; -1 where there is none left."""
-    order = np.argsort(waiting, kind="stable")
-    queue = waiting[order]
-    first = np.searchsorted(queue, asking, "left")
-    asked = np.argsort(asking, kind="stable")
-    turn = np.empty(len(asking), np.int64)
-    turn[asked] = np.arange(len(asking)) - np.searchsorted(asking[asked], asking[asked], "left")
-    place = first + turn
-    served = place < np.searchsorted(queue, asking, "right")
-    return np.where(served, order[np.where(served, place, 0)] if len(order) else -1, -1)

@@ -35,6 +35,8 @@ PASSING = (p.Exchange, p.MiniBatchAssigner, p.DropUpdateBefore, p.LocalWindowAgg
 _LENIENCY = (".ignore-parse-errors", ".fail-on-missing-field")
 """Ends of a table's options that say what becomes of records that do not fit: a job that failed at one may go
 on with another answer. A hint that says otherwise than the table tells two scans of a job apart."""
+_ASKING = "lookup."
+"""Options that say how a table is asked by key, and what is kept of its answers."""
 _PHASES = (p.GroupAggregate, p.GlobalGroupAggregate)
 _INCIDENTAL: dict[type, frozenset[str]] = {
     p.PhysicalNode: frozenset({"traits"}),
@@ -44,7 +46,7 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     p.OverAggregate: frozenset({"time"}),
     p.WindowAggregate: frozenset({"merged"}),
     p.Join: frozenset({"left_spec", "right_spec", "mini_batch", "ttl_hints", "overwrites"}),
-    p.LookupJoin: frozenset({"options"}),
+    p.LookupJoin: frozenset({"options", "retry"}),
     p.ToChangelog: frozenset({"call"}),
     p.FromChangelog: frozenset({"call"}),
     p.Sink: frozenset({"options", "consumed", "retract", "materialize"}),
@@ -114,6 +116,7 @@ def _place(node: Node) -> list[str]:
 def _table_text(table: CatalogTable, options: Mapping[str, str]) -> str:
     own = table.options
     lenient = {k for k, v in options.items() if k.endswith(_LENIENCY) and own.get(k) == v}
+    lenient |= {k for k in options if k.startswith(_ASKING)}
     telling = {k: v for k, v in without_secrets(options).items() if k not in lenient}
     return _joined("Table", [canonical(str(table.path)), canonical(telling)])
 

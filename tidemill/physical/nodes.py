@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.connectors.lookup.options import Retry
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
 from tidemill.plan.nodes import ChangelogCall, JoinKind, Months, WindowKind
 from tidemill.plan.patterns import Pattern
@@ -501,8 +502,8 @@ class TemporalJoin(Join):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupJoin(Unary):
     """INNER or LEFT: the input's fields, then those of ``table`` (its ``columns``) for every row that it
-    gives for the row's ``keys``: places in the input and among the columns. ``condition``, over all fields,
-    is of INNER only."""
+    gives for the row's ``keys``: places in the input and among the columns, where the ``condition``, over all
+    fields, holds. ``retry``: of keys that have no rows."""
 
     table: CatalogTable
     options: tuple[tuple[str, str], ...]
@@ -510,6 +511,18 @@ class LookupJoin(Unary):
     kind: JoinKind
     keys: tuple[tuple[int, int], ...]
     condition: Expr | None = None
+    retry: Retry | None = None
+
+    @property
+    def finds_one(self) -> bool:
+        """Whether the table says that it has one row of a key at most."""
+        primary = self.table.primary_key
+        return bool(primary) and {self.columns[column] for _, column in self.keys} >= set(primary)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether each row of the input is there as often as it was."""
+        return self.kind is JoinKind.LEFT and self.finds_one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

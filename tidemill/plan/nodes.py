@@ -11,6 +11,7 @@ from enum import Enum
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import RowKind
+from tidemill.connectors.lookup.options import Retry
 from tidemill.errors import Position
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
 from tidemill.plan.patterns import Pattern
@@ -86,10 +87,19 @@ class Unary(LogicalNode):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """How long rows may wait for their epoch, in ms, and how many it may have; None: not said."""
+
+    latency: int | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project(Unary):
-    """One expression per field."""
+    """One expression per field. ``bundle``: what a MINI_BATCH hint of its SELECT asks for."""
 
     expressions: tuple[Expr, ...]
+    bundle: Bundle | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +290,7 @@ class TemporalJoin(LogicalNode):
     """``left [LEFT] JOIN right FOR SYSTEM_TIME AS OF left.time``: every left row with the right row as it was
     at the time in its field ``time``. ``kind`` is INNER or LEFT; ``condition`` sees left fields, then right
     fields: what does not hold is not found, the version before is not asked. ``version``: the right field
-    that says since when a row holds; None by processing time."""
+    that says since when a row holds; None by processing time. ``retry``: what a LOOKUP hint says."""
 
     left: LogicalNode
     right: LogicalNode
@@ -288,6 +298,7 @@ class TemporalJoin(LogicalNode):
     condition: Expr
     time: int
     version: int | None
+    retry: Retry | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
 
     @property

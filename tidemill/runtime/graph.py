@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
-from tidemill.connectors.api import LookupTable
+from tidemill.connectors.lookup.asking import Asking
 from tidemill.operators.api import OperatorSpec, Summary
 from tidemill.types.physical import quote
 from tidemill.user_functions.calls import BoundScalar, BoundTable
@@ -140,14 +140,16 @@ class Generate(ExecNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup(ExecNode):
-    """The input's columns, then those of every row that ``table`` gives for the row's ``keys`` (an input
-    column and the table's each); ``outer``: NULLs where there is none. ``schema``: its rows as Spark DDL;
-    ``name`` is what its requests are counted under."""
+    """The input's columns, then those of every row that ``asking`` gives for the row's ``keys`` (input
+    columns); ``outer``: NULLs where there is none. ``nested``: one column with the list of these rows, and
+    one with a number that no other row of the epoch has. ``schema``: its rows as Spark DDL; ``name`` is what
+    its requests are counted under."""
 
     input: ExecNode
-    table: LookupTable
-    keys: tuple[tuple[str, str], ...]
+    asking: Asking
+    keys: tuple[str, ...]
     outer: bool
+    nested: bool
     schema: str
     name: str
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +23,7 @@ from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.job_start import JobRequest, RunningJob
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
+from tidemill.session.bundles import bundled
 from tidemill.session.context import SessionContext
 from tidemill.session.job import JobHandle
 from tidemill.session.result import StatementKind, TableResult
@@ -50,8 +51,9 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
     if is_batch(context):
         table = batch_job.run_query(planning.batch(context, optimized), _request(context, "select"))
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
-    node = planning.physical(context, optimized).runs
-    request = _request(context, "select", _next_directory(context))
+    config = bundled(context.configuration, [plan])
+    node = planning.physical(config, optimized).runs
+    request = replace(_request(context, "select", _next_directory(context)), config=config)
     rows = EpochRows()
     job = QueryJob(rows=rows, job=job_start.start_query(node, rows.put, request))
     return _result(context, plan.fields, job.epochs(), job, changelog=True)
@@ -66,8 +68,9 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult
         for sink in sinks:
             batch_job.run_insert(_batch_insert(context, sink), _request(context, name))
         return _inserted(context, fields, None)
-    planned = [planning.physical(context, _optimized(s)).runs for s in sinks]
-    request = _request(context, name, _next_directory(context))
+    config = bundled(context.configuration, sinks)
+    planned = [planning.physical(config, _optimized(s)).runs for s in sinks]
+    request = replace(_request(context, name, _next_directory(context)), config=config)
     job = job_start.start_inserts([node for node in planned if isinstance(node, p.Sink)], request)
     context.jobs.add(job)
     context.on_job(job)

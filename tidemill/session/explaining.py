@@ -19,6 +19,7 @@ from tidemill.plan.once import once_per_node
 from tidemill.runtime import job_start
 from tidemill.runtime.execution_text import combined, execution_text
 from tidemill.session import execution, planning
+from tidemill.session.bundles import bundled
 from tidemill.session.context import SessionContext
 
 _CHANGELOG_MODE, _EXECUTION_PLAN = "CHANGELOG_MODE", "EXECUTION_PLAN"
@@ -36,11 +37,12 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
     if batch:
         run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
         return with_room(lambda: explain_batch_text(plans, run))
-    physical = [planning.physical(context, planning.optimized(plan)) for plan in plans]
+    config = bundled(context.configuration, plans)
+    physical = [planning.physical(config, planning.optimized(plan)) for plan in plans]
     try:
         job = job_start.unread_job(
             [plan.runs for plan in physical],
-            context.configuration,
+            config,
             frames=context.frames,
             zone=context.time_zone,
         )

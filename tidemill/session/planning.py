@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from tidemill.catalog.table import CatalogTable, CatalogView, ObjectPath
 from tidemill.changelog.rowkind import RowKind
 from tidemill.config import registry as options
+from tidemill.config.option import Configuration
 from tidemill.connectors import registry as connectors
 from tidemill.connectors.api import SizedConnector
 from tidemill.deep_calls import with_room
@@ -46,14 +47,14 @@ def bind_insert(context: SessionContext, statement: s.Insert, table: CatalogTabl
     return Binder(context).bind_insert(statement, table)
 
 
-def physical(context: SessionContext, logical: n.LogicalNode) -> PhysicalPlan:
+def physical(config: Configuration, logical: n.LogicalNode) -> PhysicalPlan:
     """The streaming plan of an optimised logical plan: as it is shown, and as it runs."""
     return plan_query(
         logical,
-        context.configuration,
+        config,
         source_kinds=source_kinds,
         sink_kinds=sink_kinds,
-        mini_batch=mini_batch_config(context.configuration, explicit=True),
+        mini_batch=mini_batch_config(config, explicit=True),
     )
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
-from tidemill.connectors.api import ConnectorOption, SinkRequest, SourceRequest
+from tidemill.connectors.api import ConnectorOption, LookupRequest, SinkRequest, SourceRequest
 from tidemill.connectors.filesystem.cutting import Cutter
 from tidemill.connectors.filesystem.listing import list_files
+from tidemill.connectors.filesystem.lookup import FileTable
 from tidemill.connectors.filesystem.options import OPTIONS
 from tidemill.connectors.filesystem.partition_commit import partition_markers
 from tidemill.connectors.filesystem.reading import FileReader
@@ -27,9 +28,10 @@ from tidemill.connectors.formats.api import (
     full_keys,
 )
 from tidemill.connectors.formats.registry import find_format
+from tidemill.connectors.lookup.options import RETRIES
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.registry import check_unknown
-from tidemill.errors import ConnectorError, ValidationError
+from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.files.systems import S3_SETTINGS
 from tidemill.types import logical as t
@@ -93,6 +95,28 @@ class FilesystemConnector:
             pattern=options["source.path.regex-pattern"],
             parallelism=max(request.parallelism, 1),
         )
+
+    def lookup_table(self, request: LookupRequest) -> FileTable:
+        if self.source_kinds(request.table, request.options) != INSERT_ONLY:
+            raise NotSupportedError(
+                f"Table '{request.table.path}' is a changelog ('format' = '{request.options['format']}'): its"
+                " rows are not what it holds, and cannot be looked up",
+                hint="Join it by event time: FOR SYSTEM_TIME AS OF o.ts, WATERMARK FOR ts.",
+            )
+        source = self.source(
+            SourceRequest(
+                table=request.table,
+                options=request.options,
+                fields=request.fields,
+                metadata={},
+                sequence=False,
+                parallelism=1,
+                time_zone=request.time_zone,
+                streaming=False,
+            )
+        )
+        retries = OptionValues(self.options, request.options)[RETRIES]
+        return FileTable(source=source, fields=request.fields, retries=retries)
 
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"path": options["path"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidemill.connectors.api import ConnectorOption
+from tidemill.connectors.lookup.options import LOOKUP_OPTIONS
 
 OPTIONS = (
     ConnectorOption(
@@ -83,4 +84,5 @@ OPTIONS = (
         key="partition.time-extractor.timestamp-formatter",
         doc="Not supported: times are 'yyyy-MM-dd HH:mm:ss' or 'yyyy-MM-dd'.",
     ),
+    *LOOKUP_OPTIONS,
 )

@@ -168,15 +168,18 @@ class FileSource:
             if taken is not None:
                 yield taken
 
+    def entries(self) -> Iterator[FileEntry]:
+        """The files that are there now."""
+        return (entry for entry in list_files(self.storage) if self._matches(entry.path))
+
     def _new(self, entries: list[FileEntry]) -> Iterator[TakenFile]:
         return filter(None, self.storage.each(lambda entry: self._taken(entry, 0), entries))
 
     def _entries(self, known: Known) -> Iterator[FileEntry]:
         """All files, or of a watched directory those that are not taken and some others."""
         if self.watch is None:
-            entries: Iterable[FileEntry] = list_files(self.storage)
-        else:
-            entries = self.watch.entries(lambda path: known.has(path) or not self._matches(path))
+            return self.entries()
+        entries = self.watch.entries(lambda path: known.has(path) or not self._matches(path))
         return (entry for entry in entries if self._matches(entry.path))
 
     def _matches(self, path: str) -> bool:

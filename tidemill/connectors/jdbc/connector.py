@@ -16,6 +16,7 @@ from tidemill.connectors.jdbc.sink import JdbcSink
 from tidemill.connectors.jdbc.source import JdbcReader, JdbcSource, slices
 from tidemill.connectors.jdbc.target import TargetTable
 from tidemill.connectors.jdbc.urls import Database
+from tidemill.connectors.lookup.options import LOOKUP_OPTIONS, OLD_LOOKUP_OPTIONS, RETRIES
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.private import own_directory
@@ -62,22 +63,8 @@ _OPTIONS = (
         key="sink.staging-path",
         doc="Directory for rows between their epoch and its commit; default: one of this user's own.",
     ),
-    ConnectorOption(
-        key="lookup.cache",
-        default="NONE",
-        choices=("NONE", "PARTIAL", "FULL"),
-        doc="Accepted; nothing is kept: each epoch asks once for each key, and sees the table as it is.",
-    ),
-    ConnectorOption(
-        key="lookup.max-retries",
-        kind="int",
-        default="3",
-        least=0,
-        doc="How often a lookup is tried again when the database cannot be reached.",
-    ),
-    ConnectorOption(key="lookup.partial-cache.", kind="map", doc="Accepted, unused."),
-    ConnectorOption(key="lookup.full-cache.", kind="map", doc="Accepted, unused."),
-    ConnectorOption(key="lookup.cache.", kind="map", doc="Accepted, unused."),
+    *LOOKUP_OPTIONS,
+    *OLD_LOOKUP_OPTIONS,
 )
 _UNSTORED = (t.MapType, t.MultisetType, t.RowType, t.YearMonthIntervalType, t.DayTimeIntervalType)
 
@@ -149,7 +136,7 @@ class JdbcConnector:
             table=options["table-name"],
             fields=request.fields,
             keys=request.keys,
-            retries=options["lookup.max-retries"],
+            retries=options[RETRIES],
         )
 
     def sink(self, request: SinkRequest) -> JdbcSink:

@@ -37,6 +37,13 @@ class CopyRows:
         return sink.getvalue()
 
 
+def array_literal(kind: t.LogicalType, values: pa.Array) -> str:
+    """``values`` as PostgreSQL's literal of one array of ``kind``."""
+    whole = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+    (literal,) = _writable(t.ArrayType(element=kind), whole).to_pylist()
+    return str(literal)
+
+
 @singledispatch
 def _writable(kind: t.LogicalType, values: pa.Array) -> pa.Array:
     """``values`` as an array whose CSV text the server reads as ``kind``."""

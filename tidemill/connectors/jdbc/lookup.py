@@ -1,4 +1,5 @@
-"""Asks a table of a database for the rows of some keys: one statement for a thousand keys.
+"""Asks a table of a database for the rows of some keys: one statement for a thousand keys, in PostgreSQL for
+a hundred thousand of one column.
 
 A lookup that fails because the database is down or busy is tried again, a little later each time; then the
 error says what the database said.
@@ -7,14 +8,16 @@ error says what the database said.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
+from tidemill.changelog.columns import single
 from tidemill.connectors.api import LookedUp
+from tidemill.connectors.jdbc.copied import can_be_copied, chosen, copied
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure, is_fleeting
 from tidemill.connectors.jdbc.source import arrays
 from tidemill.connectors.jdbc.sqlite import binder
@@ -38,6 +41,7 @@ KEY_TYPES = (
 )
 """What is written into a statement as it is compared there."""
 KEYS_PER_REQUEST = 1000
+KEYS_PER_COPY = 100_000
 FIRST_PAUSE = 0.1
 
 
@@ -51,21 +55,23 @@ class JdbcLookup:
     pause: Callable[[float], None] = time.sleep
 
     def lookup(self, keys: pa.Table) -> LookedUp:
-        parts, requests = [], 0
-        for start in range(0, len(keys), KEYS_PER_REQUEST):
-            rows, tries = self._tried(keys.slice(start, KEYS_PER_REQUEST))
+        parts, requests = [arrow_schema(self.fields).empty_table()], 0
+        step = KEYS_PER_COPY if self._copies(keys) else KEYS_PER_REQUEST
+        for start in range(0, len(keys), step):
+            rows, tries = self._tried(keys.slice(start, step))
             requests += tries
-            parts.append(pa.table(self._arrays(rows), schema=arrow_schema(self.fields)))
-        return LookedUp(pa.concat_tables([arrow_schema(self.fields).empty_table(), *parts]), requests)
+            parts.append(rows)
+        return LookedUp(pa.concat_tables(parts), requests)
 
-    def _arrays(self, rows: list[Any]) -> list[pa.Array]:
-        try:
-            return arrays(rows, self.fields)
-        except (ValueError, ArithmeticError, pa.ArrowException) as e:
-            raise ConnectorError(f"Table '{self.table}': a value does not fit: {e}") from None
+    def version(self) -> Hashable:
+        return None
 
-    def _tried(self, keys: pa.Table) -> tuple[list[Any], int]:
-        """The rows, and how often the database was asked."""
+    def scan(self) -> pa.Table:
+        rows, _ = self._tried(None)
+        return rows
+
+    def _tried(self, keys: pa.Table | None) -> tuple[pa.Table, int]:
+        """The rows of the keys, or all, and how often the database was asked."""
         for attempt in range(self.retries + 1):
             try:
                 return self._asked(keys), attempt + 1
@@ -77,18 +83,51 @@ class JdbcLookup:
                 self.pause(FIRST_PAUSE * 2**attempt)
         raise AssertionError("the last try returns or raises")
 
-    def _asked(self, keys: pa.Table) -> list[Any]:
+    def _copies(self, keys: pa.Table | None) -> bool:
+        if self.database.dialect != "postgresql" or not can_be_copied(self.fields):
+            return False
+        return keys is None or len(self.keys) == 1
+
+    def _asked(self, keys: pa.Table | None) -> pa.Table:
+        table = ".".join(quote(part) for part in self.table.split("."))
+        with self.database.engine.connect() as open:
+            if self._copies(keys):
+                found = copied(open, table, self.fields, "" if keys is None else self._is_among(keys))
+                if found is not None:
+                    return found
+            return self._table(self._fetched(open, table, keys))
+
+    def _is_among(self, keys: pa.Table) -> str:
+        (name,) = self.keys
+        return chosen(next(f for f in self.fields if f.name == name), single(keys.column(name)))
+
+    def _fetched(self, open: Connection, table: str, keys: pa.Table | None) -> list[Any]:
+        """The rows as the driver gives them."""
+        columns = listed(tuple(f.name for f in self.fields))
+        sql = f"SELECT {columns} FROM {table}".replace(":", "\\:")
+        if keys is None:
+            return list(open.execute(text(sql)))
+        rows: list[Any] = []
+        for start in range(0, len(keys), KEYS_PER_REQUEST):
+            condition, values = self._condition(keys.slice(start, KEYS_PER_REQUEST))
+            rows += open.execute(text(sql + condition), values)
+        return rows
+
+    def _table(self, rows: list[Any]) -> pa.Table:
+        try:
+            return pa.table(arrays(rows, self.fields), schema=arrow_schema(self.fields))
+        except (ValueError, ArithmeticError, pa.ArrowException) as e:
+            raise ConnectorError(f"Table '{self.table}': a value does not fit: {e}") from None
+
+    def _condition(self, keys: pa.Table) -> tuple[str, dict[str, Any]]:
+        """The WHERE that chooses the rows of ``keys``, and its parameters."""
         values = [list(map(self._shown(name), keys.column(name).to_pylist())) for name in self.keys]
         named = {f"k{i}_{j}": v for j, column in enumerate(values) for i, v in enumerate(column)}
         rows = ", ".join(
             "(" + ", ".join(f":k{i}_{j}" for j in range(len(self.keys))) + ")" for i in range(len(keys))
         )
-        table = ".".join(quote(part) for part in self.table.split("."))
-        columns = listed(tuple(f.name for f in self.fields))
-        condition = f"({listed(self.keys)}) IN (VALUES {rows})"
-        sql = f"SELECT {columns} FROM {table} WHERE "
-        with self.database.engine.connect() as open:
-            return list(open.execute(text(sql.replace(":", "\\:") + condition), named))
+        columns = listed(self.keys).replace(":", "\\:")
+        return f" WHERE ({columns}) IN (VALUES {rows})", named
 
     def _shown(self, key: str) -> Callable[[Any], Any]:
         """A value of the key as a parameter."""

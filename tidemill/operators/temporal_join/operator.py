@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
-from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import END, WATERMARK_COLUMN, all_held_back
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.waiting import each_copy
@@ -57,7 +57,7 @@ class TemporalJoinSpec(TemporalJoinShape):
         matched = rows.matchable(self) & (places >= 0)
         gone = matched.copy()
         matched[matched] = history.versions.times[places[matched]] <= times[matched]
-        gone &= ~matched
+        gone &= ~matched & rows.comes(self)
         if gone.any():
             epoch.notes["late"] = int(np.count_nonzero(gone))
         alive = vector(single(history.versions.rows.column(ALIVE))).values
@@ -91,6 +91,10 @@ class TemporalJoinSpec(TemporalJoinShape):
         picks = pa.array(chosen)
         columns = [single(rows.table.column(name)).take(picks) for name in self.left.output]
         columns += [pairs.right(name, chosen) for name in self.right.output]
+        if self.tells:
+            columns.append(pa.array(pairs.matched[chosen]))
+        if self.left.retracts:
+            columns.append(single(rows.table.column(KIND_COLUMN)).take(picks))
         if self.sequence:
             columns.append(pa.array((epoch.epoch << 32) + np.arange(len(chosen), dtype=np.int64)))
         if self.keeps_time:
@@ -126,6 +130,13 @@ class _Due:
     def times(self, shape: TemporalJoinShape) -> Ints:
         found: Ints = vector(single(self.table.column(shape.times[0]))).values // MICROSECONDS
         return found
+
+    def comes(self, shape: TemporalJoinShape) -> Mask:
+        """Which of the rows are there from now on; the others go."""
+        if not shape.left.retracts:
+            return np.ones(len(self.dues), np.bool_)
+        comes: Mask = vector(single(self.table.column(KIND_COLUMN))).values & 1 == 0
+        return comes
 
     def hashes(self, shape: TemporalJoinShape) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
         return hashes_of(self.table, [single(self.table.column(k)) for k in shape.left.keys])

@@ -8,9 +8,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.join.shape import JoinSide
+from tidemill.operators.lookup_join import THERE
 from tidemill.operators.rows.waiting import WaitingRows
 from tidemill.state.layout import Layout
 
@@ -24,7 +25,8 @@ class TemporalJoinShape:
     watermark is held back: the side with the smaller delay waits for the other's, so what is late is told by
     the rows of a side alone. ``alive``: a right column that is TRUE where the version can be seen, '' where
     all can. ``latest``: a version older than one that came before is none. ``outer``: left rows without a
-    version are padded.
+    version are padded; ``tells``: it is said beside each row whether it has one (``$there``). Left rows that
+    may go, where they do (``left.retracts``), wait for their time as well, and say what would be found then.
     """
 
     left: JoinSide
@@ -33,6 +35,7 @@ class TemporalJoinShape:
     null_safe: tuple[bool, ...]
     behind: tuple[int, int] = (0, 0)
     outer: bool = False
+    tells: bool = False
     alive: str = ""
     latest: bool = False
     sequence: bool = False
@@ -42,12 +45,14 @@ class TemporalJoinShape:
     def fingerprint(self) -> str:
         facts = (self.left.columns, self.right.columns, self.left.keys, self.right.keys, self.times)
         text = f"temporal-join {facts} {self.behind} {self.latest} {self.alive}"
+        text += " of changes" if self.left.retracts else ""
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @cached_property
     def waiting(self) -> WaitingRows:
         """Left rows by the watermark that they are due at."""
-        hidden = ((SEQUENCE_COLUMN, pa.int64()),) * self.sequence
+        hidden = ((KIND_COLUMN, pa.int8()),) * self.left.retracts
+        hidden += ((SEQUENCE_COLUMN, pa.int64()),) * self.sequence
         return WaitingRows(name="left", columns=(*self.left.columns, *hidden), keys=self.left.keys)
 
     @cached_property
@@ -79,6 +84,8 @@ class TemporalJoinShape:
         left, right = dict(self.left.columns), dict(self.right.columns)
         fields = [pa.field(c, left[c]) for c in self.left.output]
         fields += [pa.field(c, right[c]) for c in self.right.output]
+        fields += [pa.field(THERE, pa.bool_())] * self.tells
+        fields += [pa.field(KIND_COLUMN, pa.int8())] * self.left.retracts
         fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
         fields += [pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time
         return pa.schema(fields)

@@ -16,7 +16,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, Digests
 from tidemill.physical.ranks import share_operator
 from tidemill.physical.sinks import meets_in_disorder
-from tidemill.physical.traits.changelog_mode import changelog_text
+from tidemill.physical.traits.changelog_mode import changelog_text, insert_only
 from tidemill.physical.traits.determinism import keeps_values
 from tidemill.physical.traits.event_time import reads_watermark
 
@@ -170,6 +170,16 @@ def _(shown: p.IntervalJoin, runs: p.PhysicalNode) -> list[str]:
 def _(shown: p.Calc, runs: p.PhysicalNode) -> list[str]:
     assert isinstance(runs, p.Calc)
     return ["keeps the values that rows came with"] if keeps_values(runs) else []
+
+
+@_other.register
+def _(shown: p.LookupJoin, runs: p.PhysicalNode) -> list[str]:
+    return [] if insert_only(runs.inputs[0]) else ["keeps the rows that were found"]
+
+
+@_other.register
+def _(shown: p.TemporalJoin, runs: p.PhysicalNode) -> list[str]:
+    return [] if insert_only(runs.inputs[0]) else ["keeps the versions that were found"]
 
 
 @_other.register

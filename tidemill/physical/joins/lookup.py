@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.connectors.lookup.options import Retry
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.casts import common_type
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, substituted
 from tidemill.physical.finish import PENDING, finish, references, select
 from tidemill.physical.joins.planning import EquiKey, split_condition
-from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef
 from tidemill.plan.rewrite import shift_inputs
@@ -38,13 +38,15 @@ class Lookup:
     columns: tuple[str, ...]
     keys: tuple[tuple[Expr, int], ...]
     condition: Expr | None
+    retry: Retry | None
 
 
 def lookup_of(node: n.TemporalJoin) -> Lookup:
     table = _table(node)
     width = len(node.left.fields)
     keys, rest = split_condition(node.condition, width)
-    usable = [k for k in keys if isinstance(k.right, InputRef) and not k.null_safe]
+    by_column = {k.right: k for k in reversed(keys) if isinstance(k.right, InputRef) and not k.null_safe}
+    usable = [k for k in keys if by_column.get(k.right) is k]
     if not usable:
         path = table.scan.table.path
         raise ValidationError(
@@ -54,28 +56,17 @@ def lookup_of(node: n.TemporalJoin) -> Lookup:
     others = [_equality(k, width) for k in keys if k not in usable]
     own = [] if table.condition is None else [shift_inputs(table.condition, width)]
     condition = conjunction([*others, *rest, *own])
-    if condition is not None and node.kind is not n.JoinKind.INNER:
-        raise NotSupportedError(
-            "A condition beside the keys in a LEFT JOIN that looks rows up is not supported",
-            position=node.position,
-            hint="Put it into the WHERE of an inner join, or join on equal keys only.",
-        )
     return Lookup(
         table=table.scan.table,
         options=table.scan.options,
         columns=tuple(table.scan.columns[i] for i in table.columns),
         keys=tuple((_as_column(k, node), k.right.index) for k in usable if isinstance(k.right, InputRef)),
         condition=condition,
+        retry=node.retry,
     )
 
 
 def plan_lookup_join(node: n.TemporalJoin, left: p.PhysicalNode) -> p.PhysicalNode:
-    if not insert_only(left):
-        raise NotSupportedError(
-            "A lookup join of rows that can be taken back is not supported: what was looked up for a row is"
-            " not kept, and may be other now",
-            position=node.position,
-        )
     found = lookup_of(node)
     width = len(node.left.fields)
     wide, places = _with_keys(left, [key for key, _ in found.keys])
@@ -91,6 +82,7 @@ def plan_lookup_join(node: n.TemporalJoin, left: p.PhysicalNode) -> p.PhysicalNo
             kind=node.kind,
             keys=tuple((place, column) for place, (_, column) in zip(places, found.keys, strict=True)),
             condition=None if found.condition is None else _behind(found.condition, width, added),
+            retry=found.retry,
         )
     )
     wanted = (*range(width), *(len(wide.fields) + i for i in range(len(node.right.fields))))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, substituted
 from tidemill.physical.finish import PENDING, exchange, finish, references, select
@@ -27,10 +27,6 @@ _ALIVE = "$alive"
 def plan_temporal_join(node: n.TemporalJoin, left: p.PhysicalNode, right: p.PhysicalNode) -> p.PhysicalNode:
     """TemporalJoin, by event time."""
     assert node.version is not None
-    if not insert_only(left):
-        raise NotSupportedError(
-            "A temporal join of rows that can be taken back is not supported", position=node.position
-        )
     keys, rest = split_condition(node.condition, len(left.fields))
     if not keys:
         raise without_keys(node)

@@ -273,10 +273,25 @@ def _(node: p.WindowJoin, wanted: Updates) -> p.PhysicalNode | None:
 
 
 @_satisfy.register
+def _(node: p.LookupJoin, wanted: Updates) -> p.PhysicalNode | None:
+    """A row that goes is known by what it was. A +U that finds nothing, or other rows than before, needs its
+    -U, too."""
+    if not updates(node.input):
+        return _over(node, wanted, (satisfy(node.input, wanted),))
+    if wanted is Updates.AFTER and not node.keeps_rows:
+        return None
+    return _over(node, wanted, (satisfy(node.input, Updates.BOTH),))
+
+
+@_satisfy.register
 def _(node: p.TemporalJoin, wanted: Updates) -> p.PhysicalNode | None:
     """A version lasts until the next one: nobody asks what was before."""
     versions = satisfy(node.right, Updates.AFTER) or satisfy(node.right, Updates.BOTH)
-    return _over(node, wanted, (satisfy(node.left, wanted), versions))
+    if not updates(node.left):
+        return _over(node, wanted, (satisfy(node.left, wanted), versions))
+    if wanted is Updates.AFTER and node.kind is not JoinKind.LEFT:
+        return None  # as of a lookup join
+    return _over(node, wanted, (satisfy(node.left, Updates.BOTH), versions))
 
 
 @_satisfy.register

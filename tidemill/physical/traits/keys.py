@@ -201,9 +201,7 @@ def _(node: p.Join, inputs: tuple[Keys, ...]) -> Keys:
 @_derive.register
 def _(node: p.LookupJoin, inputs: tuple[Keys, ...]) -> Keys:
     """Those of the input where the table has one row for a key."""
-    joined = {node.columns[column] for _, column in node.keys}
-    primary = node.table.primary_key
-    return inputs[0] if primary and joined >= set(primary) else NO_KEYS
+    return inputs[0] if node.finds_one else NO_KEYS
 
 
 @_derive.register

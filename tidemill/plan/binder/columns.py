@@ -32,8 +32,10 @@ class Columns:
     def next_name(self) -> str:
         return f"$f{len(self.fields)}"
 
-    def project(self, source: n.LogicalNode) -> n.LogicalNode:
-        return n.Project(fields=tuple(self.fields), input=source, expressions=tuple(self.expressions))
+    def project(self, source: n.LogicalNode, bundle: n.Bundle | None = None) -> n.LogicalNode:
+        return n.Project(
+            fields=tuple(self.fields), input=source, expressions=tuple(self.expressions), bundle=bundle
+        )
 
 
 def column_name(expr: Expr, fields: Sequence[t.Field], default: str) -> str:

@@ -1,28 +1,69 @@
 """Hints of a SELECT: STATE_TTL goes to the joins and the aggregate that read the named relation directly.
 
-Hints that only choose how Flink would join (BROADCAST and the like) change no answer and are passed over; so
-is MINI_BATCH, as an epoch is a bundle: a lookup join asks once an epoch and task for all its keys. LOOKUP
-with a retry could change one, and is refused.
+Hints that only choose how Flink would join (BROADCAST and the like) change no answer and are passed over.
+LOOKUP goes to the lookup join with the table it names, by its name in the FROM or in the catalog. MINI_BATCH
+goes to the SELECT's projection, and from there to the whole statement: an epoch is one bundle for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from sqlglot import exp
 
-from tidemill.config.option import parse_duration, parse_integer
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.config.option import Duration, parse_boolean, parse_duration, parse_integer
+from tidemill.connectors.lookup.options import Retry
+from tidemill.errors import ValidationError
+from tidemill.plan import nodes as n
 from tidemill.plan.binder.scope import Scope
 from tidemill.sql.expressions import FlinkHint
 from tidemill.sql.positions import position_of
 
 STRATEGIES = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "LOOKUP", "MULTI_JOIN")
 TTL, LOOKUP, BUNDLE = "STATE_TTL", "LOOKUP", "MINI_BATCH"
+
+
+def _one_of(*choices: str) -> Callable[[str], object]:
+    def read(text: str) -> str:
+        if text.lower() not in choices:
+            raise ValueError(f"it must be one of {', '.join(choices)}")
+        return text.lower()
+
+    return read
+
+
+def _positive(read: Callable[[str], Any]) -> Callable[[str], object]:
+    def checked(text: str) -> Any:
+        value = read(text)
+        if (value.milliseconds if isinstance(value, Duration) else value) <= 0:
+            raise ValueError("it must be greater than 0")
+        return value
+
+    return checked
+
+
 _BUNDLE_OPTIONS: dict[str, Callable[[str], object]] = {
-    "allow-latency": parse_duration,
-    "size": parse_integer,
+    "allow-latency": _positive(parse_duration),
+    "size": _positive(parse_integer),
 }
+_RETRY: dict[str, Callable[[str], object]] = {
+    "retry-predicate": _one_of("lookup_miss"),
+    "retry-strategy": _one_of("fixed_delay"),
+    "fixed-delay": _positive(parse_duration),
+    "max-attempts": _positive(parse_integer),
+}
+_LOOKUP_OPTIONS: dict[str, Callable[[str], object]] = {
+    "table": str,
+    "async": parse_boolean,
+    "output-mode": _one_of("ordered", "allow_unordered"),
+    "capacity": _positive(parse_integer),
+    "timeout": _positive(parse_duration),
+    "shuffle": parse_boolean,
+    **_RETRY,
+}
+"""All keys of an epoch are asked for at once, which is what the asynchronous ones and the shuffle are for in
+Flink: they change nothing."""
 Hints = tuple[tuple[str, str], ...]
 
 
@@ -62,11 +103,58 @@ def _check_bundle(hint: FlinkHint) -> None:
             raise ValidationError(message, position=position_of(hint)) from None
 
 
+def bundle_of(tree: exp.Expr) -> n.Bundle | None:
+    """What the MINI_BATCH hint of a SELECT asks for."""
+    clause = tree.args.get("hint")
+    for hint in clause.expressions if clause is not None else ():
+        if isinstance(hint, FlinkHint) and hint.name.upper() == BUNDLE:
+            given = dict(hint.options)
+            latency, size = (given.get(key) for key in _BUNDLE_OPTIONS)
+            return n.Bundle(
+                latency=None if latency is None else parse_duration(latency).milliseconds,
+                size=None if size is None else int(size),
+            )
+    return None
+
+
 def _check_lookup(hint: FlinkHint) -> None:
-    if any(key.startswith("retry") for key, _ in hint.options):
-        raise NotSupportedError(
-            "Hint LOOKUP with a retry of rows that are not found is not supported", position=position_of(hint)
+    """``LOOKUP('table'='d', ...)``: options that are known, of their kinds, and of a retry all or none."""
+    given = dict(hint.options)
+    if "table" not in given:
+        raise _bad_lookup(
+            "incomplete required option(s): [Key: 'table', default: null (fallback keys: [])]", hint
         )
+    unknown = [key for key in given if key not in _LOOKUP_OPTIONS]
+    if unknown:
+        raise ValidationError(
+            f"Unknown option '{unknown[0]}' of hint {LOOKUP}",
+            position=position_of(hint),
+            expected=tuple(_LOOKUP_OPTIONS),
+        )
+    for key, text in given.items():
+        try:
+            _LOOKUP_OPTIONS[key](text)
+        except ValueError as error:
+            raise _bad_lookup(f"'{text}' of '{key}': {error}", hint) from None
+    retry = [key for key in _RETRY if key in given]
+    if retry and len(retry) < len(_RETRY):
+        raise _bad_lookup("retry options can be both null or all not null", hint)
+
+
+def _bad_lookup(said: str, hint: FlinkHint) -> ValidationError:
+    return ValidationError(f"Invalid {LOOKUP} hint: {said}", position=position_of(hint))
+
+
+def retry_of(join: exp.Expr, names: Collection[str]) -> Retry | None:
+    """What the LOOKUP hint of the SELECT says that ``join`` is in for the table of one of these ``names``."""
+    select = join.parent_select
+    clause = None if select is None else select.args.get("hint")
+    for hint in clause.expressions if clause is not None else ():
+        given = dict(hint.options) if isinstance(hint, FlinkHint) and hint.name.upper() == LOOKUP else {}
+        if given.get("table") in names and "max-attempts" in given:
+            delay = parse_duration(given["fixed-delay"]).seconds
+            return Retry(delay=delay, attempts=int(given["max-attempts"]))
+    return None
 
 
 def _duration(text: str, hint: exp.Expr) -> str:

@@ -10,22 +10,36 @@ from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import HASH_COLUMN
 from tidemill.operators.join.shape import JoinSide
+from tidemill.operators.lookup_join import ROW, THERE
 from tidemill.operators.temporal_join.operator import TemporalJoinSpec
 from tidemill.physical import nodes as p
+from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.plan.nodes import JoinKind
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, timed_rows
 from tidemill.runtime.compile.join import JoinCondition, join_condition, keyed_side, partitioned
+from tidemill.runtime.compile.kept_rows import kept_rows
 from tidemill.runtime.compile.residual import ResidualSplit, side_column
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build
 from tidemill.runtime.spark.expressions import Translator
+from tidemill.types.logical import BOOLEAN, Field
 from tidemill.types.physical import quote
 
 
 @build.register
 def _(node: p.TemporalJoin, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    if insert_only(node.left):
+        return _judged(*_joined(node, context, sequenced), node, context)
+    joined, keys = _joined(node, context, sequenced)
+    rows = _numbered(_judged(joined, keys, node, context))
+    return kept_rows(node, node.left, rows, context, outer=node.kind is JoinKind.LEFT)
+
+
+def _joined(node: p.TemporalJoin, context: CompileContext, sequenced: bool) -> tuple[g.Keyed, JoinCondition]:
+    """The join itself. Of left rows that may go it says what it finds for each, be it nothing."""
+    changes = not insert_only(node.left)
     inputs = (
         timed_rows(node, node.left, context, sequenced),
         timed_rows(node, node.right, context, True),
@@ -43,25 +57,28 @@ def _(node: p.TemporalJoin, context: CompileContext, sequenced: bool) -> g.ExecN
         times=(side_column(0, node.left_time), side_column(1, node.right_time)),
         null_safe=keys.null_safe,
         behind=behind,
-        outer=node.kind is JoinKind.LEFT,
+        outer=changes or node.kind is JoinKind.LEFT,
+        tells=changes,
         alive=alive,
         latest=node.latest,
         sequence=sequenced,
         keeps_time=context.digests.of(node) in context.timed_digests,
     )
+    told = (Field(THERE, BOOLEAN),) * changes
+    kinds = inputs[0].kinds
     joined = g.Keyed(
-        columns=names(node.fields),
-        kinds=node.traits.kinds,
+        columns=names((*node.fields, *told)),
+        kinds=kinds,
         sequenced=sequenced,
         operator=context.add_operator("temporal-join", node, spec),
         spec=spec,
         ports=(_timed(left_port, left, behind[0]), _timed(right_port, right, behind[1])),
-        schema=keyed_schema(node.fields, node.traits.kinds, sequenced, spec.keeps_time),
+        schema=keyed_schema((*node.fields, *told), kinds, sequenced, spec.keeps_time),
         partitioned=partitioned(node, keys),
         keeps_time=spec.keeps_time,
         delay=delay,
     )
-    return _judged(joined, node, keys, context)
+    return joined, keys
 
 
 def _common_delay(inputs: tuple[g.ExecNode, g.ExecNode]) -> int | None:
@@ -89,18 +106,18 @@ def _timed(port: g.Port, side: JoinSide, behind: int) -> g.Port:
 
 
 def _judged(
-    joined: g.Keyed, node: p.TemporalJoin, keys: JoinCondition, context: CompileContext
+    joined: g.Keyed, keys: JoinCondition, node: p.TemporalJoin, context: CompileContext
 ) -> g.ExecNode:
     """What does not pass the further condition has no version. A row has one at most, so it can be judged
     afterwards."""
     if keys.residual is None:
         return joined
-    width = len(node.left.fields)
+    width, fields = len(node.left.fields), len(node.fields)
     alive = () if node.alive is None else ("",)
-    translator = Translator(columns=(*joined.columns, *alive), zone=context.zone)
+    translator = Translator(columns=(*joined.columns[:fields], *alive), zone=context.zone)
     condition = translator.sql(keys.residual)
     own = tuple(map(quote, joined.columns))
-    if node.kind is JoinKind.INNER:
+    if node.kind is JoinKind.INNER and len(joined.columns) == fields:
         expressions, where = own, condition
     else:
         versions = tuple(f"CASE WHEN {condition} THEN {column} END" for column in own[width:])
@@ -115,4 +132,16 @@ def _judged(
             c if quote(c) == x else None for c, x in zip(joined.columns, expressions, strict=True)
         ),
         condition=where,
+    )
+
+
+def _numbered(rows: g.ExecNode) -> g.ExecNode:
+    """``rows`` with a number of each: every one is an answer of its own."""
+    return g.Select(
+        columns=(*rows.columns, ROW),
+        kinds=rows.kinds,
+        sequenced=rows.sequenced,
+        input=rows,
+        expressions=(*map(quote, rows.columns), "monotonically_increasing_id()"),
+        references=(*rows.columns, None),
     )

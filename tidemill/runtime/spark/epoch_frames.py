@@ -116,17 +116,21 @@ class EpochFrames:
 
     @_make.register
     def _(self, node: g.Lookup) -> DataFrame:
-        places = {name: place for place, name in enumerate(node.input.columns)}
+        below = node.input
+        places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
         stage = LookupStage(
-            table=node.table,
-            keys=tuple((places[own], name) for own, name in node.keys),
+            asking=node.asking,
+            keys=tuple(places[name] for name in node.keys),
             outer=node.outer,
-            width=len(node.input.columns),
+            nested=node.nested,
+            width=len(below.columns),
+            kind=places.get(KIND_COLUMN),
             name=node.name,
+            scope=f"{self.run_id}/{node.name}",
             epoch=self.epoch,
             report=self.report,
         )
-        made = map_batches(_plainly_named(self.frame(node.input)), stage, node.schema)
+        made = map_batches(_plainly_named(self.frame(below)), stage, node.schema)
         return made.toDF(*node.columns, *node.hidden)
 
     @_make.register

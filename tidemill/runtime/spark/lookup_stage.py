@@ -1,6 +1,7 @@
 """Lookup joins in the worker that has the rows: a chunk's distinct keys are asked for at once.
 
-Cost: one request per thousand keys of a chunk, and the rows that come back. NULL in a key matches nothing.
+Cost: what the table asks for the distinct keys of a chunk, and the rows that come back. NULL in a key matches
+nothing; rows that go are not asked for (see ``operators.lookup_join``).
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import pyarrow as pa
 from pyspark import Accumulator
 
 from tidemill.changelog.batch import contiguous
-from tidemill.changelog.columns import Ints, single, validity
+from tidemill.changelog.columns import Ints, single, vector
 from tidemill.changelog.grouping import group_rows
-from tidemill.changelog.hashing import hash_columns
-from tidemill.connectors.api import LookupTable
+from tidemill.connectors.lookup.asking import Asking, OpenedTable, held
+from tidemill.connectors.lookup.keyed_rows import KeyedRows, Keys, complete
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
 from tidemill.runtime.spark.exchange import chunks
@@ -24,29 +25,38 @@ from tidemill.runtime.spark.kernel import Report
 from tidemill.runtime.spark.settings import ARROW_ROWS_PER_BATCH
 from tidemill.runtime.spark.watermark_stage import task_number
 
+_TASK_ROWS = 40
+"""Bits of a row's number that count within a task."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupStage:
-    """``keys``: places in the rows, and the table's columns; ``width``: how many columns come before the
-    hidden ones, between which the table's go."""
+    """``keys``: places in the rows of what ``asking`` asks by; ``width``: how many columns come before the
+    hidden ones. Between these go the table's columns, a row for each that was found (``outer``: NULLs where
+    none was); ``nested``: in one column, a list of rows, and then the number of the row. ``kind``: the place
+    of the rows' kind, None where they only come. ``scope``: what is held of the table is this job's."""
 
-    table: LookupTable
-    keys: tuple[tuple[int, str], ...]
+    asking: Asking
+    keys: tuple[int, ...]
     outer: bool
     width: int
     name: str
+    scope: str
+    nested: bool = False
+    kind: int | None = None
     epoch: int = 0
     report: Accumulator[Report] | None = field(default=None, compare=False)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        requests = 0
-        for chunk in chunks(batches):
+        first, table, requests = task_number() << _TASK_ROWS, held(self.scope, self.asking), 0
+        for number, chunk in enumerate(chunks(batches)):
             rows = contiguous(pa.Table.from_batches(chunk))
             try:
-                joined, asked = self._joined(rows)
+                requests += table.refresh() if number == 0 else 0
+                joined, asked = self._joined(rows, table, first)
             except TidemillError as e:
                 raise WorkerError(e) from None
-            requests += asked
+            requests, first = requests + asked, first + len(rows)
             yield from joined.combine_chunks().to_batches(max_chunksize=ARROW_ROWS_PER_BATCH)
         if requests and self.report is not None:
             self.report.add({f"{self.name}/{task_number()}": self._counted(requests)})
@@ -66,49 +76,40 @@ class LookupStage:
             "marks": {},
         }
 
-    def _joined(self, rows: pa.Table) -> tuple[pa.Table, int]:
-        keys = [single(rows.column(place)) for place, _ in self.keys]
-        there = np.ones(len(rows), np.bool_)
-        for key in keys:
-            valid = validity(key)
-            there &= True if valid is None else valid
-        asking = np.flatnonzero(there)
-        wanted = [key.take(pa.array(asking)) for key in keys]
-        groups = group_rows(hash_columns(wanted, len(asking)), wanted)
-        heads = pa.array(groups.heads)
-        distinct = pa.table([k.take(heads) for k in wanted], names=[name for _, name in self.keys])
-        found = self.table.lookup(distinct)
-        left, right = self._pairs(len(rows), asking, wanted, found.rows)
-        return self._beside(rows, left, contiguous(found.rows), right), found.requests
+    def _joined(self, rows: pa.Table, table: OpenedTable, first: int) -> tuple[pa.Table, int]:
+        keys = [single(rows.column(place)) for place in self.keys]
+        asks = complete(keys)
+        if self.kind is not None:
+            asks &= vector(rows.column(self.kind)).values & 1 == 0
+        asking = np.flatnonzero(asks)
+        wanted = Keys.of([key.take(pa.array(asking)) for key in keys])
+        groups = group_rows(wanted.hashes, wanted.columns)
+        distinct = wanted.take(groups.heads)
+        answer = table.lookup(distinct.table(self.asking.keys))
+        found = KeyedRows.of(answer.rows, self.asking.keys, [c.type for c in keys])
+        of_distinct = found.find(distinct)
+        places = np.full(len(rows), -1, np.int64)
+        places[asking[groups.order]] = of_distinct[groups.ids()]
+        made = self._listed(rows, found, places, first) if self.nested else self._beside(rows, found, places)
+        return made, answer.requests
 
-    def _pairs(self, size: int, asking: Ints, wanted: list[pa.Array], found: pa.Table) -> tuple[Ints, Ints]:
-        """Rows and what was found for them, by place; -1: nothing."""
-        names = [name for _, name in self.keys]
-        answers = [single(found.column(n)).cast(k.type) for n, k in zip(names, wanted, strict=True)]
-        both = [pa.concat_arrays([a, b]) for a, b in zip(wanted, answers, strict=True)]
-        groups = group_rows(hash_columns(both, len(asking) + len(found)), both)
-        owners = np.empty(len(asking) + len(found), np.int64)
-        owners[groups.order] = groups.ids()
-        own, theirs = owners[: len(asking)], owners[len(asking) :]
-        order = np.argsort(theirs, kind="stable")
-        counts = np.bincount(theirs, minlength=groups.count)
-        starts = np.cumsum(counts) - counts
-        matches = np.zeros(size, np.int64)
-        matches[asking] = counts[own]
-        first = np.zeros(size, np.int64)
-        first[asking] = starts[own]
-        shown = np.maximum(matches, 1) if self.outer else matches
-        left = np.repeat(np.arange(size), shown)
-        ends = np.cumsum(shown)
-        place = np.arange(len(left)) - np.repeat(ends - shown, shown) + first[left]
-        matched = matches[left] > 0
-        right = np.full(len(left), -1, np.int64)
-        right[matched] = order[place[matched]]
-        return left, right
-
-    def _beside(self, rows: pa.Table, left: Ints, found: pa.Table, right: Ints) -> pa.Table:
+    def _beside(self, rows: pa.Table, found: KeyedRows, places: Ints) -> pa.Table:
+        left, right = found.matches(places, outer=self.outer)
         picks, answers = pa.array(left), pa.array(np.maximum(right, 0), mask=right < 0)
         own = [single(column).take(picks) for column in rows.columns]
-        theirs = [single(column).take(answers) for column in found.columns]
-        columns = [*own[: self.width], *theirs, *own[self.width :]]
-        return pa.table(columns, names=[f"c{i}" for i in range(len(columns))])
+        theirs = [column.chunk(0).take(answers) for column in found.rows.columns]
+        return _numbered([*own[: self.width], *theirs, *own[self.width :]])
+
+    def _listed(self, rows: pa.Table, found: KeyedRows, places: Ints, first: int) -> pa.Table:
+        left, right = found.matches(places, outer=False)
+        theirs = [column.chunk(0).take(pa.array(right)) for column in found.rows.columns]
+        structs = pa.StructArray.from_arrays(theirs, names=[f"r{i}" for i in range(len(theirs))])
+        offsets = np.searchsorted(left, np.arange(len(rows) + 1)).astype(np.int32)
+        lists = pa.ListArray.from_arrays(pa.array(offsets), structs)
+        numbers = pa.array(first + np.arange(len(rows), dtype=np.int64))
+        own = [single(column) for column in rows.columns]
+        return _numbered([*own[: self.width], lists, numbers, *own[self.width :]])
+
+
+def _numbered(columns: list[pa.Array]) -> pa.Table:
+    return pa.table(columns, names=[f"c{i}" for i in range(len(columns))])

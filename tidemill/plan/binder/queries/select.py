@@ -210,7 +210,7 @@ def _project(block: Block, tree: exp.Expr, directions: ordering.Directions) -> B
     distinct = tree.args.get("distinct") is not None
     pairs = zip(block.order, directions.nodes, strict=True)
     places = [_place(columns, key, node, distinct) for key, node in pairs]
-    plan = columns.project(block.plan)
+    plan = columns.project(block.plan, hints.bundle_of(tree))
     if distinct:
         plan = distinct_rows(plan)
     plan = ordering.sorted_rows(plan, directions.keys(places), tree)

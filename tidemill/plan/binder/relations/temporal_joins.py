@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
+from tidemill.plan.binder import hints
 from tidemill.plan.binder.context import Context, is_streaming
 from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
 from tidemill.plan.binder.relations import joins, tables
@@ -49,6 +50,7 @@ def join_version(binder: QueryBinder, left: Source, join: exp.Expr, context: Con
             condition=plan.condition,
             time=time.index,
             version=_version(time, plan.right, position) if by_event else None,
+            retry=None if by_event else hints.retry_of(join, (node.alias_or_name, node.name)),
             position=position,
         ),
         scope=joined.scope,

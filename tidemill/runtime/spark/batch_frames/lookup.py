@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
+
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from tidemill.physical.batch.nodes import LookupJoin
 from tidemill.plan.nodes import JoinKind
-from tidemill.runtime.compile.lookup_join import lookup_table
+from tidemill.runtime.compile.lookup_join import FOUND, Asked, asking, chosen_rows
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.spark.lookup_stage import LookupStage
-from tidemill.types.logical import Field
+from tidemill.types.logical import BIGINT, ArrayType, Field, RowType
 from tidemill.types.physical import quote, spark_schema
 
 
@@ -19,21 +20,30 @@ def lookup_frame(node: LookupJoin, left: DataFrame, zone: str) -> DataFrame:
     own = tuple(f"c{i}" for i in range(width))
     translator = Translator(columns=own, zone=zone)
     keys = [f"{translator.sql(key)} AS k{i}" for i, (key, _) in enumerate(lookup.keys)]
-    asked = tuple(lookup.columns[column] for _, column in lookup.keys)
-    fields = node.fields[width:]
+    found = tuple(Field(f"r{i}", f.type.with_nullable(True)) for i, f in enumerate(node.fields[width:]))
     stage = LookupStage(
-        table=lookup_table(lookup.table, lookup.options, lookup.columns, fields, asked),
-        keys=tuple((width + i, name) for i, name in enumerate(asked)),
-        outer=node.kind is JoinKind.LEFT,
+        asking=asking(
+            Asked(
+                table=lookup.table,
+                options=lookup.options,
+                fields=tuple(Field(c, f.type) for c, f in zip(lookup.columns, found, strict=True)),
+                keys=tuple(lookup.columns[column] for _, column in lookup.keys),
+                retry=lookup.retry,
+                zone=zone,
+            )
+        ),
+        keys=tuple(width + i for i in range(len(keys))),
+        outer=False,
+        nested=True,
         width=width + len(keys),
         name="lookup",
+        scope=uuid.uuid4().hex,
     )
     computed = tuple(Field(f"k{i}", key.type) for i, (key, _) in enumerate(lookup.keys))
-    names = (*own, *(f.name for f in computed), *(f"r{i}" for i in range(len(fields))))
-    typed = (*node.source.fields, *computed, *fields)
-    schema = spark_schema(tuple(Field(name, f.type) for name, f in zip(names, typed, strict=True)))
+    fields = tuple(Field(name, f.type) for name, f in zip(own, node.source.fields, strict=True))
+    listed = (Field(FOUND, ArrayType(element=RowType(fields=found))), Field("row", BIGINT))
+    schema = spark_schema((*fields, *computed, *listed))
     joined = left.toDF(*own).selectExpr(*map(quote, own), *keys).mapInArrow(stage, schema)
-    shown = (*own, *names[width + len(keys) :])
-    if lookup.condition is not None:
-        joined = joined.where(F.expr(Translator(columns=shown, zone=zone).sql(lookup.condition)))
-    return joined.select(*shown).toDF(*(f.name for f in node.fields))
+    rows = chosen_rows(quote(FOUND), found, lookup.condition, translator)
+    inline = "inline_outer" if node.kind is JoinKind.LEFT else "inline"
+    return joined.selectExpr(*map(quote, own), f"{inline}({rows})").toDF(*(f.name for f in node.fields))

@@ -1,0 +1,105 @@
+"""Lookup joins into a PostgreSQL table: rows per second and requests, with the MINI_BATCH hint and without, beside
+one request a row.
+
+``python -m bench.lookups [--rows N] [--keys N] [--size N]`` prints a Markdown table. The table in the database has
+``--keys`` rows and a primary key; the left rows ask for random keys of it, half as many again are not there. One
+request a row is what a worker does without bundles: the same lookup, asked for one key after the other, of as many
+rows as fit into some seconds. The server is one of its own, as the tests start it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+
+from tests.connectors.postgres import Server, server
+from tidemill.connectors.jdbc.lookup import JdbcLookup
+from tidemill.connectors.jdbc.urls import Database
+from tidemill.session.environment import TableEnvironment
+from tidemill.types.logical import BIGINT, STRING, DecimalType, Field
+
+FIELDS = (Field("id", BIGINT), Field("name", STRING), Field("price", DecimalType(precision=10, scale=2)))
+JOIN = "(SELECT *, PROCTIME() AS now FROM orders) AS o LEFT JOIN goods FOR SYSTEM_TIME AS OF o.now AS g"
+SECONDS = 5.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--size", type=int, default=10_000, help="of the hint's bundles")
+    args = parser.parse_args()
+    print("| | rows | requests | rows/s |")
+    print("|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder, server() as running:
+        fill(running, args.keys)
+        orders = make(Path(folder) / "orders.csv", args.rows, args.keys)
+        shown("one request a row", *one_by_one(running, args.keys))
+        for size in (args.size, 10 * args.size):
+            hint = f"/*+ MINI_BATCH('size'='{size}') */"
+            shown(f"MINI_BATCH('size'='{size}')", *joined(running, orders, hint, args.rows))
+        shown("without a hint", *joined(running, orders, "", args.rows))
+
+
+def shown(name: str, rows: int, requests: int, seconds: float) -> None:
+    print(f"| {name} | {rows:,} | {requests:,} | {rows / seconds:,.0f} |", flush=True)
+
+
+def fill(running: Server, keys: int) -> None:
+    with running.connect() as open:
+        open.execute(
+            "CREATE TABLE goods AS SELECT id, 'name ' || id AS name, (id % 9999)::numeric(10, 2) / 7 AS price"
+            f" FROM generate_series(1, {keys}) AS id".encode()
+        )
+        open.execute("ALTER TABLE goods ADD PRIMARY KEY (id)")
+        open.execute("VACUUM ANALYZE goods")
+
+
+def make(path: Path, rows: int, keys: int) -> Path:
+    random = np.random.default_rng(7)
+    wanted = random.integers(1, keys + keys // 2, rows)
+    csv.write_csv(
+        pa.table({"id": np.arange(rows), "good": wanted}), path, csv.WriteOptions(include_header=False)
+    )
+    return path
+
+
+def one_by_one(running: Server, keys: int) -> tuple[int, int, float]:
+    table = JdbcLookup(database=Database(running.url), table="goods", fields=FIELDS, keys=("id",), retries=0)
+    wanted = np.random.default_rng(8).integers(1, keys + keys // 2, 1_000_000)
+    begun, rows = time.perf_counter(), 0
+    while time.perf_counter() - begun < SECONDS:
+        table.lookup(pa.table({"id": wanted[rows : rows + 1]}))
+        rows += 1
+    return rows, rows, time.perf_counter() - begun
+
+
+def joined(running: Server, orders: Path, hint: str, rows: int) -> tuple[int, int, float]:
+    environment = TableEnvironment.create()
+    requests: list[int] = []
+    environment.context.on_progress = lambda epoch: requests.append(epoch.requests)
+    goods = f"'connector' = 'jdbc', 'url' = '{running.url}', 'table-name' = 'goods'"
+    for statement in (
+        f"CREATE TABLE orders (id BIGINT, good BIGINT) WITH ('connector' = 'filesystem', 'path' = '{orders}',"
+        " 'format' = 'csv')",
+        "CREATE TABLE goods (id BIGINT, name STRING, price DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED)"
+        f" WITH ({goods})",
+        "CREATE TABLE snk (id BIGINT, name STRING, price DECIMAL(10, 2)) WITH ('connector' = 'blackhole')",
+    ):
+        environment.execute_sql(statement).wait()
+    begun = time.perf_counter()
+    insert = f"INSERT INTO snk SELECT {hint} o.id, g.name, g.price FROM {JOIN} ON o.good = g.id"
+    environment.execute_sql(insert).wait()
+    return rows, sum(requests), time.perf_counter() - begun
+
+
+if __name__ == "__main__":
+    main()
