@@ -15,7 +15,7 @@ from tidemill.plan.rewrite import node_expressions, subplan
 def bundled(config: Configuration, plans: Sequence[n.LogicalNode]) -> Configuration:
     """``config`` with what the hints of the bound ``plans`` say: mini-batch is on, with the smallest of the
     latencies and sizes that they give; without hints as it is."""
-    found = [b for plan in plans for b in with_room(lambda plan=plan: _bundles(plan))]
+    found = with_room(lambda: [b for plan in plans for b in _bundles(plan)])
     if not found:
         return config
     config = config.with_value(MINI_BATCH_ENABLED.key, "true")

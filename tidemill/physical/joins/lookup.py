@@ -45,8 +45,11 @@ def lookup_of(node: n.TemporalJoin) -> Lookup:
     table = _table(node)
     width = len(node.left.fields)
     keys, rest = split_condition(node.condition, width)
-    by_column = {k.right: k for k in reversed(keys) if isinstance(k.right, InputRef) and not k.null_safe}
-    usable = [k for k in keys if by_column.get(k.right) is k]
+    by_column: dict[Expr, EquiKey] = {}
+    for key in keys:
+        if isinstance(key.right, InputRef) and not key.null_safe:
+            by_column.setdefault(key.right, key)
+    usable = list(by_column.values())
     if not usable:
         path = table.scan.table.path
         raise ValidationError(

@@ -126,7 +126,7 @@ class EpochFrames:
             width=len(below.columns),
             kind=places.get(KIND_COLUMN),
             name=node.name,
-            scope=f"{self.run_id}/{node.name}",
+            scope=f"{self.state_root.location} {self.run_id} {node.name}",
             epoch=self.epoch,
             report=self.report,
         )
