@@ -1,10 +1,10 @@
 """Lookup joins into a PostgreSQL table: rows per second and requests, with the MINI_BATCH hint and without,
 beside one request a row.
 
-``python -m bench.lookups [--rows N] [--keys N] [--size N]`` prints a Markdown table. The table in the database
-has ``--keys`` rows and a primary key; the left rows ask for random keys, a third of which are not there.
-One request a row is what a worker does without bundles: the same lookup, asked for one key after the other, of as
-many rows as fit into some seconds. The server is one of its own, as the tests start it.
+``python -m bench.lookups [--rows N] [--keys N] [--size N]`` prints a Markdown table. The database
+has ``--keys`` rows and a primary key; the left rows ask for random keys, of which a third is not there. One
+request a row is what a worker does without bundles: the same lookup, asked for one key after the other, of
+as many rows as fit into some seconds. The server is one of its own, as the tests start it.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def test_what_cannot_be_asked(
 
 def test_hints(tmp_path: Path, spark: SparkSession) -> None:
     made = session(tmp_path)
-    hinted = "SELECT /*+ MINI_BATCH('allow-latency'='5s', 'size'='10000'), LOOKUP('table'='goods') */ id "
+    hinted = "SELECT /*+ MINI_BATCH('allow-latency'='5s', 'size'='10000'), LOOKUP('table'='g') */ id "
     assert len(made.changes(hinted + JOIN)) == 6
     # The hint is the bundle of an aggregation as well, and of a view's.
     for size, epochs in (("2", 3), ("5", 2)):
@@ -200,9 +200,11 @@ def test_hints(tmp_path: Path, spark: SparkSession) -> None:
     for hint, error, message in (
         ("MINI_BATCH('size'='many')", ValidationError, "Invalid value of 'size' in hint MINI_BATCH"),
         ("MINI_BATCH('latency'='5s')", ValidationError, "Unknown option 'latency' of hint MINI_BATCH"),
-        ("LOOKUP('table'='goods', 'retry-predicate'='lookup_miss')", ValidationError, "retry options can be"),
+        ("LOOKUP('table'='goods')", ValidationError, "`goods` in `LOOKUP`"),
+        ("LOOKUP(g)", ValidationError, "only support key-value options"),
+        ("LOOKUP('table'='g', 'retry-predicate'='lookup_miss')", ValidationError, "retry options can be"),
         ("LOOKUP('async'='true')", ValidationError, "incomplete required option"),
-        ("LOOKUP('table'='goods', 'capacity'='0')", ValidationError, "'0' of 'capacity': it must be greater"),
+        ("LOOKUP('table'='g', 'capacity'='0')", ValidationError, "'0' of 'capacity': it must be greater"),
     ):
         with pytest.raises(error, match=message):
             made.changes(f"SELECT /*+ {hint} */ id {JOIN}")

@@ -46,7 +46,7 @@ _INCIDENTAL: dict[type, frozenset[str]] = {
     p.OverAggregate: frozenset({"time"}),
     p.WindowAggregate: frozenset({"merged"}),
     p.Join: frozenset({"left_spec", "right_spec", "mini_batch", "ttl_hints", "overwrites"}),
-    p.LookupJoin: frozenset({"options", "retry"}),
+    p.LookupJoin: frozenset({"options", "retry", "overwrites"}),
     p.ToChangelog: frozenset({"call"}),
     p.FromChangelog: frozenset({"call"}),
     p.Sink: frozenset({"options", "consumed", "retract", "materialize"}),

@@ -512,6 +512,8 @@ class LookupJoin(Unary):
     keys: tuple[tuple[int, int], ...]
     condition: Expr | None = None
     retry: Retry | None = None
+    overwrites: bool = True
+    """As Flink shows it: updates go on in the form that is asked for. As it runs, each -U is needed."""
 
     @property
     def finds_one(self) -> bool:

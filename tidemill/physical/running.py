@@ -85,6 +85,11 @@ def _(node: p.Join) -> p.PhysicalNode:
 
 
 @_running.register
+def _(node: p.LookupJoin) -> p.PhysicalNode:
+    return replace(node, overwrites=False)
+
+
+@_running.register
 def _(node: p.TemporalJoin) -> p.PhysicalNode:
     return as_it_runs(node)
 

@@ -276,7 +276,7 @@ def _(node: p.WindowJoin, wanted: Updates) -> p.PhysicalNode | None:
 def _(node: p.LookupJoin, wanted: Updates) -> p.PhysicalNode | None:
     """A row that goes is known by what it was. A +U that finds nothing, or other rows than before, needs its
     -U, too."""
-    if not updates(node.input):
+    if not updates(node.input) or node.overwrites:
         return _over(node, wanted, (satisfy(node.input, wanted),))
     if wanted is Updates.AFTER and not node.keeps_rows:
         return None
@@ -287,7 +287,7 @@ def _(node: p.LookupJoin, wanted: Updates) -> p.PhysicalNode | None:
 def _(node: p.TemporalJoin, wanted: Updates) -> p.PhysicalNode | None:
     """A version lasts until the next one: nobody asks what was before."""
     versions = satisfy(node.right, Updates.AFTER) or satisfy(node.right, Updates.BOTH)
-    if not updates(node.left):
+    if not updates(node.left) or node.overwrites:
         return _over(node, wanted, (satisfy(node.left, wanted), versions))
     if wanted is Updates.AFTER and node.kind is not JoinKind.LEFT:
         return None  # as of a lookup join

@@ -1,13 +1,13 @@
 """Hints of a SELECT: STATE_TTL goes to the joins and the aggregate that read the named relation directly.
 
 Hints that only choose how Flink would join (BROADCAST and the like) change no answer and are passed over.
-LOOKUP goes to the lookup join with the table it names, by its name in the FROM or in the catalog. MINI_BATCH
+LOOKUP goes to the lookup join with the table that it names as the FROM does. MINI_BATCH
 goes to the SELECT's projection, and from there to the whole statement: an epoch is one bundle for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -50,7 +50,7 @@ _BUNDLE_OPTIONS: dict[str, Callable[[str], object]] = {
 _RETRY: dict[str, Callable[[str], object]] = {
     "retry-predicate": _one_of("lookup_miss"),
     "retry-strategy": _one_of("fixed_delay"),
-    "fixed-delay": _positive(parse_duration),
+    "fixed-delay": parse_duration,
     "max-attempts": _positive(parse_integer),
 }
 _LOOKUP_OPTIONS: dict[str, Callable[[str], object]] = {
@@ -83,7 +83,7 @@ def state_ttl(tree: exp.Expr) -> Mapping[str, str]:
                 position=position_of(hint),
                 expected=(TTL, BUNDLE, *STRATEGIES),
             )
-        elif name == LOOKUP and isinstance(hint, FlinkHint):
+        elif name == LOOKUP:
             _check_lookup(hint)
     return found
 
@@ -117,8 +117,13 @@ def bundle_of(tree: exp.Expr) -> n.Bundle | None:
     return None
 
 
-def _check_lookup(hint: FlinkHint) -> None:
+def _check_lookup(hint: exp.Expr) -> None:
     """``LOOKUP('table'='d', ...)``: options that are known, of their kinds, and of a retry all or none."""
+    if not isinstance(hint, FlinkHint) or hint.arguments:
+        raise ValidationError(
+            f"Invalid list options in {LOOKUP} hint, only support key-value options.",
+            position=position_of(hint),
+        )
     given = dict(hint.options)
     if "table" not in given:
         raise _bad_lookup(
@@ -145,13 +150,13 @@ def _bad_lookup(said: str, hint: FlinkHint) -> ValidationError:
     return ValidationError(f"Invalid {LOOKUP} hint: {said}", position=position_of(hint))
 
 
-def retry_of(join: exp.Expr, names: Collection[str]) -> Retry | None:
-    """What the LOOKUP hint of the SELECT says that ``join`` is in for the table of one of these ``names``."""
+def retry_of(join: exp.Expr, name: str) -> Retry | None:
+    """What the LOOKUP hint of the SELECT that ``join`` is in says of the table that is called ``name``."""
     select = join.parent_select
     clause = None if select is None else select.args.get("hint")
     for hint in clause.expressions if clause is not None else ():
         given = dict(hint.options) if isinstance(hint, FlinkHint) and hint.name.upper() == LOOKUP else {}
-        if given.get("table") in names and "max-attempts" in given:
+        if given.get("table") == name and "max-attempts" in given:
             delay = parse_duration(given["fixed-delay"]).seconds
             return Retry(delay=delay, attempts=int(given["max-attempts"]))
     return None
@@ -169,13 +174,22 @@ def _duration(text: str, hint: exp.Expr) -> str:
 def check_aliases(ttl: Mapping[str, str], scope: Scope, tree: exp.Expr) -> None:
     """Every alias in a hint must be a relation of the same FROM."""
     known = {r.alias for r in scope.relations}
-    unknown = [alias for alias in ttl if alias not in known]
+    named = [(alias, TTL) for alias in ttl] + [(alias, LOOKUP) for alias in _looked_up(tree)]
+    unknown = [(alias, hint) for alias, hint in named if alias not in known]
     if unknown:
-        listed = "\n".join(f"`{alias}` in `{TTL}`" for alias in unknown)
+        listed = "\n".join(f"`{alias}` in `{hint}`" for alias, hint in unknown)
         raise ValidationError(
             f"The options of following hints cannot match the name of input tables or views: \n{listed}",
             position=position_of(tree),
         )
+
+
+def _looked_up(tree: exp.Expr) -> list[str]:
+    """The tables that LOOKUP hints name."""
+    clause = tree.args.get("hint")
+    found = clause.expressions if clause is not None else ()
+    hints = [h for h in found if isinstance(h, FlinkHint) and h.name.upper() == LOOKUP]
+    return [text for h in hints for key, text in h.options if key == "table"]
 
 
 def single(ttl: Mapping[str, str], scope: Scope) -> str | None:

@@ -50,7 +50,7 @@ def join_version(binder: QueryBinder, left: Source, join: exp.Expr, context: Con
             condition=plan.condition,
             time=time.index,
             version=_version(time, plan.right, position) if by_event else None,
-            retry=None if by_event else hints.retry_of(join, (node.alias_or_name, node.name)),
+            retry=None if by_event else hints.retry_of(join, node.alias_or_name),
             position=position,
         ),
         scope=joined.scope,
