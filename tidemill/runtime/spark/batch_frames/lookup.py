@@ -6,6 +6,7 @@ import uuid
 
 from pyspark.sql import DataFrame
 
+from tidemill.connectors.arrow_maps import map_batches
 from tidemill.physical.batch.nodes import LookupJoin
 from tidemill.plan.nodes import JoinKind
 from tidemill.runtime.compile.lookup_join import FOUND, Asked, asking, chosen_rows
@@ -43,7 +44,7 @@ def lookup_frame(node: LookupJoin, left: DataFrame, zone: str) -> DataFrame:
     fields = tuple(Field(name, f.type) for name, f in zip(own, node.source.fields, strict=True))
     listed = (Field(FOUND, ArrayType(element=RowType(fields=found))), Field("row", BIGINT))
     schema = spark_schema((*fields, *computed, *listed))
-    joined = left.toDF(*own).selectExpr(*map(quote, own), *keys).mapInArrow(stage, schema)
+    joined = map_batches(left.toDF(*own).selectExpr(*map(quote, own), *keys), stage, schema)
     rows = chosen_rows(quote(FOUND), found, lookup.condition, translator)
     inline = "inline_outer" if node.kind is JoinKind.LEFT else "inline"
     return joined.selectExpr(*map(quote, own), f"{inline}({rows})").toDF(*(f.name for f in node.fields))
