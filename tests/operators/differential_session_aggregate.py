@@ -30,7 +30,7 @@ _DISTINCT = AggregateSpec(
 _LARGEST = AggregateSpec(function="MAX", name="m", args=("v",), arg_types=(pa.int64(),), result=pa.int64())
 _KEY = (("k", pa.string()),)
 
-_SHAPES = {
+SHAPES = {
     "accumulated": ((_COUNT, _SUM, _LARGEST), _KEY, False),
     "accumulated, one key": ((_COUNT,), (), False),
     "no calls": ((), _KEY, False),
@@ -117,11 +117,11 @@ class Kernel:
     def step(self, rows: list[tuple[int, Row]], mark: int) -> list[tuple[Any, ...]]:
         store = StateStore.open(self.root, "op", 0, self.manifest, self.number, options=TINY)
         context = EpochContext(epoch=self.number, time=0, partition=0, watermark=mark, before=self.mark)
-        output = self.spec.step((_table(rows, self.spec.retracts),), store, context)
+        output = self.spec.step((table_of(rows, self.spec.retracts),), store, context)
         assert output.schema.equals(self.spec.output_schema())
         self.manifest, self.mark = store.flush(), mark
         self.number += 1
-        self.late += context.notes.get("late", 0)
+        self.late += context.late.count
         names = ["ws", "we", *(c.name for c in self.spec.calls)]
         keys = output.column("k").to_pylist() if self.spec.keys else [None] * len(output)
         columns = [output.column(n) for n in names]
@@ -129,7 +129,7 @@ class Kernel:
         return [(key, ws // 1000, we // 1000, *rest) for key, ws, we, *rest in zip(keys, *shown, strict=True)]
 
 
-def _table(rows: list[tuple[int, Row]], retracts: bool) -> pa.Table:
+def table_of(rows: list[tuple[int, Row]], retracts: bool) -> pa.Table:
     """Blocks in another order than that of arrival, which ``$seq`` tells."""
     rows = [*rows[1::2], *rows[::2]]
     columns: dict[str, pa.Array] = {
@@ -181,11 +181,11 @@ def _order(row: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     return str(row[0]), row[1:]
 
 
-@pytest.mark.parametrize("shape", _SHAPES)
+@pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=60, deadline=None)
 @given(rows=arrivals(), cuts=st.lists(st.integers(0, 30), max_size=6))
 def test_sessions_are_those_of_a_dict_of_lists(shape: str, rows: list[Row], cuts: list[int]) -> None:
-    calls, keys, retracts = _SHAPES[shape]
+    calls, keys, retracts = SHAPES[shape]
     naive, taken = Naive(calls), []
     for row in rows:
         if not keys:

@@ -20,6 +20,7 @@ from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.slices import Kind, Windows
 
 I64 = pa.int64()
@@ -112,7 +113,7 @@ def arrivals(draw: st.DrawFn) -> tuple[list[Row], int, int]:
     return rows, draw(st.sampled_from([0, 2, 9, 50])), draw(st.sampled_from([0, 0, 5]))
 
 
-def table_of(rows: list[Row], marks: Any, spec: WindowAggregateSpec) -> pa.Table:
+def table_of(rows: list[Row], marks: Any, spec: WindowShape) -> pa.Table:
     keys = pa.array([r.key for r in rows], pa.string())
     columns: dict[str, pa.Array] = {
         "k": keys,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tests.operators.epochs import TINY
 from tidemill.changelog.watermarks import NONE
-from tidemill.operators.api import EpochContext, OperatorSpec
+from tidemill.operators.api import TIMER, EpochContext, OperatorSpec
 from tidemill.state.store import StateStore
 
 
@@ -21,18 +21,21 @@ class TimedEpochs:
     number: int = 0
     mark: int = NONE
     late: int = 0
+    timer: int | None = None
 
-    def step(self, *inputs: pa.Table, mark: int, reached: int = NONE) -> pa.Table:
-        """The output of an epoch after which time has come to ``mark``; ``reached``: but for the end."""
+    def step(self, *inputs: pa.Table, mark: int, reached: int = NONE, time: int = 0) -> pa.Table:
+        """The output of an epoch at processing time ``time`` after which time has come to ``mark``;
+        ``reached``: but for the end."""
         store = StateStore.open(self.root, "op", 0, self.manifest, self.number, options=TINY)
         context = EpochContext(
-            epoch=self.number, time=0, partition=0, watermark=mark, before=self.mark, reached=reached
+            epoch=self.number, time=time, partition=0, watermark=mark, before=self.mark, reached=reached
         )
         output = self.spec.step(inputs, store, context)
         assert output.schema.equals(self.spec.output_schema())
         self.manifest, self.mark = store.flush(), mark
         self.number += 1
-        self.late += context.notes.get("late", 0)
+        self.late += context.late.count
+        self.timer = context.notes.get(TIMER)
         return output
 
 

@@ -7,6 +7,7 @@ is the last epoch so far: ten seconds after the line before it, when nothing mor
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import threading
 import time
@@ -201,8 +202,17 @@ def line(progress: EpochProgress, total: int) -> str:
     return (
         f"epoch {progress.epoch} | {total:,} rows in ({progress.rate:,.0f}/s) | {progress.rows_out:,} out | "
         + (f"{progress.late:,} late | " if progress.late else "")
+        + _event_time(progress)
         + f"state {progress.state_rows:,} rows, {_size(progress.state_bytes)} | lag {progress.seconds:.1f} s"
     )
+
+
+def _event_time(progress: EpochProgress) -> str:
+    """``watermark 2024-05-01 10:00:06, 2.4 s behind | ``."""
+    if progress.watermark is None or progress.behind is None:
+        return ""
+    reached = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=progress.watermark)
+    return f"watermark {reached:%Y-%m-%d %H:%M:%S}, {progress.behind:,.1f} s behind | "
 
 
 def running_line(epoch: EpochBegun, before: int, seconds: float) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from tidemill.config import (
     client_options,
     cluster_options,
+    emit_options,
     epoch_options,
     execution_options,
     gateway_options,
@@ -21,6 +22,7 @@ from tidemill.config import (
     python_options,
     sink_options,
     table_options,
+    watermark_options,
 )
 from tidemill.config.option import Configuration, Option
 from tidemill.config.refused_options import check_refused
@@ -42,6 +44,8 @@ AREAS = (
     Area(title="Execution", options=execution_options.OPTIONS),
     Area(title="Epochs", options=epoch_options.OPTIONS),
     Area(title="Mini-batch", options=mini_batch_options.OPTIONS),
+    Area(title="Early and late results", options=emit_options.OPTIONS),
+    Area(title="Watermarks", options=watermark_options.OPTIONS),
     Area(title="Planner", options=optimizer_options.OPTIONS),
     Area(title="Sources, sinks and state", options=sink_options.OPTIONS),
     Area(title="Tables and time", options=table_options.OPTIONS),

@@ -25,6 +25,7 @@ PLANNER_OPTIONS = (
     "scan.watermark.alignment.group",
     "scan.watermark.alignment.max-drift",
     "scan.watermark.alignment.update-interval",
+    "scan.watermark.emit.on-event.gap",
     "scan.watermark.emit.strategy",
     "scan.watermark.idle-timeout",
 )

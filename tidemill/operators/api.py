@@ -26,11 +26,14 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import pyarrow as pa
 
 from tidemill.changelog.watermarks import NONE
+from tidemill.operators.late_rows import LateRows
 
 if TYPE_CHECKING:
     from tidemill.state.store import StateStore
 
 HASH_COLUMN = "$hash"
+TIMER = "timer"
+"""What the time of an operator's next timer is noted as."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +41,9 @@ class EpochContext:
     """``time``: the epoch's processing time in milliseconds, fixed by its plan record (for TTL).
     ``watermark``: in milliseconds, what event time has reached after the epoch's rows, over all inputs;
     ``before``: what it had reached before them; ``reached``: what it has after them if that is not the end of
-    the input (which takes it to the last time of all). ``notes``: what the operator has to say of the epoch,
-    by name (``late``: rows that came too late to count)."""
+    the input (which takes it to the last time of all). ``late``: what came too late to count. ``notes``: what
+    the operator has to say of the epoch, by name (``timer``: the processing time, in ms, at which it wants an
+    epoch, with or without rows)."""
 
     epoch: int
     time: int
@@ -48,6 +52,7 @@ class EpochContext:
     watermark: int = NONE
     before: int = NONE
     reached: int = NONE
+    late: LateRows = field(default_factory=LateRows)
     notes: dict[str, int] = field(default_factory=dict)
 
 

@@ -67,8 +67,7 @@ class TemporalSortSpec:
         times, marks = self._times(table), _marks(table)
         dues = np.maximum(times, np.where(marks == END, END, marks + 1))
         late = times <= given.before(marks, (due_times(waiting), self._times(waiting)), (dues, times))
-        if late.any():
-            epoch.notes["late"] = int(np.count_nonzero(late))
+        epoch.late.add(table, late)
         rows = self.waiting.weighted(table, dues).filter(pa.array(~late))
         ready = pa.array(due_times(rows) <= epoch.watermark)
         self.waiting.put(state, rows.filter(pc.invert(ready)))

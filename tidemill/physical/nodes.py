@@ -264,7 +264,7 @@ class Window:
     """What a window table function says: ``size``, ``slide`` (HOP's slide, the step of what cumulates) and
     ``offset`` in milliseconds. The gap of windows that rows make is ``size``, 0 where they never end; then
     their state goes after ``state_ttl``. ``zoned``: its time column is TIMESTAMP_LTZ; ``group``: it was
-    written in GROUP BY."""
+    written in GROUP BY; ``proctime``: its time is the clock's."""
 
     kind: WindowKind
     size: int
@@ -274,6 +274,18 @@ class Window:
     zoned: bool = False
     group: bool = False
     state_ttl: int = 0
+    proctime: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emit:
+    """When a window shows its result other than once at its end, in ms: ``early`` and ``late`` are how long a
+    change waits before and after the end (None: nothing is shown early; late changes are shown at once),
+    ``lateness`` how far time may be beyond the end when a row still counts."""
+
+    early: int | None = None
+    late: int | None = None
+    lateness: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +311,7 @@ class WindowsOfRows(Unary):
 class WindowAggregate(Unary):
     """One row per window and key when the window's end has come. Fields: the keys, the calls, then one per
     ``properties`` (start, end or time of the window). Windows are cut by the input's field ``time``; with
-    ``attached`` that is the end of the window which a row is in already."""
+    ``attached`` that is the end of the window which a row is in already. With ``emit`` rows are updated."""
 
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
@@ -307,6 +319,7 @@ class WindowAggregate(Unary):
     time: int
     properties: tuple[str, ...]
     attached: bool = False
+    emit: Emit | None = None
     merged: tuple[str, ...] = ()
     """The display texts of the calls over what a LocalWindowAggregate below the exchange gives."""
 

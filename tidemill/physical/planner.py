@@ -245,7 +245,8 @@ def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
     windowed = windowed_aggregate(node)
     if windowed is not None:
         ttl = state_ttl(context, dict(node.hints))
-        return plan_window_aggregate(node, windowed, convert(windowed.input, context), ttl)
+        child = convert(windowed.input, context)
+        return plan_window_aggregate(node, windowed, child, context.config, ttl)
     child = convert(node.input, context)
     return plan_aggregate(node, child, context.config, state_ttl(context, dict(node.hints)))
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import columns
+from tidemill.physical.emit import emit
 from tidemill.physical.finish import PENDING, exchange, finish, select
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef
@@ -32,6 +34,7 @@ def window_of(function: n.WindowTableFunction) -> p.Window:
         months=function.months,
         zoned=isinstance(kind, t.LocalZonedTimestampType),
         group=function.group,
+        proctime=kind.time_attribute == "PROCTIME",
     )
 
 
@@ -48,6 +51,11 @@ def plan_window_function(
 ) -> p.PhysicalNode:
     check_time_attribute(node)
     if node.kind.made_by_rows:
+        if window_of(node).proctime:
+            raise NotSupportedError(
+                f"{node.kind.value} by processing time is supported below an aggregation by its window alone",
+                position=node.position,
+            )
         return finish(
             p.WindowsOfRows(
                 fields=node.fields,
@@ -78,9 +86,7 @@ def _with_ttl(window: p.Window, state_ttl: int) -> p.Window:
 def check_time_attribute(node: n.WindowTableFunction) -> None:
     """A stream has windows only by a time that says when they are complete."""
     field = node.input.fields[node.time]
-    if field.type.time_attribute == "PROCTIME":
-        raise NotSupportedError("Windows by processing time are not supported yet", position=node.position)
-    if field.type.time_attribute != "ROWTIME":
+    if not field.type.time_attribute:
         raise ValidationError(
             f"The window function requires the timecol is a time attribute type, but is {field.type}.",
             position=node.position,
@@ -191,7 +197,11 @@ def _free(name: str, fields: list[Field]) -> str:
 
 
 def plan_window_aggregate(
-    node: n.Aggregate, windowed: WindowedAggregate, child: p.PhysicalNode, state_ttl: int
+    node: n.Aggregate,
+    windowed: WindowedAggregate,
+    child: p.PhysicalNode,
+    config: Configuration,
+    state_ttl: int,
 ) -> p.PhysicalNode:
     """WindowAggregate, and a Calc that brings its fields into the aggregate's order. ``state_ttl`` is for
     windows that nothing else ends."""
@@ -210,6 +220,7 @@ def plan_window_aggregate(
             time=windowed.time,
             properties=tuple(role for role, _ in asked),
             attached=windowed.attached,
+            emit=emit(config, rowtime=not window_of(windowed.function).proctime),
         )
     )
     order = tuple(aggregate.fields.index(f) for f in node.fields)

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -45,12 +45,15 @@ from tidemill.connectors.api import (
 from tidemill.deep_calls import with_room
 from tidemill.errors import LostProcessError, TidemillError
 from tidemill.runtime import graph as g
+from tidemill.runtime import timers
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, recorded
+from tidemill.runtime.late_table import LateTable
 from tidemill.runtime.limits import Limits
+from tidemill.runtime.pace import Paces
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
 from tidemill.runtime.spark.epoch_frames import EpochFrames
 from tidemill.runtime.spark.failures import translated
-from tidemill.runtime.spark.kernel import EpochTime, Report, ReportParam
+from tidemill.runtime.spark.kernel import LATE_ROWS, EpochTime, Report, ReportParam
 from tidemill.runtime.stages import Stages
 from tidemill.state.cleanup import StateCollector
 from tidemill.state.slices import Slice, Slices, resliced
@@ -110,10 +113,14 @@ class StreamingJob:
     on_progress: Callable[[EpochProgress], None]
     on_event: Callable[[JobEvent], None] = lambda _: None
     clock: Callable[[], float] = time.time
+    late: LateTable | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
     _report: Accumulator[Report] = field(init=False)
     _stages: Stages = field(init=False)
     _limits: Limits = field(init=False)
+    _single: set[str] = field(init=False)
+    _paces: Paces = field(init=False)
+    _started: int = 0
     _commit: EpochCommit = field(
         default_factory=lambda: EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
     )
@@ -127,10 +134,15 @@ class StreamingJob:
         self._report = self.spark.sparkContext.accumulator({}, ReportParam())
         nodes = [output.node for output in self.outputs.values()]
         self._stages, self._limits = with_room(lambda: Stages.of(nodes)), Limits(nodes)
+        self._paces = Paces(
+            paces={n.source: n.pace for n in self._nodes() if isinstance(n, g.AssignWatermark)}
+        )
+        self._single = {n.operator for n in self._nodes() if isinstance(n, g.Keyed) and n.single}
 
     def run(self) -> None:
         """Runs epochs until bounded sources end, or all LIMITs over them are full, or ``stopping`` is set;
         raises TidemillError."""
+        self._started = int(self.clock() * 1000)
         self._recover()
         while not self.stopping.is_set():
             begun = self.clock()
@@ -138,25 +150,34 @@ class StreamingJob:
             if plan is None:
                 if self._finished():
                     break
-                self.stopping.wait(max(IDLE_POLL_SECONDS, self.settings.latency))
+                self._wait(max(IDLE_POLL_SECONDS, self.settings.latency))
                 continue
             self._epoch(plan, begun)
             if self._bounded() and self._limits.reached:
                 break
             if not self._bounded():
-                self.stopping.wait(max(0.0, self.settings.latency - (self.clock() - begun)))
+                self._wait(self.settings.latency - (self.clock() - begun))
         if self.stopping.is_set():
             self._note_stop()
             return
         for sink in self._sinks().values():
             sink.finish()
 
+    def _wait(self, seconds: float) -> None:
+        """For so long, or until the next timer is due."""
+        now, commit = self.clock(), self._commit
+        idle = self._paces.next_idle(self._active(), commit.watermarks, int(now * 1000))
+        for timer in (timers.earliest(commit.timers), idle):
+            if timer is not None:
+                seconds = min(seconds, timer / 1000 - now)
+        self.stopping.wait(max(0.0, seconds))
+
     # -- recovery ---------------------------------------------------------------------------------
 
     def _recover(self) -> None:
         last = self.checkpoint.closed(self.checkpoint.last_commit())
         if last is not None:
-            self._commit = last
+            self._commit = replace(last, timers=timers.spread(last.timers, self._partitions))
             self.on_event(JobResumed(job_id=self.settings.job_id, epoch=last.epoch))
             self._publish(last)
             self._state = self._rescaled(last.slices)
@@ -169,10 +190,10 @@ class StreamingJob:
 
     def _rescaled(self, state: Slices) -> Slices:
         """The state by the job's partitions, which may be others than those that wrote it."""
-        nodes = (node for output in self.outputs.values() for node in output.node.walk())
-        alone = {node.operator for node in nodes if isinstance(node, g.Keyed) and node.single}
-        partitions = self.settings.parallelism
-        return {op: resliced(parts, 1 if op in alone else partitions) for op, parts in state.items()}
+        return {op: resliced(parts, self._partitions(op)) for op, parts in state.items()}
+
+    def _partitions(self, operator: str) -> int:
+        return 1 if operator in self._single else self.settings.parallelism
 
     # -- one epoch --------------------------------------------------------------------------------
 
@@ -180,17 +201,26 @@ class StreamingJob:
         """Step 1; None when no source has anything new."""
         start = {key: self._commit.offsets.get(key) for key in self.sources}
         limit = self._limits.cut(self.settings.limit)
-        end = {key: s.next_offset(start[key], limit) for key, s in self.sources.items()}
+        held = self._paces.held(self._commit.watermarks, frozenset(self._commit.idle))
+        end = {
+            key: s.next_offset(begin, limit) if begin is None or key not in held else begin
+            for (key, s), begin in zip(self.sources.items(), start.values(), strict=True)
+        }
         ended = self._ended(end)
-        if all(s.is_empty(start[key], end[key]) for key, s in self.sources.items()) and not self._ends(ended):
+        # A clock that is set back stands still: what is stored must not come from the future.
+        now = max(int(self.clock() * 1000), self._commit.time)
+        busy = {key for key, s in self.sources.items() if not s.is_empty(start[key], end[key])}
+        idle = self._paces.idle(self._active(), self._commit.watermarks, now) - busy - held
+        news = self._ends(ended) or timers.due(self._commit.timers, now) or idle - set(self._commit.idle)
+        if not (busy or news):
             return None
         plan = EpochPlan(
             epoch=self._commit.epoch + 1,
-            # A clock that is set back stands still: what is stored must not come from the future.
-            time=max(int(self.clock() * 1000), self._commit.time),
+            time=now,
             start=dict(start),
             end=end,
             ended=sorted(ended),
+            idle=sorted(idle),
         )
         self.checkpoint.write_plan(plan)
         self.checkpoint.fault("planned")
@@ -199,7 +229,7 @@ class StreamingJob:
     def _epoch(self, plan: EpochPlan, begun: float) -> None:
         self.on_event(self._begun(plan))
         try:
-            rows, tokens = self._run_through(plan)  # step 2
+            rows, tokens = self._run_through(plan)  # step 2, which reports the tokens of late rows
         except Exception:
             self._take_back(plan)
             self._note_stop()
@@ -207,6 +237,8 @@ class StreamingJob:
         self.checkpoint.fault("ran")
         # What a task of an earlier epoch says now, that outlived it, does not count.
         done = {key: task for key, task in self._report.value.items() if task["epoch"] == plan.epoch}
+        if self.late is not None:
+            tokens[LATE_ROWS] = sorted(t for task in done.values() for t in task.get(LATE_ROWS, ()))
         commit = self._committed(plan, done, tokens)
         self.checkpoint.write_commit(commit)  # step 3
         self._commit, self._state = commit, commit.slices
@@ -219,7 +251,10 @@ class StreamingJob:
         self.checkpoint.forget_before(commit.epoch)  # step 5
         self._state_files.collect(self._manifests(), _touched(done), commit.epoch)
         seconds, job_id = self.clock() - begun, self.settings.job_id
-        self.on_progress(EpochProgress.of(plan, done, tokens, rows, seconds=seconds, job_id=job_id))
+        mark = self._paces.least(commit.watermarks, frozenset(commit.idle))
+        self.on_progress(
+            EpochProgress.of(plan, done, tokens, rows, seconds=seconds, job_id=job_id, watermark=mark)
+        )
 
     def _begun(self, plan: EpochPlan) -> EpochBegun:
         extents: list[str] = []
@@ -261,7 +296,8 @@ class StreamingJob:
             parallelism=self.settings.parallelism,
             report=self._report,
             stages=self._stages,
-            event_time=EpochTime(reached=self._commit.watermarks, ended=frozenset(plan.ended)),
+            event_time=self._event_time(plan),
+            late=None if self.late is None else self.late.writer(plan.epoch),
         )
         try:
             return self._outputs(frames, plan.epoch)
@@ -279,7 +315,9 @@ class StreamingJob:
                 F.lit(key).alias(SINK_COLUMN), F.col(quote(TOKEN_COLUMN))
             )
             staged = tokens if staged is None else staged.unionAll(tokens)
-        by_sink: dict[str, list[str]] = {key: [] for key in self._sinks()}
+        by_sink: dict[str, list[str]] = {
+            key: [] for key, output in self.outputs.items() if isinstance(output, SinkOutput)
+        }
         for row in staged.collect() if staged is not None else ():
             by_sink[row[0]].append(row[1])
         return collected, by_sink
@@ -322,6 +360,9 @@ class StreamingJob:
             manifests=recorded(state),
             tokens=tokens,
             watermarks=self._watermarks(plan, report),
+            timers=timers.heard(self._commit.timers, report),
+            active=self._active_after(plan),
+            idle=plan.idle,
         )
 
     def _watermarks(self, plan: EpochPlan, report: Report) -> dict[str, int]:
@@ -352,6 +393,32 @@ class StreamingJob:
 
     # -- event time -------------------------------------------------------------------------------
 
+    def _event_time(self, plan: EpochPlan) -> EpochTime:
+        """Whose last rows have come learns it, rows or not."""
+        due = timers.due(self._commit.timers, plan.time)
+        ended = frozenset(plan.ended)
+        if self._ends(set(ended)):
+            due |= {node.operator for node in self._clocked if node.clocked & ended}
+        if set(plan.idle) - set(self._commit.idle):
+            due |= {n.operator for n in self._nodes() if isinstance(n, g.Keyed) and n.works_by_time}
+        return EpochTime(
+            reached=self._commit.watermarks,
+            ended=ended,
+            idle=frozenset(plan.idle),
+            due=due,
+            previous=self._commit.time if self._commit.epoch else None,
+            relaxed=not self._paces.waits_for_all,
+        )
+
+    def _active(self) -> dict[str, int]:
+        """When sources of event time had rows last; no time counts in which the job did not run."""
+        return {s: max(self._commit.active.get(s, 0), self._started) for s in self._paces.paces}
+
+    def _active_after(self, plan: EpochPlan) -> dict[str, int]:
+        sources = {s: self.sources[s] for s in self._paces.paces}
+        busy = {s for s, source in sources.items() if not source.is_empty(plan.start[s], plan.end[s])}
+        return {**self._commit.active, **dict.fromkeys(busy, plan.time)}
+
     def _ended(self, end: dict[str, Offset]) -> set[str]:
         """The sources of event time that have nothing after ``end``."""
         return {
@@ -365,8 +432,12 @@ class StreamingJob:
         return any(self._commit.watermarks.get(key) != END for key in ended)
 
     def _timed_sources(self) -> set[str]:
-        nodes = (node for output in self.outputs.values() for node in output.node.walk())
-        return {node.source for node in nodes if isinstance(node, g.AssignWatermark)}
+        marked = {node.source for node in self._nodes() if isinstance(node, g.AssignWatermark)}
+        return marked.union(*(node.clocked for node in self._clocked))
+
+    @property
+    def _clocked(self) -> list[g.Keyed]:
+        return [node for node in self._nodes() if isinstance(node, g.Keyed) and node.clocked]
 
     # -- facts ------------------------------------------------------------------------------------
 
@@ -376,8 +447,12 @@ class StreamingJob:
             op: {s.manifest for part in parts.values() for s in part} for op, parts in self._state.items()
         }
 
+    def _nodes(self) -> Iterator[g.ExecNode]:
+        return (node for output in self.outputs.values() for node in output.node.walk())
+
     def _sinks(self) -> dict[str, Sink]:
-        return {key: o.sink for key, o in self.outputs.items() if isinstance(o, SinkOutput)}
+        sinks = {key: o.sink for key, o in self.outputs.items() if isinstance(o, SinkOutput)}
+        return sinks if self.late is None else {**sinks, LATE_ROWS: self.late.sink}
 
     def _bounded(self) -> bool:
         return all(s.is_bounded for s in self.sources.values())

@@ -17,6 +17,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.lookup.asking import Asking
 from tidemill.operators.api import OperatorSpec, Summary
+from tidemill.runtime.pace import ALWAYS, Pace
 from tidemill.types.physical import quote
 from tidemill.user_functions.calls import BoundScalar, BoundTable
 
@@ -83,7 +84,7 @@ class AssignWatermark(ExecNode):
     """The input's rows with their watermark: the greatest time in column ``mark`` so far, less ``delay`` ms.
 
     ``columns`` are columns of the input, ``rowtime`` the time attribute among them. ``interval``: of row-time
-    mini-batch, in ms; 0 lets every watermark pass.
+    mini-batch, in ms; 0 lets every watermark pass. ``pace``: whether it is waited for.
     """
 
     input: ExecNode
@@ -92,6 +93,7 @@ class AssignWatermark(ExecNode):
     mark: str
     delay: int = 0
     interval: int = 0
+    pace: Pace = ALWAYS
 
     @property
     def inputs(self) -> tuple[ExecNode, ...]:
@@ -199,7 +201,8 @@ class Keyed(ExecNode):
     partition (no keys); ``local``: the spec can combine rows before the exchange. ``partitioned``: per
     partition key the output columns that have its value in every row, none of them where that is unknown.
     ``keeps_time``: the output carries ``$wm``, ``hands_on``: to an operator above; ``delay``: how far, in ms,
-    its watermark is behind the latest time of its rows, None where that is not known."""
+    its watermark is behind the latest time of its rows, None where that is not known. ``clocked``: of an
+    operator by processing time the sources below it."""
 
     operator: str
     spec: OperatorSpec
@@ -211,10 +214,16 @@ class Keyed(ExecNode):
     keeps_time: bool = False
     hands_on: bool = True
     delay: int | None = None
+    clocked: frozenset[str] = frozenset()
 
     @property
     def inputs(self) -> tuple[ExecNode, ...]:
         return tuple(p.input for p in self.ports)
+
+    @property
+    def works_by_time(self) -> bool:
+        """Whether it fires by event time."""
+        return any(port.timed for port in self.ports)
 
     @property
     def timed(self) -> bool:

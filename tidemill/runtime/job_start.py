@@ -8,6 +8,7 @@ runs in its own thread, Spark session and scheduler pool.
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,8 @@ from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemill.catalog.table import CatalogTable
+from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, PARALLELISM
 from tidemill.config.mini_batch_options import (
@@ -26,6 +29,7 @@ from tidemill.config.mini_batch_options import (
     MINI_BATCH_SIZE,
 )
 from tidemill.config.option import Configuration
+from tidemill.config.watermark_options import IDLE_TIMEOUT
 from tidemill.connectors.api import ReadLimit, RecordingSource, SearchingSource
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, TidemillError, ValidationError
@@ -40,6 +44,7 @@ from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
 from tidemill.runtime.epoch_loop import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
 from tidemill.runtime.job_identity import job_identity
+from tidemill.runtime.late_table import LateTable, late_table
 from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
 from tidemill.runtime.spark.job_groups import begin_group, give_up
@@ -69,6 +74,8 @@ class JobRequest:
     on_progress: Callable[[EpochProgress], None] = lambda _: None
     on_event: Callable[[JobEvent], None] = lambda _: None
     fault: Callable[[str], None] = lambda _: None
+    clock: Callable[[], float] = time.time
+    late_table: CatalogTable | None = None
 
     @property
     def shared(self) -> SharedFiles:
@@ -214,6 +221,8 @@ def compile_context(
         per_record=not config.read(MINI_BATCH_ENABLED),
         per_event=config.get(MINI_BATCH_ENABLED.key, "false").lower() != "true",
         compact=config.read(DEDUPLICATE_COMPACT),
+        idle_timeout=config.read(IDLE_TIMEOUT).milliseconds,
+        keeps_late=bool(config.read(LATE_ROWS_TABLE)),
     )
     with_room(lambda: context.survey(roots))
     return context
@@ -340,6 +349,8 @@ class _Preparation:
             ),
             on_progress=request.on_progress,
             on_event=request.on_event,
+            clock=request.clock,
+            late=self._late_table(len(outputs)),
         )
         running = RunningJob(
             job_id=self._identity.job_id, name=request.name, _job=job, _cleanup=self._remove_temporary
@@ -347,6 +358,12 @@ class _Preparation:
         self._started = True
         running.start()
         return running
+
+    def _late_table(self, ordinal: int) -> LateTable | None:
+        table, identity = self._request.late_table, self._identity
+        if table is None or identity is None:
+            return None
+        return late_table(table, table.options, identity.job_id, self._request.zone, ordinal)
 
     def _remove_temporary(self) -> None:
         if self._temporary is not None:

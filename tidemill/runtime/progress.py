@@ -59,6 +59,16 @@ class EpochProgress:
     late: int = 0
     requests: int = 0
     """How often databases were asked for rows by key."""
+    watermark: int | None = None
+    """How far event time has come, in ms, over all sources that are waited for; None without event time,
+    before its first row and after its last."""
+    time: int = 0
+    """The epoch's processing time, in ms."""
+
+    @property
+    def behind(self) -> float | None:
+        """By how many seconds the watermark is behind the clock."""
+        return None if self.watermark is None else (self.time - self.watermark) / 1000
 
     @property
     def rate(self) -> float:
@@ -75,6 +85,7 @@ class EpochProgress:
         *,
         seconds: float,
         job_id: str,
+        watermark: int | None = None,
     ) -> Self:
         written = sum(rows_of(t) for ts in tokens.values() for t in ts)
         out = rows.num_rows if rows is not None else written
@@ -89,6 +100,8 @@ class EpochProgress:
             job_id=job_id,
             late=sum(t.get("late", 0) for t in tasks),
             requests=sum(t.get("requests", 0) for t in tasks),
+            watermark=watermark,
+            time=plan.time,
         )
 
 

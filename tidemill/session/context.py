@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ class SessionContext:
     nobody would. ``on_job`` hears of a started INSERT before anybody waits for it.
     ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
     hears of every epoch's end, ``on_event`` of its begin and of resumptions, ``fault`` of every step of a
-    commit.
+    commit; ``clock``: of processing time, in seconds.
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -63,6 +64,7 @@ class SessionContext:
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None
         self.on_event: Callable[[JobEvent], None] = lambda _: None
         self.fault: Callable[[str], None] = lambda _: None
+        self.clock: Callable[[], float] = time.time
 
     @property
     def current_catalog(self) -> str:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemill.catalog.table import CatalogTable
 from tidemill.config import execution_options, pipeline_options, table_options
-from tidemill.errors import NotSupportedError
+from tidemill.config.emit_options import LATE_ROWS_TABLE
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
@@ -118,7 +120,20 @@ def _request(context: SessionContext, name: str, checkpoint_directory: str = "")
         on_progress=context.on_progress,
         on_event=context.on_event,
         fault=context.fault,
+        clock=context.clock,
+        late_table=None if is_batch(context) else _late_table(context),
     )
+
+
+def _late_table(context: SessionContext) -> CatalogTable | None:
+    """The table that the option names; ValidationError where there is none."""
+    name = context.configuration.read(LATE_ROWS_TABLE)
+    if not name:
+        return None
+    found = context.resolve(context.catalogs.qualify(tuple(name.split("."))))
+    if not isinstance(found, CatalogTable):
+        raise ValidationError(f"'{LATE_ROWS_TABLE.key}': there is no table '{name}'")
+    return found
 
 
 def _next_directory(context: SessionContext) -> str:

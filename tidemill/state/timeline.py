@@ -104,6 +104,11 @@ class TimeTable:
         bounds = [layer[0].bounds for layer in self.rows.all if layer]
         return min((due_range(lo, hi)[0] for lo, hi in bounds), default=None)
 
+    def latest(self) -> int | None:
+        """No entry is due after this time; None if there is none at all. Cost: no file is opened."""
+        bounds = [layer[-1].bounds for layer in self.rows.all if layer]
+        return max((due_range(lo, hi)[1] for lo, hi in bounds), default=None)
+
     def lookup(self, dues: Ints, hashes: Hashes, keys: list[pa.Array]) -> Answers:
         """Records of distinct identities, in ascending order of (``dues``, ``hashes``); ``keys`` are the key
         (and value) columns, one row per query. Deleted ones are not found."""

@@ -102,10 +102,11 @@ def json_values(column: pa.Array, raw: bool) -> pa.Array:
 
 
 def _text(value: Any) -> str:
-    return _WRITERS.get(type(value), _quoted)(value)
+    return _WRITERS.get(type(value), quoted)(value)
 
 
-def _quoted(value: Any) -> str:
+def quoted(value: Any) -> str:
+    """Text as a JSON string."""
     return json.dumps(str(value), ensure_ascii=False)
 
 
@@ -147,7 +148,7 @@ def _writer(kind: pa.DataType) -> Callable[[Any], str]:
 
 def _object(members: dict[Any, str]) -> str:
     """Members by key, as Flink's mapper sorts them at every level."""
-    return "{" + ",".join(f"{_quoted(key)}:{text}" for key, text in sorted(members.items())) + "}"
+    return "{" + ",".join(f"{quoted(key)}:{text}" for key, text in sorted(members.items())) + "}"
 
 
 class _Number(str):

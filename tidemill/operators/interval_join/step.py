@@ -17,7 +17,6 @@ from tidemill.operators.interval_join.shape import ROW, IntervalShape
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable, by_time_order, due_times
 
-LATE = "late"
 _NUMBER = pa.int64()
 
 
@@ -57,8 +56,7 @@ class IntervalStep:
             self._show_alone(number, columns, alone.marks)
         able = arrived.take(can)
         late = np.count_nonzero(able.times + self.spec.waits[number] < able.marks)
-        if late:
-            self.epoch.notes[LATE] = self.epoch.notes.get(LATE, 0) + int(late)
+        self.epoch.late.count += int(late)
         return able
 
     def _forget(self, number: int, table: TimeTable) -> None:

@@ -30,7 +30,6 @@ from tidemill.operators.rows.entries import Entries, entry_layout, load_entries,
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.rows.waiting import WaitingRows, each_copy
-from tidemill.operators.window.shape import LATE
 from tidemill.state.layout import Layout
 from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
@@ -111,8 +110,7 @@ class MatchSpec:
         waiting = self.waiting.take(state, epoch.watermark)
         times, marks = self.times(table), _marks(table)
         late = times <= marks
-        if late.any():
-            epoch.notes[LATE] = int(np.count_nonzero(late))
+        epoch.late.add(table, late)
         rows = self.waiting.weighted(table, times).filter(pa.array(~late))
         ready = due_times(rows) <= epoch.watermark
         self.waiting.put(state, rows.filter(pa.array(~ready)))

@@ -229,8 +229,7 @@ class _Step:
             late = times <= last
             if self.spec.memory is not None:
                 late &= marks <= last + self.spec.memory
-        if late.any():
-            self.epoch.notes["late"] = int(np.count_nonzero(late))
+        self.epoch.late.add(table, late)
         return dues, late
 
     def _in_order(self, due: pa.Table) -> pa.Table:

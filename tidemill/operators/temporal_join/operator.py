@@ -58,8 +58,7 @@ class TemporalJoinSpec(TemporalJoinShape):
         gone = matched.copy()
         matched[matched] = history.versions.times[places[matched]] <= times[matched]
         gone &= ~matched & rows.comes(self)
-        if gone.any():
-            epoch.notes["late"] = int(np.count_nonzero(gone))
+        epoch.late.count += int(np.count_nonzero(gone))
         alive = vector(single(history.versions.rows.column(ALIVE))).values
         matched[matched] = alive[places[matched]]
         return self._shown(_Pairs(history.versions.rows, places, matched), rows, epoch)

@@ -35,7 +35,7 @@ from tidemill.operators.window.firsts import FirstSlices
 from tidemill.operators.window.local import ROWS, LocalSlices
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, pieces_of
-from tidemill.operators.window.shape import LATE, WindowShape
+from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
 from tidemill.operators.window.views import last_places, shown_at
 from tidemill.state.store import StateStore
@@ -178,8 +178,7 @@ class WindowAggregateSpec(WindowShape):
             upto = np.array([self.clock.ended(mark) for mark in distinct.tolist()], np.int64)
             after[partly] = np.maximum(before, self.windows.fired(upto))[places.reshape(-1)]
         if late.any():
-            dropped = self._rows(table)[late & (last >= first)]
-            epoch.notes[LATE] = epoch.notes.get(LATE, 0) + int(dropped.sum())
+            epoch.late.add(table, late & (last >= first), self._rows(table))
             kept = np.flatnonzero(~late)
             table, ends, after = table.take(pa.array(kept)), ends[kept], after[kept]
         return table, ends, after

@@ -37,6 +37,14 @@ class Clock:
         zone = ZoneInfo(self.zone)
         return np.array([_instant(t, zone) for t in distinct.tolist()], np.int64)[places.reshape(-1)]
 
+    def local(self, instant: int) -> int:
+        """What the clock shows at ``instant``."""
+        if not self.zone or not _FIRST <= instant <= _LAST:
+            return instant
+        moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + instant * _MILLISECOND
+        shift = moment.astimezone(ZoneInfo(self.zone)).utcoffset()
+        return instant + (shift or dt.timedelta()) // _MILLISECOND
+
     def reached(self, watermark: int) -> int:
         """The last local time that has come when ``watermark`` has."""
         if not self.zone or not _FIRST <= watermark <= _LAST:

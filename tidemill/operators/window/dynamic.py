@@ -31,7 +31,7 @@ from tidemill.operators.window.merging import Spans
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.pieces import END, Pieces, ends_of
 from tidemill.operators.window.session_state import Open
-from tidemill.operators.window.shape import LATE, WindowShape
+from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.sliced_state import SHOWN, Parts, SlicedState, SlicedTables, numbered
 from tidemill.operators.window.views import last_places, shown_at
 from tidemill.state.run import HASH
@@ -81,9 +81,7 @@ class DynamicAggregateSpec(WindowShape):
         spans, shown = self._spans(rows, numbers, open_, passed)
         growth = grow(spans, self.slide, shown)
         of = growth.of[len(open_) :]
-        dropped = int(np.count_nonzero(of < 0))
-        if dropped:
-            epoch.notes[LATE] = epoch.notes.get(LATE, 0) + dropped
+        epoch.late.add(rows, of < 0)
         came = self._cut(rows, of, np.maximum(spans.starts, shown)[len(open_) :])
         shows = _Steps(self, kept, open_, growth, passed, came).results(state, epoch)
         return self.output_schema().empty_table() if shows is None else shows

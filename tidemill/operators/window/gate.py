@@ -28,7 +28,6 @@ from tidemill.operators.api import HASH_COLUMN, EpochContext, OperatorSpec
 from tidemill.operators.rows.waiting import WaitingRows, each_copy, summed
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.shape import LATE
 from tidemill.state.run import DUE
 from tidemill.state.store import StateStore
 
@@ -133,9 +132,7 @@ class _Wait:
         table = contiguous(with_types(table, dict(port.columns)))
         ends = port.ends(table)
         late = self._late(table, ends)
-        if late.any():
-            count = int(np.count_nonzero(late))
-            self.epoch.notes[LATE] = self.epoch.notes.get(LATE, 0) + count
+        self.epoch.late.add(table, late)
         self._keep(table, ends, np.flatnonzero(~late & (ends > upto)))
         ready = self._weighted(table, ends, np.flatnonzero(~late & (ends <= upto)))
         return self._whole(pa.concat_tables([stored, ready]))

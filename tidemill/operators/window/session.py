@@ -28,7 +28,7 @@ from tidemill.operators.window.merging import Sessions, Spans, merge
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.pieces import END, Pieces, ends_of
 from tidemill.operators.window.session_state import Open, SessionState, Tables, rewritten
-from tidemill.operators.window.shape import LATE, WindowShape
+from tidemill.operators.window.shape import WindowShape
 from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
 
@@ -73,9 +73,7 @@ class SessionAggregateSpec(WindowShape):
         kept = SessionState(tables=self.tables, store=state, keys=keys)
         open_ = kept.open()
         sessions = merge(self._spans(rows, numbers[: len(rows)], open_))
-        dropped = np.count_nonzero(sessions.of[len(open_) :] < 0)
-        if dropped:
-            epoch.notes[LATE] = epoch.notes.get(LATE, 0) + int(dropped)
+        epoch.late.add(rows, sessions.of[len(open_) :] < 0)
         fired = _Change(self, kept, open_, sessions, upto).apply(rows)
         if len(fired) == 0:
             return self.output_schema().empty_table()

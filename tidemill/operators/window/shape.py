@@ -13,9 +13,6 @@ from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.pieces import END, Pieces, Whole, pieces_of
 
-LATE = "late"
-"""What the number of rows that came too late is noted as."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class WindowShape:

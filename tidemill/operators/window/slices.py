@@ -34,7 +34,7 @@ class Windows:
     offset: int = 0
 
     @cached_property
-    def _width(self) -> int:
+    def slice_width(self) -> int:
         """Of a slice, but for the last of a CUMULATE whose step does not divide its size."""
         if self.kind is Kind.TUMBLE:
             return self.size
@@ -43,7 +43,7 @@ class Windows:
     def slice_ends(self, times: Ints) -> Ints:
         """The end of the slice that each time lies in."""
         if self.kind is not Kind.CUMULATE:
-            return _floor(times, self._width, self.offset) + self._width
+            return _floor(times, self.slice_width, self.offset) + self.slice_width
         starts = _floor(times, self.size, self.offset)
         steps = (times - starts) // self.slide + 1
         return np.minimum(starts + steps * self.slide, starts + self.size)
@@ -61,7 +61,7 @@ class Windows:
             return slices
         if self.kind is Kind.CUMULATE:
             return _floor(slices - 1, self.size, self.offset) + self.size
-        return _floor(slices - self._width, self.slide, self.offset) + self.size
+        return _floor(slices - self.slice_width, self.slide, self.offset) + self.size
 
     def starts(self, ends: Ints) -> Ints:
         """The start of the window that ends there."""

@@ -202,15 +202,27 @@ def _(node: p.WindowAggregate, form: Form) -> Attributes:
     retract = node.input.traits.kinds != INSERT_ONLY
     calls = [call_text(c, printer, retract=retract) for c in node.calls]
     shown = zip(node.properties, names[len(node.keys) + len(node.calls) :], strict=True)
-    properties = [f"{_PROPERTIES[kind]}('w$) AS {name}" for kind, name in shown]
+    properties = [f"{_property(kind, node.window)}('w$) AS {name}" for kind, name in shown]
     times = _cut_by(node)
     if node.local is not None:
         calls, times = list(node.merged), f"{_SLICES[node.attached][0]}=[{_SLICES[node.attached][1]}]"
     return [
         *_group_by(node.input, node.keys),
         ("window", f"[{window_text(node.window, times, partition)}]"),
+        *_emit(node.emit),
         ("select", _bracket([*names[: len(node.keys)], *calls, *properties])),
     ]
+
+
+def _emit(emit: p.Emit | None) -> Attributes:
+    if emit is None:
+        return []
+    parts = [
+        f"{kind} no delay" if delay == 0 else f"{kind} delay {delay} millisecond"
+        for kind, delay in (("early", emit.early), ("late", emit.late))
+        if delay is not None
+    ]
+    return [("emit", _bracket(parts))]
 
 
 @attributes.register
@@ -230,7 +242,12 @@ def _cut_by(node: p.WindowAggregate | p.LocalWindowAggregate) -> str:
 
 _SLICES = {False: ("slice_end", "$slice_end"), True: ("win_end", "$window_end")}
 """By whether rows have their window already, what a global phase is told of it."""
-_PROPERTIES = {"start": "start", "end": "end", "time": "rowtime"}
+
+
+def _property(kind: str, window: p.Window) -> str:
+    if kind != "time":
+        return kind
+    return "proctime" if window.proctime else "rowtime"
 
 
 @attributes.register

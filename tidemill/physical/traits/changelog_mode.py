@@ -18,7 +18,7 @@ from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
 from tidemill.physical.tree import with_inputs, with_kinds
 from tidemill.plan.expressions import InputRef
-from tidemill.plan.nodes import JoinKind
+from tidemill.plan.nodes import JoinKind, WindowKind
 from tidemill.plan.once import once_per_node
 
 Kinds = frozenset[RowKind]
@@ -65,7 +65,6 @@ def _joined(kinds: Iterable[Kinds]) -> Kinds:
 
 @modifications.register(p.Match)
 @modifications.register(p.ToChangelog)
-@modifications.register(p.WindowAggregate)
 @modifications.register(p.WindowsOfRows)
 @modifications.register(p.WindowRank)
 @modifications.register(p.WindowJoin)
@@ -83,6 +82,15 @@ def _(node: p.TableSourceScan) -> Kinds:
 @modifications.register(p.GroupAggregate)
 def _(node: p.GroupAggregate) -> Kinds:
     return INSERT_UPDATE if insert_only(node.input) else CHANGES
+
+
+@modifications.register
+def _(node: p.WindowAggregate) -> Kinds:
+    """Sessions that grow or become one are no longer what was shown of them."""
+    if node.emit is None:
+        return INSERT_ONLY
+    grows = node.window.kind is WindowKind.SESSION
+    return INSERT_UPDATE if insert_only(node.input) and not grows else CHANGES
 
 
 @modifications.register(p.FromChangelog)

@@ -134,10 +134,18 @@ def _(node: p.Match) -> bool:
 
 @needs_watermark.register(p.WindowAggregate)
 @needs_watermark.register(p.WindowsOfRows)
-@needs_watermark.register(p.WindowRank)
-@needs_watermark.register(p.WindowJoin)
-def _(node: p.PhysicalNode) -> bool:
-    return True
+def _(node: p.WindowAggregate | p.WindowsOfRows) -> bool:
+    return not node.window.proctime
+
+
+@needs_watermark.register
+def _(node: p.WindowRank) -> bool:
+    return not node.attached.window.proctime
+
+
+@needs_watermark.register
+def _(node: p.WindowJoin) -> bool:
+    return not node.left_window.window.proctime
 
 
 @needs_watermark.register

@@ -32,6 +32,7 @@ from tidemill.errors import StateError
 from tidemill.files.storage import Storage, sync
 from tidemill.runtime.checkpoint.ownership import Ownership
 from tidemill.runtime.checkpoint.records import Records, said
+from tidemill.runtime.timers import Timers
 from tidemill.state.record import START_AGAIN, damaged
 from tidemill.state.slices import Slice, Slices
 
@@ -56,20 +57,23 @@ class JobIdentity:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochPlan:
     """The intent: per source the range (start, end]; ``time`` is the epoch's clock in milliseconds; ``ended``
-    are the sources that give no row after this epoch."""
+    are the sources that give no row after this epoch, ``idle`` those that are not waited for."""
 
     epoch: int
     time: int
     start: dict[str, Offset | None]
     end: dict[str, Offset]
     ended: list[str] = field(default_factory=list)
+    idle: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochCommit:
     """The fact. ``manifests``: operator id -> partition -> slices, each a manifest's path with the first key
     group and the one after the last; ``tokens``: sink id -> tokens; ``watermarks``: of sources and
-    operators, in milliseconds, where there is event time."""
+    operators, in milliseconds, where there is event time; ``timers``: processing times at which operators
+    want an epoch, by operator and partition; ``active``: when sources of event time had rows last, ``idle``:
+    those of them that were not waited for."""
 
     epoch: int
     time: int
@@ -78,6 +82,9 @@ class EpochCommit:
     tokens: dict[str, list[str]]
     published: bool = field(default=False)
     watermarks: dict[str, int] = field(default_factory=dict)
+    timers: Timers = field(default_factory=dict)
+    active: dict[str, int] = field(default_factory=dict)
+    idle: list[str] = field(default_factory=list)
 
     @property
     def slices(self) -> Slices:

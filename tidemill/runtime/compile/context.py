@@ -31,6 +31,8 @@ class CompileContext:
     ``made``: exec nodes by digest; ``sequenced``: the digests whose node gives ``$seq``; ``behind``: one of
     them was made before that was known.
     ``descriptions`` and ``sub_plans``: by operator id its node as EXPLAIN shows it, and the digest of that.
+    ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
+    ``keeps_late``: rows that come too late are wanted as they came.
     ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark.
     """
 
@@ -41,6 +43,8 @@ class CompileContext:
     per_record: bool
     per_event: bool = False
     compact: bool = False
+    idle_timeout: int = 0
+    keeps_late: bool = False
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)

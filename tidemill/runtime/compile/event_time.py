@@ -18,6 +18,7 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.schemas import names
 from tidemill.runtime.compile.shared import build, compile_node, transparent
+from tidemill.runtime.pace import pace_of
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types import logical as t
 from tidemill.types.physical import quote
@@ -43,7 +44,14 @@ def _(node: p.WatermarkAssigner, context: CompileContext, sequenced: bool) -> g.
         rowtime=node.fields[node.rowtime].name,
         mark=mark,
         delay=delay,
+        pace=pace_of(_options(node), context.idle_timeout),
     )
+
+
+def _options(node: p.WatermarkAssigner) -> dict[str, str]:
+    """Of the table that the watermark is defined on."""
+    scans = (n for n in walk(node) if isinstance(n, p.TableSourceScan))
+    return next((dict(scan.options) for scan in scans), {})
 
 
 def timed_input(node: p.Unary, context: CompileContext, sequenced: bool) -> g.ExecNode:
@@ -63,6 +71,11 @@ def timed_rows(
         hint="The watermark goes from a table through filters, projections, UNION ALL, OVER by its time, the "
         "first rows by its time, and what works by window_start and window_end: aggregation, Top-N, joins.",
     )
+
+
+def sources_of(node: g.ExecNode) -> frozenset[str]:
+    """All sources that the node's rows come from."""
+    return frozenset(n.source for n in node.walk() if isinstance(n, g.Read))
 
 
 def delay_of(node: g.ExecNode) -> int | None:

@@ -8,17 +8,18 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.operators.window.by_clock import ByClockSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.gate import GatedPort, WindowGateSpec
 from tidemill.physical import nodes as p
 from tidemill.plan.expressions import InputRef
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.event_time import timed_rows
+from tidemill.runtime.compile.event_time import sources_of, timed_rows
 from tidemill.runtime.compile.join import JoinCondition, join_parts, partitioned
 from tidemill.runtime.compile.rank import columns_of, rank_spec
 from tidemill.runtime.compile.schemas import keyed_schema, names
-from tidemill.runtime.compile.shared import build
+from tidemill.runtime.compile.shared import build, compile_node
 
 
 @build.register
@@ -40,33 +41,36 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
         keeps_time=context.digests.of(node) in context.timed_digests,
         sequence=sequenced,
     )
-    below = timed_rows(node, node.input, context, append)
+    proctime = node.attached.window.proctime
+    below = _rows(node, node.input, context, append, proctime)
     return g.Keyed(
         columns=names(node.fields),
         kinds=INSERT_ONLY,
         sequenced=sequenced,
         operator=context.add_operator("window-rank", node, spec),
-        spec=spec,
+        spec=ByClockSpec(inner=spec, clock=spec.clock) if proctime else spec,
         ports=(
             g.Port(
                 input=below,
                 references=below.columns,
                 columns=names(fields),
                 keys=port.keys,
-                schema=_port_schema(port, below),
-                timed=True,
+                schema=_port_schema(port, below, proctime),
+                timed=not proctime,
             ),
         ),
         schema=keyed_schema(node.fields, INSERT_ONLY, sequenced, spec.keeps_time),
         single=not port.keys,
         partitioned=tuple(frozenset({name}) for name in port.keys),
         keeps_time=spec.keeps_time,
+        clocked=sources_of(below) if proctime else frozenset(),
     )
 
 
 @build.register
 def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    left, right = (timed_rows(node, i, context, False) for i in node.inputs)
+    proctime = node.left_window.window.proctime
+    left, right = (_rows(node, i, context, False, proctime) for i in node.inputs)
     joined = join_parts(node, (left, right), context)
     by = _sent_by(node, joined.condition)
     sides, ends = (joined.spec.left, joined.spec.right), _end_columns(node, joined.condition)
@@ -98,16 +102,30 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
         kinds=INSERT_ONLY,
         sequenced=sequenced,
         operator=context.add_operator("window-join", node, spec),
-        spec=spec,
+        spec=ByClockSpec(inner=spec, clock=spec.clock) if proctime else spec,
         ports=tuple(
-            replace(port, keys=gated.keys, schema=_port_schema(gated, port.input), timed=True)
+            replace(
+                port,
+                keys=gated.keys,
+                schema=_port_schema(gated, port.input, proctime),
+                timed=not proctime,
+            )
             for port, gated in zip(joined.ports, ports, strict=True)
         ),
         schema=keyed_schema(node.fields, INSERT_ONLY, sequenced, spec.keeps_time),
         single=not by,
         partitioned=tuple(partitioned(node, joined.condition)[place] for place in by),
         keeps_time=spec.keeps_time,
+        clocked=sources_of(left) | sources_of(right) if proctime else frozenset(),
     )
+
+
+def _rows(
+    node: p.PhysicalNode, source: p.PhysicalNode, context: CompileContext, sequenced: bool, proctime: bool
+) -> g.ExecNode:
+    if proctime:
+        return compile_node(source, context, sequenced)
+    return timed_rows(node, source, context, sequenced)
 
 
 def _clock(attached: p.AttachedWindow, context: CompileContext) -> Clock:
@@ -138,7 +156,8 @@ def _place(node: p.WindowJoin, condition: JoinCondition, left: int, right: int) 
     return pairs.index((left, right))
 
 
-def _port_schema(port: GatedPort, below: g.ExecNode) -> pa.Schema:
+def _port_schema(port: GatedPort, below: g.ExecNode, proctime: bool) -> pa.Schema:
     hidden = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
     fields = [pa.field(*column) for column in port.columns]
-    return pa.schema([*fields, *(pa.field(name, hidden[name]) for name in below.hidden)])
+    wanted = (h for h in below.hidden if h != WATERMARK_COLUMN or not proctime)
+    return pa.schema([*fields, *(pa.field(name, hidden[name]) for name in wanted)])

@@ -7,12 +7,18 @@ from typing import Any, TypedDict
 
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.api import OperatorSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.by_clock import ByClockSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
+from tidemill.operators.window.emission import Emission
+from tidemill.operators.window.emitting import EmittingAggregateSpec
+from tidemill.operators.window.emitting_session import EmittingSessionSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
@@ -22,13 +28,20 @@ from tidemill.plan.nodes import WindowKind
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS, call_spec, free_name
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.event_time import delay_of, timed_input
+from tidemill.runtime.compile.event_time import delay_of, sources_of, timed_input
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.runtime.compile.window_text import local_time, window_rows
 from tidemill.types.physical import arrow_type, quote
 
 TIME = "$time"
+_Kernel = (
+    WindowAggregateSpec
+    | SessionAggregateSpec
+    | DynamicAggregateSpec
+    | EmittingAggregateSpec
+    | EmittingSessionSpec
+)
 
 
 @build.register
@@ -65,12 +78,18 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         rowtime_type=arrow_type(asked["time"].type) if "time" in asked else None,
     )
     output = (*(name for name, _ in keys), *(c.name for c in calls), *(columns[r] for r in asked))
-    spec = _spec(node, context, keys, calls, shown, output, sequenced)
-    rows = timed_input(node, context, spec.needs_sequence)
-    if isinstance(spec, DynamicAggregateSpec):
-        spec = replace(spec, behind=delay_of(rows) or 0)
-    below = timed_by(rows, node)
-    carried = (*dict.fromkeys((*(k for k, _ in keys), *_arguments(node))), TIME)
+    inner = _spec(node, context, keys, calls, shown, output, sequenced)
+    carried = tuple(dict.fromkeys((*(k for k, _ in keys), *_arguments(node))))
+    spec: OperatorSpec = inner
+    if node.window.proctime:
+        below = compile_node(node.input, context, inner.needs_sequence)
+        spec = by_clock(inner, "" if node.attached else TIME)
+    else:
+        below = timed_input(node, context, inner.needs_sequence)
+        if isinstance(inner, DynamicAggregateSpec):
+            spec = replace(inner, behind=delay_of(below) or 0)
+    if node.attached or not node.window.proctime:
+        below, carried = timed_by(below, node), (*carried, TIME)
     return g.Keyed(
         columns=names(node.fields),
         kinds=node.traits.kinds,
@@ -84,14 +103,15 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
                 columns=carried,
                 keys=tuple(k for k, _ in keys),
                 schema=port_schema(node, carried, below),
-                timed=True,
+                timed=not node.window.proctime,
             ),
         ),
-        schema=keyed_schema(node.fields, node.traits.kinds, sequenced, spec.keeps_time),
+        schema=keyed_schema(node.fields, node.traits.kinds, sequenced, inner.keeps_time),
         single=not keys,
-        local=isinstance(spec, WindowAggregateSpec) and spec.combinable,
+        local=isinstance(spec, WindowAggregateSpec) and spec.combinable and not context.keeps_late,
         partitioned=tuple(frozenset({f.name}) for f in node.fields[: len(node.keys)]),
-        keeps_time=spec.keeps_time,
+        keeps_time=inner.keeps_time,
+        clocked=sources_of(below) if node.window.proctime else frozenset(),
     )
 
 
@@ -103,7 +123,7 @@ def _spec(
     columns: WindowColumns,
     output: tuple[str, ...],
     sequenced: bool,
-) -> WindowAggregateSpec | SessionAggregateSpec | DynamicAggregateSpec:
+) -> _Kernel:
     shape = WindowShape(
         keys=keys,
         calls=calls,
@@ -113,6 +133,8 @@ def _spec(
         **how_it_runs(node, context, sequenced),
     )
     window = node.window
+    if node.emit is not None:
+        return _emitting(shape, node, node.emit)
     if not node.attached and window.kind.made_by_rows:
         return made_by_rows(shape, window)
     return WindowAggregateSpec(**_parts(shape), windows=_windows(node), attached=node.attached)
@@ -147,6 +169,30 @@ def made_by_rows(shape: WindowShape, window: p.Window) -> SessionAggregateSpec |
     )
 
 
+def _emitting(
+    shape: WindowShape, node: p.WindowAggregate, emit: p.Emit
+) -> EmittingAggregateSpec | EmittingSessionSpec:
+    """The kernel of windows that show more than their end."""
+    parts = _parts(shape) | {
+        "emission": Emission(early=emit.early, late=emit.late or 0, lateness=emit.lateness),
+        "update_before": RowKind.UPDATE_BEFORE in node.traits.kinds,
+    }
+    if node.attached or not node.window.kind.made_by_rows:
+        windows = _windows(node)
+        if not isinstance(windows, Windows) and windows.kind is not Kind.TUMBLE and not node.attached:
+            raise NotSupportedError("Early and late results of HOP and CUMULATE by months are not supported")
+        return EmittingAggregateSpec(**parts, windows=windows, attached=node.attached)
+    if node.window.kind is not WindowKind.SESSION:
+        raise NotSupportedError("Early and late results of DYNAMIC_CUMULATE are not supported")
+    return EmittingSessionSpec(**parts, gap=node.window.size)
+
+
+def by_clock(inner: _Kernel, time: str) -> ByClockSpec:
+    if isinstance(inner, DynamicAggregateSpec):
+        raise NotSupportedError("DYNAMIC_CUMULATE by processing time is not supported")
+    return ByClockSpec(inner=inner, clock=inner.clock, time=time)
+
+
 def _parts(shape: WindowShape) -> dict[str, Any]:
     return {f.name: getattr(shape, f.name) for f in fields(WindowShape)}
 
@@ -175,7 +221,9 @@ def port_schema(node: p.Unary, carried: tuple[str, ...], below: g.ExecNode) -> p
     types = {f.name: arrow_type(f.type) for f in node.input.fields} | {TIME: pa.timestamp("us")}
     hidden = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
     shown = [pa.field(name, types[name]) for name in carried]
-    return pa.schema([*shown, *(pa.field(name, hidden[name]) for name in below.hidden)])
+    timed = not isinstance(node, p.WindowAggregate) or not node.window.proctime
+    wanted = (h for h in below.hidden if h != WATERMARK_COLUMN or timed)
+    return pa.schema([*shown, *(pa.field(name, hidden[name]) for name in wanted)])
 
 
 def timed_by(below: g.ExecNode, node: p.WindowAggregate | p.WindowsOfRows) -> g.ExecNode:

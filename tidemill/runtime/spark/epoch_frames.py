@@ -34,8 +34,10 @@ from tidemill.runtime.spark.exchange import (
     Writers,
 )
 from tidemill.runtime.spark.kernel import EpochTime, Exchanged, Fed, InPlace, KernelTask, Report
+from tidemill.runtime.spark.late_rows import LateWriter
 from tidemill.runtime.spark.lookup_stage import LookupStage
 from tidemill.runtime.spark.spread import READER_COLUMN, ROWS, SPREAD_SCHEMA, RowsOfBlocks, SpreadWriter
+from tidemill.runtime.spark.ticks import ticks
 from tidemill.runtime.spark.unions import united
 from tidemill.runtime.spark.user_columns import selected
 from tidemill.runtime.spark.watermark_stage import Handover, WatermarkStage
@@ -60,6 +62,7 @@ class EpochFrames:
     report: Accumulator[Report]
     stages: Stages
     event_time: EpochTime = field(default_factory=EpochTime)
+    late: LateWriter | None = None
     _made: dict[int, DataFrame] = field(default_factory=dict)
     _kept: dict[int, DataFrame] = field(default_factory=dict)
 
@@ -204,10 +207,13 @@ class EpochFrames:
         task = replace(self._task(stage.task, then), handover=handover)
         if stage.in_place:
             return self._in_place(stage, task, schema)
-        exchanged = united([self._sent(stage, group) for group in stage.groups])
+        partitions = self._partitions(stage.node)
+        blocks = [self._sent(stage, group) for group in stage.groups]
+        if self.event_time.due:
+            # Also where nothing of this stage is due: what is above may only run where this one does.
+            blocks.append(ticks(self.spark, partitions))
         target = F.col(quote(PARTITION_COLUMN))
-        by_partition = exchanged.repartitionById(self._partitions(stage.node), target)
-        return map_batches(by_partition, task, schema)
+        return map_batches(united(blocks).repartitionById(partitions, target), task, schema)
 
     def _in_place(self, stage: Stage, task: KernelTask, schema: str) -> DataFrame:
         (group,) = stage.groups
@@ -252,6 +258,8 @@ class EpochFrames:
             then=then,
             report=self.report,
             event_time=self.event_time,
+            clocked=node.clocked,
+            late=self.late,
             first=all(isinstance(i, Leaf) and not isinstance(i.below, g.Keyed) for i in task.inputs),
         )
 

@@ -49,11 +49,13 @@ SURELY_LARGER = 1.2
 
 
 class Form(IntEnum):
-    """What a block holds: rows as they are, rows combined by the local phase, a task's ``Control``."""
+    """What a block holds: rows as they are, rows combined by the local phase, a task's ``Control``. A tick
+    holds nothing: the partition is to be run."""
 
     RAW = 0
     COMBINED = 1
     CONTROL = 2
+    TICK = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +177,11 @@ class Received:
     def rows(self) -> int:
         return sum(map(len, self.raw)) + sum(map(len, self.partial))
 
+    def not_before(self, floor: int) -> Received:
+        """Rows that come when ``floor`` at least was reached."""
+        raw, partial = ([_raised(t, floor) for t in tables] for tables in (self.raw, self.partial))
+        return Received(raw, partial, self.marks)
+
 
 def received(
     batches: Iterable[pa.RecordBatch], ports: int, reached: Mapping[str, int]
@@ -204,6 +211,8 @@ class _Incoming:
     controls: list[Control] = field(default_factory=list)
 
     def add(self, form: Form, task: int, data: pa.Buffer) -> None:
+        if form is Form.TICK:
+            return
         if form is Form.CONTROL:
             self.controls.append(Control.of(data.to_pybytes()))
             return
@@ -227,6 +236,14 @@ def _lifted(table: pa.Table, task: int, prefix: Prefix) -> pa.Table:
     if place < 0:
         return table
     marks = prefix.lifted(vector(single(table.column(place))).values, task)
+    return table.set_column(place, WATERMARK_COLUMN, pa.array(marks))
+
+
+def _raised(table: pa.Table, floor: int) -> pa.Table:
+    place = table.schema.get_field_index(WATERMARK_COLUMN)
+    if place < 0:
+        return table
+    marks = np.maximum(vector(single(table.column(place))).values, floor)
     return table.set_column(place, WATERMARK_COLUMN, pa.array(marks))
 
 

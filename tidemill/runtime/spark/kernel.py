@@ -9,7 +9,7 @@ the driver learns only of what finished tasks wrote (a crashed attempt's files a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,14 +20,18 @@ from tidemill.connectors.api import BatchMap
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
 from tidemill.files.storage import Storage
-from tidemill.operators.api import Delayed, EpochContext, LocalPhase, OperatorSpec
+from tidemill.operators.api import TIMER, Delayed, EpochContext, LocalPhase, OperatorSpec
+from tidemill.operators.late_rows import LateRows
 from tidemill.runtime.spark.exchange import PortRows, Received, received
+from tidemill.runtime.spark.late_rows import LateWriter
 from tidemill.runtime.spark.settings import ARROW_ROWS_PER_BATCH
 from tidemill.runtime.spark.watermark_stage import Handover
 from tidemill.state.slices import Slice, key_groups
 from tidemill.state.store import StateStore
 
 Report = dict[str, dict[str, Any]]
+LATE_ROWS = "late rows"
+"""What a task's tokens of the table of late rows are reported as, and the id of its sink."""
 
 
 class ReportParam(AccumulatorParam[Report]):
@@ -44,11 +48,16 @@ class ReportParam(AccumulatorParam[Report]):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochTime:
     """Event time as an epoch begins: ``reached``, the watermark of every origin (source or operator);
-    ``ended``: sources that give their last row in this epoch; ``idle``: sources that are not waited for."""
+    ``ended``: sources that give no row after this epoch; ``idle``: sources that are not waited for. ``due``:
+    operators that are run whatever comes; ``previous``: the processing time of the epoch before, None in the
+    first. ``relaxed``: sources can be idle, and come back behind what was reached without them."""
 
     reached: Mapping[str, int] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
     idle: frozenset[str] = frozenset()
+    due: frozenset[str] = frozenset()
+    previous: int | None = None
+    relaxed: bool = False
 
     def least(self, origins: tuple[str, ...], marks: Mapping[str, int], *, ended: bool = True) -> int:
         """The watermark over ``origins``, of which ``marks`` came with the epoch's rows; ``ended``: what ends
@@ -126,11 +135,20 @@ class Incoming:
     def reached(self) -> int:
         return held_back(self.watermark, self.behind)
 
+    def not_before(self, reached: int) -> Incoming:
+        """With rows that come after ``reached``, whatever their own source says."""
+        if not self.origins or reached == NONE:
+            return self
+        floor = reached if reached == END else reached + self.behind
+        return replace(self, rows=self.rows.not_before(floor))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTask:
     """``base``: per partition the state after the epoch before; ``inputs``: one per port; ``then``: what
-    takes the output as it is in the same worker, the next operator's exchange or a sink. ``handover``:
+    takes the output as it is in the same worker, the next operator's exchange or a sink. ``clocked``: the
+    sources below an operator by processing time, whose watermark is the clock. ``late``: where rows that come
+    too late go. ``handover``:
     where the control of the output's event time goes, if something above wants it. ``run_id``: of the
     driver, part of the names of all files."""
 
@@ -146,6 +164,8 @@ class KernelTask:
     then: BatchMap | None
     report: Accumulator[Report] = field(compare=False)
     event_time: EpochTime = field(default_factory=EpochTime)
+    clocked: frozenset[str] = frozenset()
+    late: LateWriter | None = None
     handover: Handover | None = None
     first: bool = True
     """Its rows come from sources, not from other operators."""
@@ -173,7 +193,11 @@ class KernelTask:
         """The output of the step and its watermark; None where nothing came in, neither rows nor time."""
         inputs = tuple(i.rows(blocks, partition, self.event_time) for i in self.inputs)
         watermark = min((i.reached for i in inputs if i.origins), default=NONE)
-        timed = any(i.origins for i in inputs) and partition >= 0
+        if self.event_time.relaxed:
+            watermark = max(watermark, self._own_before())
+            inputs = tuple(i.not_before(self._own_before()) for i in inputs)
+        called = self.operator in self.event_time.due or any(i.origins for i in inputs)
+        timed = called and partition >= 0
         if not timed and not any(i.rows.rows for i in inputs):
             return None, self._handed_on(watermark)
         return self._step(inputs, watermark, partition), self._handed_on(watermark)
@@ -205,9 +229,10 @@ class KernelTask:
             time=self.time,
             partition=partition,
             first=base is None,
-            watermark=watermark,
-            before=min((self._before(i) for i in inputs if i.origins), default=NONE),
+            watermark=self._clock() if self.clocked else watermark,
+            before=self._clock_before() if self.clocked else self._event_before(inputs),
             reached=min((i.read for i in inputs if i.origins), default=NONE),
+            late=LateRows(wanted=self.late is not None),
         )
         output = self._stepped(tuple(i.rows for i in inputs), store, step)
         manifest = store.flush()
@@ -224,12 +249,33 @@ class KernelTask:
                     "state_rows": store.manifest.rows,
                     "state_bytes": store.manifest.size,
                     "first": self.first,
-                    "late": step.notes.get("late", 0),
+                    "late": step.late.count,
+                    LATE_ROWS: [] if self.late is None else self.late.tokens(step.late, self.operator),
+                    TIMER: step.notes.get(TIMER),
                     "marks": self._marks(inputs, watermark),
                 }
             }
         )
         return output
+
+    def _clock(self) -> int:
+        """More rows may come at the time that it is now."""
+        return END if self.clocked <= self.event_time.ended else self.time - 1
+
+    def _clock_before(self) -> int:
+        return NONE if self.event_time.previous is None else self.event_time.previous - 1
+
+    def _own_before(self) -> int:
+        """What the operator itself had reached."""
+        mark = self.event_time.reached.get(self.operator, NONE)
+        if mark in (NONE, END) or not isinstance(self.spec, Delayed):
+            return mark
+        return mark + self.spec.delay
+
+    def _event_before(self, inputs: tuple[Incoming, ...]) -> int:
+        if self.event_time.relaxed:
+            return self._own_before()
+        return min((self._before(i) for i in inputs if i.origins), default=NONE)
 
     def _before(self, port: Incoming) -> int:
         return held_back(self.event_time.least(port.origins, {}, ended=False), port.behind)

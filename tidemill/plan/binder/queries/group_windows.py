@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, GroupWindow, QueryBinder
@@ -86,7 +86,13 @@ def auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
         )
     suffix = name.removeprefix(kind)
     if suffix == "_PROCTIME":
-        raise NotSupportedError("Windows by processing time are not supported yet", position=position)
+        return binder.call("PROCTIME", (), node)
+    if suffix == "_ROWTIME" and window.arguments.time.type.time_attribute == "PROCTIME":
+        raise ValidationError(
+            "A proctime window cannot provide a rowtime attribute.",
+            position=position,
+            hint=f"{kind}_PROCTIME is its time.",
+        )
     return window.columns[_COLUMNS[suffix]]
 
 

@@ -1,0 +1,126 @@
+"""Sessions that show more than their end, against a dict of lists: right at every epoch, however cut."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.operators.differential_session_aggregate import (
+    SHAPES,
+    Naive,
+    Row,
+    arrivals,
+    spec_of,
+    table_of,
+)
+from tests.operators.epochs import fold
+from tests.operators.timed_epochs import TimedEpochs
+from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.changelog.watermarks import END, NONE, held_back
+from tidemill.operators.window.emission import Emission
+from tidemill.operators.window.emitting_session import EmittingSessionSpec
+
+EMISSIONS = {
+    "early": Emission(early=0),
+    "early, late": Emission(early=0, lateness=6),
+    "late": Emission(lateness=7),
+    "early after a while, late after another": Emission(early=10, late=7, lateness=9),
+}
+
+
+def emitting(shape: str, emission: Emission) -> EmittingSessionSpec:
+    plain = spec_of(*SHAPES[shape])
+    return EmittingSessionSpec(
+        keys=plain.keys,
+        calls=plain.calls,
+        time=plain.time,
+        gap=plain.gap,
+        clock=plain.clock,
+        columns=plain.columns,
+        output=plain.output,
+        retracts=plain.retracts,
+        emission=emission,
+    )
+
+
+def seen(naive: Naive, reached: int, emission: Emission) -> dict[tuple[Any, ...], int]:
+    """What is shut, and what is open and shown."""
+    whole = Naive(naive.calls, fired=list(naive.fired))
+    for key, sessions in naive.open.items():
+        for session in sessions:
+            if session.end - 1 <= reached or emission.early is not None:
+                whole.show(key, session)
+    return dict.fromkeys(whole.fired, 1)
+
+
+@pytest.mark.parametrize("emission", EMISSIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(max_examples=12, deadline=None)
+@given(
+    rows=arrivals(),
+    cuts=st.lists(st.integers(0, 30), max_size=6),
+    waits=st.lists(st.integers(0, 8), min_size=9, max_size=9),
+    patient=st.lists(st.booleans(), min_size=9, max_size=9),
+)
+def test_right_at_every_epoch(
+    shape: str,
+    emission: str,
+    rows: list[Row],
+    cuts: list[int],
+    waits: list[int],
+    patient: list[bool],
+) -> None:
+    """After some epochs there is time for all timers: then everything is there that should be."""
+    spec = emitting(shape, EMISSIONS[emission])
+    lateness = spec.emission.lateness
+    at_once = not spec.emission.early and not spec.emission.late
+    naive, taken = Naive(spec.calls), []
+    wholes = []
+    for row in rows:
+        row = row if spec.keys else replace(row, key=None)
+        judged = replace(row, mark=held_back(row.mark, lateness))
+        naive.reach(judged.mark)
+        if row.weight < 0 and not (spec.retracts and naive.holds(judged)):
+            continue
+        naive.add(judged)
+        taken.append(row)
+        wholes.append(judged)
+    late = naive.late
+    shown: dict[tuple[Any, ...], int] = {}
+    now, bounds = 0, [0, *sorted(c for c in cuts if c <= len(taken)), len(taken), len(taken)]
+    with tempfile.TemporaryDirectory() as root:
+        kernel = TimedEpochs(root, spec)
+        for number, (first, behind) in enumerate(pairwise(bounds)):
+            now += waits[number]
+            last = number == len(bounds) - 2
+            reached = END if last else max((r.mark for r in taken[: behind + 1]), default=NONE)
+            part = list(enumerate(taken))[first:behind]
+            fold(shown, _changes(kernel.step(table_of(part, spec.retracts), mark=reached, time=now)))
+            while patient[number] and kernel.timer is not None:
+                assert kernel.timer > now
+                now = kernel.timer
+                fold(shown, _changes(kernel.step(table_of([], spec.retracts), mark=reached, time=now)))
+            if at_once or patient[number] or last:
+                twin = Naive(spec.calls)
+                for row in wholes[:behind]:
+                    twin.reach(row.mark)
+                    twin.add(row)
+                twin.reach(held_back(reached, lateness))
+                assert shown == seen(twin, reached, spec.emission)
+    assert kernel.late == late
+
+
+def _changes(output: pa.Table) -> list[tuple[int, tuple[Any, ...]]]:
+    names = [n for n in output.column_names if n not in ("k", "ws", "we", KIND_COLUMN)]
+    keys = output.column("k").to_pylist() if "k" in output.column_names else [None] * len(output)
+    bounds = [[v // 1000 for v in output.column(n).cast(pa.int64()).to_pylist()] for n in ("ws", "we")]
+    values = [output.column(name).to_pylist() for name in names]
+    kinds = output.column(KIND_COLUMN).to_pylist()
+    return [(kind, tuple(row)) for kind, *row in zip(kinds, keys, *bounds, *values, strict=True)]

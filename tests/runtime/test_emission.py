@@ -1,0 +1,97 @@
+"""Early and late results of windows through jobs: an updating stream that is right at every epoch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.runtime.running import Session, folded, states
+from tests.runtime.test_event_time import TIMES, session
+from tidemill.errors import ValidationError
+
+WINDOW = "TUMBLE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND)"
+COUNTED = (
+    "SELECT EXTRACT(SECOND FROM window_end) AS e, COUNT(*) AS c, SUM(n) AS s FROM TABLE({})"
+    " GROUP BY window_start, window_end"
+)
+ON_TIME = {5: (3, 7), 10: (2, 15), 15: (3, 36), 25: (1, 24), 30: (2, 51)}
+
+
+def emitting(tmp_path: Path, rows: int, **options: str) -> Session:
+    made = session(tmp_path, rows)
+    for key, value in options.items():
+        made.execute(f"SET 'table.exec.emit.{key.replace('__', '.').replace('_', '-')}' = '{value}'")
+    return made
+
+
+EARLY = {"early_fire__enabled": "true", "early_fire__delay": "0 s"}
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_every_epoch_shows_what_windows_have(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    changes = emitting(tmp_path, rows, **EARLY).changes(COUNTED.format(WINDOW))
+    assert folded(changes) == Counter((e, *values) for e, values in ON_TIME.items())
+    if rows == 1:
+        # Rows 1, 4, 2, 8, 7: each shows its window at once; 3 is late.
+        early = [(k, r) for k, r in changes if r[0] in (5, 10)]
+        assert early[:4] == [("+I", (5, 1, 1)), ("-U", (5, 1, 1)), ("+U", (5, 2, 5)), ("-U", (5, 2, 5))]
+        assert early[4:] == [
+            ("+U", (5, 3, 7)), ("+I", (10, 1, 8)), ("-U", (10, 1, 8)), ("+U", (10, 2, 15)),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_late_rows_correct_what_was_shown(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    """3 comes when 6 was reached, 1 s beyond the end of [0, 5); 5 comes 13 s beyond the end of its window."""
+    changes = emitting(tmp_path, rows, allow_lateness="3 s").changes(COUNTED.format(WINDOW))
+    assert folded(changes) == Counter((e, *v) for e, v in {**ON_TIME, 5: (4, 10)}.items())
+    assert [c for c in changes if c[0] == "+I" and c[1][0] != 5] == [
+        ("+I", (e, *v)) for e, v in ON_TIME.items() if e != 5
+    ]
+    if rows == 1:
+        assert ("-U", (5, 3, 7)) in changes
+    more = emitting(tmp_path, rows, allow_lateness="30 s", late_fire__enabled="true", late_fire__delay="1 h")
+    found = folded(more.changes(COUNTED.format(WINDOW)))
+    assert found == Counter((e, *v) for e, v in {**ON_TIME, 5: (4, 10), 10: (3, 20)}.items())
+    assert sum(p.late for p in more.progress) == 0
+
+
+def test_windows_over_windows_that_change(tmp_path: Path, spark: SparkSession) -> None:
+    """What is shown early and corrected late is so in the windows above, too; the totals always add up."""
+    for rows in (1, 4):
+        made = emitting(tmp_path, rows, allow_lateness="3 s", **EARLY)
+        made.execute(
+            "CREATE TEMPORARY VIEW fives AS SELECT window_time AS t, k, COUNT(*) AS c, SUM(n) AS s"
+            f" FROM TABLE({WINDOW}) GROUP BY window_start, window_end, window_time, k"
+        )
+        changes = made.changes(
+            "SELECT EXTRACT(SECOND FROM TUMBLE_END(t, INTERVAL '15' SECOND)) AS e, SUM(c) AS c, SUM(s) AS s"
+            " FROM fives GROUP BY TUMBLE(t, INTERVAL '15' SECOND)"
+        )
+        assert folded(changes) == Counter([(15, 9, 61), (30, 3, 75)])
+        if rows == 1:
+            seen = [dict.fromkeys(table) for table in states(changes)]
+            assert (15, 1, 1) in seen[0]
+            totals = made.changes("SELECT SUM(s) AS total FROM fives")
+            # 5 is late for good.
+            reached = [sum(TIMES[: i + 1]) for i in range(11)]
+            assert [row[0] for kind, row in totals if kind in ("+I", "+U")] == [
+                *reached, sum(TIMES) - 5,
+            ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"early_fire__enabled": "true"}, "'table.exec.emit.early-fire.delay' is not"),
+        ({"late_fire__enabled": "true", "late_fire__delay": "0 s"}, "shows nothing while no row may be late"),
+    ],
+)
+def test_options_that_do_not_fit(
+    tmp_path: Path, spark: SparkSession, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message):
+        emitting(tmp_path, 0, **options).changes(COUNTED.format(WINDOW))

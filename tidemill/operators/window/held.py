@@ -1,0 +1,67 @@
+"""The pieces of some windows, found where they are kept: for windows that are shown out of their turn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import contiguous
+from tidemill.changelog.columns import Ints, Vec, single, to_arrow
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of
+from tidemill.operators.window.slices import Kind, Windows
+from tidemill.state.run import WEIGHT
+from tidemill.state.timeline import TimeTable, by_time_order
+
+
+def slices_of(windows: Windows, ends: Ints) -> tuple[Ints, Ints]:
+    """The slices that windows are made of: the place of the window in ``ends``, and the end of the slice."""
+    if windows.kind is Kind.TUMBLE:
+        return np.arange(len(ends)), ends
+    starts, width = windows.starts(ends), windows.slice_width
+    counts = -(-(ends - starts) // width)
+    owners = np.repeat(np.arange(len(ends)), counts)
+    steps = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    return owners, np.minimum(starts[owners] + steps * width, ends[owners])
+
+
+def held_pieces(pieces: Pieces, asked: pa.Table, parts: tuple[Ints, Ints], slices: TimeTable) -> pa.Table:
+    """The pieces of the windows ``asked``, whose slices are ``parts``, by window. Cost: one search for every
+    slice and key, however many windows share it."""
+    owners, slice_ends = parts
+    if len(owners) == 0:
+        return pieces.schema.empty_table()
+    wanted = contiguous(at_ends(asked, owners, slice_ends))
+    columns = [wanted.column(name).chunk(0) for name in wanted.column_names]
+    groups = group_rows(hash_columns(columns, len(wanted)), columns)
+    queries, found = _found(pieces, wanted.take(pa.array(groups.heads)), slices)
+    # Each piece goes to all windows that have its slice.
+    sizes = groups.sizes[queries]
+    rows = np.repeat(np.arange(len(queries)), sizes)
+    places = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    members = groups.order[np.repeat(groups.starts[queries], sizes) + places]
+    return at_ends(found, rows, ends_of(asked)[owners[members]])
+
+
+def _found(pieces: Pieces, wanted: pa.Table, slices: TimeTable) -> tuple[Ints, pa.Table]:
+    """The pieces of distinct slices and keys, and which of ``wanted`` each is of."""
+    names = [name for name in wanted.column_names if name != END]
+    ends = ends_of(wanted)
+    hashes = hash_columns([wanted.column(name) for name in names], len(wanted))
+    order = by_time_order(ends, hashes)
+    ends, hashes, picks = ends[order], hashes[order], pa.array(order)
+    keys = [single(wanted.column(name)).take(picks) for name in names]
+    if isinstance(pieces, Accumulated):
+        answers = slices.lookup(ends, hashes, keys)
+        rows = np.flatnonzero(answers.there)
+        read = {f.name: answers.array(f.name).take(pa.array(rows)) for f in pieces.layout.columns}
+    else:
+        gathered = slices.gather(ends, hashes, keys, np.arange(len(ends)))
+        rows = gathered.queries
+        read = {f.name: gathered.column(f.name) for f in pieces.layout.values}
+        read[WEIGHT] = gathered.column(WEIGHT)
+    read[END] = to_arrow(Vec(ends[rows]), pa.int64())
+    read |= {name: key.take(pa.array(rows)) for name, key in zip(names, keys, strict=True)}
+    found = pa.table([read[name] for name in pieces.schema.names], schema=pieces.schema)
+    return order[rows], found

@@ -1,0 +1,65 @@
+"""The table that late rows are written to, with the epoch in which they came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import INSERT_ONLY
+from tidemill.connectors import registry
+from tidemill.connectors.api import ArrowSink, Sink, SinkRequest
+from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.runtime.spark.late_rows import LateWriter
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_type
+
+_FORM = "(operator STRING, reached TIMESTAMP_LTZ(3), line STRING)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateTable:
+    sink: Sink
+    watermark: pa.DataType
+
+    def writer(self, epoch: int) -> LateWriter:
+        """Raises NotSupportedError where the table cannot be written where the rows are found."""
+        sink: object = self.sink
+        stager = sink.stager(epoch) if isinstance(sink, ArrowSink) else None
+        if stager is None:
+            raise NotSupportedError(
+                "The table of late rows cannot be of this connector, or with these options",
+                hint="A table of the connectors filesystem (without partitions), jdbc or blackhole can.",
+            )
+        return LateWriter(stager=stager, watermark=self.watermark)
+
+
+def late_table(
+    table: CatalogTable, options: Mapping[str, str], job_id: str, zone: str, ordinal: int
+) -> LateTable:
+    """``table`` as the one that the job's late rows go to; ValidationError where its columns do not fit."""
+    columns = table.physical_columns
+    kinds = (t.VarCharType, t.TIMESTAMP_TYPES, t.VarCharType)
+    fits = len(columns) == 3 and all(isinstance(c.type, k) for c, k in zip(columns, kinds, strict=True))
+    if not fits:
+        raise ValidationError(
+            f"Table '{table.path}' cannot take late rows",
+            hint=f"Its columns must be, under any names, {_FORM}.",
+        )
+    found = registry.validate(table, options, role="sink")
+    request = SinkRequest(
+        table=table,
+        options=options,
+        fields=tuple(Field(c.name, c.type) for c in columns),
+        kinds=INSERT_ONLY,
+        job_id=job_id,
+        overwrite=False,
+        static_partition={},
+        time_zone=zone,
+        streaming=True,
+        ordinal=ordinal,
+    )
+    return LateTable(sink=found.sink(request), watermark=arrow_type(columns[1].type))

@@ -1,0 +1,42 @@
+"""When operators want an epoch that no row asks for: the next timer of each, by partition.
+
+An operator that was not run keeps its timer. A timer is due in the first epoch whose processing time has come
+to it: all partitions of its operator are run then, with or without rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tidemill.operators.api import TIMER
+
+Timers = dict[str, dict[str, int]]
+"""Processing times in ms by operator and partition."""
+
+
+def heard(timers: Timers, report: Mapping[str, Mapping[str, Any]]) -> Timers:
+    """``timers`` after the epoch whose tasks say this."""
+    made = {operator: dict(parts) for operator, parts in timers.items()}
+    for task in report.values():
+        parts = made.setdefault(task["operator"], {})
+        parts.pop(str(task["partition"]), None)
+        if task.get(TIMER) is not None:
+            parts[str(task["partition"])] = task[TIMER]
+    return {operator: parts for operator, parts in made.items() if parts}
+
+
+def due(timers: Timers, time: int) -> frozenset[str]:
+    """The operators that want to be run at ``time``."""
+    return frozenset(operator for operator, parts in timers.items() if min(parts.values()) <= time)
+
+
+def earliest(timers: Timers) -> int | None:
+    return min((min(parts.values()) for parts in timers.values()), default=None)
+
+
+def spread(timers: Timers, partitions: Callable[[str], int]) -> Timers:
+    """The timers where an operator has other ``partitions`` than those that set them."""
+    return {
+        operator: {str(place): min(parts.values()) for place in range(partitions(operator))}
+        for operator, parts in timers.items()
+    }
