@@ -128,7 +128,7 @@ def test_right_at_every_epoch(
     if spec.retracts:
         rows = [*rows, *(replace(row, weight=-1) for i, row in enumerate(rows) if i in gone)]
     running = Running(interval=interval)
-    twin = Naive(spec.windows, spec.emission, spec.calls)
+    twin = Naive(WINDOWS[windows], spec.emission, spec.calls)
     shown: Shown = {}
     at_once = not spec.emission.early and not spec.emission.late
     now = 0

@@ -42,9 +42,9 @@ def late_table(
 ) -> LateTable:
     """``table`` as the one that the job's late rows go to; ValidationError where its columns do not fit."""
     columns = table.physical_columns
-    kinds = (t.VarCharType, t.TIMESTAMP_TYPES, t.VarCharType)
-    fits = len(columns) == 3 and all(isinstance(c.type, k) for c, k in zip(columns, kinds, strict=True))
-    if not fits:
+    text, clock = (t.VarCharType,), t.TIMESTAMP_TYPES
+    kinds = (text, clock, text)
+    if len(columns) != 3 or not all(isinstance(c.type, k) for c, k in zip(columns, kinds, strict=True)):
         raise ValidationError(
             f"Table '{table.path}' cannot take late rows",
             hint=f"Its columns must be, under any names, {_FORM}.",
