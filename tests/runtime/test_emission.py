@@ -83,6 +83,29 @@ def test_windows_over_windows_that_change(tmp_path: Path, spark: SparkSession) -
             ]  # fmt: skip
 
 
+def test_whole_windows_wait_for_their_late_rows(tmp_path: Path, spark: SparkSession) -> None:
+    """The best of each window, of rows and of what changes: given once, when nothing can change any more."""
+    for rows in (1, 4):
+        made = emitting(tmp_path, rows, allow_lateness="3 s", **EARLY)
+        best = "SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY {} DESC) AS r"
+        changes = made.changes(
+            "SELECT EXTRACT(SECOND FROM window_end) AS e, n"
+            f" FROM ({best.format('n')} FROM TABLE({WINDOW})) WHERE r <= 2"
+        )
+        expected = {5: (4, 3), 10: (8, 7), 15: (13, 12), 25: (24,), 30: (26, 25)}
+        assert sorted(changes) == sorted(("+I", (e, n)) for e, found in expected.items() for n in found)
+        made.execute(
+            "CREATE TEMPORARY VIEW totals AS SELECT k, window_start, window_end, SUM(n) AS s"
+            f" FROM TABLE({WINDOW}) GROUP BY k, window_start, window_end"
+        )
+        changes = made.changes(
+            f"SELECT EXTRACT(SECOND FROM window_end) AS e, k, s FROM ({best.format('s')} FROM totals)"
+            " WHERE r = 1"
+        )
+        totals = [(5, "k0", 6), (10, "k0", 8), (15, "k1", 24), (25, "k0", 24), (30, "k0", 26)]
+        assert sorted(changes) == [("+I", row) for row in totals]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -19,7 +19,7 @@ from typing import Self
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.config.emit_options import LATE_ROWS_TABLE
+from tidemill.config.emit_options import ALLOW_LATENESS, LATE_ROWS_TABLE
 from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, PARALLELISM
 from tidemill.config.mini_batch_options import (
@@ -223,6 +223,7 @@ def compile_context(
         compact=config.read(DEDUPLICATE_COMPACT),
         idle_timeout=config.read(IDLE_TIMEOUT).milliseconds,
         keeps_late=bool(config.read(LATE_ROWS_TABLE)),
+        lateness=config.read(ALLOW_LATENESS).milliseconds,
     )
     with_room(lambda: context.survey(roots))
     return context

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from tidemill.changelog.batch import contiguous, weights_of, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.changelog.watermarks import WATERMARK_COLUMN, all_held_back, held_back
 from tidemill.operators.api import HASH_COLUMN, EpochContext, OperatorSpec
 from tidemill.operators.rows.waiting import WaitingRows, each_copy, summed
 from tidemill.operators.window.clock import Clock
@@ -71,14 +71,19 @@ class GatedPort:
 @dataclass(frozen=True, kw_only=True)
 class WindowGateSpec:
     """``ends``: columns of the output with the end of the window, of which the first that is not NULL counts.
-    ``inner`` gives no ``$seq``."""
+    ``lateness``: by how many ms windows are waited for beyond their end. ``inner`` gives no ``$seq``."""
 
     inner: OperatorSpec
     ports: tuple[GatedPort, ...]
     clock: Clock
     ends: tuple[str, ...]
+    lateness: int = 0
     keeps_time: bool = False
     sequence: bool = False
+
+    @property
+    def delay(self) -> int:
+        return self.lateness
 
     @property
     def fingerprint(self) -> str:
@@ -127,7 +132,8 @@ class _Wait:
 
     def due(self, table: pa.Table) -> pa.Table:
         """The rows of the windows that end, as the inner operator gets them; the others are kept."""
-        port, upto = self.port, self.spec.clock.ended(self.epoch.watermark)
+        port, reached = self.port, held_back(self.epoch.watermark, self.spec.lateness)
+        upto = self.spec.clock.ended(reached)
         stored = port.waiting.take(self.state, upto)
         table = contiguous(with_types(table, dict(port.columns)))
         ends = port.ends(table)
@@ -141,7 +147,8 @@ class _Wait:
         if len(table) == 0:
             return np.zeros(0, np.bool_)
         marks = vector(single(table.column(WATERMARK_COLUMN))).values
-        late: Mask = self.spec.clock.instants(ends - 1) <= np.maximum(marks, self.epoch.before)
+        reached = all_held_back(np.maximum(marks, self.epoch.before), self.spec.lateness)
+        late: Mask = self.spec.clock.instants(ends - 1) <= reached
         return late
 
     def _weighted(self, table: pa.Table, ends: Ints, rows: Ints) -> pa.Table:

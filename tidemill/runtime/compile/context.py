@@ -32,7 +32,8 @@ class CompileContext:
     them was made before that was known.
     ``descriptions`` and ``sub_plans``: by operator id its node as EXPLAIN shows it, and the digest of that.
     ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
-    ``keeps_late``: rows that come too late are wanted as they came.
+    ``keeps_late``: rows that come too late are wanted as they came. ``lateness``: for how many ms beyond its
+    end a window can change.
     ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark.
     """
 
@@ -45,6 +46,7 @@ class CompileContext:
     compact: bool = False
     idle_timeout: int = 0
     keeps_late: bool = False
+    lateness: int = 0
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
