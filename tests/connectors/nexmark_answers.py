@@ -23,6 +23,8 @@ from tests.physical.oracle_plans import skeleton
 from tidemill.connectors.nexmark import scripts
 
 EVENTS = 5_000
+ASKED = tuple(name for name in scripts.names() if name != "q13")
+"""Flink's own connectors for files cannot be looked into."""
 RECORDED = Path(__file__).parent / "recorded" / "nexmark.json"
 _ROOT = Path(__file__).resolve().parents[2]
 _FEW = 20
@@ -98,7 +100,7 @@ def _last(changes: list[list[Any]]) -> list[str]:
 
 
 def record() -> None:
-    names = scripts.names()
+    names = ASKED
     with tempfile.TemporaryDirectory() as folder:
         declaration = scripts.file_declaration(str(export(EVENTS, Path(folder))))
         streamed, batch, planned = _ask(

@@ -14,12 +14,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bench.nexmark import export
-from tests.connectors.nexmark_answers import EVENTS, RECORDED, answers, plans, queries, skeletons
+from tests.connectors.nexmark_answers import ASKED, EVENTS, RECORDED, answers, plans, queries, skeletons
 from tidemill.client import json_output
 from tidemill.connectors.nexmark import scripts
 from tidemill.session.environment import TableEnvironment
 
-NAMES = scripts.names()
+NAMES = ASKED
 STATEFUL = ("q4", "q9", "q16", "q18", "q19", "q20")
 ANSWERS: dict[str, Any] = json.loads(RECORDED.read_text())
 PLANNED_DIFFERENTLY = {

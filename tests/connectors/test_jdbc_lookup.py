@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from tests.connectors.postgres import Server
 from tests.runtime.databases import query
 from tidemill.connectors.jdbc.lookup import KEYS_PER_REQUEST, JdbcLookup
 from tidemill.connectors.jdbc.urls import Database
@@ -67,3 +69,73 @@ def test_a_database_that_is_down(tmp_path: Path) -> None:
     ):
         found(gone, id=[1])
     assert pauses == [0.1, 0.2]
+
+
+COPIED = (
+    Field("k", t.STRING),
+    Field("n", t.BIGINT),
+    Field("d", t.DecimalType(precision=6, scale=2)),
+    Field("x", t.DOUBLE),
+    Field("b", t.BOOLEAN),
+    Field("day", t.DATE),
+    Field("ts", t.TimestampType(precision=6)),
+    Field("s", t.STRING),
+)
+TEXTS = ("plain", "", "it's", 'a "b", c', "back\\slash", "two\nlines", "{brace}", "NULL", "é")
+
+
+def copied_table(postgres: Server, keys: tuple[str, ...], fields: tuple[Field, ...] = COPIED) -> JdbcLookup:
+    return JdbcLookup(database=Database(postgres.url), table="goods", fields=fields, keys=keys, retries=0)
+
+
+@pytest.fixture
+def filled(postgres: Server) -> Server:
+    postgres.clear()
+    query(
+        postgres.url,
+        "CREATE TABLE goods (k VARCHAR(20), n BIGINT, d NUMERIC, x FLOAT8, b BOOLEAN, day DATE, ts TIMESTAMP,"
+        " s TEXT)",
+    )
+    with postgres.connect() as open:
+        for number, key in enumerate(TEXTS):
+            open.execute(
+                "INSERT INTO goods VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+                (key, number, "1.005", float("nan") if number else float("-inf"), bool(number % 2),
+                 dt.date(2024, 5, 1 + number), dt.datetime(2024, 5, 1, 0, 0, number, 100 * number), key),
+            )  # fmt: skip
+        open.execute("INSERT INTO goods (k, n) VALUES ('null', NULL)")
+    return postgres
+
+
+def test_columns_come_by_copy_as_by_the_driver(filled: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = copied_table(filled, ("k",))
+    keys = pa.table({"k": pa.array([*TEXTS, "null", "none"])})
+    answer = table.lookup(keys)
+    assert answer.requests == 1
+    rows = sorted(answer.rows.to_pylist(), key=lambda row: str(row["k"]))
+    assert sorted(row["k"] for row in rows) == sorted([*TEXTS, "null"])
+    assert [row["s"] for row in rows if row["k"] != "null"] == sorted(TEXTS)
+    (missing,) = [row for row in rows if row["k"] == "null"]
+    assert {v for name, v in missing.items() if name != "k"} == {None}
+    (plain,) = [row for row in rows if row["k"] == "plain"]
+    assert (plain["n"], plain["d"], plain["x"], plain["b"]) == (0, Decimal("1.01"), float("-inf"), False)
+    assert (plain["day"], plain["ts"]) == (dt.date(2024, 5, 1), dt.datetime(2024, 5, 1))
+    assert repr(sorted(table.scan().to_pylist(), key=lambda row: str(row["k"]))) == repr(rows)
+    monkeypatch.setattr("tidemill.connectors.jdbc.lookup.can_be_copied", lambda fields: False)
+    slow = sorted(table.lookup(keys).rows.to_pylist(), key=lambda row: str(row["k"]))
+    assert repr(slow) == repr(rows)
+
+
+def test_what_does_not_fit_is_for_the_driver_to_say(filled: Server) -> None:
+    query(filled.url, "UPDATE goods SET d = 123456.7 WHERE k = 'plain'")
+    (row,) = copied_table(filled, ("n",)).lookup(pa.table({"n": pa.array([0], pa.int64())})).rows.to_pylist()
+    assert (row["k"], row["d"]) == ("plain", None)
+    fields = (Field("n", t.BIGINT), Field("k", t.INT))
+    with pytest.raises(ConnectorError, match="'goods': a value does not fit"):
+        copied_table(filled, ("n",), fields).lookup(pa.table({"n": pa.array([1], pa.int64())}))
+
+
+def test_several_keys_in_postgres(filled: Server) -> None:
+    keys = pa.table({"n": pa.array([0, 1, 2], pa.int64()), "s": pa.array(["plain", "x", "it's"])})
+    found = copied_table(filled, ("n", "s")).lookup(keys).rows.to_pylist()
+    assert sorted(row["n"] for row in found) == [0, 2]

@@ -13,6 +13,7 @@ from tidemill.client import main
 from tidemill.connectors.nexmark import scripts
 from tidemill.connectors.nexmark.functions import count_char
 from tidemill.errors import ValidationError
+from tidemill.session.environment import TableEnvironment
 
 FOLDER = Path(scripts.__file__).parent
 
@@ -41,6 +42,27 @@ def test_q10_has_a_complete_folder_per_minute(spark: SparkSession, tmp_path: Pat
 
 def _times(partition: Path) -> list[str]:
     return [row[3] for file in partition.glob("part-*") for row in csv.reader(file.read_text().splitlines())]
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_q13_looks_into_a_file(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """As a join of bids with all of the file."""
+    file = tmp_path / "side_input.csv"
+    file.write_text("".join(f"{key},value {key}\n" for key in range(0, 10_000, 3)))
+    environment = TableEnvironment.create({"execution.runtime-mode": mode, "tidemill.epoch.max-rows": "900"})
+    create = scripts.query("q13").split("CREATE TABLE q13")[0].replace("${SIDE_INPUT}", str(file))
+    list(environment.execute_script(f"{scripts.declaration()}\n{create}"))
+    environment.execute_sql("ALTER TABLE nexmark SET ('events.num' = '2000')")
+    joined = (
+        "SELECT auction, bidder, price, `dateTime`, `value` FROM bid JOIN side_input"
+        " ON MOD(auction, 10000) = `key`"
+    )
+    found, expected = (
+        sorted(tuple(row) for row in environment.execute_sql(text).collect())
+        for text in (scripts.select("q13"), joined)
+    )
+    assert found == expected
+    assert 100 < len(found) < 1840
 
 
 def test_queries_by_name() -> None:
