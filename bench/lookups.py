@@ -3,8 +3,8 @@ beside one request a row.
 
 ``python -m bench.lookups [--rows N] [--keys N] [--size N]`` prints a Markdown table. The database
 has ``--keys`` rows and a primary key; the left rows ask for random keys, of which a third is not there. One
-request a row is what a worker does without bundles: the same lookup, asked for one key after the other, of
-as many rows as fit into some seconds. The server is one of its own, as the tests start it.
+request a row is a prepared statement over one open connection, without a join around it, of as many rows as
+fit into some seconds. The server is one of its own, as the tests start it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,8 @@ import pyarrow as pa
 import pyarrow.csv as csv
 
 from tests.connectors.postgres import Server, server
-from tidemill.connectors.jdbc.lookup import JdbcLookup
-from tidemill.connectors.jdbc.urls import Database
 from tidemill.session.environment import TableEnvironment
-from tidemill.types.logical import BIGINT, STRING, DecimalType, Field
 
-FIELDS = (Field("id", BIGINT), Field("name", STRING), Field("price", DecimalType(precision=10, scale=2)))
 JOIN = "(SELECT *, PROCTIME() AS now FROM orders) AS o LEFT JOIN goods FOR SYSTEM_TIME AS OF o.now AS g"
 SECONDS = 5.0
 
@@ -73,13 +69,15 @@ def make(path: Path, rows: int, keys: int) -> Path:
 
 
 def one_by_one(running: Server, keys: int) -> tuple[int, int, float]:
-    table = JdbcLookup(database=Database(running.url), table="goods", fields=FIELDS, keys=("id",), retries=0)
-    wanted = np.random.default_rng(8).integers(1, keys + keys // 2, 1_000_000)
-    begun, rows = time.perf_counter(), 0
-    while time.perf_counter() - begun < SECONDS:
-        table.lookup(pa.table({"id": wanted[rows : rows + 1]}))
-        rows += 1
-    return rows, rows, time.perf_counter() - begun
+    wanted = np.random.default_rng(8).integers(1, keys + keys // 2, 1_000_000).tolist()
+    rows = 0
+    with running.connect() as open, open.cursor() as cursor:
+        begun = time.perf_counter()
+        while time.perf_counter() - begun < SECONDS:
+            cursor.execute("SELECT id, name, price FROM goods WHERE id = %s", (wanted[rows],))
+            cursor.fetchall()
+            rows += 1
+        return rows, rows, time.perf_counter() - begun
 
 
 def joined(running: Server, orders: Path, hint: str, rows: int) -> tuple[int, int, float]:
