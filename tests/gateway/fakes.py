@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,8 +23,17 @@ SCHEMA = pa.schema([("n", pa.int64())])
 INFO = ResultInfo(fields=(Field("n", BIGINT),), is_query=True, result_kind="SUCCESS_WITH_CONTENT")
 
 
-def pages(folder: Path, *, memory: int = 1 << 20, ahead: int = 1 << 20, keep: bool = True) -> Pages:
-    return Pages(schema=SCHEMA, folder=str(folder / "result"), memory=memory, ahead=ahead, keep=keep)
+def pages(
+    folder: Path, *, memory: int = 1 << 20, ahead: int = 1 << 20, keep: bool = True, durable: bool = False
+) -> Pages:
+    return Pages(
+        schema=SCHEMA,
+        folder=str(folder / "result"),
+        memory=memory,
+        ahead=ahead,
+        keep=keep,
+        durable=durable,
+    )
 
 
 def numbers(start: int, end: int) -> pa.Table:
@@ -55,6 +65,12 @@ class Scripted:
     def options(self) -> Mapping[str, str]:
         return self.given
 
+    def snapshot(self) -> dict[str, Any]:
+        return {"given": dict(self.given)}
+
+    def changed(self) -> bool:
+        return False
+
     def catalog(self) -> SessionCatalog:
         return SessionCatalog(SessionContext())
 
@@ -78,7 +94,7 @@ def gateway(
     """Option keys with ``__`` for dots, ``_`` for dashes; beside it the statements of its sessions."""
     made: list[Scripted] = []
 
-    def new(properties: Mapping[str, str]) -> Scripted:
+    def new(properties: Mapping[str, str], user: str) -> Scripted:
         made.append(Scripted(folder, scripts or {}, given=dict(properties)))
         return made[-1]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.fakes import numbers, pages
 from tidemill.errors import ExecutionError
 from tidemill.gateway.api import GatewayError, TokenError
-from tidemill.gateway.service.pages import PAGE_ROWS, Pages
+from tidemill.gateway.service.pages import PAGE_ROWS, Pages, restored
 
 
 def values(made: Pages, token: int, most: int = PAGE_ROWS) -> list[int] | None:
@@ -24,7 +24,7 @@ def test_every_row_comes_once_and_in_order_from_memory_and_disk(tmp_path: Path) 
     made.put(numbers(4_000, 31_000))
     made.put(numbers(31_000, 31_001))
     made.finish()
-    assert sorted(p.name for p in (tmp_path / "result").iterdir()) == ["4000.arrow"]
+    assert sorted(p.name for p in (tmp_path / "result").iterdir()) == ["4000-216000.arrow"]
     got: list[int] = []
     token = 0
     while (rows := values(made, token, 1_300)) is not None:
@@ -65,7 +65,11 @@ def test_an_endless_result_forgets_what_was_read(tmp_path: Path) -> None:
         made.put(numbers(start, start + 10))
     assert values(made, 0, 15) == list(range(15))
     assert values(made, 1, 15) == list(range(15, 30))
-    assert sorted(p.name for p in (tmp_path / "result").iterdir()) == ["10.arrow", "20.arrow", "30.arrow"]
+    assert sorted(p.name for p in (tmp_path / "result").iterdir()) == [
+        "10-80.arrow",
+        "20-80.arrow",
+        "30-80.arrow",
+    ]
     assert values(made, 1, 15) == list(range(15, 30))
     assert values(made, 2) == list(range(30, 40))
     assert values(made, 3) == []
@@ -96,6 +100,41 @@ def test_who_makes_rows_waits_for_a_slow_reader_and_is_told_when_he_has_gone(tmp
     made.close()
     waiting.join(60)
     assert put[-1] == (3, False)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_complete_result_is_found_by_another_process_at_any_token(tmp_path: Path, keep: bool) -> None:
+    first = pages(tmp_path, memory=20_000, keep=keep, durable=True)
+    assert not restored(pages(tmp_path, keep=keep))
+    for start in range(0, 1_000, 100):
+        first.put(numbers(start, start + 100))
+    read = [values(first, token, 150) for token in range(4)]
+    first.finish()
+    for token in (0, 3, 4):
+        again = pages(tmp_path, keep=keep, durable=True)
+        assert restored(again)
+        if token < 4:
+            assert values(again, token, 150) == read[token]
+        else:
+            assert values(again, token, 150) == list(range(600, 750))
+        assert values(again, token, 150) is not None
+        assert values(again, token + 1, 150) is not None
+    lost = pages(tmp_path, keep=keep)
+    assert restored(lost)
+    with pytest.raises(TokenError):
+        lost.fetch(99)
+    first.close()
+    assert not restored(pages(tmp_path, keep=keep))
+
+
+def test_what_was_forgotten_is_not_taken_for_a_complete_result(tmp_path: Path) -> None:
+    made = pages(tmp_path, memory=0, keep=False, durable=True)
+    for start in (0, 10):
+        made.put(numbers(start, start + 10))
+    assert [values(made, token, 10) for token in (0, 1)] == [list(range(10)), list(range(10, 20))]
+    made.finish()
+    assert values(made, 2) is None
+    assert not restored(pages(tmp_path, keep=False))
 
 
 def test_rows_before_a_failure_come_first(tmp_path: Path) -> None:

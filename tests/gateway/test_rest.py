@@ -17,6 +17,7 @@ from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.endpoints.rest.routes import ROUTES
 from tidemill.gateway.service.operation import Control
 from tidemill.gateway.service.service import Gateway
+from tidemill.runtime.progress import EpochProgress
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 GATE = Gate()
@@ -196,3 +197,28 @@ def test_the_description_has_every_route(ask: Ask) -> None:
         assert sum(map(len, described.values())) == len(routes)
         for route in routes:
             assert described[f"/v{version}{route.path}"][route.method.lower()]["summary"]
+
+
+def test_metrics(served: tuple[RestEndpoint, Gateway], ask: Ask) -> None:
+    session = ask.session()
+    served[1].wait(session, ask.submit(session, "x").rpartition("/")[2], 60)
+    served[1].metrics.epoch(
+        EpochProgress(
+            epoch=1, rows_in=5, rows_out=3, seconds=0.5, state_rows=2, state_bytes=9, job_id="j", late=1
+        )
+    )
+    found = ask("GET", "/metrics.json")[1]
+    assert found["tidemill_sessions"] >= 1
+    by_status = {o["status"]: o["value"] for o in found["tidemill_operations_total"]}
+    assert by_status["FINISHED"] >= 1
+    assert found["tidemill_job_rows_in_total"] == [{"job": "j", "value": 5}]
+    counts = {(r["route"], r["code"]): r["value"] for r in found["tidemill_requests_total"]}
+    assert counts["execute_statement", "200"] >= 1
+    connection = http.client.HTTPConnection("127.0.0.1", ask.port, timeout=60)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    assert "# TYPE tidemill_request_seconds histogram\n" in text
+    bucket = 'tidemill_request_seconds_bucket{route="execute_statement",le="+Inf"}'
+    assert f"{bucket} {counts['execute_statement', '200']}\n" in text
+    assert 'tidemill_job_state_bytes{job="j"} 9\n' in text

@@ -217,7 +217,7 @@ def test_workers_come_and_go() -> None:
         assert done.acquire(timeout=LONG)
     assert [[number for lane, number in order if lane == n] for n in range(5)] == [list(range(20))] * 5
     assert workers._threads <= 3
-    lanes[0].submit(partial(failing(ValueError("a bug")), Control()))
+    lanes[0].submit(partial(failing(ValueError("a bug")), Control("h")))
     lanes[0].submit(meet_alone.release)
     assert meet_alone.acquire(timeout=LONG)
     workers.close()

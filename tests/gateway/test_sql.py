@@ -15,23 +15,26 @@ from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, SqlSyntaxError, TidemillError, ValidationError
 from tidemill.gateway.api import OperationStatus, ResultType
 from tidemill.gateway.service.service import Gateway
-from tidemill.gateway.start import new_gateway
+from tidemill.gateway.start import House
 
 LONG = 60.0
 BATCH = {"execution.runtime-mode": "batch"}
 NUMBERS = """CREATE TABLE g (id INT) WITH ('connector'='datagen', 'rows-per-second'='50',
  'fields.id.kind'='sequence', 'fields.id.start'='1', 'fields.id.end'='1000000')"""
 
+SLOW = "SELECT COUNT(*) FROM g AS x, g AS y WHERE x.id * y.id = 7"
+
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    folder = tmp_path_factory.mktemp("gateway")
-    gateway = new_gateway(
-        Configuration({"tidemill.gateway.directory": str(folder), "parallelism.default": "1"})
-    )
-    gateway.start()
-    yield gateway
-    gateway.close()
+    house = House(options(tmp_path_factory.mktemp("gateway")))
+    house.start()
+    yield house.gateway
+    house.close()
+
+
+def options(folder: Path) -> Configuration:
+    return Configuration({"tidemill.gateway.directory": str(folder), "parallelism.default": "1"})
 
 
 class Client:
@@ -129,8 +132,7 @@ def test_what_runs_is_stopped(made: Gateway, spark: SparkSession) -> None:
     client, other = Client(made), Client(made)
     client.ask(NUMBERS)
     client.ask("CREATE TABLE b (id INT) WITH ('connector'='blackhole')")
-    slow = "SELECT COUNT(*) FROM g AS x, g AS y WHERE x.id * y.id = 7"
-    running = client.submit(slow, BATCH)
+    running = client.submit(SLOW, BATCH)
     until(lambda: not spark_is_idle(spark))
     assert other.ask("SELECT 1 AS n", BATCH) == [(1,)]
     assert made.cancel(client.session, running) is OperationStatus.CANCELED
@@ -174,3 +176,59 @@ def test_configuring_takes_what_changes_the_session(made: Gateway) -> None:
     assert [c.name for c in catalog.columns(table.path)] == ["id"]
     assert made.complete(client.session, "SELECT * FROM ", 14)[4] == "default_catalog.default_database.g"
     assert made.complete(client.session, "SELECT i FROM g", 8)[0] == "id"
+
+
+def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_path: Path) -> None:
+    first = House(options(tmp_path / "gateway"))
+    first.start()
+    client = Client(first.gateway, my__key="v")
+    client.ask(NUMBERS)
+    file = f"'connector'='filesystem', 'path'='{tmp_path}/out', 'format'='csv'"
+    client.ask(f"CREATE TABLE target (id INT, twice AS id * 2) WITH ({file})")
+    client.ask("CREATE TEMPORARY VIEW small AS SELECT id FROM g WHERE id < 3")
+    client.ask("SET 'pipeline.name' = 'mine'")
+    done = client.submit("SELECT k, SUM(v) AS t FROM (VALUES ('a', 1), ('a', 3)) AS x(k, v) GROUP BY k")
+    rows = client.rows(done)
+    ended = client.submit("SELECT * FROM (VALUES (DATE '2020-01-01', ARRAY[1])) AS x(a, b)", BATCH)
+    bad = client.submit("SELECT * FROM nosuch")
+    client.ask("BEGIN STATEMENT SET")
+    client.ask("INSERT INTO target SELECT id FROM g")
+    ((job,),) = client.ask("END")
+    until(lambda: list((tmp_path / "out").glob("[!._]*")))
+    running = client.submit(SLOW, BATCH)
+    until(lambda: first.gateway.operation_info(client.session, running).status is OperationStatus.RUNNING)
+    first.gateway.wait(client.session, ended, LONG)
+    first.vanish()
+
+    second = House(options(tmp_path / "gateway"))
+    second.start()
+    try:
+        client.gateway = second.gateway
+        assert client.rows(done) == rows
+        assert client.rows(ended)[0][1] == [1]
+        info = second.gateway.result_info(client.session, done)
+        assert info is not None
+        assert [str(f.type) for f in info.fields] == ["CHAR(1) NOT NULL", "INT NOT NULL"]
+        assert "Object 'nosuch' not found" in str(second.gateway.operation_info(client.session, bad).error)
+        assert "restarted" in str(second.gateway.operation_info(client.session, running).error)
+        assert client.ask("SHOW TABLES") == [("g",), ("small",), ("target",)]
+        assert second.gateway.session_config(client.session)["my.key"] == "v"
+        assert client.ask(f"DESCRIBE JOB '{job}'")[0][1:3] == ("mine", "RUNNING")
+        written = len(read_ids(tmp_path / "out"))
+        until(lambda: len(read_ids(tmp_path / "out")) > written)
+        client.ask(f"STOP JOB '{job}'")
+        ids = read_ids(tmp_path / "out")
+        assert sorted(ids) == list(range(1, len(ids) + 1))
+        second.gateway.close_session(client.session)
+    finally:
+        second.vanish()
+    third = House(options(tmp_path / "gateway"))
+    third.start()
+    assert third.gateway.list_sessions(user=None) == []
+    assert [(s.job.job_id, s.job.status) for s in third.jobs("").all()] == [(job, "CANCELED")]
+    third.close()
+
+
+def read_ids(folder: Path) -> list[int]:
+    files = [f for f in folder.glob("**/*") if f.is_file() and not f.name.startswith((".", "_"))]
+    return [int(line) for f in files for line in f.read_text().split()]

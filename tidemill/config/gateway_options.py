@@ -92,6 +92,75 @@ DIRECTORY = Option(
     doc="Where the gateway keeps its store, the checkpoints of its jobs and its results; unset: "
     "`~/.local/state/tidemill/gateway` (`$XDG_STATE_HOME`).",
 )
+STORE = Option(
+    key="tidemill.gateway.store",
+    kind=str,
+    default="",
+    own=True,
+    doc="The database that keeps sessions, operations and jobs over restarts, as a URL: "
+    "`postgresql://user:password@host/database`; unset: an SQLite file in the gateway's directory.",
+)
+AUTHENTICATION = Option(
+    key="tidemill.gateway.authentication",
+    kind=str,
+    default="",
+    choices=("", "NONE", "PASSWORD"),
+    own=True,
+    doc="PASSWORD: each request says who asks, by a password or a bearer token, and nobody sees what is "
+    "another's. NONE: everybody may do everything. Unset is NONE, on an address of this machine alone.",
+)
+USERS_FILE = Option(
+    key="tidemill.gateway.users-file",
+    kind=str,
+    default="",
+    own=True,
+    doc="The users: lines `name:hash`, as `tidemill gateway --hash-password` and `--hash-token` print them.",
+)
+AUTHENTICATOR = Option(
+    key="tidemill.gateway.authenticator",
+    kind=str,
+    default="",
+    own=True,
+    doc="Instead of the file: `module:function`, which is given a name and a password, and says whether they "
+    "are right.",
+)
+TLS_CERTIFICATE = Option(
+    key="tidemill.gateway.tls.certificate-file",
+    kind=str,
+    default="",
+    own=True,
+    doc="The endpoints speak TLS, with this certificate (PEM, with its chain).",
+)
+TLS_KEY = Option(
+    key="tidemill.gateway.tls.private-file",
+    kind=str,
+    default="",
+    own=True,
+    doc="The certificate's key (PEM); unset: it lies in the certificate's file.",
+)
+USER_SESSIONS = Option(
+    key="tidemill.gateway.user.max-sessions",
+    kind=int,
+    default=0,
+    least=0,
+    own=True,
+    doc="How many sessions a user may have open; 0 for as many as there may be.",
+)
+USER_OPERATIONS = Option(
+    key="tidemill.gateway.user.max-operations",
+    kind=int,
+    default=0,
+    least=0,
+    own=True,
+    doc="How many statements of a user may wait or run; 0 for any number.",
+)
+USER_RESULTS = Option(
+    key="tidemill.gateway.user.max-result-size",
+    kind=MemorySize,
+    default=MemorySize(0),
+    own=True,
+    doc="A user whose open results are larger gets no new statement until one is closed; 0 for any size.",
+)
 OPTIONS = (
     IDLE_TIMEOUT,
     CHECK_INTERVAL,
@@ -106,4 +175,13 @@ OPTIONS = (
     RESULT_MEMORY,
     RESULT_AHEAD,
     DIRECTORY,
+    STORE,
+    AUTHENTICATION,
+    USERS_FILE,
+    AUTHENTICATOR,
+    TLS_CERTIFICATE,
+    TLS_KEY,
+    USER_SESSIONS,
+    USER_OPERATIONS,
+    USER_RESULTS,
 )

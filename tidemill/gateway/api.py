@@ -52,13 +52,15 @@ class ResultType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultInfo:
-    """What is known of a result before its rows. ``zone``: in which TIMESTAMP_LTZ values are shown."""
+    """What is known of a result before its rows. ``zone``: in which TIMESTAMP_LTZ values are shown;
+    ``changelog``: rows may have any kind."""
 
     fields: tuple[Field, ...]
     is_query: bool
     result_kind: str
     job_id: str = ""
     zone: dt.tzinfo = dt.UTC
+    changelog: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,35 +1,55 @@
-"""``tidemill gateway``: the service, its endpoints, and the one Spark that all sessions share."""
+"""``tidemill gateway``: the service, its endpoints, its store, and the one Spark that all sessions share.
+
+At the start, in this order: 1. the store is opened; sessions and finished results of the process before are
+there again; 2. Spark starts; 3. jobs that ran go on after their last epochs; 4. the endpoints listen. At the
+end: the endpoints stop, jobs end with their epochs and go on at the next start.
+"""
 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 import sys
 import threading
+import uuid
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidemill.config import gateway_options as g
+from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
 from tidemill.config.option import Configuration
+from tidemill.errors import StateError, TidemillError
 from tidemill.files.private import make_private
 from tidemill.gateway.endpoints.api import configured
+from tidemill.gateway.service.keeping import Keeping
+from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.service import Gateway
-from tidemill.gateway.service.statements import new_statements
+from tidemill.gateway.service.sessions import Session
+from tidemill.gateway.service.statements import Json, SqlStatements, new_environment
+from tidemill.gateway.store.store import KeptJob, KeptSession, Store, sqlite_url
 from tidemill.runtime.spark.session import spark_application
+from tidemill.runtime.spark.settings import MASTER, is_within_machine, spark_settings
+from tidemill.session.environment import TableEnvironment
+from tidemill.session.job import EndedJob, JobHandle
 from tidemill.session.jobs import Jobs
+from tidemill.session.snapshot import restored
+from tidemill.sql.parser import parse_statement
 
-_RESULTS = "results"
+_LOGGER = logging.getLogger("tidemill.gateway")
+_RESULTS, _JOBS, _STORE = "results", "jobs", "gateway.db"
+_LAST_EPOCH_SECONDS = 10.0
 
 
 def command(parsed: argparse.Namespace) -> int:
     """Runs until it is told to end (SIGINT, SIGTERM)."""
     config = Configuration(parsed.options)
-    gateway = new_gateway(config)
-    endpoints = configured(gateway, config)
+    house = House(config)
+    endpoints = configured(house.gateway, config)
     spark_application(config)  # a session's first statement must not wait for Spark, nor choose its master
-    gateway.start()
+    house.start()
     try:
         for endpoint in endpoints:
             endpoint.start()
@@ -39,23 +59,149 @@ def command(parsed: argparse.Namespace) -> int:
     finally:
         for endpoint in endpoints:
             endpoint.stop()
-        gateway.close()
+        house.close()
     return 0
 
 
-def new_gateway(config: Configuration) -> Gateway:
-    """A service whose sessions share their jobs, and keep what does not fit into memory in its directory."""
-    results = os.path.join(directory(config), _RESULTS)
-    os.makedirs(results, exist_ok=True)
-    make_private(results)
-    return Gateway(config=config, new_session=partial(new_statements, config, jobs=Jobs(), folder=results))
+@dataclass(slots=True)
+class House:
+    """A gateway with all it stands on. StateError where the store cannot be used."""
+
+    config: Configuration
+    _jobs: dict[str, Jobs] = field(default_factory=dict)
+    gateway: Gateway = field(init=False)
+    _memory: Keeping = field(init=False)
+    _results: Results = field(init=False)
+
+    def __post_init__(self) -> None:
+        root = directory(self.config)
+        for folder in (_RESULTS, _JOBS):
+            os.makedirs(os.path.join(root, folder), exist_ok=True)
+            make_private(os.path.join(root, folder))
+        url = self.config.read(g.STORE) or sqlite_url(os.path.join(root, _STORE))
+        self._results = Results(self.config, os.path.join(root, _RESULTS))
+        self._memory = Keeping(
+            store=Store.open(url), results=self._results, jobs_folder=os.path.join(root, _JOBS)
+        )
+        self.gateway = Gateway(config=self.config, new_session=self._new_session, memory=self._memory)
+
+    def start(self) -> None:
+        """Brings back what the process before had; Spark runs."""
+        self._bring_back_sessions()
+        for kept in self._memory.kept_jobs():
+            self._bring_back_job(kept)
+        self.gateway.start()
+
+    def jobs(self, user: str) -> Jobs:
+        """A user's: nobody sees another's."""
+        return self._jobs.setdefault(user, Jobs())
+
+    def close(self) -> None:
+        self._memory.end()
+        self.gateway.close()
+        for jobs in self._jobs.values():
+            jobs.stop(_LAST_EPOCH_SECONDS)
+        self._memory.store.close()
+
+    def vanish(self) -> None:
+        """Ends as a killed process would: what is not in the store by now never will be."""
+        self._memory.end()
+        self.gateway.close()
+        for jobs in self._jobs.values():
+            for started in jobs.all():
+                started.job.abort()
+            jobs.stop(_LAST_EPOCH_SECONDS)
+        self._memory.store.close()
+
+    def _new_session(self, properties: Mapping[str, str], user: str) -> SqlStatements:
+        environment = new_environment(self.config, properties)
+        return self._at_home(SqlStatements(environment=environment, results=self._results), user)
+
+    def _at_home(self, statements: SqlStatements, user: str) -> SqlStatements:
+        """Jobs of the session are known to all, and lie where the next process finds them."""
+        context = statements.environment.context
+        places: list[str] = [""]
+
+        def place_job() -> str:
+            places[0] = self._place(context.configuration)
+            return places[0]
+
+        def job_started(job: JobHandle, statement: str, snapshot: Json) -> None:
+            if places[0]:
+                self._memory.job_started(job, places[0], user, statement, snapshot)
+
+        context.on_progress = self.gateway.metrics.epoch
+        context.jobs, context.place_job = self.jobs(user), place_job
+        statements.job_started = job_started
+        return statements
+
+    def _place(self, config: Configuration) -> str:
+        """A checkpoint directory for a new job; '' where there is none that all machines reach."""
+        given = config.read(CHECKPOINT_DIRECTORY)
+        if not given and not is_within_machine(spark_settings(self.config)[MASTER]):
+            return ""
+        return f"{(given or self._memory.jobs_folder).rstrip('/')}/{uuid.uuid4().hex}"
+
+    def _bring_back_sessions(self) -> None:
+        operations = self._memory.kept_operations()
+        for kept in self._memory.store.sessions():
+            try:
+                session = self._bring_back(kept)
+            except TidemillError:
+                _LOGGER.exception("session %s cannot be brought back", kept.handle)
+            else:
+                session.operations.update((o.handle, o) for o in operations.get(kept.handle, ()))
+        self._memory.forget_results(o.handle for held in operations.values() for o in held)
+
+    def _bring_back(self, kept: KeptSession) -> Session:
+        statements = SqlStatements.restored(kept.snapshot, self._results, lambda *_: None)
+        session = Session(
+            handle=kept.handle,
+            name=kept.name,
+            user=kept.owner,
+            statements=self._at_home(statements, kept.owner),
+            workers=self.gateway.workers,
+            clock=self.gateway.sessions.clock,
+            opened=kept.opened,
+        )
+        self.gateway.sessions.put_back(session)
+        return session
+
+    def _bring_back_job(self, kept: KeptJob) -> None:
+        """A job that ran goes on; one that had ended is history."""
+        jobs = self.jobs(kept.owner)
+        if kept.status != "RUNNING":
+            jobs.put_back(EndedJob(kept.job_id, kept.name, kept.status, kept.error or ""), kept.started)
+            return
+        try:
+            job = self._resumed(kept)
+        except TidemillError as e:
+            _LOGGER.exception("job %s cannot go on", kept.job_id)
+            self._memory.job_failed(kept.place, e)
+            jobs.put_back(EndedJob(kept.job_id, kept.name, "FAILED", str(e)), kept.started)
+        else:
+            self._memory.follow(job, kept.place)
+            jobs.put_back(job, kept.started)
+
+    def _resumed(self, kept: KeptJob) -> JobHandle:
+        environment = TableEnvironment(restored(kept.snapshot))
+        context = environment.context
+        context.place_job = lambda: kept.place
+        context.on_progress = self.gateway.metrics.epoch
+        started: list[JobHandle] = []
+        context.on_job = started.append
+        context.configuration = context.configuration.with_value("table.dml-sync", "false")
+        for statement in kept.statements:
+            environment.execute(parse_statement(statement))
+        if not started:
+            raise StateError(f"The statement of job {kept.job_id} starts no job any more")
+        return started[0]
 
 
-def directory(config: Mapping[str, str]) -> str:
+def directory(config: Configuration) -> str:
     """Where the gateway keeps what is its own."""
-    given = Configuration(config).read(g.DIRECTORY)
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return given or os.path.join(state, "tidemill", "gateway")
+    return config.read(g.DIRECTORY) or os.path.join(state, "tidemill", "gateway")
 
 
 def _until_told() -> None:

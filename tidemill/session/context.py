@@ -43,6 +43,7 @@ class SessionContext:
     ``jobs``: its INSERTs; sessions may share them. ``jobs_in``: how many jobs have used a checkpoint
     directory. ``work``: the name of what Spark does for the statement under way, to give it up by; '' where
     nobody would. ``on_job`` hears of a started INSERT before anybody waits for it.
+    ``place_job``: where the next INSERT's job keeps its checkpoint, if not where the options say.
     ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
     hears of every epoch's end, ``on_event`` of its begin and of resumptions, ``fault`` of every step of a
     commit; ``clock``: of processing time, in seconds.
@@ -60,6 +61,7 @@ class SessionContext:
         self.jobs = Jobs()
         self.jobs_in: dict[str, int] = {}
         self.work = ""
+        self.place_job: Callable[[], str] | None = None
         self.on_job: Callable[[JobHandle], None] = lambda _: None
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None
         self.on_event: Callable[[JobEvent], None] = lambda _: None

@@ -10,6 +10,7 @@ import queue
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +56,8 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
     node = planning.physical(config, optimized).runs
-    request = replace(_request(context, "select", _next_directory(context)), config=config)
+    place = _next_directory(context) if context.place_job is None else ""
+    request = replace(_request(context, "select", place), config=config)
     rows = EpochRows()
     job = QueryJob(rows=rows, job=job_start.start_query(node, rows.put, request))
     return _result(context, plan.fields, job.epochs(), job, changelog=True)
@@ -72,7 +74,8 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult
         return _inserted(context, fields, None)
     config = bundled(context.configuration, sinks)
     planned = [planning.physical(config, _optimized(s)).runs for s in sinks]
-    request = replace(_request(context, name, _next_directory(context)), config=config)
+    place = (context.place_job or partial(_next_directory, context))()
+    request = replace(_request(context, name, place), config=config)
     job = job_start.start_inserts([node for node in planned if isinstance(node, p.Sink)], request)
     context.jobs.add(job)
     context.on_job(job)

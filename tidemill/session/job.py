@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
+
+from tidemill.errors import ExecutionError
 
 
 class JobHandle(Protocol):
@@ -39,3 +42,29 @@ class JobHandle(Protocol):
         ...
 
     def is_running(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJob:
+    """A job of an earlier process. ``error``: what made it fail."""
+
+    job_id: str
+    name: str
+    status: str
+    error: str = ""
+
+    def wait(self, timeout: float | None = None) -> None:
+        if self.error:
+            raise ExecutionError(self.error)
+
+    def stop(self) -> None:
+        """It has stopped."""
+
+    def cancel(self) -> None:
+        """It has stopped."""
+
+    def abort(self) -> None:
+        """It has stopped."""
+
+    def is_running(self) -> bool:
+        return False

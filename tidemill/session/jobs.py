@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from tidemill.errors import TidemillError
 from tidemill.session.job import JobHandle
 
 
@@ -26,9 +28,23 @@ class Jobs:
         with self._lock:
             self._started.append(StartedJob(job, dt.datetime.now(dt.UTC)))
 
+    def put_back(self, job: JobHandle, started: dt.datetime) -> None:
+        """One that an earlier process had started."""
+        with self._lock:
+            self._started.append(StartedJob(job, started))
+
     def all(self) -> tuple[StartedJob, ...]:
         with self._lock:
             return tuple(self._started)
+
+    def stop(self, seconds: float) -> None:
+        """Stops all that run, each after its epoch; waits for them, for each so long at most."""
+        running = [s.job for s in self.all() if s.job.is_running()]
+        for job in running:
+            job.stop()
+        for job in running:
+            with suppress(TimeoutError, TidemillError):
+                job.wait(seconds)
 
     def find(self, job_id: str) -> StartedJob | None:
         """The latest of that id: a job that goes on where it stopped keeps it."""

@@ -128,11 +128,11 @@ def _restored_object(kept: Json) -> CatalogTable | CatalogView:
 
 
 def _restored_column(kept: Json) -> Column:
-    return Column(**{**kept, "type": _restored_type(kept["type"]), "kind": ColumnKind(kept["kind"])})
+    return Column(**{**kept, "type": type_named(kept["type"]), "kind": ColumnKind(kept["kind"])})
 
 
-def _restored_type(text: str) -> t.LogicalType:
-    """A time attribute is no part of a type's syntax."""
+def type_named(text: str) -> t.LogicalType:
+    """A type by its text; that it is a time attribute is no part of SQL's syntax."""
     plain, star, mark = text.partition(" *")
     kind = parse_type(plain)
     if not star:

@@ -34,8 +34,10 @@ class Outcome:
 
 @dataclass(slots=True)
 class Control:
-    """How to stop what an operation has under way. What is registered after the stop is stopped at once."""
+    """How to stop what an operation has under way. What is registered after the stop is stopped at once.
+    ``handle``: the operation's."""
 
+    handle: str
     _stops: list[Callable[[], None]] = field(default_factory=list)
     _stopped: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -68,16 +70,33 @@ class Operation:
 
     handle: str = field(default_factory=lambda: str(uuid.uuid4()))
     work: Work
-    changed: Callable[[Operation], None] = lambda _: None
+    changed: Callable[[Operation, OperationStatus], None] = lambda *_: None
     submitted: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
-    control: Control = field(default_factory=Control)
+    control: Control = field(init=False)
     status: Status = field(init=False)
     outcome: Outcome | None = None
     error: TidemillError | None = None
     _timer: threading.Timer | None = None
 
     def __post_init__(self) -> None:
-        self.status = Status(self.handle, lambda _: self.changed(self))
+        self.control = Control(self.handle)
+        self.status = Status(self.handle, self._tell)
+
+    @classmethod
+    def ended(
+        cls,
+        handle: str,
+        submitted: dt.datetime,
+        status: OperationStatus,
+        outcome: Outcome | None,
+        error: TidemillError | None,
+        changed: Callable[[Operation, OperationStatus], None],
+    ) -> Operation:
+        """One that an earlier process has ended."""
+        made = cls(handle=handle, work=_nothing, submitted=submitted, changed=changed)
+        made.outcome, made.error = outcome, error
+        made.status = Status.ended(handle, status, made._tell)
+        return made
 
     def submit(self, timeout: float) -> None:
         """It waits for its turn; ``timeout`` in seconds from now, 0 for none."""
@@ -161,9 +180,16 @@ class Operation:
         if not self.status.try_move(OperationStatus.ERROR):
             self.error = None
 
+    def _tell(self, status: OperationStatus) -> None:
+        self.changed(self, status)
+
     def _time_out(self) -> None:
         if self.status.try_move(OperationStatus.TIMEDOUT):
             self.control.stop()
+
+
+def _nothing(control: Control) -> Outcome:
+    raise InternalError("an operation of an earlier process does not run again")
 
 
 def _own(error: Exception) -> TidemillError:

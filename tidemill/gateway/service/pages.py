@@ -1,9 +1,9 @@
 """The rows of one result between the statement that makes them and the client that reads them.
 
 Segments of rows in order: the first of them in memory, the others as Arrow files. A page is cut where it is
-read, and is read again by the same token until its successor was asked for. What was read of an endless
-result is forgotten; of one that ends all is kept until the operation is closed, so that a client may begin
-again. Cost: a page of a segment on disk is a look into a mapped file.
+read, and is read again by the same token until its successor was asked for. A result that ends is kept until
+the operation is closed, so that a client may begin again; an endless one as long as it is small: then what
+was read is forgotten. Cost: a page of a segment on disk is a look into a mapped file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from tidemill.gateway.api import GatewayError, TokenError
 PAGE_ROWS = 5_000
 PAGE_BYTES = 4 << 20
 _SEGMENT_BYTES = 16 << 20
+_ROWS, _END, _NOTES = ".arrow", "end", "tokens"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,14 +55,15 @@ class Page:
 @dataclass(slots=True, kw_only=True)
 class Pages:
     """One thread puts, any may read. ``folder`` is made when memory is full. ``ahead``: how many unread bytes
-    there may be before ``put`` waits. ``keep``: all rows stay until ``close``."""
+    there may be before ``put`` waits. ``keep``: all rows stay until ``close``. ``durable``: what is put lies
+    on disk, too, and another process finds it there (``restored``) once it is complete."""
 
     schema: pa.Schema
     folder: str
     memory: int
     ahead: int
     keep: bool = True
-    ended: Callable[[], None] = lambda: None
+    durable: bool = False
     _segments: list[_Segment] = field(default_factory=list)
     _rows: int = 0
     _in_memory: int = 0
@@ -70,9 +73,10 @@ class Pages:
     """The rows of the page before ``_token``."""
     _read: int = 0
     _done: bool = False
-    _ended_once: bool = False
     _error: TidemillError | None = None
     _closed: bool = False
+    _forgot: bool = False
+    _restored: bool = False
     _lock: threading.Condition = field(default_factory=threading.Condition)
 
     def put(self, rows: pa.Table) -> bool:
@@ -85,9 +89,10 @@ class Pages:
     def finish(self) -> None:
         """There are no more rows."""
         with self._lock:
+            if self.durable and not self._closed and not self._forgot:
+                self._write_end()
             self._done = True
             self._lock.notify_all()
-        self.ended()
 
     def fail(self, error: TidemillError) -> None:
         """There are no more rows, because of ``error``: who reads on gets it after those there are."""
@@ -101,7 +106,7 @@ class Pages:
             self._closed = True
             self._segments.clear()
             self._lock.notify_all()
-            if self._files:
+            if self._files or self.durable:
                 shutil.rmtree(self.folder, ignore_errors=True)
 
     def wait_rows(self, timeout: float) -> None:
@@ -114,6 +119,8 @@ class Pages:
         with self._lock:
             if self._closed:
                 raise GatewayError("The result has been closed.")
+            if self._restored:
+                self._seek(token, most)
             if token == self._token:
                 return self._next(most)
             if token == self._token - 1 and token >= 0:
@@ -123,9 +130,15 @@ class Pages:
     def rewind(self) -> None:
         """The next page is the first again, with its token 0. GatewayError where rows have been forgotten."""
         with self._lock:
-            if not self.keep and self._read:
+            if self._forgot:
                 raise GatewayError("The first rows of a result that does not end are not kept.")
-            self._token, self._read, self._previous, self._ended_once = 0, 0, (0, 0), False
+            self._token, self._read, self._previous = 0, 0, (0, 0)
+
+    @property
+    def bytes(self) -> int:
+        """Of the rows it holds, in memory or on disk."""
+        with self._lock:
+            return sum(s.bytes for s in self._segments)
 
     @property
     def token(self) -> int:
@@ -138,10 +151,11 @@ class Pages:
             if self._error is not None:
                 raise self._error
             self._previous = (self._read, self._read)
-            self._ended_once = True
             return Page(None, None)
         start, end = self._read, self._page_end(most)
         self._forget_before(start)
+        if self.durable and not self.keep and not self._forgot:
+            self._note(end)
         self._previous, self._read = (start, end), end
         self._token += 1
         self._lock.notify_all()
@@ -170,10 +184,13 @@ class Pages:
             segment = _Segment(
                 start=self._rows, end=self._rows + rows.num_rows, bytes=rows.nbytes, table=rows
             )
-            if self._in_memory + segment.bytes > self.memory:
-                self._spill(segment)
-            else:
+            fits = self._in_memory + segment.bytes <= self.memory
+            if self.durable or not fits:
+                self._write(segment)
+            if fits:
                 self._in_memory += segment.bytes
+            else:
+                segment.table = None
             self._segments.append(segment)
             self._rows = segment.end
             self._lock.notify_all()
@@ -182,23 +199,90 @@ class Pages:
     def _unread(self) -> int:
         return sum(s.bytes for s in self._segments if s.end > self._read)
 
-    def _spill(self, segment: _Segment) -> None:
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        segment.file = os.path.join(self.folder, f"{segment.start}.arrow")
+    def _write(self, segment: _Segment) -> None:
+        self._make_folder()
+        segment.file = os.path.join(self.folder, f"{segment.start}-{segment.bytes}{_ROWS}")
         with pa.OSFile(segment.file, "wb") as sink, pa.ipc.new_file(sink, self.schema) as writer:
             writer.write_table(segment.table, max_chunksize=PAGE_ROWS)
-        segment.table = None
         self._files += 1
 
+    def _make_folder(self) -> None:
+        if not self._files:
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+
+    def _write_end(self) -> None:
+        """The mark that all rows are there."""
+        self._make_folder()
+        with open(os.path.join(self.folder, _END), "w", encoding="ascii") as file:
+            file.write(str(self._rows))
+
+    def _note(self, end: int) -> None:
+        """Where a page of a result that came bit by bit has ended: its tokens tell nothing of it."""
+        self._make_folder()
+        with open(os.path.join(self.folder, _NOTES), "ab") as file:
+            file.write(end.to_bytes(8, "big"))
+
+    def _seek(self, token: int, most: int) -> None:
+        """The first token that a client of the process before asks for may be any that it was told of."""
+        self._restored = False
+        ends = _noted(self.folder)
+        if not self.keep:
+            if token <= len(ends):
+                self._token, self._read = token, ends[token - 1] if token else 0
+                _keep_notes(self.folder, token)
+            return
+        while self._token < token and self._read < self._rows:
+            self._read = self._page_end(most)
+            self._token += 1
+
     def _forget_before(self, row: int) -> None:
-        if self.keep:
+        if self.keep or sum(s.bytes for s in self._segments) <= self.memory:
             return
         while self._segments and self._segments[0].end <= row:
             gone = self._segments.pop(0)
-            if gone.table is None:
+            self._forgot = True
+            if gone.file:
                 os.unlink(gone.file)
-            else:
+            if gone.table is not None:
                 self._in_memory -= gone.bytes
+
+
+def restored(pages: Pages) -> bool:
+    """Fills empty ``pages`` with what an earlier process left in their folder; False where rows miss."""
+    if not os.path.exists(os.path.join(pages.folder, _END)):
+        return False
+    for start, size, file in sorted(_kept(pages.folder)):
+        with pa.memory_map(file) as source:
+            rows = pa.ipc.open_file(source).read_all().num_rows
+        if start != pages._rows:
+            return False
+        pages._segments.append(_Segment(start=start, end=start + rows, bytes=size, table=None, file=file))
+        pages._rows = start + rows
+        pages._files += 1
+    pages._done = pages._restored = True
+    return True
+
+
+def _kept(folder: str) -> Iterator[tuple[int, int, str]]:
+    for name in os.listdir(folder):
+        if name.endswith(_ROWS):
+            start, _, size = name.removesuffix(_ROWS).partition("-")
+            yield int(start), int(size), os.path.join(folder, name)
+
+
+def _noted(folder: str) -> list[int]:
+    try:
+        with open(os.path.join(folder, _NOTES), "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return []
+    return [int.from_bytes(data[place : place + 8], "big") for place in range(0, len(data) - 7, 8)]
+
+
+def _keep_notes(folder: str, count: int) -> None:
+    """Pages after these are cut anew."""
+    with suppress(FileNotFoundError):
+        os.truncate(os.path.join(folder, _NOTES), count * 8)
 
 
 def _segment_rows(rows: pa.Table) -> int:

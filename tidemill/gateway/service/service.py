@@ -6,8 +6,10 @@ nobody has to say who he is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from tidemill.config import gateway_options as g
 from tidemill.config.option import Configuration
@@ -21,9 +23,12 @@ from tidemill.gateway.api import (
     UnknownOperationError,
 )
 from tidemill.gateway.service.catalog import SessionCatalog
-from tidemill.gateway.service.operation import Operation, Work
+from tidemill.gateway.service.keeping import Forgetful, Memory
+from tidemill.gateway.service.metrics import Metrics
+from tidemill.gateway.service.operation import Control, Operation, Outcome, Work
 from tidemill.gateway.service.pages import PAGE_ROWS
-from tidemill.gateway.service.sessions import Sessions, Statements
+from tidemill.gateway.service.quotas import Quotas
+from tidemill.gateway.service.sessions import Session, Sessions, Statements
 from tidemill.gateway.service.workers import Workers
 
 _CONFIGURING_SECONDS = 600.0
@@ -31,15 +36,20 @@ _CONFIGURING_SECONDS = 600.0
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """``new_session``: what runs the statements of a session that starts with these properties."""
+    """``new_session``: what runs the statements of a user's session that starts with these properties.
+    ``memory``: what outlives the process."""
 
     config: Configuration
-    new_session: Callable[[Mapping[str, str]], Statements]
+    new_session: Callable[[Mapping[str, str], str], Statements]
+    memory: Memory = field(default_factory=Forgetful)
     workers: Workers = field(init=False)
     sessions: Sessions = field(init=False)
+    quotas: Quotas = field(init=False)
+    metrics: Metrics = field(default_factory=Metrics)
 
     def __post_init__(self) -> None:
         read = self.config.read
+        self.quotas = Quotas.of(self.config)
         self.workers = Workers(
             least=read(g.MIN_WORKERS), most=read(g.MAX_WORKERS), keepalive=read(g.KEEPALIVE).seconds
         )
@@ -47,21 +57,27 @@ class Gateway:
             most=read(g.MAX_SESSIONS),
             idle=read(g.IDLE_TIMEOUT).seconds,
             interval=read(g.CHECK_INTERVAL).seconds,
+            closed=self.memory.session_closed,
         )
 
     def start(self) -> None:
         self.sessions.start()
 
     def close(self) -> None:
-        """Ends all sessions; jobs that run go on until the process ends."""
+        """Takes no more statements and stops those that run; sessions stay for the next process, where there
+        is a memory."""
         self.sessions.end()
         self.workers.close()
+        for session in self.sessions.of(None):
+            session.stop()
 
     # -- sessions
 
     def open_session(self, properties: Mapping[str, str], *, name: str = "", user: str = "") -> str:
         """The handle of a new session; ValidationError for properties that are refused at once."""
-        return self.sessions.open(name, user, self.new_session(properties), self.workers).handle
+        self.quotas.check_session(self.sessions.of(user))
+        statements = self.new_session(properties, user)
+        return self.sessions.open(name, user, statements, self.workers, self.memory.session_opened).handle
 
     def close_session(self, session: str, *, user: str = "") -> None:
         """Ends what it runs and frees what it holds; jobs that its INSERTs have started go on."""
@@ -70,7 +86,7 @@ class Gateway:
     def configure_session(self, session: str, statement: str, *, timeout: float = 0, user: str = "") -> None:
         """Runs SET, RESET, CREATE, DROP, ALTER, USE and the like, to the end; others are refused."""
         opened = self.sessions.get(session, user)
-        operation = Operation(work=lambda control: opened.statements.configure(statement, control))
+        operation = Operation(work=self._noticed(opened, partial(opened.statements.configure, statement)))
         opened.submit(operation, timeout)
         try:
             operation.status.wait_ended(timeout or _CONFIGURING_SECONDS)
@@ -115,20 +131,35 @@ class Gateway:
     ) -> str:
         """Submits a statement; its handle. ``options`` hold for it alone; ``timeout`` in seconds, 0 for none.
         What is wrong with it shows in its status, and when its result is read."""
-        opened = self.sessions.get(session, user)
-        given = dict(options or {})
-        return self.submit(
-            session,
-            lambda control: opened.statements.run(statement, given, control),
-            timeout=timeout,
-            user=user,
-        )
+        run = partial(self.sessions.get(session, user).statements.run, statement, dict(options or {}))
+        return self.submit(session, run, timeout=timeout, user=user)
 
     def submit(self, session: str, work: Work, *, timeout: float = 0, user: str = "") -> str:
         """As ``execute``, of any work: it runs in its turn among the session's statements."""
-        operation = Operation(work=work)
-        self.sessions.get(session, user).submit(operation, timeout)
+        opened = self.sessions.get(session, user)
+        self.quotas.check_statement(self.sessions.of(user))
+        operation = Operation(work=self._noticed(opened, work), changed=self._operation_changed)
+        self.memory.submitted(opened, operation)
+        opened.submit(operation, timeout)
         return operation.handle
+
+    def _operation_changed(self, operation: Operation, status: OperationStatus) -> None:
+        self.memory.operation_changed(operation, status)
+        self.metrics.operation(status)
+
+    def now(self) -> dict[str, int]:
+        """How many sessions there are, and operations by their status."""
+        sessions = self.sessions.of(None)
+        statuses = Counter(o.status.value.value for s in sessions for o in list(s.operations.values()))
+        return {"sessions": len(sessions), **statuses}
+
+    def _noticed(self, session: Session, work: Work) -> Work:
+        def run(control: Control) -> Outcome:
+            outcome = work(control)
+            self.memory.session_changed(session)
+            return outcome
+
+        return run
 
     def operation_info(self, session: str, operation: str, *, user: str = "") -> OperationInfo:
         return self._operation(session, operation, user).info()

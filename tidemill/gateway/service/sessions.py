@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from tidemill.gateway.api import LimitError, SessionInfo, UnknownOperationError, UnknownSessionError
 from tidemill.gateway.service.catalog import SessionCatalog
@@ -29,6 +29,14 @@ class Statements(Protocol):
 
     def options(self) -> Mapping[str, str]:
         """The session's options, secrets masked."""
+        ...
+
+    def snapshot(self) -> dict[str, Any]:
+        """What makes the session again, as JSON."""
+        ...
+
+    def changed(self) -> bool:
+        """Whether a statement since the last time may have changed what a snapshot has."""
         ...
 
     def catalog(self) -> SessionCatalog:
@@ -86,6 +94,11 @@ class Session:
         """Whether a statement waits or runs."""
         return any(not o.status.value.is_terminal for o in list(self.operations.values()))
 
+    def stop(self) -> None:
+        """Stops its statements and queries; they are not closed."""
+        for operation in list(self.operations.values()):
+            operation.control.stop()
+
     def close(self) -> None:
         for operation in list(self.operations.values()):
             operation.close()
@@ -101,6 +114,7 @@ class Sessions:
     idle: float
     interval: float
     clock: Callable[[], float] = time.monotonic
+    closed: Callable[[str], None] = lambda _: None
     _open: dict[str, Session] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ending: threading.Event = field(default_factory=threading.Event)
@@ -110,8 +124,15 @@ class Sessions:
         if self.idle > 0 and self.interval > 0:
             threading.Thread(target=self._watch, name="tidemill-gateway-idle", daemon=True).start()
 
-    def open(self, name: str, user: str, statements: Statements, workers: Workers) -> Session:
-        """LimitError where there are as many as there may be."""
+    def open(
+        self,
+        name: str,
+        user: str,
+        statements: Statements,
+        workers: Workers,
+        opened: Callable[[Session], None] = lambda _: None,
+    ) -> Session:
+        """LimitError where there are as many as there may be; ``opened`` hears of it before anybody else."""
         made = Session(
             handle=str(uuid.uuid4()),
             name=name,
@@ -128,7 +149,16 @@ class Sessions:
                     hint="Close a session, or raise 'sql-gateway.session.max-num'.",
                 )
             self._open[made.handle] = made
+        try:
+            opened(made)
+        except BaseException:
+            self._close(made.handle)
+            raise
         return made
+
+    def put_back(self, session: Session) -> None:
+        """One that an earlier process had open."""
+        self._open[session.handle] = session
 
     def get(self, handle: str, user: str) -> Session:
         """The session, used now."""
@@ -154,15 +184,15 @@ class Sessions:
                 self._close(session.handle)
 
     def end(self) -> None:
+        """Looks for idle sessions no more."""
         self._ending.set()
-        for handle in list(self._open):
-            self._close(handle)
 
     def _close(self, handle: str) -> None:
         with self._lock:
             session = self._open.pop(handle, None)
         if session is not None:
             session.close()
+            self.closed(handle)
 
     def _watch(self) -> None:
         while not self._ending.wait(self.interval):

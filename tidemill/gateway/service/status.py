@@ -23,13 +23,20 @@ NEXT: dict[S, frozenset[S]] = {
 
 class Status:
     """The status of one operation. Of two threads that want to end it one succeeds. ``changed`` hears of each
-    step, in order, before anybody else can take the next."""
+    step, in order, before anybody sees it."""
 
     def __init__(self, handle: str, changed: Callable[[S], None] = lambda _: None) -> None:
         self._handle = handle
         self._changed = changed
         self._value = S.INITIALIZED
         self._lock = threading.Condition()
+
+    @classmethod
+    def ended(cls, handle: str, value: S, changed: Callable[[S], None]) -> Status:
+        """As an operation of an earlier process left it."""
+        made = cls(handle, changed)
+        made._value = value
+        return made
 
     @property
     def value(self) -> S:
@@ -48,8 +55,8 @@ class Status:
         with self._lock:
             if to not in NEXT[self._value]:
                 return False
-            self._value = to
             self._changed(to)
+            self._value = to
             self._lock.notify_all()
             return True
 

@@ -221,7 +221,10 @@ def _engine(url: str) -> sa.Engine:
     except (sa.exc.ArgumentError, ModuleNotFoundError) as e:
         raise StateError(f"'{masked(url)}' is no URL of a database that can be used: {e}") from e
     if parsed.database:
-        os.makedirs(os.path.dirname(os.path.abspath(parsed.database)), mode=0o700, exist_ok=True)
+        try:
+            os.makedirs(os.path.dirname(os.path.abspath(parsed.database)), mode=0o700, exist_ok=True)
+        except OSError as e:
+            raise StateError(f"The gateway's store '{url}' cannot be used: {e.strerror or e}") from e
     engine = sa.create_engine(parsed, connect_args={"timeout": 30, "check_same_thread": False})
     sa.event.listen(engine, "connect", _prepare_sqlite)
     return engine

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, move_on_after, to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from tidemill.gateway.endpoints.rest.call import NEWEST, Call
+from tidemill.gateway.endpoints.rest.door import Door
 from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.openapi import openapi
 from tidemill.gateway.endpoints.rest.routes import ROUTES, RestRoute, versions_of
@@ -24,17 +26,19 @@ from tidemill.gateway.service.service import Gateway
 
 _LOGGER = logging.getLogger("tidemill.gateway")
 _JSON = "application/json; charset=UTF-8"
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _THREADS = 128
+_BODY_SECONDS = 120
 Answering = Callable[[Request], Awaitable[Response]]
 
 
-def application(gateway: Gateway, longest: int) -> Starlette:
+def application(gateway: Gateway, longest: int, door: Door) -> Starlette:
     """``longest``: bytes of a request's body."""
     limiter = CapacityLimiter(_THREADS)
     routes = [
         Route(
             f"{prefix}{route.path}",
-            _answering(route, version, gateway, longest, limiter),
+            _answering(route, version, gateway, longest, limiter, door),
             methods=[route.method],
         )
         for route in ROUTES
@@ -44,6 +48,8 @@ def application(gateway: Gateway, longest: int) -> Starlette:
         Route(f"{prefix}/openapi.json", _description(version), methods=["GET"])
         for prefix, version in [("", NEWEST), *((f"/v{n}", n) for n in range(1, NEWEST + 1))]
     ]
+    routes.append(Route("/metrics", _metrics(gateway, door), methods=["GET"]))
+    routes.append(Route("/metrics.json", _metrics(gateway, door), methods=["GET"]))
     return Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found, HttpError: _failed})
 
 
@@ -54,24 +60,49 @@ def _prefixes(route: RestRoute) -> list[tuple[str, int]]:
 
 
 def _answering(
-    route: RestRoute, version: int, gateway: Gateway, longest: int, limiter: CapacityLimiter
+    route: RestRoute, version: int, gateway: Gateway, longest: int, limiter: CapacityLimiter, door: Door
 ) -> Answering:
     async def answer(request: Request) -> Response:
+        begun = time.monotonic()
+        status = 500
+        try:
+            text = await read(request)
+            status = 200
+        except HttpError as e:
+            status = e.status
+            raise
+        finally:
+            gateway.metrics.request(route.handler.__name__, status, time.monotonic() - begun)
+        return Response(text, media_type=_JSON)
+
+    async def read(request: Request) -> str:
+        user = await to_thread.run_sync(door.user, request.headers, limiter=limiter)
         call = Call(
             version=version,
-            user="",
+            user=user,
             parameters=request.path_params,
             query=request.query_params,
             body=await _body(request, longest),
         )
         try:
-            text = await to_thread.run_sync(route.handler, gateway, call, limiter=limiter)
+            text: str = await to_thread.run_sync(route.handler, gateway, call, limiter=limiter)
+            return text
         except HttpError:
             raise
         except Exception as e:
             _LOGGER.exception("a request failed in a way that it should not")
             raise HttpError(500, "Internal server error.", f"{type(e).__name__}: {e}") from e
-        return Response(text, media_type=_JSON)
+
+    return answer
+
+
+def _metrics(gateway: Gateway, door: Door) -> Answering:
+    async def answer(request: Request) -> Response:
+        await to_thread.run_sync(door.user, request.headers)
+        now = gateway.now()
+        if request.url.path.endswith(".json"):
+            return Response(json.dumps(gateway.metrics.as_json(now)), media_type=_JSON)
+        return Response(gateway.metrics.as_text(now), media_type=_PROMETHEUS)
 
     return answer
 
@@ -79,13 +110,15 @@ def _answering(
 async def _body(request: Request, longest: int) -> bytes:
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > longest:
-            raise HttpError(
-                413, f"The request is longer than {longest} bytes ('rest.server.max-content-length')."
-            )
-        parts.append(part)
+    with move_on_after(_BODY_SECONDS) as reading:
+        async for part in request.stream():
+            size += len(part)
+            if size > longest:
+                key = "rest.server.max-content-length"
+                raise HttpError(413, f"The request is longer than {longest} bytes ('{key}').")
+            parts.append(part)
+    if reading.cancelled_caught:
+        raise HttpError(408, f"The request did not end within {_BODY_SECONDS} seconds.")
     return b"".join(parts)
 
 
@@ -102,7 +135,10 @@ async def _not_found(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, HttpError)
-    return _errors(error.status, *error.messages)
+    response = _errors(error.status, *error.messages)
+    if error.status == 401:
+        response.headers["WWW-Authenticate"] = 'Basic realm="SQL gateway", charset="UTF-8"'
+    return response
 
 
 def _errors(status: int, *messages: str) -> Response:

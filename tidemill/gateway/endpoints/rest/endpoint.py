@@ -13,11 +13,14 @@ from tidemill.config import gateway_options as g
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
 from tidemill.gateway.endpoints.rest.app import application
+from tidemill.gateway.endpoints.rest.door import Door
+from tidemill.gateway.security.access import Access, check_chosen, is_loopback
 from tidemill.gateway.service.service import Gateway
 
 _START_SECONDS = 30.0
 _POLL_SECONDS = 0.01
 _STOP_SECONDS = 3
+_CONNECTIONS = 4_096
 
 
 @dataclass(slots=True)
@@ -31,10 +34,14 @@ class RestEndpoint:
 
     def start(self) -> None:
         host, port = self.config.read(g.REST_ADDRESS), self.config.read(g.REST_PORT)
+        check_chosen(self.config, host)
+        access = Access.of(self.config)
+        certificate = self.config.read(g.TLS_CERTIFICATE)
         self._socket = _listening(host, port)
         port = self._socket.getsockname()[1]
-        self.address = f"http://{host}:{port}"
-        app = application(self.gateway, self.config.read(g.MAX_REQUEST).bytes)
+        self.address = f"{'https' if certificate else 'http'}://{host}:{port}"
+        door = Door(access, local=is_loopback(host))
+        app = application(self.gateway, self.config.read(g.MAX_REQUEST).bytes, door)
         settings = uvicorn.Config(
             app,
             log_config=None,
@@ -43,7 +50,10 @@ class RestEndpoint:
             http="h11",
             ws="none",
             server_header=False,
+            limit_concurrency=_CONNECTIONS,
             timeout_graceful_shutdown=_STOP_SECONDS,
+            ssl_certfile=certificate or None,
+            ssl_keyfile=self.config.read(g.TLS_KEY) or None,
         )
         self._server = uvicorn.Server(settings)
         self._thread = threading.Thread(

@@ -1,0 +1,196 @@
+"""Who comes in (users, tokens, TLS, quotas), and who does not: strangers, and pages of other sites."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import shutil
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.fakes import Gate, gateway
+from tidemill.config.option import Configuration
+from tidemill.errors import SetupError
+from tidemill.gateway.api import LimitError, OperationStatus, UnknownSessionError
+from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
+from tidemill.gateway.security.access import Access, AccessError
+from tidemill.gateway.security.users import password_hash, token_hash, users_in
+
+TOKEN = "0123456789abcdef"
+AUTHENTICATION = "tidemill.gateway.authentication"
+Ask = Callable[..., tuple[int, Any]]
+
+
+def check_of_a_program(name: str, password: str) -> bool:
+    return (name, password) == ("eve", "of a program")
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("users") / "users"
+    lines = [
+        "# who",
+        f"ann:{password_hash('pässword:1')}",
+        f"bob:{password_hash('other')}",
+        f"bob:{token_hash(TOKEN)}",
+    ]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return str(file)
+
+
+@contextmanager
+def served(
+    folder: Path, options: Mapping[str, str] | None = None, context: ssl.SSLContext | None = None
+) -> Iterator[Ask]:
+    made, _ = gateway(folder)
+    endpoint = RestEndpoint(made, Configuration({"sql-gateway.endpoint.rest.port": "0", **(options or {})}))
+    endpoint.start()
+    port = int(endpoint.address.rpartition(":")[2])
+
+    def ask(method: str, path: str, authorization: str = "", **headers: str) -> tuple[int, Any]:
+        if context is None:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        else:
+            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=context)
+        given = {"Authorization": authorization} if authorization else {}
+        connection.request(method, path, headers={**given, **headers})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, json.loads(text) if text.startswith("{") else text
+
+    try:
+        yield ask
+    finally:
+        endpoint.stop()
+
+
+def basic(name: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+
+def test_users_by_password_and_token(tmp_path: Path, users: str) -> None:
+    options = {AUTHENTICATION: "PASSWORD", "tidemill.gateway.users-file": users}
+    with served(tmp_path, options) as ask:
+        ann, bob = basic("ann", "pässword:1"), f"Bearer {TOKEN}"
+        session = ask("POST", "/v1/sessions", ann)[1]["sessionHandle"]
+        assert ask("GET", f"/v1/sessions/{session}", ann)[0] == 200
+        assert ask("GET", f"/v1/sessions/{session}", basic("ann", "pässword:1"))[0] == 200
+        status, answer = ask("GET", f"/v1/sessions/{session}", bob)
+        assert (status, "does not exist" in answer["errors"][0]) == (500, True)
+        strangers = [
+            "",
+            basic("ann", "other"),
+            basic("nobody", "x"),
+            "Bearer x",
+            "Basic !",
+            "Digest x",
+            "Basic",
+        ]
+        for stranger in strangers:
+            for path in ("/v1/info", "/metrics", f"/v1/sessions/{session}"):
+                status, answer = ask("GET", path, stranger)
+                assert status == 401
+                assert "ann" not in json.dumps(answer)
+        assert "tidemill_sessions 1" in ask("GET", "/metrics", bob)[1]
+
+
+def test_pages_of_other_sites_are_refused(tmp_path: Path) -> None:
+    with served(tmp_path) as ask:
+        assert ask("GET", "/v1/info", Origin="http://evil.example")[0] == 403
+        assert ask("POST", "/v1/sessions", Origin="null")[0] == 403
+        assert ask("GET", "/v1/info", Host="evil.example")[0] == 403
+        assert ask("GET", "/v1/info", Host="127.0.0.1:1", Origin="http://127.0.0.1:1")[0] == 200
+        assert ask("GET", "/v1/info", Host="localhost")[0] == 200
+
+
+def test_an_address_that_others_reach_must_be_chosen(tmp_path: Path, users: str) -> None:
+    made, _ = gateway(tmp_path)
+    address = {"sql-gateway.endpoint.rest.bind-address": "0.0.0.0", "sql-gateway.endpoint.rest.port": "0"}
+    with pytest.raises(SetupError, match=r"would listen on 0\.0\.0\.0, where others reach it"):
+        RestEndpoint(made, Configuration(address)).start()
+    with pytest.raises(SetupError, match="say who the users are"):
+        RestEndpoint(made, Configuration({**address, AUTHENTICATION: "PASSWORD"})).start()
+    for chosen in (
+        {AUTHENTICATION: "NONE"},
+        {AUTHENTICATION: "PASSWORD", "tidemill.gateway.users-file": users},
+    ):
+        endpoint = RestEndpoint(made, Configuration({**address, **chosen}))
+        endpoint.start()
+        endpoint.stop()
+
+
+def test_users_of_a_program_and_files_that_are_none(tmp_path: Path) -> None:
+    function = f"{__name__}:check_of_a_program"
+    access = Access.of(
+        Configuration({AUTHENTICATION: "PASSWORD", "tidemill.gateway.authenticator": function})
+    )
+    assert access.by_password("eve", "of a program") == "eve"
+    with pytest.raises(AccessError):
+        access.by_password("eve", "")
+    with pytest.raises(SetupError, match="no function"):
+        Access.of(Configuration({AUTHENTICATION: "PASSWORD", "tidemill.gateway.authenticator": "nosuch:f"}))
+    file = tmp_path / "users"
+    file.write_text("ann:secret\n", encoding="utf-8")
+    with pytest.raises(SetupError, match=r"Line 1 of .* is not of the form") as caught:
+        users_in(str(file))
+    assert "secret" not in str(caught.value)
+
+
+def test_tls(tmp_path: Path) -> None:
+    file = _certificate(tmp_path)
+    context = ssl.create_default_context(cafile=file)
+    with served(tmp_path, {"tidemill.gateway.tls.certificate-file": file}, context) as ask:
+        assert ask("GET", "/v1/info")[0] == 200
+
+
+def test_a_user_has_so_much_and_no_more(tmp_path: Path) -> None:
+    gate = Gate()
+    made, _ = gateway(
+        tmp_path,
+        {"wait": gate},
+        tidemill__gateway__user__max_sessions="2",
+        tidemill__gateway__user__max_operations="1",
+        tidemill__gateway__user__max_result_size="30 b",
+    )
+    session, _ = made.open_session({}, user="ann"), made.open_session({}, user="ann")
+    with pytest.raises(LimitError, match="2 sessions open"):
+        made.open_session({}, user="ann")
+    other = made.open_session({}, user="bob")
+    running = made.execute(session, "wait", user="ann")
+    assert gate.running.wait(60)
+    with pytest.raises(LimitError, match="1 of your statements"):
+        made.execute(session, "x", user="ann")
+    with pytest.raises(UnknownSessionError):
+        made.execute(session, "x", user="bob")
+    first = made.execute(other, "x", user="bob")
+    gate.let.set()
+    assert made.wait(session, running, 60, user="ann").status is OperationStatus.FINISHED
+    made.wait(other, first, 60, user="bob")
+    second = made.execute(other, "x", user="bob")
+    made.wait(other, second, 60, user="bob")
+    with pytest.raises(LimitError, match="48 bytes"):
+        made.execute(other, "x", user="bob")
+    made.close_operation(other, first, user="bob")
+    made.execute(other, "x", user="bob")
+
+
+def _certificate(folder: Path) -> str:
+    """A file with a key, and the certificate that it has signed itself."""
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("openssl is not installed")
+    key, certificate = folder / "key.pem", folder / "gateway.pem"
+    names = ["-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1"]
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([program, "req", "-x509", *kind, *names, *files], check=True, capture_output=True)
+    certificate.write_text(key.read_text() + certificate.read_text())
+    return str(certificate)

@@ -1,0 +1,128 @@
+"""The store: what is put is there for the next process; what cannot be used says so."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tests.session.environments import ask, new_session
+from tidemill.errors import StateError
+from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store, sqlite_url
+from tidemill.gateway.store.tables import METADATA, VERSIONS
+from tidemill.session.environment import TableEnvironment
+from tidemill.session.snapshot import restored, taken
+
+THEN = dt.datetime(2026, 1, 2, 3, 4, 5, 6_000, tzinfo=dt.UTC)
+SESSION = KeptSession(handle="s", name="n", owner="ann", opened=THEN, snapshot={"a": [1, "ü"]})
+OPERATION = KeptOperation(handle="o", session="s", submitted=THEN, status="RUNNING")
+JOB = KeptJob(
+    place="/p", job_id="j", name="n", owner="", started=THEN, status="RUNNING", statements=["x"], snapshot={}
+)
+
+
+@pytest.fixture
+def url(database: str) -> Iterator[str]:
+    """A database of each kind there is, as SQLAlchemy names it."""
+    found = database.removeprefix("jdbc:").replace("sqlite:", "sqlite:///")
+    yield found
+    engine = sa.create_engine(found.replace("postgresql:", "postgresql+psycopg:"))
+    METADATA.drop_all(engine)
+    engine.dispose()
+
+
+def test_what_is_put_is_there_for_the_next_process(url: str) -> None:
+    store = Store.open(url)
+    store.put_session(SESSION)
+    store.put_session(replace(SESSION, snapshot={"b": None}))
+    store.put_session(replace(SESSION, handle="gone"))
+    for handle in ("o", "p", "q"):
+        store.add_operation(replace(OPERATION, handle=handle))
+    store.add_operation(replace(OPERATION, handle="g", session="gone"))
+    store.end_operation("p", "ERROR", {"code": "X"}, None)
+    store.remove_operation("q")
+    store.remove_session("gone")
+    store.put_job(JOB)
+    store.put_job(replace(JOB, place="/q"))
+    store.end_job("/q", "FAILED", THEN, "why")
+    store.close()
+    store = Store.open(url)
+    assert store.sessions() == [replace(SESSION, snapshot={"b": None})]
+    assert sorted(store.operations(), key=lambda o: o.handle) == [
+        OPERATION,
+        replace(OPERATION, handle="p", status="ERROR", error={"code": "X"}),
+    ]
+    assert sorted(store.jobs(), key=lambda j: j.place) == [
+        JOB,
+        replace(JOB, place="/q", status="FAILED", ended=THEN, error="why"),
+    ]
+    with store.engine.begin() as connection:
+        connection.execute(VERSIONS.update().values(version=99))
+    store.close()
+    with pytest.raises(StateError, match="is of version 99"):
+        Store.open(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("sqlite:////proc/nosuch/gateway.db", "cannot be used|No such file"),
+        ("nosuch://u:secret@x/d", "no URL of a database"),
+        ("not a url", "no URL of a database"),
+    ],
+)
+def test_a_store_that_cannot_be_used(url: str, said: str) -> None:
+    with pytest.raises(StateError, match=said) as caught:
+        Store.open(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_store_that_goes_away(tmp_path: Path) -> None:
+    store = Store.open(sqlite_url(str(tmp_path / "g.db")))
+    with store.engine.begin() as connection:
+        connection.execute(sa.text("DROP TABLE tidemill_operations"))
+    with pytest.raises(StateError, match="cannot be used"):
+        store.add_operation(OPERATION)
+    store.put_session(SESSION)
+
+
+def test_a_session_taken_down_answers_as_before() -> None:
+    session = new_session(table__local_time_zone="Europe/Berlin")
+    ask(
+        session,
+        "CREATE CATALOG c WITH ('type'='generic_in_memory')",
+        "CREATE DATABASE c.d COMMENT 'x' WITH ('k'='v')",
+        "USE c.d",
+        """CREATE TABLE t (id INT NOT NULL COMMENT 'it''s', r ROW<`a b` DECIMAL(10, 2) NOT NULL, c CHAR(3)>,
+         ts TIMESTAMP(3), m MAP<STRING, ARRAY<BIGINT NOT NULL>>, p AS PROCTIME(), h AS `r`.`c` || 'x',
+         k STRING METADATA FROM 'key' VIRTUAL, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND,
+         PRIMARY KEY (id) NOT ENFORCED) COMMENT 'y' PARTITIONED BY (id)
+         WITH ('connector'='datagen', 'password'='secret')""",
+        "CREATE VIEW v (a) AS SELECT id FROM t",
+        "CREATE TEMPORARY TABLE tt (a INT) WITH ('connector'='blackhole')",
+        "CREATE TEMPORARY SYSTEM FUNCTION f AS 'm.f' LANGUAGE PYTHON",
+        "CREATE FUNCTION g AS 'm.g' LANGUAGE PYTHON",
+        "SET 'my.key' = 'v'",
+    )
+    again = TableEnvironment(restored(taken(session.context)))
+    for statement in (
+        "SHOW CATALOGS",
+        "SHOW CURRENT DATABASE",
+        "SHOW CREATE CATALOG c",
+        "SHOW TABLES",
+        "SHOW CREATE TABLE t",
+        "SHOW CREATE TABLE tt",
+        "SHOW CREATE VIEW v",
+        "DESCRIBE t",
+        "SHOW USER FUNCTIONS",
+        "SET",
+    ):
+        assert ask(again, statement) == ask(session, statement)
+    assert again.context.catalogs.catalogs["c"].databases == session.context.catalogs.catalogs["c"].databases
+    assert taken(again.context) == taken(session.context)
+    with pytest.raises(StateError, match="form 99"):
+        restored({**taken(session.context), "format": 99})

@@ -1,0 +1,119 @@
+"""Who may use the gateway: a file of users, with hashed passwords or tokens, or a function of the user's own.
+
+A line of the file is ``name:hash`` (see ``password_hash``); ``#`` begins a comment. A user may have several
+lines. What is compared is compared in constant time; a password that was right is remembered by its digest as
+long as the process lives, as hashing one anew for each request would cost more than the request.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+
+from tidemill.errors import SetupError
+
+Check = Callable[[str, str], bool]
+_COST = {"n": 1 << 14, "r": 8, "p": 1}
+_PASSWORD, _TOKEN = "scrypt", "sha256"
+_REMEMBERED = 10_000
+
+
+def password_hash(password: str) -> str:
+    """What a user's line holds for a password."""
+    salt = secrets.token_bytes(16)
+    return f"{_PASSWORD}${_text(salt)}${_text(_scrypt(password, salt))}"
+
+
+def token_hash(token: str) -> str:
+    """What a user's line holds for a bearer token: long and random, it needs no salt."""
+    return f"{_TOKEN}${_text(hashlib.sha256(token.encode()).digest())}"
+
+
+@dataclass(slots=True)
+class Users:
+    """``password``: whether a user's password is right; ``tokens``: users by the hash of a token."""
+
+    password: Check
+    tokens: dict[str, str] = field(default_factory=dict)
+    _key: bytes = field(default_factory=lambda: os.urandom(32))
+    _right: dict[bytes, None] = field(default_factory=dict)
+
+    def with_password(self, name: str, password: str) -> bool:
+        said = hmac.digest(self._key, f"{name}\0{password}".encode(), "sha256")
+        if said in self._right:
+            return True
+        if not self.password(name, password):
+            return False
+        while len(self._right) >= _REMEMBERED:
+            self._right.pop(next(iter(self._right)))
+        self._right[said] = None
+        return True
+
+    def with_token(self, token: str) -> str | None:
+        """The user whose token it is."""
+        return self.tokens.get(token_hash(token))
+
+
+def users_in(file: str) -> Users:
+    """SetupError where the file cannot be read, or a line is none."""
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as e:
+        raise SetupError(f"The file of users '{file}' cannot be read: {e}") from e
+    passwords: dict[str, list[str]] = {}
+    tokens: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, colon, kept = line.strip().partition(":")
+        kind = kept.partition("$")[0]
+        if not name or not colon or kind not in (_PASSWORD, _TOKEN):
+            raise SetupError(
+                f"Line {number} of '{file}' is not of the form name:hash.",
+                hint="'tidemill gateway --hash-password' and '--hash-token' make one.",
+            )
+        if kind == _TOKEN:
+            tokens[kept] = name
+        else:
+            passwords.setdefault(name, []).append(kept)
+    nobody = [password_hash(secrets.token_urlsafe())]
+
+    def check(name: str, password: str) -> bool:
+        """As long for a user who does not exist."""
+        matches = [_matches(password, kept) for kept in passwords.get(name, nobody)]
+        return name in passwords and any(matches)
+
+    return Users(check, tokens)
+
+
+def users_by(function: str) -> Users:
+    """``module:function``, which is given a name and a password. SetupError where there is none."""
+    module, _, name = function.partition(":")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as e:
+        raise SetupError(f"'{function}' is no function 'module:function': {e}") from e
+    return Users(lambda user, password: bool(found(user, password)))
+
+
+def _matches(password: str, kept: str) -> bool:
+    try:
+        _, salt, digest = kept.split("$")
+        return hmac.compare_digest(_scrypt(password, base64.b64decode(salt)), base64.b64decode(digest))
+    except ValueError:
+        return False
+
+
+def _scrypt(password: str, salt: bytes) -> bytes:
+    return hashlib.scrypt(password.encode(), salt=salt, n=_COST["n"], r=_COST["r"], p=_COST["p"])
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

@@ -1,0 +1,122 @@
+"""From what a statement answers to pages: rows of one schema, from the first to the last.
+
+Rows that are there are put at once. A streaming query gives its rows through a thread of its own, which waits
+while the reader is far behind: nothing else waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.config import gateway_options as g
+from tidemill.config.option import Configuration
+from tidemill.errors import InternalError, TidemillError
+from tidemill.gateway.api import ResultInfo
+from tidemill.gateway.service.operation import Control, Outcome
+from tidemill.gateway.service.pages import Pages
+from tidemill.session.result import StatementKind, TableResult
+from tidemill.types.logical import STRING, Field
+from tidemill.types.physical import arrow_schema
+
+_KIND_TYPE = pa.int8()
+_NEVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """``folder``: where the results of all sessions lie, each in a folder of its operation's name."""
+
+    config: Configuration
+    folder: str
+
+    def of(self, result: TableResult, work: str, control: Control) -> Outcome:
+        """``work``: by which a batch job goes, which has no name of its own."""
+        if result.kind is StatementKind.INSERT:
+            return self._of_insert(result, work, control)
+        if result.job is not None:
+            control.stop_with(result.job.abort)
+        info = ResultInfo(
+            fields=result.fields,
+            is_query=result.kind is StatementKind.QUERY,
+            result_kind=result.result_kind,
+            job_id=_job_id(result, work),
+            zone=result.zone,
+            changelog=result.changelog,
+        )
+        pages = self.pages(info, control.handle, endless=result.changelog)
+        if result.changelog:
+            threading.Thread(
+                target=_feed, args=(result, info, pages), name="tidemill-gateway-result", daemon=True
+            ).start()
+        else:
+            _fill(result.tables(), info, pages)
+        return Outcome(info, pages)
+
+    def _of_insert(self, result: TableResult, work: str, control: Control) -> Outcome:
+        """The id of its job, which goes on when the operation is closed."""
+        job_id = _job_id(result, work)
+        fields = (Field("job id", STRING),)
+        info = ResultInfo(
+            fields=fields, is_query=False, result_kind="SUCCESS_WITH_CONTENT", job_id=job_id, zone=result.zone
+        )
+        pages = self.pages(info, control.handle, endless=False)
+        _fill([pa.table({"job id": [job_id]})], info, pages)
+        return Outcome(info, pages)
+
+    def pages(self, info: ResultInfo, name: str, *, endless: bool) -> Pages:
+        """Empty pages for a result; ``endless``: its rows have kinds, and may be too many to keep."""
+        schema = arrow_schema(info.fields)
+        return Pages(
+            schema=schema.append(pa.field(KIND_COLUMN, _KIND_TYPE)) if endless else schema,
+            folder=os.path.join(self.folder, name),
+            memory=self.config.read(g.RESULT_MEMORY).bytes,
+            ahead=self.config.read(g.RESULT_AHEAD).bytes if endless else _NEVER,
+            keep=not endless,
+            durable=True,
+        )
+
+
+def _job_id(result: TableResult, work: str) -> str:
+    """What ran in batch has no job of its own: it goes by the name of its work."""
+    if result.job is not None:
+        return result.job.job_id
+    return work if result.kind in (StatementKind.QUERY, StatementKind.INSERT) else ""
+
+
+def _fill(tables: Iterable[pa.Table], info: ResultInfo, pages: Pages) -> None:
+    for table in tables:
+        if not pages.put(_uniform(table, info, pages.schema)):
+            return
+    pages.finish()
+
+
+def _feed(result: TableResult, info: ResultInfo, pages: Pages) -> None:
+    """Until the job ends or nobody reads; who reads gets what made it fail."""
+    try:
+        _fill(result.tables(), info, pages)
+    except TidemillError as e:
+        pages.fail(e)
+    except Exception as e:
+        pages.fail(InternalError(f"{type(e).__name__}: {e}"))
+    finally:
+        if result.job is not None and result.job.is_running():
+            result.job.abort()
+
+
+def _uniform(table: pa.Table, info: ResultInfo, schema: pa.Schema) -> pa.Table:
+    """In the schema of all pages of the result."""
+    columns = [table.column(place) for place in range(len(info.fields))]
+    if schema.names[-1:] == [KIND_COLUMN]:
+        changes = KIND_COLUMN in table.column_names
+        columns.append(table.column(KIND_COLUMN) if changes else _inserts(table.num_rows))
+    return pa.table([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _inserts(rows: int) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array([0] * rows, _KIND_TYPE)])
