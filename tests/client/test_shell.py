@@ -127,12 +127,12 @@ def test_an_insert_at_a_terminal_gives_the_prompt_back(spark: SparkSession) -> N
     assert job.is_running()
     assert f"successfully submitted:\nJob ID: {job.job_id}" in out.getvalue()
     assert f"| {job.job_id} | insert-into_default_catalog.default_database.t | RUNNING |" in out.getvalue()
-    shell.loop(iter([f"STOP JOB '{job.job_id}';", "STOP JOB 'x';", "STOP JOB 'x' WITH DRAIN;"]))
+    shell.loop(iter([f"STOP JOB '{job.job_id}';", "STOP JOB 'x';", f"STOP JOB '{job.job_id}' WITH DRAIN;"]))
     assert job.status == "CANCELED"
     shown = out.getvalue()
     assert f"Job {job.job_id} (insert-into_default_catalog.default_database.t): CANCELED" in shown
     assert "There is no job 'x'." in shown
-    assert "WITH DRAIN is not supported" in shown
+    assert "WITH DRAIN could only be used after WITH SAVEPOINT" in shown
 
 
 def until(seen: Callable[[], bool]) -> None:

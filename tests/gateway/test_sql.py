@@ -11,9 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
+from tidemill.client.gateway_client import GatewayClient
+from tidemill.client.main import main
 from tidemill.config.option import Configuration
-from tidemill.errors import NotSupportedError, SqlSyntaxError, TidemillError, ValidationError
+from tidemill.errors import ConnectorError, NotSupportedError, SqlSyntaxError, TidemillError, ValidationError
 from tidemill.gateway.api import OperationStatus, ResultType
+from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.service.service import Gateway
 from tidemill.gateway.start import House
 
@@ -176,6 +179,40 @@ def test_configuring_takes_what_changes_the_session(made: Gateway) -> None:
     assert [c.name for c in catalog.columns(table.path)] == ["id"]
     assert made.complete(client.session, "SELECT * FROM ", 14)[4] == "default_catalog.default_database.g"
     assert made.complete(client.session, "SELECT i FROM g", 8)[0] == "id"
+
+
+def test_jobs_from_the_command_line(
+    made: Gateway, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoint = RestEndpoint(made, Configuration({"sql-gateway.endpoint.rest.port": "0"}))
+    endpoint.start()
+    at = ["--gateway", endpoint.address]
+    try:
+        with GatewayClient(endpoint.address).open({"execution.runtime-mode": "batch"}) as client:
+            answer = client.execute("SELECT * FROM (VALUES (1, 'a'), (2, CAST(NULL AS STRING))) AS x(n, s)")
+            assert [c["name"] for c in answer.columns] == ["n", "s"]
+            assert sorted(answer.rows) == [("INSERT", [1, "a"]), ("INSERT", [2, None])]
+            with pytest.raises(ConnectorError, match=r"^Object 'nosuch' not found"):
+                client.execute("SELECT * FROM nosuch")
+            for sql in (NUMBERS, "CREATE TABLE b (id INT) WITH ('connector'='blackhole')"):
+                list(client.execute(sql).rows)
+            list(client.execute("SET 'execution.runtime-mode' = 'streaming'").rows)
+            jobs = [next(client.execute("INSERT INTO b SELECT id FROM g").rows)[1][0] for _ in range(2)]
+        assert main(["jobs", *at]) == 0
+        shown = capsys.readouterr().out
+        assert [job for job in jobs if f"{job}  RUNNING " in shown] == jobs
+        assert main(["stop", jobs[0], "--savepoint-dir", str(tmp_path), *at]) == 0
+        assert (Path(capsys.readouterr().out.strip()) / "savepoint.json").is_file()
+        assert main(["cancel", jobs[1], *at]) == 0
+        assert main(["jobs", *at]) == 0
+        shown = capsys.readouterr().out
+        assert [job for job in jobs if f"{job}  CANCELED " in shown] == jobs
+        assert main(["cancel", "nosuch", *at]) == 1
+        assert "There is no job 'nosuch'" in capsys.readouterr().err
+    finally:
+        endpoint.stop()
+    assert main(["jobs", *at]) == 1
+    assert "does not answer" in capsys.readouterr().err
 
 
 def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_path: Path) -> None:

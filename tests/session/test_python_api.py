@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidemill import AggregateFunction, EnvironmentSettings, TableEnvironment, udaf, udf, udtf
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import ValidationError
 
 
 @pytest.fixture
@@ -164,8 +164,8 @@ def test_a_table_is_inserted_and_its_job_followed(spark: SparkSession, tmp_path:
     assert client is not None
     assert client.get_job_execution_result().result().get_job_id() == client.get_job_id()
     assert client.get_job_status().result() == "FINISHED"
-    with pytest.raises(NotSupportedError, match="Savepoints"):
-        client.stop_with_savepoint("/tmp/x")
+    with pytest.raises(ValidationError, match="does not run: it is FINISHED"):
+        client.stop_with_savepoint(False, "/nowhere")
     both = env.create_statement_set().add_insert("first_sink", table).add_insert("second_sink", table)
     both.execute().wait()
     assert answer(env, "SELECT k, n FROM first_sink") == [("a", 1), ("a", 1), ("b", 2), ("b", 2)]

@@ -7,9 +7,11 @@ loaded when its command line is known to be right, while Spark starts in a threa
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from tidemill.client.command_options import command_options
 from tidemill.errors import TidemillError
@@ -25,10 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parsed = _parser().parse_args(arguments)
     try:
-        parsed.options = command_options(parsed)
-        if arguments is None:
+        if parsed.spark:
+            parsed.options = command_options(parsed)
+        if arguments is None and parsed.spark:
             import_module(_SPARK).start_ahead(parsed.options)
-        status: int = import_module(parsed.module).command(parsed)
+        status: int = getattr(import_module(parsed.module), parsed.function)(parsed)
     except TidemillError as e:
         sys.stderr.write(f"{e}\n")
         return 1
@@ -48,7 +51,35 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("gateway", help="a server for SQL clients", description="A SQL gateway.")
     )
     _add_sql(commands.add_parser("sql", help="an interactive shell", description="An interactive shell."))
+    _add_jobs(commands)
+    user = commands.add_parser("user", help="a line for a gateway's file of users")
+    user.set_defaults(spark=False, module="tidemill.gateway.security.add_user", function="command")
+    user.add_argument("name", metavar="NAME")
+    user.add_argument("--token", action="store_true", help="a new bearer token instead of a password")
     return parser
+
+
+def _add_jobs(commands: Any) -> None:
+    listed = commands.add_parser("jobs", help="the jobs of a gateway")
+    stopped = commands.add_parser("stop", help="stop a gateway's job with a savepoint")
+    cancelled = commands.add_parser("cancel", help="stop a gateway's job")
+    stopped.add_argument("job_id", metavar="ID")
+    stopped.add_argument(
+        "--savepoint-dir",
+        metavar="DIR",
+        default="",
+        help="where the savepoint is written (execution.checkpointing.savepoint-dir)",
+    )
+    stopped.add_argument("--drain", action="store_true", help="first let go of what waits for time to pass")
+    cancelled.add_argument("job_id", metavar="ID")
+    for parser, function in ((listed, "list_jobs"), (stopped, "stop_job"), (cancelled, "cancel_job")):
+        parser.set_defaults(spark=False, module="tidemill.client.jobs", function=function)
+        parser.add_argument(
+            "--gateway",
+            metavar="URL",
+            default=os.environ.get("TIDEMILL_GATEWAY", "http://127.0.0.1:8083"),
+            help="http://[user:password@]HOST:PORT; $TIDEMILL_GATEWAY, else http://127.0.0.1:8083",
+        )
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -95,6 +126,7 @@ def _add_gateway(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(spark=True, function="command")
     parser.add_argument(
         "-D",
         dest="options",

@@ -26,10 +26,30 @@ CHECKPOINT_DIRECTORY = Option(
     "on after the last committed epoch. Later jobs of one session use `job-2`, `job-3`... in it. Unset: a "
     "temporary directory that goes with the job.",
 )
+SAVEPOINT_DIRECTORY = Option(
+    key="execution.checkpointing.savepoint-dir",
+    kind=str,
+    default="",
+    doc="Where STOP JOB ... WITH SAVEPOINT writes savepoints, each in a folder of its own.",
+)
+RECOVERY_PATH = Option(
+    key="execution.state-recovery.path",
+    kind=str,
+    default="",
+    doc="A savepoint that a job starts from, if its checkpoint directory has no job yet: the same query, by "
+    "the same job id.",
+)
 CHECKPOINT_INTERVAL = Option(
     key="execution.checkpointing.interval",
     kind=Duration,
     default=Duration(0),
     doc="Accepted for Flink's scripts; every epoch is a checkpoint here, so it changes nothing.",
 )
-OPTIONS = (RUNTIME_MODE, PARALLELISM, CHECKPOINT_DIRECTORY, CHECKPOINT_INTERVAL)
+OPTIONS = (
+    RUNTIME_MODE,
+    PARALLELISM,
+    CHECKPOINT_DIRECTORY,
+    SAVEPOINT_DIRECTORY,
+    RECOVERY_PATH,
+    CHECKPOINT_INTERVAL,
+)

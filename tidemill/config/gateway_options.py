@@ -114,7 +114,7 @@ USERS_FILE = Option(
     kind=str,
     default="",
     own=True,
-    doc="The users: lines `name:hash`, as `tidemill gateway --hash-password` and `--hash-token` print them.",
+    doc="The users: lines `name:hash`, as `tidemill user NAME` and `tidemill user --token NAME` print them.",
 )
 AUTHENTICATOR = Option(
     key="tidemill.gateway.authenticator",

@@ -115,6 +115,8 @@ class StreamingJob:
     clock: Callable[[], float] = time.time
     late: LateTable | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
+    draining: bool = False
+    """Stopped, it first lets go of what waits for time to pass: its sources are taken to have ended."""
     _report: Accumulator[Report] = field(init=False)
     _stages: Stages = field(init=False)
     _limits: Limits = field(init=False)
@@ -157,9 +159,11 @@ class StreamingJob:
                 break
             if not self._bounded():
                 self._wait(self.settings.latency - (self.clock() - begun))
-        if self.stopping.is_set():
+        if self.stopping.is_set() and not self.draining:
             self._note_stop()
             return
+        if self.draining:
+            self._drain()
         for sink in self._sinks().values():
             sink.finish()
 
@@ -171,6 +175,22 @@ class StreamingJob:
             if timer is not None:
                 seconds = min(seconds, timer / 1000 - now)
         self.stopping.wait(max(0.0, seconds))
+
+    def _drain(self) -> None:
+        """One more epoch, without rows, at the end of time."""
+        offsets: dict[str, Offset] = self._commit.offsets
+        timed = sorted(key for key in self._timed_sources() if self._commit.watermarks.get(key) != END)
+        if not timed or not all(key in offsets for key in self.sources):
+            return
+        plan = EpochPlan(
+            epoch=self._commit.epoch + 1,
+            time=max(int(self.clock() * 1000), self._commit.time),
+            start=dict(offsets),
+            end=dict(offsets),
+            ended=timed,
+        )
+        self.checkpoint.write_plan(plan)
+        self._epoch(plan, self.clock())
 
     # -- recovery ---------------------------------------------------------------------------------
 

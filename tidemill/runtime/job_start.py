@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.emit_options import ALLOW_LATENESS, LATE_ROWS_TABLE
 from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
-from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, PARALLELISM
+from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, PARALLELISM, RECOVERY_PATH
 from tidemill.config.mini_batch_options import (
     DEDUPLICATE_COMPACT,
     MINI_BATCH_ALLOW_LATENCY,
@@ -39,6 +39,7 @@ from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, JobIdentity
+from tidemill.runtime.checkpoint.savepoint import take_savepoint, write_savepoint
 from tidemill.runtime.compile.context import CompileContext, unused
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
@@ -95,6 +96,7 @@ class RunningJob:
     _done: threading.Event = field(default_factory=threading.Event)
     _group: str = field(default_factory=lambda: uuid.uuid4().hex)
     _aborted: bool = False
+    _savepoint: Storage | None = None
 
     def is_running(self) -> bool:
         return not self._done.is_set()
@@ -124,6 +126,18 @@ class RunningJob:
         self.stop()
         self._done.wait()
 
+    def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
+        """Stops the job after its epoch and writes a savepoint; where it lies. ``drain``: what waits for time
+        to pass comes out before. Raises what made the job fail; ValidationError for one that has ended."""
+        if not self.is_running():
+            raise ValidationError(f"Job {self.job_id} does not run: it is {self.status}.")
+        name = f"savepoint-{self.job_id[:6]}-{uuid.uuid4().hex[:12]}"
+        target = Storage(f"{directory.rstrip('/')}/{name}", self._job.checkpoint.root.settings)
+        self._job.draining, self._savepoint = drain, target
+        self.stop()
+        self.wait()
+        return target.shown("")
+
     def abort(self) -> None:
         """Gives up the epoch under way, of which nothing is kept, and stops; returns at once."""
         self._aborted = True
@@ -138,6 +152,8 @@ class RunningJob:
         try:
             begin_group(self._job.spark.sparkContext, self._group, self.name)
             self._job.run()
+            if self._savepoint is not None:
+                write_savepoint(self._job.checkpoint.root, self._savepoint, self.job_id)
         except TidemillError as e:
             self._error = e
         except Exception as e:
@@ -306,18 +322,24 @@ class _Preparation:
         """Takes the checkpoint directory; the identity is the stored one where there is one."""
         wanted = job_identity(roots, self._context, self._request.name)
         self._checkpoint = CheckpointDirectory(self._place(), self._request.fault)
+        savepoint = self._request.config.read(RECOVERY_PATH)
+        if savepoint and self._checkpoint.is_new:
+            take_savepoint(self._storage(savepoint), self._checkpoint.root)
         self._identity = self._checkpoint.open(wanted)
         return self._identity
 
     def _place(self) -> Storage:
-        config, shared = self._request.config, self._request.shared
-        settings = tuple((key, config[key]) for key in S3_SETTINGS if key in config)
-        directory = self._request.checkpoint_directory
+        shared, directory = self._request.shared, self._request.checkpoint_directory
         if directory:
             shared.check(directory, f"The checkpoint directory ('{CHECKPOINT_DIRECTORY.key}')")
-            return Storage(directory, settings)
-        self._temporary = Storage(shared.temporary_directory(), settings, durable=False)
+            return self._storage(directory)
+        self._temporary = self._storage(shared.temporary_directory(), durable=False)
         return self._temporary
+
+    def _storage(self, place: str, *, durable: bool = True) -> Storage:
+        config = self._request.config
+        settings = tuple((key, config[key]) for key in S3_SETTINGS if key in config)
+        return Storage(place, settings, durable=durable)
 
     def start(self, outputs: Mapping[str, SinkOutput | CollectOutput]) -> RunningJob:
         request = self._request

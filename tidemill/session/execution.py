@@ -236,6 +236,9 @@ class QueryJob:
         self.rows.closed.set()
         self.job.abort()
 
+    def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
+        raise NotSupportedError("Savepoints of queries are not supported: only INSERTs keep their state.")
+
     def epochs(self) -> Iterator[pa.Table]:
         """Ends with the job; raises what made it fail, after the rows that were committed before."""
         while True:

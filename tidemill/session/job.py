@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidemill.errors import ExecutionError
+from tidemill.errors import ExecutionError, ValidationError
 
 
 class JobHandle(Protocol):
@@ -41,6 +41,11 @@ class JobHandle(Protocol):
         """Gives up the epoch under way, of which nothing is kept, and stops; returns at once."""
         ...
 
+    def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
+        """Stops after the current epoch and writes a savepoint below ``directory``; where it lies. ``drain``:
+        what waits for time to pass comes out before."""
+        ...
+
     def is_running(self) -> bool: ...
 
 
@@ -65,6 +70,9 @@ class EndedJob:
 
     def abort(self) -> None:
         """It has stopped."""
+
+    def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
+        raise ValidationError(f"Job {self.job_id} does not run: it is {self.status}.")
 
     def is_running(self) -> bool:
         return False

@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tidemill.errors import NotSupportedError
 from tidemill.session.job import JobHandle
 
 T = TypeVar("T")
@@ -61,11 +60,9 @@ class JobClient:
         self.job.cancel()
         return _done(None)
 
-    def stop_with_savepoint(self, *_: object) -> Future[str]:
-        raise NotSupportedError(
-            "Savepoints are not supported",
-            hint="Every epoch is a checkpoint: a job with an execution.checkpointing.dir resumes from there.",
-        )
+    def stop_with_savepoint(self, advance_to_end_of_event_time: bool, directory: str) -> Future[str]:
+        """Stops the job after its epoch; the place of the savepoint, below ``directory``."""
+        return _done(self.job.stop_with_savepoint(directory, drain=advance_to_end_of_event_time))
 
     def get_job_execution_result(self) -> Future[JobExecutionResult]:
         """Done when the job has ended; raises what made it fail."""

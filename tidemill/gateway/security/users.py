@@ -77,7 +77,7 @@ def users_in(file: str) -> Users:
         if not name or not colon or kind not in (_PASSWORD, _TOKEN):
             raise SetupError(
                 f"Line {number} of '{file}' is not of the form name:hash.",
-                hint="'tidemill gateway --hash-password' and '--hash-token' make one.",
+                hint="'tidemill user NAME' and 'tidemill user --token NAME' make one.",
             )
         if kind == _TOKEN:
             tokens[kept] = name

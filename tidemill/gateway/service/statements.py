@@ -201,4 +201,8 @@ def _single(text: str) -> str:
             hint="Send the statements one by one.",
             position=pieces[1].position,
         )
-    return pieces[0].text if pieces else text
+    if not pieces:
+        return text
+    piece = pieces[0].text
+    # Clients take a statement that breaks off at its end for one that goes on in the next line.
+    return f"{piece};" if ";" in text.partition(piece)[2] else piece

@@ -219,6 +219,11 @@ class CheckpointDirectory:
         self.write_plan(replace(plan, epoch=plan.epoch + 1))
         return empty
 
+    @property
+    def is_new(self) -> bool:
+        """Whether no job has written to it."""
+        return not self._records.exists(_IDENTITY)
+
     def planned(self, epoch: int) -> EpochPlan | None:
         """The plan record of ``epoch``, if it was written before a crash."""
         return self._record(EpochPlan, _name(epoch, _PLAN), "the plan record", epoch)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.config.execution_options import SAVEPOINT_DIRECTORY
+from tidemill.errors import ValidationError
 from tidemill.session.context import SessionContext
 from tidemill.session.jobs import StartedJob
 from tidemill.session.result import TableResult, listing, ok
@@ -29,15 +30,22 @@ def describe_job(statement: s.DescribeJob, context: SessionContext) -> TableResu
 
 
 def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
-    """Returns when the job has stopped, after the epoch it was in."""
-    if statement.savepoint or statement.drain:
-        raise NotSupportedError(
-            "STOP JOB WITH SAVEPOINT or WITH DRAIN is not supported",
-            position=statement.position,
-            hint="Every epoch is a checkpoint: a job with an execution.checkpointing.dir resumes from there.",
+    """Returns when the job has stopped, after the epoch it was in; with a savepoint, where that lies."""
+    job = _found(statement, context).job
+    if not statement.savepoint:
+        if statement.drain:
+            raise ValidationError(
+                "WITH DRAIN could only be used after WITH SAVEPOINT.", position=statement.position
+            )
+        job.cancel()
+        return ok()
+    directory = context.configuration.read(SAVEPOINT_DIRECTORY)
+    if not directory:
+        raise ValidationError(
+            f"A savepoint needs a place: '{SAVEPOINT_DIRECTORY.key}' is not set.", position=statement.position
         )
-    _found(statement, context).job.cancel()
-    return ok()
+    path = job.stop_with_savepoint(directory, drain=statement.drain)
+    return listing((Field("savepoint path", STRING),), [(path,)])
 
 
 def _found(statement: s.StopJob | s.DescribeJob, context: SessionContext) -> StartedJob:

@@ -54,7 +54,7 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     signature = KINDS[str(call.this).upper()]
     given = _arguments(signature, call)
     data, time_column = given["DATA"], given["TIMECOL"]
-    if not isinstance(data, TableArgument) or not isinstance(time_column, Descriptor):
+    if not isinstance(data, TableArgument | exp.Subquery) or not isinstance(time_column, Descriptor):
         raise _mismatch(call)
     source = _data(binder, data, context)
     time = _time_index(source, time_column)

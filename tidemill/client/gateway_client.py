@@ -1,0 +1,152 @@
+"""A client of a gateway's REST protocol, Tidemill's or Flink's own, with Python's standard library alone.
+
+One session a client; statements run one after the other. Not shared between threads, but for ``cancel``.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from tidemill.errors import ConnectorError, ValidationError
+
+Json = dict[str, Any]
+_TIMEOUT = 300.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.01, 0.5
+_CAUSE = "Caused by: "
+_GOOD = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """``columns``: name and type, as the protocol has them; ``rows``: kind and values, as they come."""
+
+    columns: list[Json]
+    rows: Iterator[tuple[str, list[Any]]]
+    is_query: bool
+    job_id: str = ""
+
+
+@dataclass(slots=True)
+class GatewayClient:
+    """``url``: ``http://HOST:PORT``, with ``user:password@`` or ``:token@`` where the gateway asks for it."""
+
+    url: str
+    _session: str = ""
+    _headers: dict[str, str] = field(default_factory=dict)
+    _operation: str = ""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValidationError(
+                f"'{parts.scheme}://{parts.hostname}' is no address such as http://127.0.0.1:8083"
+            )
+        self._headers = {"Content-Type": "application/json", **_authorization(parts.username, parts.password)}
+
+    def open(self, properties: Mapping[str, str] | None = None, *, name: str = "") -> Self:
+        body = {"sessionName": name, "properties": dict(properties or {})}
+        self._session = self._call("POST", "/v2/sessions", body)["sessionHandle"]
+        return self
+
+    def close(self) -> None:
+        """Its queries end; jobs that it has started go on."""
+        if self._session:
+            session, self._session = self._session, ""
+            self._call("DELETE", f"/v2/sessions/{session}")
+
+    def __enter__(self) -> Self:
+        return self if self._session else self.open()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def execute(self, statement: str, *, row_format: str = "JSON") -> Answer:
+        """Submits a statement and waits until its columns are there; ConnectorError with what is wrong."""
+        base = f"/v2/sessions/{self._session}"
+        self._operation = self._call("POST", f"{base}/statements", {"statement": statement})[
+            "operationHandle"
+        ]
+        uri = f"{base}/operations/{self._operation}/result/0?rowFormat={row_format}"
+        page = self._ready(uri)
+        return Answer(
+            columns=page["results"]["columns"],
+            rows=self._rows(page),
+            is_query=page["isQueryResult"],
+            job_id=page.get("jobID", ""),
+        )
+
+    def cancel(self) -> None:
+        """Ends the statement under way; one that has ended is fine."""
+        if self._operation:
+            self._call("DELETE", f"/v2/sessions/{self._session}/operations/{self._operation}/close")
+
+    def _rows(self, page: Json) -> Iterator[tuple[str, list[Any]]]:
+        while True:
+            for row in page["results"]["data"]:
+                yield row["kind"], row["fields"]
+            if page["resultType"] == "EOS":
+                return
+            page = self._ready(page["nextResultUri"])
+
+    def _ready(self, uri: str) -> Json:
+        wait = _FIRST_WAIT
+        page = self._call("GET", uri)
+        while page["resultType"] == "NOT_READY":
+            time.sleep(wait)
+            wait = min(wait * 2, _LONGEST_WAIT)
+            page = self._call("GET", uri)
+        return page
+
+    def _call(self, method: str, path: str, body: Json | None = None) -> Json:
+        parts = urlsplit(self.url)
+        connection = _connection(parts.scheme, parts.hostname or "", parts.port)
+        try:
+            connection.request(method, path, json.dumps(body or {}), self._headers)
+            answer = connection.getresponse()
+            status, text = answer.status, answer.read().decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException) as e:
+            raise ConnectorError(f"The gateway {parts.hostname}:{parts.port} does not answer: {e}") from e
+        finally:
+            connection.close()
+        return _answer(status, text)
+
+
+def _connection(scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
+    if scheme == "https":
+        return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT, context=ssl.create_default_context())
+    return http.client.HTTPConnection(host, port, timeout=_TIMEOUT)
+
+
+def _authorization(user: str | None, password: str | None) -> dict[str, str]:
+    if not password:
+        return {}
+    if not user:
+        return {"Authorization": f"Bearer {password}"}
+    said = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+    return {"Authorization": f"Basic {said}"}
+
+
+def _answer(status: int, text: str) -> Json:
+    try:
+        found = json.loads(text)
+    except ValueError as e:
+        raise ConnectorError(f"What answers is no gateway: {text[:200]}") from e
+    if status == _GOOD and isinstance(found, dict):
+        return found
+    errors = found.get("errors") if isinstance(found, dict) else None
+    raise ConnectorError(_cause(str(errors[-1])) if errors else f"The gateway answers {status}: {text[:200]}")
+
+
+def _cause(text: str) -> str:
+    """What is at the root of a chain of Java's exceptions, without its class."""
+    last = text.rpartition(_CAUSE)[2].partition("\n\nEnd of exception")[0]
+    name, colon, message = last.partition(": ")
+    return message if colon and " " not in name else last
