@@ -98,7 +98,7 @@ def test_users_by_password_and_token(tmp_path: Path, users: str) -> None:
             for path in ("/v1/info", "/metrics", f"/v1/sessions/{session}"):
                 status, answer = ask("GET", path, stranger)
                 assert status == 401
-                assert "ann" not in json.dumps(answer)
+                assert len(answer["errors"]) == 1
         assert "tidemill_sessions 1" in ask("GET", "/metrics", bob)[1]
 
 

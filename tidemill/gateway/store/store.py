@@ -71,17 +71,25 @@ class Store:
     def open(cls, url: str) -> Self:
         """Makes what is not there yet."""
         made = cls(_engine(url))
-        with made._writing() as connection:
+        try:
+            made._prepare()
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def _prepare(self) -> None:
+        with self._writing() as connection:
             METADATA.create_all(connection)
             found = connection.execute(sa.select(VERSIONS.c.version)).scalar()
             if found is None:
                 connection.execute(VERSIONS.insert().values(version=VERSION))
             elif found != VERSION:
+                where = self.engine.url.render_as_string(hide_password=True)
                 raise StateError(
-                    f"The gateway's store '{masked(url)}' is of version {found}, this one knows {VERSION}",
+                    f"The gateway's store '{where}' is of version {found}, this one knows {VERSION}",
                     hint="Start the version that wrote it, or name another store.",
                 )
-        return made
 
     def close(self) -> None:
         self.engine.dispose()

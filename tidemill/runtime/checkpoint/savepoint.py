@@ -33,7 +33,7 @@ def write_savepoint(checkpoint: Storage, target: Storage, job_id: str) -> None:
 def take_savepoint(savepoint: Storage, checkpoint: Storage) -> None:
     """Fills an empty checkpoint directory with a savepoint; StateError where there is none."""
     try:
-        if not savepoint.exists(MARK):
+        if savepoint.stat(MARK) is None:
             raise StateError(
                 f"'{savepoint.shown('')}' is no savepoint: it has no '{MARK}'.",
                 hint="Name what STOP JOB ... WITH SAVEPOINT has answered.",
