@@ -5,9 +5,10 @@ QUERIES ?= 500
 KILLS ?= 200
 MINUTES ?= 30
 WORKERS ?= 2
+CLIENTS ?= ../shared/clients
 SEED ?= $(shell date +%y%m%d000)
 
-.PHONY: help setup demo test smoke nightly check bench docs picture
+.PHONY: help setup demo test smoke nightly check clients bench docs picture
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 10
@@ -37,6 +38,9 @@ check: setup  ## linters, types, layers, generated pages
 	@$(PYTHON) -m mypy
 	@.venv/bin/lint-imports
 	@$(PYTHON) scripts/generate_docs.py --check
+
+clients: setup  ## Flink's SQL Client, its JDBC driver, dbt and others against a gateway (CLIENTS=folder)
+	@$(PYTHON) scripts/run_clients.py $(CLIENTS) $(NAMES)
 
 bench: setup  ## the benchmarks' table (long; see docs/benchmarks.md)
 	@$(PYTHON) -m bench.compare

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tidemill import dbapi
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.client.gateway_client import GatewayClient
 from tidemill.client.main import main
@@ -209,10 +212,44 @@ def test_jobs_from_the_command_line(
         assert [job for job in jobs if f"{job}  CANCELED " in shown] == jobs
         assert main(["cancel", "nosuch", *at]) == 1
         assert "There is no job 'nosuch'" in capsys.readouterr().err
+        with dbapi.connect(endpoint.address) as connection, connection.cursor() as cursor:
+            _through_the_db_api(cursor)
     finally:
         endpoint.stop()
     assert main(["jobs", *at]) == 1
     assert "does not answer" in capsys.readouterr().err
+
+
+def _through_the_db_api(cursor: dbapi.Cursor) -> None:
+    day, at = dt.date(2020, 2, 3), dt.datetime(2020, 1, 2, 3, 4, 5, 678000)
+    values = (7, "it's ?", None, True, 1.5, Decimal("-1.250"), b"\x0a", day, dt.time(1, 2, 3), at)
+    cursor.execute(
+        "SELECT ? AS i, ? AS s, CAST(? AS INT) AS n, ? AS b, ? AS d, ? AS de, ? AS y, ? AS dt, ? AS t,"
+        " ? AS ts",
+        values,
+    )
+    assert cursor.description is not None
+    assert [d[0] for d in cursor.description] == ["i", "s", "n", "b", "d", "de", "y", "dt", "t", "ts"]
+    assert cursor.description[5][1] == dbapi.NUMBER
+    assert cursor.description[5][4:] == (4, 3, False)
+    assert cursor.fetchall() == [values]
+    cursor.execute("SELECT * FROM (VALUES (1), (2), (3)) AS x(n)")
+    assert (cursor.fetchone(), cursor.fetchmany(1), cursor.fetchall(), cursor.fetchone()) == (
+        (1,),
+        [(2,)],
+        [(3,)],
+        None,
+    )
+    with pytest.raises(dbapi.ProgrammingError, match="Object 'nosuch' not found"):
+        cursor.execute("SELECT * FROM nosuch")
+    with pytest.raises(dbapi.ProgrammingError, match="1 question marks, not 2"):
+        cursor.execute("SELECT ?", (1, 2))
+    cursor.execute("SET 'execution.runtime-mode' = 'streaming'")
+    cursor.execute("SELECT k, SUM(v) AS t FROM (VALUES ('a', 1), ('a', 3)) AS x(k, v) GROUP BY k")
+    assert cursor.fetchone() == ("a", 1)
+    with pytest.raises(dbapi.NotSupportedError, match="UPDATE_BEFORE"):
+        cursor.fetchone()
+    assert list(cursor.changes()) == [("UPDATE_AFTER", ("a", 4))]
 
 
 def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_path: Path) -> None:

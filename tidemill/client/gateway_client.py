@@ -12,6 +12,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -24,9 +25,18 @@ _CAUSE = "Caused by: "
 _GOOD = 200
 
 
+class GatewayError(ConnectorError):
+    """What the gateway answers instead of a result. ``cause``: the whole chain, with exceptions' names."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(_root(cause))
+        self.cause = cause
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """``columns``: name and type, as the protocol has them; ``rows``: kind and values, as they come."""
+    """``columns``: name and type, as the protocol has them; ``rows``: kind and values, as they come, numbers
+    with a point as Decimal."""
 
     columns: list[Json]
     rows: Iterator[tuple[str, list[Any]]]
@@ -136,16 +146,16 @@ def _authorization(user: str | None, password: str | None) -> dict[str, str]:
 
 def _answer(status: int, text: str) -> Json:
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_float=Decimal)
     except ValueError as e:
         raise ConnectorError(f"What answers is no gateway: {text[:200]}") from e
     if status == _GOOD and isinstance(found, dict):
         return found
     errors = found.get("errors") if isinstance(found, dict) else None
-    raise ConnectorError(_cause(str(errors[-1])) if errors else f"The gateway answers {status}: {text[:200]}")
+    raise GatewayError(str(errors[-1]) if errors else f"The gateway answers {status}: {text[:200]}")
 
 
-def _cause(text: str) -> str:
+def _root(text: str) -> str:
     """What is at the root of a chain of Java's exceptions, without its class."""
     last = text.rpartition(_CAUSE)[2].partition("\n\nEnd of exception")[0]
     name, colon, message = last.partition(": ")

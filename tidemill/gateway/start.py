@@ -129,11 +129,28 @@ class House:
         def job_started(job: JobHandle, statement: str, snapshot: Json) -> None:
             if places[0]:
                 self._memory.job_started(job, places[0], user, statement, snapshot)
+            self._follow(job, places[0], user)
 
         context.on_progress = self.gateway.metrics.epoch
         context.jobs, context.place_job = self.jobs(user), place_job
         statements.job_started = job_started
         return statements
+
+    def _follow(self, job: JobHandle, place: str, user: str) -> None:
+        """Takes down how the job ends; ``place`` is '' where nothing of it is kept."""
+        threading.Thread(
+            target=self._take_down, args=(job, place, user), name="tidemill-gateway-job", daemon=True
+        ).start()
+
+    def _take_down(self, job: JobHandle, place: str, user: str) -> None:
+        error = ""
+        try:
+            job.wait()
+        except Exception as e:
+            error = str(e)
+        if place:
+            self._memory.job_ended(place, job.status, error or None)
+        self.jobs(user).retire(job, error)
 
     def _place(self, config: Configuration) -> str:
         """A checkpoint directory for a new job; '' where there is none that all machines reach."""
@@ -177,11 +194,11 @@ class House:
             job = self._resumed(kept)
         except TidemillError as e:
             _LOGGER.exception("job %s cannot go on", kept.job_id)
-            self._memory.job_failed(kept.place, e)
+            self._memory.job_ended(kept.place, "FAILED", str(e))
             jobs.put_back(EndedJob(kept.job_id, kept.name, "FAILED", str(e)), kept.started)
         else:
-            self._memory.follow(job, kept.place)
             jobs.put_back(job, kept.started)
+            self._follow(job, kept.place, kept.owner)
 
     def _resumed(self, kept: KeptJob) -> JobHandle:
         environment = TableEnvironment(restored(kept.snapshot))

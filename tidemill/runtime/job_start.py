@@ -39,7 +39,7 @@ from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, JobIdentity
-from tidemill.runtime.checkpoint.savepoint import take_savepoint, write_savepoint
+from tidemill.runtime.checkpoint.savepoint import MARK, take_savepoint, write_savepoint
 from tidemill.runtime.compile.context import CompileContext, unused
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
@@ -48,7 +48,7 @@ from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.late_table import LateTable, late_table
 from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
-from tidemill.runtime.spark.job_groups import begin_group, give_up
+from tidemill.runtime.spark.job_groups import give_up, grouped
 from tidemill.runtime.spark.session import job_session
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.runtime.values_source import ValuesSource
@@ -136,6 +136,8 @@ class RunningJob:
         self._job.draining, self._savepoint = drain, target
         self.stop()
         self.wait()
+        if target.stat(MARK) is None:
+            raise ValidationError(f"Job {self.job_id} had ended before its savepoint: it is {self.status}.")
         return target.shown("")
 
     def abort(self) -> None:
@@ -150,8 +152,8 @@ class RunningJob:
 
     def _run(self) -> None:
         try:
-            begin_group(self._job.spark.sparkContext, self._group, self.name)
-            self._job.run()
+            with grouped(self._job.spark.sparkContext, self._group, self.name):
+                self._job.run()
             if self._savepoint is not None:
                 write_savepoint(self._job.checkpoint.root, self._savepoint, self.job_id)
         except TidemillError as e:

@@ -8,7 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tidemill.errors import TidemillError
-from tidemill.session.job import JobHandle
+from tidemill.session.job import EndedJob, JobHandle
+
+ENDED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,15 @@ class Jobs:
     def add(self, job: JobHandle) -> None:
         with self._lock:
             self._started.append(StartedJob(job, dt.datetime.now(dt.UTC)))
+
+    def retire(self, job: JobHandle, error: str) -> None:
+        """Keeps of an ended job what is shown of it, and of ended jobs the last ``ENDED``."""
+        with self._lock:
+            kept = EndedJob(job.job_id, job.name, job.status, error)
+            self._started = [StartedJob(kept, s.started) if s.job is job else s for s in self._started]
+            ended = [s for s in self._started if isinstance(s.job, EndedJob)]
+            if len(ended) > ENDED:
+                self._started.remove(ended[0])
 
     def put_back(self, job: JobHandle, started: dt.datetime) -> None:
         """One that an earlier process had started."""

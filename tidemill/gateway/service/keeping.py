@@ -179,30 +179,15 @@ class Keeping:
                 snapshot=snapshot,
             )
         )
-        self.follow(job, place)
 
     def kept_jobs(self) -> list[KeptJob]:
         return self.store.jobs()
 
-    def job_failed(self, place: str, error: TidemillError) -> None:
-        """It could not be started again."""
-        self._try(lambda: self.store.end_job(place, "FAILED", dt.datetime.now(dt.UTC), str(error)))
-
-    def follow(self, job: JobHandle, place: str) -> None:
-        """Takes down how the job ends."""
-        threading.Thread(
-            target=self._take_down, args=(job, place), name="tidemill-gateway-job", daemon=True
-        ).start()
-
-    def _take_down(self, job: JobHandle, place: str) -> None:
-        error = None
-        try:
-            job.wait()
-        except Exception as e:
-            error = str(e)
+    def job_ended(self, place: str, status: str, error: str | None) -> None:
+        """What it has left goes with it, unless it failed: then somebody may want to look."""
         if not self._ending.is_set():
-            self._try(lambda: self.store.end_job(place, job.status, dt.datetime.now(dt.UTC), error))
-            if job.status != "FAILED" and place.startswith(self.jobs_folder):
+            self._try(lambda: self.store.end_job(place, status, dt.datetime.now(dt.UTC), error))
+            if status != "FAILED" and place.startswith(self.jobs_folder):
                 shutil.rmtree(place, ignore_errors=True)
 
     def end(self) -> None:
