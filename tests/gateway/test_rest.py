@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.gateway.fakes import Gate, gateway
@@ -222,3 +223,34 @@ def test_metrics(served: tuple[RestEndpoint, Gateway], ask: Ask) -> None:
     bucket = 'tidemill_request_seconds_bucket{route="execute_statement",le="+Inf"}'
     assert f"{bucket} {sum(r['value'] for r in counted)}\n" in text
     assert 'tidemill_job_state_bytes{job="j"} 9\n' in text
+
+
+def test_rows_in_arrow_and_as_events(ask: Ask) -> None:
+    operation = ask.submit(ask.session(), "x")
+    while ask("GET", f"/v4{operation}/status")[1]["status"] != "FINISHED":
+        continue
+    connection = http.client.HTTPConnection("127.0.0.1", ask.port, timeout=60)
+    connection.request("GET", f"/v4{operation}/result/0", headers={"Accept": "text/event-stream"})
+    page, end = connection.getresponse().read().decode().strip().split("\n\n")
+    kind, identity, data = page.split("\n")
+    assert (kind, identity) == ("event: page", "id: 1")
+    assert [r["fields"] for r in json.loads(data.removeprefix("data: "))["results"]["data"]] == [
+        [0],
+        [1],
+        [2],
+    ]
+    assert end.startswith("event: end\n")
+    again = ask.submit(ask.session(), "x")
+    while ask("GET", f"/v4{again}/status")[1]["status"] != "FINISHED":
+        continue
+    connection.request(
+        "GET", f"/v4{again}/result/0", headers={"Accept": "application/vnd.apache.arrow.stream"}
+    )
+    answer = connection.getresponse()
+    rows = pa.ipc.open_stream(answer.read()).read_all()
+    assert rows.to_pydict() == {"n": [0, 1, 2]}
+    assert answer.getheader("X-Next-Result-Uri") == f"/v4{again}/result/1"
+    missing = f"/v4/sessions/{ask.session()}/operations/{NOBODY}/result/0"
+    connection.request("GET", missing, headers={"Accept": "text/event-stream"})
+    assert "Can not find the submitted operation" in connection.getresponse().read().decode()
+    connection.close()

@@ -198,7 +198,7 @@ class Keeping:
     def _try(write: Callable[[], None]) -> None:
         try:
             write()
-        except TidemillError:
+        except Exception:
             _LOGGER.exception("the gateway's store was not written")
 
 

@@ -14,12 +14,14 @@ from collections.abc import Awaitable, Callable
 from anyio import CapacityLimiter, move_on_after, to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from tidemill.gateway.endpoints.rest.call import NEWEST, Call
 from tidemill.gateway.endpoints.rest.door import Door
 from tidemill.gateway.endpoints.rest.errors import HttpError
+from tidemill.gateway.endpoints.rest.events import EVENTS, changes
+from tidemill.gateway.endpoints.rest.handlers import Binary
 from tidemill.gateway.endpoints.rest.openapi import openapi
 from tidemill.gateway.endpoints.rest.routes import ROUTES, RestRoute, versions_of
 from tidemill.gateway.service.service import Gateway
@@ -63,19 +65,32 @@ def _answering(
     route: RestRoute, version: int, gateway: Gateway, longest: int, limiter: CapacityLimiter, door: Door
 ) -> Answering:
     async def answer(request: Request) -> Response:
+        if streams and EVENTS in request.headers.get("accept", ""):
+            return await stream(request)
         begun = time.monotonic()
         status = 500
         try:
-            text = await read(request)
+            found = await read(request)
             status = 200
         except HttpError as e:
             status = e.status
             raise
         finally:
             gateway.metrics.request(route.handler.__name__, status, time.monotonic() - begun)
-        return Response(text, media_type=_JSON)
+        if isinstance(found, Binary):
+            return Response(found.content, media_type=found.media_type, headers=dict(found.headers))
+        return Response(found, media_type=_JSON)
 
-    async def read(request: Request) -> str:
+    streams = "token" in route.path
+
+    async def stream(request: Request) -> Response:
+        user = await to_thread.run_sync(door.user, request.headers, limiter=limiter)
+        last = request.headers.get("last-event-id", "")
+        parameters = {**request.path_params, "token": last} if last else request.path_params
+        call = Call(version=version, user=user, parameters=parameters, query=request.query_params, body=b"")
+        return StreamingResponse(changes(route.handler, gateway, call, limiter), media_type=EVENTS)
+
+    async def read(request: Request) -> str | Binary:
         user = await to_thread.run_sync(door.user, request.headers, limiter=limiter)
         call = Call(
             version=version,
@@ -83,10 +98,11 @@ def _answering(
             parameters=request.path_params,
             query=request.query_params,
             body=await _body(request, longest),
+            accept=request.headers.get("accept", ""),
         )
         try:
-            text: str = await to_thread.run_sync(route.handler, gateway, call, limiter=limiter)
-            return text
+            found: str | Binary = await to_thread.run_sync(route.handler, gateway, call, limiter=limiter)
+            return found
         except HttpError:
             raise
         except Exception as e:

@@ -16,14 +16,15 @@ NEWEST = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """``version``: 1 to 4. ``parameters``: those of the path, as written. What cannot be read is an HttpError
-    400."""
+    """``version``: 1 to 4. ``parameters``: those of the path, as written; ``accept``: what the client takes.
+    What cannot be read is an HttpError 400."""
 
     version: int
     user: str
     parameters: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes
+    accept: str = ""
 
     @property
     def session(self) -> str:

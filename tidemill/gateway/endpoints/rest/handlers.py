@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
+
+import pyarrow as pa
 
 from tidemill.catalog.table import ObjectPath
 from tidemill.errors import NotSupportedError, TidemillError, ValidationError
@@ -19,7 +22,19 @@ from tidemill.gateway.service.operation import Control, Outcome
 from tidemill.gateway.service.service import Gateway
 from tidemill.types.logical import Field
 
-Handler = Callable[[Gateway, Call], str]
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An answer that is no JSON."""
+
+    content: bytes
+    media_type: str
+    headers: Mapping[str, str]
+
+
+Handler = Callable[[Gateway, Call], str | Binary]
 _EMPTY_WAIT = 0.05
 """Seconds that a request for rows that are not there waits for them: clients ask again at once."""
 
@@ -30,7 +45,7 @@ def _text(answer: Mapping[str, Any]) -> str:
 
 def _refusing(handler: Handler) -> Handler:
     @wraps(handler)
-    def run(gateway: Gateway, call: Call) -> str:
+    def run(gateway: Gateway, call: Call) -> str | Binary:
         try:
             return handler(gateway, call)
         except TidemillError as e:
@@ -42,7 +57,7 @@ def _refusing(handler: Handler) -> Handler:
 def _failing(doing: str) -> Callable[[Handler], Handler]:
     def decorate(handler: Handler) -> Handler:
         @wraps(handler)
-        def run(gateway: Gateway, call: Call) -> str:
+        def run(gateway: Gateway, call: Call) -> str | Binary:
             try:
                 return handler(gateway, call)
             except TidemillError as e:
@@ -149,11 +164,15 @@ def close_operation(gateway: Gateway, call: Call) -> str:
 
 
 @_failing("fetchResults")
-def fetch_results(gateway: Gateway, call: Call) -> str:
-    """The rows of a token, and where the next ones are."""
+def fetch_results(gateway: Gateway, call: Call) -> str | Binary:
+    """The rows of a token, and where the next ones are: JSON, or Arrow's stream format for who accepts it."""
     session, operation, token, row_format = call.session, call.operation, call.token, call.row_format
     gateway.wait_rows(session, operation, token, _EMPTY_WAIT, user=call.user)
     page = gateway.fetch(session, operation, token, user=call.user)
+    if ARROW in call.accept and page.rows is not None:
+        return _in_arrow(
+            page, page.rows, f"/v{call.version}/sessions/{session}/operations/{operation}/result"
+        )
     parts = {"resultType": page.type.value, **_result_facts(page.info)}
     text = _text(parts)[:-1]
     if page.info is not None:
@@ -163,6 +182,17 @@ def fetch_results(gateway: Gateway, call: Call) -> str:
         suffix = f"?rowFormat={row_format}" if call.version > 1 else ""
         text += f',"nextResultUri":"{uri}{suffix}"'
     return text + "}"
+
+
+def _in_arrow(page: ResultPage, rows: pa.Table, base: str) -> Binary:
+    """The rows as they are carried (``types.physical``), changes with their kinds in ``$kind``."""
+    made = pa.BufferOutputStream()
+    with pa.ipc.new_stream(made, rows.schema) as writer:
+        writer.write_table(rows)
+    headers = {"X-Result-Type": page.type.value}
+    if page.next_token is not None:
+        headers["X-Next-Result-Uri"] = f"{base}/{page.next_token}"
+    return Binary(made.getvalue().to_pybytes(), ARROW, headers)
 
 
 def _result_facts(info: ResultInfo | None) -> dict[str, Any]:

@@ -1,0 +1,64 @@
+"""A result as server-sent events: a live changelog for browsers and small programs.
+
+Each page with rows is an event ``page`` with the JSON that a request for its token gives; its id is the token
+of the next one, from which a client that was cut off goes on (``Last-Event-ID``). The last event is ``end``,
+or ``error`` with the texts of an error. While there are no rows, a comment now and then shows that the line
+is open.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from anyio import CapacityLimiter, sleep, to_thread
+
+from tidemill.gateway.endpoints.rest.call import Call
+from tidemill.gateway.endpoints.rest.errors import HttpError
+from tidemill.gateway.endpoints.rest.handlers import Binary
+from tidemill.gateway.service.service import Gateway
+
+EVENTS = "text/event-stream"
+_TOKEN = re.compile(r"/result/(\d+)")
+_PAUSE_SECONDS, _ALIVE_SECONDS = 0.2, 10.0
+
+
+async def changes(
+    fetch: Callable[[Gateway, Call], str | Binary], gateway: Gateway, call: Call, limiter: CapacityLimiter
+) -> AsyncIterator[str]:
+    """Ends with the result; a client that goes ends it, too."""
+    said = time.monotonic()
+    while True:
+        try:
+            text = str(await to_thread.run_sync(fetch, gateway, call, limiter=limiter))
+        except HttpError as e:
+            yield _event("error", json.dumps({"errors": list(e.messages)}))
+            return
+        page = json.loads(text)
+        uri = page.get("nextResultUri")
+        if page.get("results", {}).get("data"):
+            yield _event("page", text, _token(uri))
+            said = time.monotonic()
+        elif uri is not None:
+            await sleep(_PAUSE_SECONDS)
+            if time.monotonic() - said > _ALIVE_SECONDS:
+                said = time.monotonic()
+                yield ": waiting\n\n"
+        if uri is None:
+            yield _event("end", text)
+            return
+        call = replace(call, parameters={**call.parameters, "token": _token(uri)})
+
+
+def _token(uri: str) -> str:
+    found = _TOKEN.search(uri)
+    assert found is not None
+    return found.group(1)
+
+
+def _event(name: str, data: str, identity: str = "") -> str:
+    said = f"id: {identity}\n" if identity else ""
+    return f"event: {name}\n{said}data: {data}\n\n"
