@@ -4,78 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from bench import nexmark
+from bench.case import Case, Table, TableCase
 from bench.data import ChangeFeed, Dataset, KeyedRows
+from bench.window_cases import window_cases
 
 _KEYED = "k BIGINT, v BIGINT, w DOUBLE"
 _TIMED = _KEYED + ", pt AS PROCTIME()"
 _IMAGE = "id BIGINT, a BIGINT, b BIGINT, PRIMARY KEY (id) NOT ENFORCED"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """An input: ``name`` in the query's braces, its columns as DDL text, its format, the file and a
-    small one of the same shape for the warm-up."""
-
-    name: str
-    columns: str
-    data: Dataset
-    small: Dataset
-    format: str = "csv"
-
-    def declare(self, name: str, path: Path) -> str:
-        return (
-            f"CREATE TABLE {name} ({self.columns}) "
-            f"WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = '{self.format}')"
-        )
-
-
-class Case(Protocol):
-    """``rows``: of all inputs; ``floor``: the least speed-up over the best Flink;
-    ``structured_streaming``: the input, where Spark can express the query (the one aggregation over k)."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def floor(self) -> float: ...
-    @property
-    def structured_streaming(self) -> Dataset | None: ...
-
-    def script(self, folder: Path, repeat: int) -> list[str]:
-        """Declarations, then the INSERT once over small files (classes, JIT) and ``repeat`` times."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableCase:
-    """``sink``: the columns of the sink; ``query`` fills it."""
-
-    name: str
-    title: str
-    rows: int
-    tables: tuple[Table, ...]
-    sink: str
-    query: str
-    floor: float
-    structured_streaming: Dataset | None = None
-
-    def script(self, folder: Path, repeat: int) -> list[str]:
-        small = {t.name: f"small_{t.name}" for t in self.tables}
-        large = {t.name: t.name for t in self.tables}
-        insert = f"INSERT INTO snk {self.query}"
-        return [
-            *(t.declare(t.name, t.data.make(folder)) for t in self.tables),
-            *(t.declare(small[t.name], t.small.make(folder)) for t in self.tables),
-            f"CREATE TABLE snk ({self.sink}) WITH ('connector' = 'blackhole')",
-            insert.format(**small),
-            *[insert.format(**large)] * repeat,
-        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +57,9 @@ def _changes(name: str, changes: int, keys: int, domains: tuple[int, int]) -> Ta
 
 def cases(rows: int) -> tuple[Case, ...]:
     """All cases; ``rows`` (20 M in the published table) is the input of an aggregation, half of it
-    that of a Top-N, of Nexmark or of each side of a join, a quarter the changes of a CDC join."""
-    return (*_aggregations(rows), *_joins(rows), *_rankings(rows // 2), *_nexmark(rows // 2))
+    that of a Top-N, of windows, of Nexmark or of each side of a join, a quarter the changes of a CDC join."""
+    half = rows // 2
+    return (*_aggregations(rows), *_joins(rows), *_rankings(half), *window_cases(half), *_nexmark(half))
 
 
 def _aggregations(rows: int) -> tuple[TableCase, ...]:
@@ -230,7 +168,11 @@ def _rankings(rows: int) -> tuple[TableCase, ...]:
 def _nexmark(events: int) -> tuple[NexmarkCase, ...]:
     titles = {
         "q4": "average price for a category",
+        "q5": "hot items",
+        "q7": "highest bids",
+        "q8": "new users who sell",
         "q9": "winning bids",
+        "q11": "user sessions",
         "q18": "last bids",
         "q20": "bids with their auctions",
     }

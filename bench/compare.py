@@ -18,7 +18,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.cases import Case, cases
+from bench.case import Case
+from bench.cases import cases
 from bench.flink_checkpoints import largest_checkpoint
 from bench.memory import peak_tree_rss
 

@@ -49,6 +49,39 @@ class KeyedRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimedRows:
+    """``rows`` CSV lines of ``ts,k,v``: times spread evenly over ``seconds`` of a day, up to ``late`` ms out
+    of order; k uniform over ``keys``, v a BIGINT below 10^6."""
+
+    name: str
+    rows: int
+    keys: int
+    seconds: int
+    late: int = 2_000
+    seed: int = 20_240_501
+
+    def make(self, folder: Path) -> Path:
+        path = folder / f"{self.name}-{self.rows}-{self.keys}-{self.seconds}.csv"
+        return path if path.exists() else _write(path, self._lines)
+
+    def _lines(self, sink: BinaryIO) -> None:
+        generator = np.random.default_rng(self.seed)
+        start = np.datetime64("2024-05-01T00:00:00", "ms").astype(np.int64)
+        for first in range(0, self.rows, CHUNK):
+            rows = min(CHUNK, self.rows - first)
+            even = (first + np.arange(rows)) * self.seconds * 1000 // self.rows
+            times = np.maximum(even - generator.integers(0, self.late, rows), 0) + start
+            table = pa.table(
+                {
+                    "ts": pa.array(times).cast(pa.timestamp("ms")),
+                    "k": generator.integers(0, self.keys, rows),
+                    "v": generator.integers(0, 1_000_000, rows),
+                }
+            )
+            csv.write_csv(table, sink, csv.WriteOptions(include_header=False, quoting_style="none"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFeed:
     """``changes`` Debezium messages over ``keys`` rows ``id, a, b``; a and b are BIGINTs below ``domains``.
 

@@ -23,14 +23,16 @@ from tidemill.connectors.nexmark.connector import generator
 TABLES = ("person", "auction", "bid")
 
 
-def export(events: int, folder: Path) -> Path:
-    """The folder of the files of the first ``events`` events, written once under ``folder``."""
-    target = folder / f"nexmark-{events}"
+def export(events: int, folder: Path, rate: int = 0) -> Path:
+    """The folder of the files of the first ``events`` events, written once under ``folder``. ``rate``: how
+    many there are in a second of event time; 0: as the generator makes them."""
+    target = folder / (f"nexmark-{events}-{rate}" if rate else f"nexmark-{events}")
     if target.exists():
         return target
     partial = target.with_suffix(".partial")
     partial.mkdir(parents=True, exist_ok=True)
-    made = generator({"events.num": str(events)})
+    rates = {f"{which}-event.rate": str(rate) for which in ("first", "next") if rate}
+    made = generator({"events.num": str(events), **rates})
     with ExitStack() as stack:
         files = {name: stack.enter_context(open(partial / f"{name}.csv", "wb")) for name in TABLES}
         for number in range(-(-events // BLOCK_ROWS)):

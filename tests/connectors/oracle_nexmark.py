@@ -14,12 +14,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bench.nexmark import export
-from tests.connectors.nexmark_answers import ASKED, EVENTS, RECORDED, answers, plans, queries, skeletons
+from tests.connectors.nexmark_answers import (
+    EVENTS,
+    PLAIN,
+    RECORDED,
+    SLOW,
+    WINDOWED,
+    answers,
+    plans,
+    queries,
+    skeletons,
+)
 from tidemill.client import json_output
 from tidemill.connectors.nexmark import scripts
 from tidemill.session.environment import TableEnvironment
 
-NAMES = ASKED
+NAMES = (*PLAIN, *WINDOWED)
 STATEFUL = ("q4", "q9", "q16", "q18", "q19", "q20")
 ANSWERS: dict[str, Any] = json.loads(RECORDED.read_text())
 PLANNED_DIFFERENTLY = {
@@ -62,19 +72,33 @@ def views() -> str:
 
 
 @pytest.fixture(scope="module")
-def streamed_files(run: Runner, files: str) -> Answers:
-    return answers(run(queries(files, NAMES, "streaming")), NAMES)
+def slow_files(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder: Path = export(EVENTS, tmp_path_factory.mktemp("slow"), SLOW)
+    return scripts.file_declaration(str(folder))
+
+
+@pytest.fixture(scope="module")
+def streamed_files(run: Runner, files: str, slow_files: str) -> Answers:
+    plain = answers(run(queries(files, PLAIN, "streaming")), PLAIN)
+    return plain | answers(run(queries(slow_files, WINDOWED, "streaming")), WINDOWED)
 
 
 @pytest.fixture(scope="module")
 def streamed_views(run: Runner, views: str) -> Answers:
     cut = f"SET 'tidemill.epoch.max-rows' = '3000';\n{views}"
-    return answers(run(queries(cut, STATEFUL, "streaming")), STATEFUL)
+    slow = f"{cut}{_slowly()}"
+    plain = answers(run(queries(cut, STATEFUL, "streaming")), STATEFUL)
+    return plain | answers(run(queries(slow, WINDOWED, "streaming")), WINDOWED)
 
 
 @pytest.fixture(scope="module")
 def batch_views(run: Runner, views: str) -> Answers:
-    return answers(run(queries(views, NAMES, "batch")), NAMES)
+    plain = answers(run(queries(views, PLAIN, "batch")), PLAIN)
+    return plain | answers(run(queries(f"{views}{_slowly()}", WINDOWED, "batch")), WINDOWED)
+
+
+def _slowly() -> str:
+    return f"ALTER TABLE nexmark SET ('first-event.rate' = '{SLOW}', 'next-event.rate' = '{SLOW}');"
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +112,7 @@ def test_streaming_over_files(name: str, streamed_files: Answers) -> None:
     check(name, streamed_files)
 
 
-@pytest.mark.parametrize("name", STATEFUL)
+@pytest.mark.parametrize("name", [*STATEFUL, *WINDOWED])
 def test_streaming_in_epochs_over_the_views(name: str, streamed_views: Answers) -> None:
     check(name, streamed_views)
 

@@ -69,8 +69,8 @@ def test_queries_by_name() -> None:
     assert scripts.names()[:4] == ("q0", "q1", "q2", "q3")
     assert scripts.names()[-1] == "q22"
     assert scripts.select("q22").endswith("FROM bid")
-    with pytest.raises(ValidationError, match="no query 'q5'"):
-        scripts.query("q5")
+    with pytest.raises(ValidationError, match="no query 'q6'"):
+        scripts.query("q6")
 
 
 def test_count_char_counts_the_first_byte() -> None:
