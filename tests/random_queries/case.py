@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from tests.random_queries import aggregates, joins, ranks
+from tests.random_queries import aggregates, joins, ranks, windows
 from tests.random_queries.pools import Theme, Type
 from tests.random_queries.relation import Column, Maker, Relation
 from tests.random_queries.tables import Table, random_table
@@ -34,6 +34,10 @@ OPERATORS = {
     "deduplicated": (1, ranks.deduplicated),
     "over": (2, ranks.over),
     "limited": (1, ranks.limited),
+    "windowed": (4, windows.windowed),
+    "window_top_n": (1, windows.window_top_n),
+    "window_join": (1, windows.window_join),
+    "over_time": (1, windows.over_time),
 }
 
 CHOICES: dict[str, tuple[str, ...]] = {

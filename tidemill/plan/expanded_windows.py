@@ -10,6 +10,7 @@ from dataclasses import replace
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr, InputRef
 from tidemill.plan.rewrite import input_indexes, replace_inputs
+from tidemill.types.logical import Field
 
 
 def below_windows(expand: n.Expand, keys: tuple[int, ...] = ()) -> n.LogicalNode | None:
@@ -35,7 +36,7 @@ def below_windows(expand: n.Expand, keys: tuple[int, ...] = ()) -> n.LogicalNode
         else:
             return None
     own = [i for i, role in enumerate(handed) if role is None]
-    time = function.input.fields[function.time]
+    time = _free(function.input.fields[function.time], expand)
     below = n.Project(
         fields=(*(expand.input.fields[i] for i in plain), time),
         input=function.input,
@@ -82,3 +83,12 @@ def _reads_window(expression: Expr, width: int) -> bool:
 
 def _moved(expand: n.Expand, index: int, places: dict[int, int]) -> Expr:
     return InputRef(type=expand.input.fields[index].type, index=places[index])
+
+
+def _free(field: Field, expand: n.Expand) -> Field:
+    """``field`` under a name that neither ``expand`` nor its input has."""
+    taken = {f.name for f in (*expand.fields, *expand.input.fields)}
+    name = field.name
+    while name in taken:
+        name += "$"
+    return Field(name, field.type)

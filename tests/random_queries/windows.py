@@ -1,0 +1,156 @@
+"""Random windows by event time: aggregation, grouping sets, Top-N and joins by window, OVER by time.
+
+Only over tables as they come, whose watermark no row is behind: a batch knows of no late rows. Gaps end
+between the whole seconds of rows: sessions that only touch are one or two, by when the watermark passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.random_queries import aggregates
+from tests.random_queries.pools import Theme, Type
+from tests.random_queries.relation import NUMBERS, Column, Maker, Relation, items, same_type
+
+STAMP = Column(name="", type=Type.TIMESTAMP)
+BOUNDS = (("window_start", STAMP), ("window_end", STAMP))
+KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "TUMBLE": (("5",), ("7", "2")),
+    "HOP": (("2", "6"), ("3", "7"), ("7", "3")),
+    "CUMULATE": (("2", "8"), ("3", "10"), ("2", "6", "1")),
+    "SESSION": (("1.5",), ("6.5",)),
+    "DYNAMIC_CUMULATE": (("2", "3.5"), ("10", "6.5"), ("5", "25.5")),
+}
+"""Their sizes in seconds; of large tables, whose times are minutes apart, forty times as long."""
+MONTHS = {"TUMBLE": ("1",), "HOP": ("1", "3"), "CUMULATE": ("1", "12")}
+BY_ROWS = ("SESSION", "DYNAMIC_CUMULATE")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    kind: str
+    sizes: str
+
+    def of(self, time: str, role: str = "") -> str:
+        """The group window, or what SELECT says of it."""
+        return f"{self.kind}{role}({time}, {self.sizes})"
+
+    def table(self, inner: Relation, partition: list[str]) -> str:
+        assert inner.arrival is not None
+        by = f" PARTITION BY ({', '.join(partition)})" if partition else ""
+        call = f"TABLE {inner.source}{by}, DESCRIPTOR({inner.arrival.rowtime}), {self.sizes}"
+        return f"TABLE({self.kind}({call}))"
+
+
+def _window(maker: Maker, kinds: tuple[str, ...] = tuple(KINDS)) -> Window:
+    kind = maker.chance.choice(kinds)
+    if kind in MONTHS and maker.flip(0.1):
+        return Window(kind, ", ".join(f"INTERVAL '{n}' MONTH" for n in MONTHS[kind]))
+    scale = 40 if maker.theme is Theme.LARGE else 1
+    sizes = [float(n) * scale for n in maker.chance.choice(KINDS[kind])]
+    if kind in BY_ROWS and scale > 1:
+        sizes[-1] += 0.5
+    return Window(kind, ", ".join(map(_seconds, sizes)))
+
+
+def _seconds(number: float) -> str:
+    return f"INTERVAL '{number:g}' {'SECOND' if number < 100 else 'SECOND(4, 3)'}"
+
+
+def _table(maker: Maker) -> Relation | None:
+    """A table as it comes, if there is one."""
+    found = [t for t in maker.tables if t.rowtime]
+    return maker.of(maker.chance.choice(found)) if found else None
+
+
+def windowed(maker: Maker, depth: int) -> Relation:
+    """Aggregation by window and some columns, perhaps in several sets of them."""
+    inner = _table(maker)
+    if inner is None:
+        return aggregates.grouped(maker, depth)
+    a, window = maker.name("t"), _window(maker)
+    keys = items(a, maker.some(inner.ordered[:-1], 0, 2))
+    calls = [aggregates.aggregate(maker, items(a, inner.columns)) for _ in range(maker.chance.randint(1, 3))]
+    names = [text for text, _ in keys]
+    if maker.flip(0.4):
+        assert inner.arrival is not None
+        time = f"{a}.{inner.arrival.rowtime}"
+        shown = [(window.of(time, role), STAMP) for role in ("_START", "_END")]
+        rest = f"FROM {inner.source} AS {a} GROUP BY {_sets(maker, window.of(time), names)}"
+        return maker.select([*shown, *keys, *calls], rest, (inner,))
+    by_rows = window.kind in BY_ROWS
+    partition = [c.name for c in maker.some(inner.ordered[:-1], 0, 1)] if maker.flip(0.3) else []
+    partition = partition or [text.split(".")[1] for text in names]
+    bounds = f"{a}.window_start, {a}.window_end"
+    rest = f"FROM {window.table(inner, partition if by_rows else [])} AS {a} GROUP BY "
+    rest += _sets(maker, bounds, names)
+    return maker.select([*((f"{a}.{n}", c) for n, c in BOUNDS), *keys, *calls], rest, (inner,))
+
+
+def _sets(maker: Maker, window: str, keys: list[str]) -> str:
+    listed = ", ".join((window, *keys))
+    if not keys or maker.flip(0.7):
+        return listed
+    if maker.flip():
+        return f"{window}, {maker.chance.choice(('ROLLUP', 'CUBE'))} ({', '.join(keys)})"
+    return f"GROUPING SETS (({listed}), ({window}, {keys[0]}), ({window}))"
+
+
+def window_top_n(maker: Maker, depth: int) -> Relation:
+    """The first rows of each window."""
+    inner = _table(maker)
+    if inner is None:
+        return aggregates.grouped(maker, depth)
+    a, b, rank, window = maker.name("t"), maker.name("t"), maker.name("r"), _window(maker)
+    columns = inner.ordered
+    partition = [c.name for c in maker.some(columns[:-1], 0, 1)]
+    keys = ", ".join(f"{a}.{name}" for name in ("window_start", "window_end", *partition))
+    order = ", ".join(f"{a}.{c.name}{maker.chance.choice(('', ' DESC'))}" for c in maker.some(columns, 99))
+    shown = [*BOUNDS, *((c.name, c) for c in columns)]
+    call = f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {order}) AS {rank}"
+    source = window.table(inner, partition if window.kind in BY_ROWS else [])
+    ranked = f"(SELECT {', '.join(f'{a}.{n}' for n, _ in shown)}, {call} FROM {source} AS {a})"
+    rest = f"FROM {ranked} AS {b} WHERE {b}.{rank} {maker.chance.choice(('= 1', '<= 2', '<= 4'))}"
+    return maker.select([(f"{b}.{n}", c) for n, c in shown], rest, (inner,))
+
+
+def window_join(maker: Maker, depth: int) -> Relation:
+    """Rows of one window side by side, or those that have none there."""
+    left, right = _table(maker), _table(maker)
+    if left is None or right is None:
+        return aggregates.grouped(maker, depth)
+    a, b, window = maker.name("t"), maker.name("t"), _window(maker, tuple(MONTHS))
+    on = [f"{a}.{n} = {b}.{n}" for n, _ in BOUNDS]
+    pairs = same_type(left.ordered, right.ordered)
+    if pairs and maker.flip():
+        x, y = maker.chance.choice(pairs)
+        on.append(f"{a}.{x.name} = {b}.{y.name}")
+    shown = [*((f"{a}.{n}", c) for n, c in BOUNDS), *items(a, maker.some(left.columns, 1, 2))]
+    first, second = f"{window.table(left, [])} AS {a}", f"{window.table(right, [])} AS {b}"
+    if maker.flip(0.3):
+        asked = f"{maker.chance.choice(('', 'NOT '))}EXISTS (SELECT * FROM {second} WHERE {' AND '.join(on)})"
+        return maker.select(shown, f"FROM {first} WHERE {asked}", (left, right))
+    kind = maker.chance.choice(("INNER", "LEFT", "RIGHT", "FULL"))
+    shown += items(b, maker.some(right.columns, 1, 2))
+    return maker.select(shown, f"FROM {first} {kind} JOIN {second} ON {' AND '.join(on)}", (left, right))
+
+
+def over_time(maker: Maker, depth: int) -> Relation:
+    """Running aggregates in the order of time, equal times together."""
+    inner = _table(maker)
+    if inner is None:
+        return aggregates.grouped(maker, depth)
+    assert inner.arrival is not None
+    a = maker.name("t")
+    keys = [f"{a}.{c.name}" for c in maker.some(inner.ordered[:-1], 0, 1)]
+    by = f"PARTITION BY {', '.join(keys)} " if keys else ""
+    frame = maker.chance.choice(("", " RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT ROW"))
+    window = f"({by}ORDER BY {a}.{inner.arrival.rowtime}{frame})"
+    column = maker.chance.choice(list(inner.ordered))
+    calls = [("COUNT(*)", Column(name="", type=Type.BIGINT))]
+    if column.type in aggregates.MINIMA:
+        calls += [(f"{f}({a}.{column.name})", column) for f in ("MIN", "MAX")]
+    if column.type in NUMBERS and column.exact:
+        calls.append((f"SUM({a}.{column.name})", column))
+    call, result = maker.chance.choice(calls)
+    shown = [*items(a, maker.some(inner.columns, 1, 4)), (f"{call} OVER {window}", result)]
+    return maker.select(shown, f"FROM {inner.source} AS {a}", (inner,))
