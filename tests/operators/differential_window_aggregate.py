@@ -40,13 +40,17 @@ TOTAL = AggregateSpec(function="SUM", name="total", args=("v",), arg_types=(I64,
 SMALL = AggregateSpec(
     function="COUNT", name="f", args=("v",), arg_types=(I64,), result=I64, distinct=True, filter="small"
 )
+SIZES = AggregateSpec(
+    function="COUNT", name="b", args=("small",), arg_types=(pa.bool_(),), result=I64, distinct=True
+)
 
 CALLS = {
     "accumulated": ((COUNT, SUM, LARGEST), ("k",), False),
     "accumulated, one key": ((COUNT, SUM), (), False),
     "distinct": ((COUNT, DISTINCT), ("k",), False),
     "distinct, one key": ((DISTINCT, SUM, LARGEST), (), False),
-    "several sets": ((TOTAL, SMALL, DISTINCT, LARGEST), ("k",), False),
+    "several sets": ((TOTAL, SIZES, SMALL, DISTINCT, LARGEST), ("k",), False),
+    "rows go, with sets": ((COUNT, SUM, SIZES, DISTINCT, TOTAL), ("k",), True),
     "rows go": ((COUNT, SUM), ("k",), True),
 }
 
@@ -89,13 +93,15 @@ def naive(
             weights[row.value] += row.weight
         if not sum(weights.values()):
             continue
+        there = {v for v, w in weights.items() if w > 0}
         values = {
             "n": sum(weights.values()),
             "s": sum(v * w for v, w in weights.items()),
-            "m": max(weights),
-            "d": len(weights),
-            "total": sum(weights),
-            "f": sum(v < 2 for v in weights),
+            "m": max(there, default=None),
+            "d": len(there),
+            "total": sum(there) if there else None,
+            "f": sum(v < 2 for v in there),
+            "b": len({v < 2 for v in there}),
         }
         shown[key, end, *(values[c.name] for c in spec.calls)] += 1
     return shown, late

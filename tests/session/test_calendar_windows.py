@@ -98,10 +98,12 @@ def test_months(made: TableEnvironment, table: str, column: str) -> None:
 
 def test_in_group_by_and_below_others(made: TableEnvironment) -> None:
     call = "TUMBLE(z, INTERVAL '1' QUARTER)"
-    query = f"SELECT {call.replace('(', '_START(')}, k, SUM(n) FROM zoned GROUP BY ROLLUP (k), {call}"
+    query = (
+        f"SELECT {call.replace('(', '_START(')}, k, SUM(n), COUNT(z) FROM zoned GROUP BY ROLLUP (k), {call}"
+    )
     quarters = found(made, query)
-    assert quarters["24-01-01", "a", 40] == quarters["24-01-01", None, 56] == 1
-    assert quarters["24-01-01", "b", 16] == quarters["24-04-01", None, 64] == 1
+    assert quarters["24-01-01", "a", 40, 2] == quarters["24-01-01", None, 56, 3] == 1
+    assert quarters["24-01-01", "b", 16, 1] == quarters["24-04-01", None, 64, 1] == 1
     best = (
         "SELECT window_end, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end"
         " ORDER BY n DESC) AS place FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' YEAR)))"

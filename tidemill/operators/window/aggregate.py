@@ -17,6 +17,7 @@ once they have fired.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -35,6 +36,7 @@ from tidemill.operators.window.firsts import FirstSlices
 from tidemill.operators.window.local import ROWS, LocalSlices
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, pieces_of
+from tidemill.operators.window.sets import SliceSets
 from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
 from tidemill.operators.window.views import last_places, shown_at
@@ -53,13 +55,25 @@ class WindowAggregateSpec(WindowShape):
     @property
     def group(self) -> GroupAggregateSpec:
         """The aggregation by window and key."""
-        return self.asked if self.firsts is None else self.firsts.summing
+        return self.asked if self.distinct is None else self.distinct.summing
 
     @cached_property
-    def firsts(self) -> FirstSlices | None:
-        """How distinct values are counted; None where there are none, or each slice has its own."""
+    def distinct(self) -> FirstSlices | None:
+        """How distinct values are counted apart from rows; None where there are none, or rows are kept."""
         found = FirstSlices(group=self.asked, keys=self.keys)
-        return found if self.cumulates and found.serves else None
+        return found if (found.serves if self.cumulates else found.separates) else None
+
+    @property
+    def firsts(self) -> FirstSlices | None:
+        """Of windows that cumulate: values by their first slices."""
+        return self.distinct if self.cumulates else None
+
+    @property
+    def sets(self) -> tuple[SliceSets, ...]:
+        """Of other windows: the values of each slice."""
+        if self.distinct is None or self.cumulates:
+            return ()
+        return tuple(SliceSets(self.distinct, view) for view in self.distinct.views.values())
 
     @property
     def cumulates(self) -> bool:
@@ -86,7 +100,7 @@ class WindowAggregateSpec(WindowShape):
     @cached_property
     def local(self) -> LocalSlices | None:
         """The phase before the exchange; None where rows are kept as they are."""
-        if not isinstance(self.pieces, Accumulated) or self.firsts is not None:
+        if not isinstance(self.pieces, Accumulated) or self.distinct is not None:
             return None
         return LocalSlices(group=self.group, keys=self.keys)
 
@@ -111,22 +125,34 @@ class WindowAggregateSpec(WindowShape):
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the windows that fire in this epoch."""
         (table,) = inputs
-        slices = state.timeline(self.pieces.layout)
-        firing = _Firing(self, slices, self.clock.ended(epoch.before), self.clock.ended(epoch.watermark))
-        rows, ends, after = self._counted(table, firing.before, epoch)
+        before, upto = self.clock.ended(epoch.before), self.clock.ended(epoch.watermark)
+        firing = _Firing(self, state.timeline(self.pieces.layout), before, upto, self.pieces.stored)
+        rows, ends, after = self._counted(table, before, epoch)
         if self.cumulates:
-            ends = self._open(ends, after)
-            return self._grown(rows, ends, firing, state, epoch)
-        clean = after <= firing.before
-        self.pieces.add(self._cut(rows, ends, clean), slices)
-        fired = [firing.stored()]
-        for value in np.unique(after[~clean]).tolist():
-            # Windows that fired between this epoch's rows do not see the rows behind them.
-            strays = self._cut(rows, ends, after == value)
-            fired.append(firing.windows(strays, value))
-            self.pieces.add(strays, slices)
-        firing.forget()
+            return self._grown(rows, self._open(ends, after), firing, state, epoch)
+        came = _Came(after, before)
+        fired = [
+            came.fired(
+                firing,
+                lambda chosen: self._cut(rows, ends, chosen),
+                lambda pieces: self.pieces.add(pieces, firing.slices),
+            )
+        ]
+        if self.distinct is not None:
+            fired.append(
+                self.distinct.told([self._told(s, rows, ends, came, firing, state) for s in self.sets])
+            )
         return self._shown(pa.concat_tables(fired), state, epoch)
+
+    def _told(
+        self, values: SliceSets, rows: pa.Table, ends: Ints, came: _Came, firing: _Firing, state: StateStore
+    ) -> pa.Table:
+        """The distinct values of the windows that fire, as rows that tell them."""
+        own = replace(firing, slices=values.table(state), read=values.stored)
+        fired = came.fired(
+            own, lambda chosen: values.cut(rows, ends, chosen), lambda found: values.add(found, state)
+        )
+        return values.rows(fired)
 
     def _grown(
         self, rows: pa.Table, ends: Ints, firing: _Firing, state: StateStore, epoch: EpochContext
@@ -145,7 +171,7 @@ class WindowAggregateSpec(WindowShape):
             results, points = shown_at(self.pieces, table, starts, last, state, epoch)
             output = self._with_windows(results, fired[points], epoch)
         firing.forget()
-        if self.firsts is not None:
+        if self.firsts is not None and firing.fires:
             self.firsts.forget(firing.expired, state)
         return output
 
@@ -217,7 +243,7 @@ class WindowAggregateSpec(WindowShape):
         rows = rows.append_column(END, to_arrow(Vec(ends), pa.int64()))
         if not chosen.all():
             rows = rows.take(pa.array(np.flatnonzero(chosen)))
-        return self.pieces.cut(rows if self.firsts is None else self.firsts.plain(rows))
+        return self.pieces.cut(rows if self.distinct is None else self.distinct.plain(rows))
 
     def _shown(self, fired: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
         if len(fired) == 0:
@@ -231,25 +257,56 @@ class WindowAggregateSpec(WindowShape):
 
 
 @dataclass(frozen=True, slots=True)
+class _Came:
+    """Up to where windows had fired when each row came (``after``), and at the beginning (``before``)."""
+
+    after: Ints
+    before: int
+
+    def fired(
+        self, firing: _Firing, cut: Callable[[Mask], pa.Table], add: Callable[[pa.Table], None]
+    ) -> pa.Table:
+        """What the windows that fire hold; the rest stays. ``cut`` makes what is kept of rows."""
+        clean = self.after <= self.before
+        add(cut(clean))
+        found = [firing.stored()]
+        for value in np.unique(self.after[~clean]).tolist():
+            # Windows that fired between this epoch's rows do not see the rows behind them.
+            strays = cut(self.after == value)
+            found.append(firing.windows(strays, value))
+            add(strays)
+        firing.forget()
+        return pa.concat_tables(found)
+
+
+@dataclass(frozen=True, slots=True)
 class _Firing:
-    """The windows that end in (``before``, ``upto``], and the slices they are made of."""
+    """The windows that end in (``before``, ``upto``], and the slices they are made of; ``read`` gives entries
+    of the table as what windows hold."""
 
     spec: WindowAggregateSpec
     slices: TimeTable
     before: int
     upto: int
+    read: Callable[[pa.Table], pa.Table]
+
+    @property
+    def fires(self) -> bool:
+        """Whether any window ends: as long as none does, nothing that is kept is looked at."""
+        if self.upto in (NONE, FOREVER):
+            return self.upto > self.before
+        (last,) = self.spec.windows.fired(np.array([self.upto], np.int64)).tolist()
+        return bool(last > self.before)
 
     def due(self) -> pa.Table:
         """The pieces of which windows fire, and no others that come later."""
-        nothing = self.upto <= self.before
-        return self.spec.pieces.stored(
-            self.slices.range(1, 0) if nothing else self.slices.range(NONE, self.upto)
-        )
+        first, last = (NONE, self.upto) if self.fires else (1, 0)
+        return self.read(self.slices.range(first, last))
 
     def stored(self) -> pa.Table:
         """The pieces that are kept, by window."""
         if self.spec.whole:
-            return self.spec.pieces.stored(self.slices.take_due(self.upto))
+            return self.read(self.slices.take_due(self.upto))
         return self.windows(self.due(), self.before)
 
     def windows(self, pieces: pa.Table, after: int) -> pa.Table:
@@ -270,7 +327,7 @@ class _Firing:
         windows, pieces = self.spec.windows, self.spec.pieces
         if self.upto == FOREVER:
             self.slices.take_due(FOREVER)
-        if self.spec.whole or self.upto in (NONE, FOREVER):
+        if self.spec.whole or self.upto in (NONE, FOREVER) or not self.fires:
             return
         self.slices.take_due(windows.expired(self.upto))
         if windows.kind is Kind.CUMULATE and isinstance(pieces, Accumulated):

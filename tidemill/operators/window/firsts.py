@@ -84,7 +84,12 @@ class FirstSlices:
     def serves(self) -> bool:
         """Whether all that is asked for can be done so."""
         every = all(_serves(call) for call in self.group.calls if call.distinct)
-        return bool(self.views) and every and not self.group.retracts and self.summing.combinable
+        return every and not self.group.retracts and self.separates
+
+    @property
+    def separates(self) -> bool:
+        """Whether what is not DISTINCT can be kept as accumulators, apart from the values."""
+        return bool(self.views) and self.summing.combinable
 
     def _over_values(self, call: AggregateSpec) -> AggregateSpec:
         if not call.distinct:
@@ -98,7 +103,10 @@ class FirstSlices:
     def added(self, rows: pa.Table, last: Ints, state: StateStore) -> pa.Table:
         """What ``rows`` add to the numbers of values, as pieces; ``$end`` are their slices, ``last`` the ends
         of their last windows."""
-        parts = [self._of(view, rows, last, state) for view in self.views.values()]
+        return self.told([self._of(view, rows, last, state) for view in self.views.values()])
+
+    def told(self, parts: list[pa.Table]) -> pa.Table:
+        """Rows that tell values, as pieces."""
         table = pa.concat_tables([p for p in parts if len(p)] or parts[:1])
         if len(table) == 0:
             return self.summing.local_schema().empty_table().drop_columns(["$hash"])
@@ -110,24 +118,25 @@ class FirstSlices:
             if call.filter is not None and call.filter in self._columns:
                 tells = grouped.filter(call.filter)
             grouped.set_row_weights(call.weight_key, np.where(tells, signs, 0))
+        grouped.set_row_weights((None, ()), np.zeros(len(table), np.int64))
         return self.summing.combined(grouped).drop_columns(["$hash"])
 
     def forget(self, upto: int, state: StateStore) -> None:
         for view in self.views.values():
-            state.timeline(view.layout(self._fields)).take_due(upto)
+            state.timeline(view.layout(self.fields)).take_due(upto)
 
     @cached_property
     def _columns(self) -> frozenset[str]:
         return frozenset(view.column for view in self.views.values())
 
     @cached_property
-    def _fields(self) -> tuple[pa.Field, ...]:
+    def fields(self) -> tuple[pa.Field, ...]:
         return tuple(pa.field(name, kind) for name, kind in self.keys)
 
     def _of(self, view: View, rows: pa.Table, last: Ints, state: StateStore) -> pa.Table:
-        layout = view.layout(self._fields)
+        layout = view.layout(self.fields)
         table = state.timeline(layout)
-        there = _counting(view, rows)
+        there = counting(view, rows)
         rows, last = rows.take(pa.array(there)), last[there]
         own = [single(rows.column(name)) for name, _ in self.keys]
         values = [single(rows.column(name)) for name, _ in view.args]
@@ -156,6 +165,17 @@ class FirstSlices:
         shown = rows.take(pa.array(picks)).set_column(place, END, pa.array(ends, _NUMBER))
         return self._with(shown, view, signs)
 
+    def telling(self, rows: pa.Table, view: View) -> pa.Table:
+        """``rows`` of nothing but ``$end``, keys and values, as rows that tell these."""
+        for call in self.summing.calls:
+            for name, kind in zip(call.args, call.arg_types, strict=True):
+                if name not in rows.schema.names:
+                    rows = rows.append_column(name, pa.nulls(len(rows), kind))
+        # In one order, whichever of them are there already.
+        args = [name for call in self.summing.calls for name in call.args]
+        rows = rows.select(list(dict.fromkeys((END, *(name for name, _ in self.keys), *args))))
+        return self._with(rows, view, np.ones(len(rows), np.int64))
+
     def _with(self, rows: pa.Table, view: View | None, signs: Ints) -> pa.Table:
         """``rows`` that tell values of ``view``, new (+1) or gone from their slices (-1)."""
         if "$hash" in rows.schema.names:
@@ -171,7 +191,7 @@ def _serves(call: AggregateSpec) -> bool:
     return call.function in _ALL or (call.function in _SUMS and exact)
 
 
-def _counting(view: View, rows: pa.Table) -> Ints:
+def counting(view: View, rows: pa.Table) -> Ints:
     """The rows that pass the filter, and have all arguments."""
     counts = np.ones(len(rows), np.bool_)
     if view.filter is not None:
