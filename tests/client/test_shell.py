@@ -158,7 +158,7 @@ def test_what_a_job_prints_behind_the_prompt_stands_above_it(monkeypatch: pytest
     with create_pipe_input() as keys, create_app_session(input=keys, output=output):
         thread = threading.Thread(target=print_sink)
         thread.start()
-        assert next(terminal_lines(new_session())) == "SELECT 1;"
+        assert next(terminal_lines(SqlCompleter(new_session().context))) == "SELECT 1;"
         thread.join()
     assert not isinstance(sys.stdout, StdoutProxy)
     before, printed, after = screen.getvalue().partition("+I[1, printed]")

@@ -13,7 +13,7 @@ import pytest
 
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.gateway.endpoints.rest.rows import rows_json
-from tidemill.gateway.endpoints.rest.types import type_json
+from tidemill.gateway.endpoints.rest.types import type_json, type_of
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
@@ -78,3 +78,8 @@ def test_types() -> None:
         "valueType": {"type": "DECIMAL", "nullable": True, "precision": 38, "scale": 2},
     }
     assert [f["name"] for f in type_json(ROW)["fields"]] == ["a", 'b"']
+    for kind in (c[0] for c in CASES):
+        assert type_json(type_of(type_json(kind.with_nullable(False)))) == type_json(
+            kind.with_nullable(False)
+        )
+    assert type_of({"type": "VARIANT", "nullable": True}) == t.STRING

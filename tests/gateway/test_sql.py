@@ -212,6 +212,28 @@ def test_jobs_from_the_command_line(
         assert [job for job in jobs if f"{job}  CANCELED " in shown] == jobs
         assert main(["cancel", "nosuch", *at]) == 1
         assert "There is no job 'nosuch'" in capsys.readouterr().err
+        script = tmp_path / "script.sql"
+        script.write_text(
+            "SELECT k, SUM(v) AS t FROM (VALUES ('a', 1), ('a', 3)) AS x(k, v) GROUP BY k;\n"
+            "SET 'execution.runtime-mode' = 'batch'; SELECT 1.50 AS n; SHOW TABLES;\n"
+            "SELECT * FROM nosuch; SELECT 2;"
+        )
+        capsys.readouterr()
+        assert main(["sql", "--gateway", endpoint.address, "-f", str(script)]) == 1
+        shown = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(("+", "("))]
+        assert [" ".join(line.split()) for line in shown if line] == [
+            "| op | k | t |",
+            "| +I | a | 1 |",
+            "| -U | a | 1 |",
+            "| +U | a | 4 |",
+            "3 rows in set",
+            "OK",
+            "| n |",
+            "| 1.50 |",
+            "1 row in set",
+            "Empty set",
+            "[CONNECTOR] Object 'nosuch' not found (at line 1, column 15)",
+        ]
         with dbapi.connect(endpoint.address) as connection, connection.cursor() as cursor:
             _through_the_db_api(cursor)
     finally:

@@ -93,6 +93,19 @@ class GatewayClient:
             job_id=page.get("jobID", ""),
         )
 
+    def properties(self) -> dict[str, str]:
+        """The session's options."""
+        found: dict[str, str] = self._call("GET", f"/v2/sessions/{self._session}")["properties"]
+        return found
+
+    def complete(self, statement: str, position: int) -> list[str]:
+        """What may stand at ``position``."""
+        body = {"statement": statement, "position": position}
+        found: list[str] = self._call("GET", f"/v2/sessions/{self._session}/complete-statement", body)[
+            "candidates"
+        ]
+        return found
+
     def cancel(self) -> None:
         """Ends the statement under way; one that has ended is fine."""
         if self._operation:

@@ -14,9 +14,10 @@ from importlib import import_module
 from typing import Any
 
 from tidemill.client.command_options import command_options
-from tidemill.errors import TidemillError
+from tidemill.errors import TidemillError, ValidationError
 
 _SPARK = "tidemill.runtime.spark.session"
+_SHELL, _REMOTE_SHELL = "tidemill.client.shell", "tidemill.client.remote_shell"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,6 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if parsed.spark:
             parsed.options = command_options(parsed)
+        if parsed.module == _SHELL and parsed.gateway:
+            parsed.spark, parsed.module = False, _REMOTE_SHELL
+        elif parsed.module == _SHELL and parsed.file:
+            raise ValidationError("-f is for --gateway: 'tidemill run FILE' runs a script here.")
         if arguments is None and parsed.spark:
             import_module(_SPARK).start_ahead(parsed.options)
         status: int = getattr(import_module(parsed.module), parsed.function)(parsed)
@@ -108,7 +113,17 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sql(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(module="tidemill.client.shell")
+    parser.set_defaults(module=_SHELL)
+    parser.add_argument(
+        "--gateway",
+        "-e",
+        metavar="URL",
+        default="",
+        help="a session of this gateway, http://[user:password@]HOST:PORT, instead of a Spark of its own",
+    )
+    parser.add_argument(
+        "-f", "--file", metavar="FILE", default="", help="run this script over the gateway, and leave"
+    )
     parser.add_argument("-i", "--init", metavar="FILE", help="run this script first")
     _add_common(parser)
 

@@ -18,6 +18,7 @@ from typing import TextIO, cast
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
+from prompt_toolkit.completion import Completer
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
@@ -78,7 +79,8 @@ def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: st
     with warnings_shown():
         if init is not None and not shell.run_script(read_script(init, variables)):
             return 1
-        shell.loop(terminal_lines(environment) if interactive else _piped_statements(sys.stdin))
+        completer = SqlCompleter(environment.context)
+        shell.loop(terminal_lines(completer) if interactive else piped_statements(sys.stdin))
         shell.end_jobs()
     return 0
 
@@ -239,10 +241,11 @@ def continued(text: str) -> str:
     return CONTINUED
 
 
-def terminal_lines(environment: TableEnvironment) -> Iterator[str]:
+def terminal_lines(completer: Completer) -> Iterator[str]:
+    """What is typed at a terminal, a statement or a command at a time."""
     session: PromptSession[str] = PromptSession(
         history=_history(),
-        completer=SqlCompleter(environment.context),
+        completer=completer,
         complete_while_typing=False,
         lexer=PygmentsLexer(SqlLexer),
         multiline=True,
@@ -291,7 +294,7 @@ def _history() -> History:
     return FileHistory(str(folder / "history"))
 
 
-def _piped_statements(stream: TextIO) -> Iterator[str]:
+def piped_statements(stream: TextIO) -> Iterator[str]:
     """Statements from a file or pipe, each handed over when its semicolon has come."""
     held = ""
     for line in stream:

@@ -55,8 +55,8 @@ class Page:
 @dataclass(slots=True, kw_only=True)
 class Pages:
     """One thread puts, any may read. ``folder`` is made when memory is full. ``ahead``: how many unread bytes
-    there may be before ``put`` waits. ``keep``: all rows stay until ``close``. ``durable``: what is put lies
-    on disk, too, and another process finds it there (``restored``) once it is complete."""
+    there may be before ``put`` waits. ``keep``: all rows stay until ``close``. ``durable``: a result that is
+    complete lies on disk, and another process finds it there (``restored``)."""
 
     schema: pa.Schema
     folder: str
@@ -90,6 +90,9 @@ class Pages:
         """There are no more rows."""
         with self._lock:
             if self.durable and not self._closed and not self._forgot:
+                for segment in self._segments:
+                    if not segment.file:
+                        self._write(segment)
                 self._write_end()
             self._done = True
             self._lock.notify_all()
@@ -184,17 +187,25 @@ class Pages:
             segment = _Segment(
                 start=self._rows, end=self._rows + rows.num_rows, bytes=rows.nbytes, table=rows
             )
-            fits = self._in_memory + segment.bytes <= self.memory
-            if self.durable or not fits:
-                self._write(segment)
-            if fits:
-                self._in_memory += segment.bytes
-            else:
-                segment.table = None
-            self._segments.append(segment)
             self._rows = segment.end
+            if self._in_memory + segment.bytes > self.memory:
+                self._write(segment)
+                segment.table = None
+                self._segments.append(segment)
+            else:
+                self._in_memory += segment.bytes
+                self._hold(segment)
             self._lock.notify_all()
             return True
+
+    def _hold(self, segment: _Segment) -> None:
+        """In memory; epochs of a few rows become one segment, or there would be thousands."""
+        last = self._segments[-1] if self._segments and not self.keep else None
+        if last is None or last.table is None or last.end - last.start >= PAGE_ROWS:
+            self._segments.append(segment)
+            return
+        last.table = pa.concat_tables([last.table, segment.table]).combine_chunks()
+        last.end, last.bytes = segment.end, last.bytes + segment.bytes
 
     def _unread(self) -> int:
         return sum(s.bytes for s in self._segments if s.end > self._read)

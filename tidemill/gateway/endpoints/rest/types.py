@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
 from tidemill.types import logical as t
+from tidemill.types.logical import Field
 
 Json = dict[str, Any]
 _NAMES: dict[type[t.LogicalType], str] = {
@@ -39,6 +41,29 @@ _UNIT = re.compile(r"([A-Z]+)(?:\((\d+)\))?")
 
 def type_json(kind: t.LogicalType) -> Json:
     return {"type": _NAMES[type(kind)], "nullable": kind.nullable, **_details(kind)}
+
+
+_KINDS = {name: kind for kind, name in _NAMES.items()}
+_SHAPES: dict[str, Callable[[Json], t.LogicalType]] = {
+    "ARRAY": lambda j: t.ArrayType(element=type_of(j["elementType"])),
+    "MULTISET": lambda j: t.MultisetType(element=type_of(j["elementType"])),
+    "MAP": lambda j: t.MapType(key=type_of(j["keyType"]), value=type_of(j["valueType"])),
+    "ROW": lambda j: t.RowType(fields=tuple(Field(f["name"], type_of(f["fieldType"])) for f in j["fields"])),
+    "INTERVAL_YEAR_MONTH": lambda _: t.YearMonthIntervalType(),
+    "INTERVAL_DAY_TIME": lambda _: t.DayTimeIntervalType(),
+}
+
+
+def type_of(described: Json) -> t.LogicalType:
+    """The type that ``type_json`` described, intervals without their units; what is not known is a STRING."""
+    name = described["type"]
+    shape = _SHAPES.get(name)
+    if shape is not None:
+        return shape(described).with_nullable(described["nullable"])
+    kind: Any = _KINDS.get(name)
+    if kind is None:
+        return t.STRING.with_nullable(described["nullable"])
+    return kind(**{key: value for key, value in described.items() if key != "type"})  # type: ignore[no-any-return]
 
 
 @singledispatch

@@ -1,0 +1,136 @@
+"""``tidemill sql --gateway URL``: the shell over a gateway's session, Tidemill's or Flink's.
+
+Statements go to the gateway as they are; what comes back is shown as the embedded shell shows it. Ctrl-C ends
+a query and keeps the session.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, TextIO
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from tidemill.changelog.rowkind import RowKind
+from tidemill.client.gateway_client import Answer, GatewayClient
+from tidemill.client.script import read_script
+from tidemill.client.shell import GREETING, HELP, command_of, piped_statements, terminal_lines
+from tidemill.config.execution_options import RUNTIME_MODE
+from tidemill.config.table_options import MAX_COLUMN_WIDTH
+from tidemill.errors import TidemillError
+from tidemill.gateway.endpoints.rest.types import type_of
+from tidemill.session import tableau, values
+from tidemill.session.carrier import ChangelogRow
+from tidemill.sql.splitter import split
+from tidemill.types.logical import Field
+
+_SUBMITTED = "[INFO] SQL update statement has been successfully submitted:\nJob ID: {job_id}\n"
+
+
+def command(parsed: argparse.Namespace) -> int:
+    """Runs what the command line asks for."""
+    variables = dict(parsed.variables)
+    with GatewayClient(parsed.gateway).open(parsed.options, name="tidemill sql") as client:
+        interactive = sys.stdin.isatty() and not parsed.file
+        shell = RemoteShell(client, sys.stdout)
+        for file in filter(None, (parsed.init, parsed.file)):
+            if not shell.run_script(read_script(file, variables)):
+                return 1
+        if parsed.file:
+            return 0
+        if interactive:
+            sys.stdout.write(GREETING)
+        shell.loop(terminal_lines(GatewayCompleter(client)) if interactive else piped_statements(sys.stdin))
+    return 0
+
+
+class RemoteShell:
+    """Runs what the user typed; no statement's failure ends it."""
+
+    def __init__(self, client: GatewayClient, out: TextIO) -> None:
+        self._client = client
+        self._out = out
+        self._ended = False
+
+    def loop(self, texts: Iterator[str]) -> None:
+        for text in texts:
+            self.run_script(text)
+            if self._ended:
+                return
+
+    def run_script(self, text: str) -> bool:
+        """Whether all of its statements succeeded; stops at the first that fails."""
+        word = command_of(text)
+        if word:
+            self._command(word)
+            return True
+        try:
+            for piece in split(text):
+                self._run(piece.text)
+        except TidemillError as e:
+            self._out.write(f"[{e.code}] {e}\n\n")
+            return False
+        return True
+
+    def _command(self, word: str) -> None:
+        self._ended = word in ("QUIT", "EXIT", "\\Q")
+        if not self._ended:
+            self._out.write(HELP if word in ("HELP", "\\HELP", "\\?") else "There is no such command here.\n")
+
+    def _run(self, statement: str) -> None:
+        begun = time.monotonic()
+        try:
+            self._show(self._client.execute(f"{statement};", row_format="PLAIN_TEXT"))
+        except KeyboardInterrupt:
+            self._client.cancel()
+            self._out.write("\nStopped.\n")
+        self._out.write(f"({time.monotonic() - begun:.2f} seconds)\n\n")
+
+    def _show(self, answer: Answer) -> None:
+        fields = tuple(Field(c["name"], type_of(c["logicalType"])) for c in answer.columns)
+        names = [f.name for f in fields]
+        if names == ["job id"] and answer.job_id:
+            self._out.write(_SUBMITTED.format(job_id=answer.job_id))
+            return
+        rows: Iterator[ChangelogRow] = ((RowKind[kind], tuple(row)) for kind, row in answer.rows)
+        if names == ["result"] and not answer.is_query:
+            lines: Iterator[str] = (str(row[0]).rstrip() for _, row in rows)
+        else:
+            lines = self._table(answer, fields, rows)
+        for line in lines:
+            self._out.write(f"{line}\n")
+            self._out.flush()
+
+    def _table(
+        self, answer: Answer, fields: tuple[Field, ...], rows: Iterator[ChangelogRow]
+    ) -> Iterator[str]:
+        properties = self._client.properties() if answer.is_query else {}
+        streaming = answer.is_query and properties.get(RUNTIME_MODE.key, "streaming").lower() != "batch"
+        lay_out = tableau.stream_lines if streaming else tableau.batch_lines
+        width = _width(properties) if answer.is_query else 1 << 30
+        return lay_out(fields, rows, max_width=width, zone=dt.UTC, show=values.shown_text)
+
+
+class GatewayCompleter(Completer):
+    """Asks the gateway what may stand there."""
+
+    def __init__(self, client: GatewayClient) -> None:
+        self._client = client
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        begun = len(document.get_word_before_cursor(WORD=True))
+        try:
+            found = self._client.complete(document.text, document.cursor_position)
+        except TidemillError:
+            return
+        yield from (Completion(text, start_position=-begun) for text in found)
+
+
+def _width(properties: Mapping[str, Any]) -> int:
+    text = str(properties.get(MAX_COLUMN_WIDTH.key, MAX_COLUMN_WIDTH.default))
+    return int(text) if text.isdigit() else MAX_COLUMN_WIDTH.default
