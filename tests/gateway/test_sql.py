@@ -220,8 +220,9 @@ def test_jobs_from_the_command_line(
         )
         capsys.readouterr()
         assert main(["sql", "--gateway", endpoint.address, "-f", str(script)]) == 1
-        shown = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(("+", "("))]
-        assert [" ".join(line.split()) for line in shown if line] == [
+        said = capsys.readouterr().out.splitlines()
+        lines = [" ".join(line.split()) for line in said if line and not line.startswith(("+", "("))]
+        assert lines == [
             "| op | k | t |",
             "| +I | a | 1 |",
             "| -U | a | 1 |",
