@@ -24,6 +24,8 @@ def emitting(tmp_path: Path, rows: int, **options: str) -> Session:
     made = session(tmp_path, rows)
     for key, value in options.items():
         made.execute(f"SET 'table.exec.emit.{key.replace('__', '.').replace('_', '-')}' = '{value}'")
+    if "allow_lateness" in options:
+        made.execute("SET 'tidemill.late-rows' = 'correct'")
     return made
 
 
@@ -106,11 +108,30 @@ def test_whole_windows_wait_for_their_late_rows(tmp_path: Path, spark: SparkSess
         assert sorted(changes) == [("+I", row) for row in totals]
 
 
+def test_lateness_alone_shows_nothing(tmp_path: Path, spark: SparkSession) -> None:
+    """As in Flink, whose windows give one row then."""
+    made = emitting(tmp_path, 1, allow_lateness="3 s")
+    made.execute("RESET 'tidemill.late-rows'")
+    changes = made.changes(COUNTED.format(WINDOW))
+    assert changes == [("+I", (e, *values)) for e, values in ON_TIME.items()]
+
+
+def test_over_is_corrected_by_late_rows(tmp_path: Path, spark: SparkSession) -> None:
+    made = session(tmp_path, 1)
+    made.execute("SET 'tidemill.late-rows' = 'correct'")
+    changes = made.changes("SELECT n, SUM(n) OVER (PARTITION BY k ORDER BY ts) AS s FROM ticks")
+    expected = [(n, sum(t for t in TIMES if t <= n and t % 2 == n % 2)) for n in TIMES]
+    assert folded(changes) == Counter(expected)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"early_fire__enabled": "true"}, "'table.exec.emit.early-fire.delay' is not"),
-        ({"late_fire__enabled": "true", "late_fire__delay": "0 s"}, "shows nothing while no row may be late"),
+        (
+            {"late_fire__enabled": "true", "late_fire__delay": "0 s"},
+            "shows nothing of windows while no row may be late",
+        ),
     ],
 )
 def test_options_that_do_not_fit(

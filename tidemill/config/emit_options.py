@@ -21,8 +21,8 @@ LATE_FIRE_ENABLED = Option(
     key="table.exec.emit.late-fire.enabled",
     kind=bool,
     default=False,
-    doc="Whether changes after a window's end wait for `table.exec.emit.late-fire.delay`; otherwise they are "
-    "shown with their epoch.",
+    doc="Whether windows show what late rows change after their end, as long as "
+    "`table.exec.emit.allow-lateness` says.",
 )
 LATE_FIRE_DELAY = Option(
     key="table.exec.emit.late-fire.delay",
@@ -35,8 +35,19 @@ ALLOW_LATENESS = Option(
     key="table.exec.emit.allow-lateness",
     kind=Duration,
     default=Duration(0),
-    doc="How far, in event time, the watermark may be beyond a window's end when a row still counts in it: "
-    "the result that was shown is corrected. What is kept of a window is kept so much longer.",
+    doc="How far, in event time, the watermark may be beyond a window's end when a row still counts in it, "
+    "where late rows are shown (late fire, or `tidemill.late-rows` = `correct`). What is kept of a window is "
+    "kept so much longer.",
+)
+LATE_ROWS = Option(
+    key="tidemill.late-rows",
+    kind=str,
+    default="drop",
+    choices=("drop", "correct"),
+    own=True,
+    doc="What becomes of rows that come behind the watermark, where results stay once they are given: they are "
+    "dropped, or correct them. Windows are corrected as long as `table.exec.emit.allow-lateness` says, with "
+    "late fire also where this says `drop`; OVER by time for as long as state is kept.",
 )
 LATE_ROWS_TABLE = Option(
     key="tidemill.late-rows.table",
@@ -52,5 +63,6 @@ OPTIONS = (
     LATE_FIRE_ENABLED,
     LATE_FIRE_DELAY,
     ALLOW_LATENESS,
+    LATE_ROWS,
     LATE_ROWS_TABLE,
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tidemill.config import emit_options as o
 from tidemill.config.option import Configuration, Duration, Option
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
+from tidemill.physical.tree import walk
 
 
 def emit(config: Configuration, *, rowtime: bool) -> p.Emit | None:
@@ -15,16 +18,34 @@ def emit(config: Configuration, *, rowtime: bool) -> p.Emit | None:
     if not rowtime:
         return None if early is None else p.Emit(early=early)
     late = _delay(config, o.LATE_FIRE_ENABLED, o.LATE_FIRE_DELAY)
-    lateness = config.read(o.ALLOW_LATENESS).milliseconds
-    if late is not None and not lateness:
-        raise ValidationError(
-            f"'{o.LATE_FIRE_ENABLED.key}' shows nothing while no row may be late",
-            hint=f"Set '{o.ALLOW_LATENESS.key}' to how far the watermark may be beyond a window's end when a "
-            "row still counts.",
-        )
+    lateness = allowed_lateness(config)
     if early is None and not lateness:
         return None
     return p.Emit(early=early, late=late, lateness=lateness)
+
+
+def has_windows(roots: Iterable[p.PhysicalNode]) -> bool:
+    """Whether anything waits for whole windows."""
+    return any(isinstance(node, p.WindowRank | p.WindowJoin) for root in roots for node in walk(root))
+
+
+def corrects(config: Configuration) -> bool:
+    """Whether late rows change what was given, wherever it can be told how long to wait for them."""
+    return config.read(o.LATE_ROWS).lower() == "correct"
+
+
+def allowed_lateness(config: Configuration) -> int:
+    """For how many ms beyond its end a window changes: as in Flink not at all where no option shows it."""
+    asking = [f"'{o.LATE_FIRE_ENABLED.key}'"] * config.read(o.LATE_FIRE_ENABLED)
+    asking += [f"'{o.LATE_ROWS.key}' = 'correct'"] * corrects(config)
+    lateness = config.read(o.ALLOW_LATENESS).milliseconds
+    if asking and not lateness:
+        raise ValidationError(
+            f"{asking[0]} shows nothing of windows while no row may be late",
+            hint=f"Set '{o.ALLOW_LATENESS.key}' to how far the watermark may be beyond a window's end when a "
+            "row still counts.",
+        )
+    return lateness if asking else 0
 
 
 def _delay(config: Configuration, enabled: Option[bool], delay: Option[Duration]) -> int | None:

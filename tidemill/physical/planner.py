@@ -23,6 +23,7 @@ from tidemill.physical.aggregates.two_phase import split_phases
 from tidemill.physical.aggregates.window_phases import split_windows
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
 from tidemill.physical.context import PlannerContext, SinkKinds, SourceKinds
+from tidemill.physical.emit import corrects
 from tidemill.physical.finish import PENDING, finish, references
 from tidemill.physical.joins.lookup import plan_lookup_join
 from tidemill.physical.joins.planning import plan_join
@@ -253,7 +254,8 @@ def _(node: n.Aggregate, context: PlannerContext) -> p.PhysicalNode:
 
 @convert_node.register
 def _(node: n.Over, context: PlannerContext) -> p.PhysicalNode:
-    return plan_over(node, convert(node.input, context), state_ttl(context))
+    late = corrects(context.config)
+    return plan_over(node, convert(node.input, context), state_ttl(context), corrects=late)
 
 
 @convert_node.register

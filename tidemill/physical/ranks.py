@@ -224,8 +224,11 @@ def limit_strategies(child: p.PhysicalNode) -> tuple[str, ...]:
     return ("AppendFastStrategy",) if insert_only(child) else ("RetractStrategy",)
 
 
-def plan_over(node: n.Over, child: p.PhysicalNode, state_ttl: int) -> p.PhysicalNode:
-    """One OverAggregate per different window, one above the other, then the calls in their order."""
+def plan_over(
+    node: n.Over, child: p.PhysicalNode, state_ttl: int, *, corrects: bool = False
+) -> p.PhysicalNode:
+    """One OverAggregate per different window, one above the other, then the calls in their order;
+    ``corrects``: rows that are late change what was given."""
     windows: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(node.calls):
         key = (call.partition, call.order, call.rows, call.lower, call.upper)
@@ -233,7 +236,7 @@ def plan_over(node: n.Over, child: p.PhysicalNode, state_ttl: int) -> p.Physical
     width = len(node.input.fields)
     for members in windows.values():
         calls = tuple(node.calls[i] for i in members)
-        child = _over(calls, child, tuple(node.fields[width + i] for i in members), state_ttl)
+        child = _over(calls, child, tuple(node.fields[width + i] for i in members), state_ttl, corrects)
     made = [i for members in windows.values() for i in members]
     if made == sorted(made):
         return child
@@ -248,10 +251,13 @@ def _over(
     child: p.PhysicalNode,
     fields: tuple[Field, ...],
     state_ttl: int,
+    corrects: bool,
 ) -> p.PhysicalNode:
     first = calls[0]
     by_time = insert_only(child) and first.order and first.order[0].ascending and looks_back(first)
     time = time_attribute(first.order, child) if by_time else ""
+    if corrects and time == "ROWTIME":
+        time = ""
     return finish(
         p.OverAggregate(
             fields=(*child.fields, *fields),

@@ -19,7 +19,7 @@ from typing import Self
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.config.emit_options import ALLOW_LATENESS, LATE_ROWS_TABLE
+from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.epoch_options import MAX_BYTES, MAX_ROWS
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY, PARALLELISM, RECOVERY_PATH
 from tidemill.config.mini_batch_options import (
@@ -37,6 +37,7 @@ from tidemill.files.storage import Storage
 from tidemill.files.systems import S3_SETTINGS
 from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
+from tidemill.physical.emit import allowed_lateness, has_windows
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, JobIdentity
 from tidemill.runtime.checkpoint.savepoint import MARK, take_savepoint, write_savepoint
@@ -241,7 +242,7 @@ def compile_context(
         compact=config.read(DEDUPLICATE_COMPACT),
         idle_timeout=config.read(IDLE_TIMEOUT).milliseconds,
         keeps_late=bool(config.read(LATE_ROWS_TABLE)),
-        lateness=config.read(ALLOW_LATENESS).milliseconds,
+        lateness=allowed_lateness(config) if has_windows(roots) else 0,
     )
     with_room(lambda: context.survey(roots))
     return context

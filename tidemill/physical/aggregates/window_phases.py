@@ -1,7 +1,7 @@
 """The local phase of aggregation by window, as Flink shows it: always, unless its options say ONE_PHASE.
 
-Sessions have none, as only their rows together say where they end, nor have functions whose accumulators
-cannot be merged. What is shown below the exchange its writer does (see ``operators.window.local``).
+Sessions have none, as only their rows together say where they end, nor have windows by processing time, those
+that show more than their end, and functions whose accumulators cannot be merged. What is shown below the exchange its writer does (see ``operators.window.local``).
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def _split(node: p.PhysicalNode) -> p.PhysicalNode:
     if not isinstance(node, p.WindowAggregate) or not isinstance(node.input, p.Exchange):
         return node
     window = node.window
+    if window.proctime or node.emit is not None:
+        return node
     if window.group or window.kind.made_by_rows or not mergeable(node.calls):
         return node
     below = node.input.input
