@@ -1,7 +1,8 @@
 """The local phase of aggregation by window, as Flink shows it: always, unless its options say ONE_PHASE.
 
 Sessions have none, as only their rows together say where they end, nor have windows by processing time, those
-that show more than their end, and functions whose accumulators cannot be merged. What is shown below the exchange its writer does (see ``operators.window.local``).
+that show more than their end, and functions whose accumulators cannot be merged. What is shown below the
+exchange its writer does (see ``operators.window.local``).
 """
 
 from __future__ import annotations
