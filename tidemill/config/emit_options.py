@@ -46,8 +46,8 @@ LATE_ROWS = Option(
     choices=("drop", "correct"),
     own=True,
     doc="What becomes of rows that come behind the watermark, where results stay once they are given: they "
-    "are dropped, or correct them. Windows are corrected as long as `table.exec.emit.allow-lateness` says, with "
-    "late fire also where this says `drop`; OVER by time for as long as state is kept.",
+    "are dropped, or correct them. Windows are corrected as long as `table.exec.emit.allow-lateness` says "
+    "(with late fire also where this says `drop`), OVER by time for as long as state is kept.",
 )
 LATE_ROWS_TABLE = Option(
     key="tidemill.late-rows.table",
