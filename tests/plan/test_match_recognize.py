@@ -6,9 +6,10 @@ import pytest
 
 from tests.plan.environment import FakeEnvironment
 from tidemill.errors import NotSupportedError, TidemillError, ValidationError
+from tidemill.operators.match.skip import SkipTo
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.relations.pattern_text import variables
-from tidemill.plan.patterns import EVERY, AfterMatch, PatternAggregate, PatternColumn, SkipTo
+from tidemill.plan.patterns import EVERY, AfterMatch, PatternAggregate, PatternColumn
 
 
 def bind(

@@ -70,6 +70,18 @@ def test_streaming(tmp_path: Path, spark: SparkSession, rows: int) -> None:
         assert {kind for kind, _ in changes} == {"+I"}
 
 
+@pytest.mark.parametrize("rows", EPOCHS)
+def test_by_processing_time(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    """In the order of arrival, in which no row is late: a: 10 12 11 9 8 14 13 3 99."""
+    made = session(tmp_path, rows)
+    made.execute("CREATE TEMPORARY VIEW coming AS SELECT *, PROCTIME() AS pt FROM ticks")
+    body = matching(GREEDY).replace("ticks", "coming").replace("ORDER BY ts", "ORDER BY pt")
+    expected = [("a", 10, 2, 12), ("a", 14, 2, 13)]
+    within = body.replace("DEFINE", "WITHIN INTERVAL '1' HOUR DEFINE")
+    for query in (body, within):
+        assert sorted(row for _, row in made.changes(query)) == expected
+
+
 def test_batch(tmp_path: Path, spark: SparkSession) -> None:
     """No row is late."""
     made = session(tmp_path, 0, "batch")

@@ -8,8 +8,8 @@ them. ``variable`` is a place in the pattern, or EVERY: the rows of all variable
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
+from tidemill.operators.match.skip import SkipTo
 from tidemill.plan.expressions import Expr
 
 EVERY = -1
@@ -27,13 +27,6 @@ class PatternVariable:
     @property
     def quantified(self) -> bool:
         return (self.least, self.most) != (1, 1)
-
-
-class SkipTo(Enum):
-    NEXT_ROW = "SKIP TO NEXT ROW"
-    PAST_LAST_ROW = "SKIP PAST LAST ROW"
-    FIRST = "SKIP TO FIRST"
-    LAST = "SKIP TO LAST"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import due_times
 
-_MICROSECONDS = 1000
+MICROSECONDS = 1000
 _START = "$start"
 
 
@@ -120,7 +120,7 @@ class MatchSpec:
         """Of the rows, in milliseconds."""
         if len(table) == 0:
             return np.zeros(0, np.int64)
-        times: Ints = vector(single(table.column(self.order[0].name))).values // _MICROSECONDS
+        times: Ints = vector(single(table.column(self.order[0].name))).values // MICROSECONDS
         return times
 
     def matches(self, rows: Rows, begins: Ints, startable: Mask) -> tuple[Attempts, Search]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidemill.operators.match.skip import SkipTo
 from tidemill.physical.explain.printer import Form, Printer
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Cast, Expr
@@ -13,7 +14,6 @@ from tidemill.plan.patterns import (
     PatternAggregate,
     PatternColumn,
     PatternVariable,
-    SkipTo,
 )
 from tidemill.types.logical import Field
 

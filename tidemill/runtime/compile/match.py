@@ -19,23 +19,25 @@ from tidemill.operators.aggregates.api import AggregateSpec, Source
 from tidemill.operators.aggregates.records import is_simple
 from tidemill.operators.aggregates.registry import build as aggregate
 from tidemill.operators.join.residual import CastTerm, ColumnTerm, ComputedTerm, ConstantTerm, Residual, Term
+from tidemill.operators.match.by_clock import MatchByClockSpec
 from tidemill.operators.match.operator import MatchSpec
 from tidemill.operators.match.pattern import Folded, Piece, Reference, Variable
-from tidemill.operators.match.skip import Skip, SkipTo
+from tidemill.operators.match.skip import Skip
 from tidemill.operators.rows.ordering import OrderKey
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.joins.pairwise import known_to_kernels
+from tidemill.physical.traits.mini_batch import needs_watermark
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal
 from tidemill.plan.patterns import EVERY, PatternAggregate, PatternColumn, PatternVariable
 from tidemill.plan.rewrite import map_down, map_expr
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.event_time import timed_input
+from tidemill.runtime.compile.event_time import sources_of, timed_input
 from tidemill.runtime.compile.residual import CONSTANTS
 from tidemill.runtime.compile.schemas import keyed_schema, names
-from tidemill.runtime.compile.shared import build
+from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
@@ -45,24 +47,22 @@ _NO_KEYS = Source(keys=(), retracts=False)
 
 @build.register
 def _(node: p.Match, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    inputs = node.input.fields
-    if inputs[node.order[0].index].type.time_attribute != "ROWTIME":
-        raise NotSupportedError(
-            "MATCH_RECOGNIZE ordered by processing time is not supported yet",
-            hint="Order by an event-time attribute: declare WATERMARK FOR it in the table.",
-        )
-    parts = match_parts(node, inputs)
+    parts, timed = match_parts(node, node.input.fields), needs_watermark(node)
     spec = replace(
-        parts.spec, sequence=sequenced, keeps_time=context.digests.of(node) in context.timed_digests
+        parts.spec,
+        sequence=sequenced,
+        keeps_time=timed and context.digests.of(node) in context.timed_digests,
     )
-    below = _carrying(parts, timed_input(node, context, True), context)
-    hidden = ((SEQUENCE_COLUMN, pa.int64()), (WATERMARK_COLUMN, pa.int64()))
+    rows = timed_input(node, context, True) if timed else compile_node(node.input, context, True)
+    below = _carrying(parts, rows, context)
+    hidden = ((SEQUENCE_COLUMN, pa.int64()), *[(WATERMARK_COLUMN, pa.int64())] * timed)
+    runs: MatchSpec | MatchByClockSpec = spec if timed else MatchByClockSpec(inner=spec)
     match = g.Keyed(
         columns=names(parts.fields),
         kinds=INSERT_ONLY,
         sequenced=sequenced,
-        operator=context.add_operator("match", node, spec),
-        spec=spec,
+        operator=context.add_operator("match", node, runs),
+        spec=runs,
         ports=(
             g.Port(
                 input=below,
@@ -70,13 +70,14 @@ def _(node: p.Match, context: CompileContext, sequenced: bool) -> g.ExecNode:
                 columns=below.columns,
                 keys=spec.keys,
                 schema=pa.schema([pa.field(*column) for column in (*spec.columns, *hidden)]),
-                timed=True,
+                timed=timed,
             ),
         ),
         schema=keyed_schema(parts.fields, INSERT_ONLY, sequenced, spec.keeps_time),
         single=not spec.keys,
         partitioned=tuple(frozenset({name}) for name in spec.keys),
         keeps_time=spec.keeps_time,
+        clocked=frozenset() if timed else sources_of(below),
     )
     translator = Translator(columns=match.columns, zone=context.zone)
     return g.Select(
@@ -144,7 +145,7 @@ def match_parts(node: p.Match | n.MatchRecognize, inputs: tuple[t.Field, ...]) -
         variables=variables,
         conditions=tuple((name, piece) for name, (piece, _) in conditions.found.items()),
         results=tuple((name, arrow_type(kind), piece) for name, (piece, kind) in measures.found.items()),
-        skip=Skip(to=SkipTo[after.to.name], variable=after.variable),
+        skip=Skip(to=after.to, variable=after.variable),
         within=node.pattern.within,
     )
     places = [InputRef(type=c.type, index=keys.index(carried.add(c))) for c in columns]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.operators.match.skip import SkipTo
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.columns import Columns
 from tidemill.plan.binder.context import BoundQuery, Context, is_streaming
@@ -31,7 +32,6 @@ from tidemill.plan.patterns import (
     PatternAggregate,
     PatternColumn,
     PatternVariable,
-    SkipTo,
 )
 from tidemill.plan.rewrite import map_down, move_inputs
 from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
