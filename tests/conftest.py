@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from tests import object_store as store
@@ -26,6 +27,10 @@ _CONF = {
     # Thousands of small plans, each run once: what the second compiler makes faster costs more than it saves.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
+
+# On a busy machine making an example may take longer than Hypothesis finds healthy.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.naive_aggregate import Change, NaiveAggregate, changes_of
@@ -194,7 +194,7 @@ CASES = [(suite, keys) for suite in SUITES for keys in KEYS if SUITES[suite] or 
 @pytest.mark.parametrize(("suite", "keys"), CASES)
 @pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
 @pytest.mark.parametrize("per_record", [False, True], ids=["net", "per-record"])
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None)
 @given(cuts=actions, weak=st.booleans(), local=st.booleans(), update_before=st.booleans())
 def test_kernel_is_its_twin(
     suite: str,

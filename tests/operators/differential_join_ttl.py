@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.differential_join import KINDS, LOOSE, less, loosely, spec_of, table_of
@@ -109,7 +109,7 @@ changes_strategy = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3), rows
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ttls", TTLS)
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, deadline=None)
 @given(
     epochs=st.lists(st.tuples(st.integers(0, 3), changes_strategy), min_size=1, max_size=7),
     residual=st.booleans(),

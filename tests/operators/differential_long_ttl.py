@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from tests.operators.differential_rank import COLUMNS as ROW
@@ -87,7 +87,7 @@ TWICE: Row = ("a", 1, "x", 0.5)
 
 
 @pytest.mark.parametrize("name", SPECS)
-@settings(max_examples=25, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, phases=PHASES)
 @given(epochs=cuts)
 @example(epochs=[[(TWICE, 2)], [(0, 1)], [(0, 1)], [(TWICE, 2)], [(0, 2)]])
 @example(epochs=[[(TWICE, 3), (0, 2), (TWICE, 1), (0, 2)]])
@@ -141,7 +141,7 @@ def _side(letter: str, ttl: int) -> JoinSide:
 
 
 @pytest.mark.parametrize("kind", ["INNER", "LEFT", "FULL", "SEMI", "ANTI"])
-@settings(max_examples=25, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, phases=PHASES)
 @given(
     epochs=st.lists(
         st.tuples(st.lists(steps, max_size=4), st.lists(steps, max_size=4)), min_size=1, max_size=6

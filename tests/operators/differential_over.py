@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.differential_rank import (
@@ -136,7 +136,7 @@ def check(spec: OverSpec, cuts: list[list[Any]], results: Callable[[list[Row], i
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None)
 @given(cuts=cuts_strategy, ascending=st.booleans())
 def test_aggregates(frame: str, cuts: list[list[Any]], ascending: bool) -> None:
     order = OrderKey("n", ascending, ascending)
@@ -150,7 +150,7 @@ def test_aggregates(frame: str, cuts: list[list[Any]], ascending: bool) -> None:
     check(spec, cuts, results)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None)
 @given(cuts=cuts_strategy)
 def test_ranking_and_shifts(cuts: list[list[Any]]) -> None:
     whole = Frame(rows=False, lower=None, upper=0)

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
@@ -185,7 +185,7 @@ options = {
 @pytest.mark.parametrize("function", ["ROW_NUMBER", "RANK", "DENSE_RANK"])
 @pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
 @pytest.mark.parametrize("order", ORDERS)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None)
 @given(bounds=st.sampled_from(BOUNDS), latest=st.booleans(), **options)
 def test_top_n(
     function: str,
@@ -216,7 +216,7 @@ def test_top_n(
 
 
 @pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None)
 @given(
     latest=st.booleans(), update_before=st.booleans(), order=st.sampled_from(["arrival", "number"]), **options
 )

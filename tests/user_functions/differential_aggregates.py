@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
@@ -110,7 +110,7 @@ actions = st.lists(st.lists(st.one_of(rows_strategy, st.integers(0, 9)), max_siz
 
 @pytest.mark.parametrize("per_record", [False, True], ids=["net", "per-record"])
 @pytest.mark.parametrize("keyed", [True, False], ids=["keys", "global"])
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None)
 @given(cuts=actions)
 def test_state_goes_on_from_epoch_to_epoch(keyed: bool, per_record: bool, cuts: list[list[Any]]) -> None:
     spec = GroupAggregateSpec(

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.config.watermark_options import OF_TABLES
 from tidemill.connectors.api import Connector, ConnectorOption
 from tidemill.connectors.metadata import check_readable, check_writable
 from tidemill.connectors.option_values import OptionValues, spelling_hint
@@ -19,16 +20,7 @@ from tidemill.types.logical import LogicalType
 GROUP = "tidemill.connectors"
 
 # Options that Flink's planner reads whatever the connector is.
-PLANNER_OPTIONS = (
-    "connector",
-    "property-version",
-    "scan.watermark.alignment.group",
-    "scan.watermark.alignment.max-drift",
-    "scan.watermark.alignment.update-interval",
-    "scan.watermark.emit.on-event.gap",
-    "scan.watermark.emit.strategy",
-    "scan.watermark.idle-timeout",
-)
+PLANNER_OPTIONS = ("connector", "property-version", *(option.key for option in OF_TABLES))
 
 # Connectors of Flink's and of its ecosystem that are not there yet.
 NOT_THERE_YET = frozenset(
