@@ -11,10 +11,14 @@ import pytest
 import sqlalchemy as sa
 
 from tests.session.environments import ask, new_session
+from tidemill.config.option import Configuration
 from tidemill.errors import StateError
+from tidemill.gateway.service.keeping import Keeping
+from tidemill.gateway.service.results import Results
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store, sqlite_url
 from tidemill.gateway.store.tables import METADATA, VERSIONS
 from tidemill.session.environment import TableEnvironment
+from tidemill.session.jobs import ENDED
 from tidemill.session.snapshot import restored, taken
 
 THEN = dt.datetime(2026, 1, 2, 3, 4, 5, 6_000, tzinfo=dt.UTC)
@@ -79,6 +83,19 @@ def test_a_store_that_cannot_be_used(url: str, said: str) -> None:
     with pytest.raises(StateError, match=said) as caught:
         Store.open(url)
     assert "secret" not in str(caught.value)
+
+
+def test_of_ended_jobs_the_last_are_kept(tmp_path: Path) -> None:
+    store = Store.open(sqlite_url(str(tmp_path / "g.db")))
+    keeping = Keeping(store=store, results=Results(Configuration({}), str(tmp_path)), jobs_folder="/jobs")
+    later = [THEN + dt.timedelta(seconds=n) for n in range(ENDED + 2)]
+    store.put_job(replace(JOB, place="running"))
+    for n, started in enumerate(later):
+        store.put_job(replace(JOB, place=f"/{n}", started=started, status="FINISHED"))
+    kept = [job.place for job in keeping.kept_jobs()]
+    assert kept == ["running", *(f"/{n}" for n in range(2, ENDED + 2))]
+    assert [job.place for job in store.jobs()] == kept
+    store.close()
 
 
 def test_a_store_that_goes_away(tmp_path: Path) -> None:

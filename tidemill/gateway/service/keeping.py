@@ -25,6 +25,7 @@ from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.sessions import Session
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
 from tidemill.session.job import JobHandle
+from tidemill.session.jobs import ENDED
 from tidemill.session.snapshot import type_named
 from tidemill.session.time_zone import zone_of
 from tidemill.types.logical import Field
@@ -181,7 +182,13 @@ class Keeping:
         )
 
     def kept_jobs(self) -> list[KeptJob]:
-        return self.store.jobs()
+        """Those that run, and of ended ones the last; others are forgotten now."""
+        found = self.store.jobs()
+        ended = [job for job in found if job.status != "RUNNING"]
+        old = {job.place for job in ended[: max(0, len(ended) - ENDED)]}
+        for place in old:
+            self.store.remove_job(place)
+        return [job for job in found if job.place not in old]
 
     def job_ended(self, place: str, status: str, error: str | None) -> None:
         """What it has left goes with it, unless it failed: then somebody may want to look."""

@@ -182,6 +182,10 @@ class Store:
         with self._writing() as connection:
             connection.execute(JOBS.update().where(JOBS.c.place == place).values(values))
 
+    def remove_job(self, place: str) -> None:
+        with self._writing() as connection:
+            connection.execute(JOBS.delete().where(JOBS.c.place == place))
+
     def jobs(self) -> list[KeptJob]:
         """In the order in which they were started."""
         with self._reading() as connection:
