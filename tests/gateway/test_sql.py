@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -17,7 +18,14 @@ from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.client.gateway_client import GatewayClient
 from tidemill.client.main import main
 from tidemill.config.option import Configuration
-from tidemill.errors import ConnectorError, NotSupportedError, SqlSyntaxError, TidemillError, ValidationError
+from tidemill.errors import (
+    ConnectorError,
+    NotSupportedError,
+    SetupError,
+    SqlSyntaxError,
+    TidemillError,
+    ValidationError,
+)
 from tidemill.gateway.api import OperationStatus, ResultType
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.service.service import Gateway
@@ -299,6 +307,9 @@ def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_
 
     second = House(options(tmp_path / "gateway"))
     second.start()
+    with pytest.raises(SetupError, match="Another gateway has the directory"):
+        House(options(tmp_path / "gateway"))
+    assert stat.S_IMODE((tmp_path / "gateway" / "store").stat().st_mode) == 0o700
     try:
         client.gateway = second.gateway
         assert client.rows(done) == rows

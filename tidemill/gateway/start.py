@@ -8,6 +8,7 @@ end: the endpoints stop, jobs end with their epochs and go on at the next start.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import logging
 import os
 import signal
@@ -17,11 +18,12 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from tidemill.config import gateway_options as g
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
 from tidemill.config.option import Configuration
-from tidemill.errors import StateError, TidemillError
+from tidemill.errors import SetupError, StateError
 from tidemill.files.private import make_private
 from tidemill.gateway.endpoints.api import configured
 from tidemill.gateway.service.keeping import Keeping
@@ -39,7 +41,8 @@ from tidemill.session.snapshot import restored
 from tidemill.sql.parser import parse_statement
 
 _LOGGER = logging.getLogger("tidemill.gateway")
-_RESULTS, _JOBS, _STORE = "results", "jobs", "gateway.db"
+_RESULTS, _JOBS, _STORE = "results", "jobs", "store"
+_FILE, _LOCK = "gateway.db", "lock"
 _LAST_EPOCH_SECONDS = 10.0
 
 
@@ -65,20 +68,23 @@ def command(parsed: argparse.Namespace) -> int:
 
 @dataclass(slots=True)
 class House:
-    """A gateway with all it stands on. StateError where the store cannot be used."""
+    """A gateway with all it stands on. StateError where the store cannot be used, SetupError where another
+    gateway has the directory."""
 
     config: Configuration
     _jobs: dict[str, Jobs] = field(default_factory=dict)
     gateway: Gateway = field(init=False)
+    _lock: TextIO = field(init=False)
     _memory: Keeping = field(init=False)
     _results: Results = field(init=False)
 
     def __post_init__(self) -> None:
         root = directory(self.config)
-        for folder in (_RESULTS, _JOBS):
-            os.makedirs(os.path.join(root, folder), exist_ok=True)
+        os.makedirs(root, mode=0o700, exist_ok=True)
+        for folder in (_RESULTS, _JOBS, _STORE):
             make_private(os.path.join(root, folder))
-        url = self.config.read(g.STORE) or sqlite_url(os.path.join(root, _STORE))
+        self._lock = _locked(root)
+        url = self.config.read(g.STORE) or sqlite_url(os.path.join(root, _STORE, _FILE))
         self._results = Results(self.config, os.path.join(root, _RESULTS))
         self._memory = Keeping(
             store=Store.open(url), results=self._results, jobs_folder=os.path.join(root, _JOBS)
@@ -101,7 +107,7 @@ class House:
         self.gateway.close()
         for jobs in self._jobs.values():
             jobs.stop(_LAST_EPOCH_SECONDS)
-        self._memory.store.close()
+        self._end()
 
     def vanish(self) -> None:
         """Ends as a killed process would: what is not in the store by now never will be."""
@@ -111,7 +117,11 @@ class House:
             for started in jobs.all():
                 started.job.abort()
             jobs.stop(_LAST_EPOCH_SECONDS)
+        self._end()
+
+    def _end(self) -> None:
         self._memory.store.close()
+        self._lock.close()
 
     def _new_session(self, properties: Mapping[str, str], user: str) -> SqlStatements:
         environment = new_environment(self.config, properties)
@@ -164,7 +174,7 @@ class House:
         for kept in self._memory.store.sessions():
             try:
                 session = self._bring_back(kept)
-            except TidemillError:
+            except Exception:  # one that cannot come back keeps no other from it
                 _LOGGER.exception("session %s cannot be brought back", kept.handle)
             else:
                 session.operations.update((o.handle, o) for o in operations.get(kept.handle, ()))
@@ -192,7 +202,7 @@ class House:
             return
         try:
             job = self._resumed(kept)
-        except TidemillError as e:
+        except Exception as e:
             _LOGGER.exception("job %s cannot go on", kept.job_id)
             self._memory.job_ended(kept.place, "FAILED", str(e))
             jobs.put_back(EndedJob(kept.job_id, kept.name, "FAILED", str(e)), kept.started)
@@ -219,6 +229,19 @@ def directory(config: Configuration) -> str:
     """Where the gateway keeps what is its own."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return config.read(g.DIRECTORY) or os.path.join(state, "tidemill", "gateway")
+
+
+def _locked(root: str) -> TextIO:
+    """Held for the gateway's life: two would take each other's statements for those of a dead process."""
+    lock = open(os.path.join(root, _LOCK), "a", encoding="utf-8")  # noqa: SIM115 - held as long as the gateway
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as e:
+        lock.close()
+        raise SetupError(
+            f"Another gateway has the directory '{root}'.", hint=f"Give this one another '{g.DIRECTORY.key}'."
+        ) from e
+    return lock
 
 
 def _until_told() -> None:
