@@ -48,8 +48,8 @@ ENDPOINTS = Option(
     key="sql-gateway.endpoint.type",
     kind=str,
     default="rest",
-    doc="Which endpoints the gateway opens, by name, with commas or semicolons between them: `rest`, or "
-    "one that a package brings.",
+    doc="Which endpoints the gateway opens, by name, with commas or semicolons between them: `rest`, "
+    "`hiveserver2`, or one that a package brings.",
 )
 REST_ADDRESS = Option(
     key="sql-gateway.endpoint.rest.bind-address",

@@ -16,6 +16,7 @@ from tidemill.config import (
     epoch_options,
     execution_options,
     gateway_options,
+    hiveserver2_options,
     mini_batch_options,
     optimizer_options,
     pipeline_options,
@@ -53,6 +54,7 @@ AREAS = (
     Area(title="User functions", options=python_options.OPTIONS),
     Area(title="Cluster", options=cluster_options.OPTIONS),
     Area(title="Gateway", options=gateway_options.OPTIONS),
+    Area(title="HiveServer2 endpoint", options=hiveserver2_options.OPTIONS),
     Area(title="Client", options=client_options.OPTIONS),
 )
 BY_KEY: dict[str, Option[Any]] = {o.key: o for area in AREAS for o in area.options}

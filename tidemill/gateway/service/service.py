@@ -176,6 +176,10 @@ class Gateway:
         found.cancel()
         return found.status.value
 
+    def stop_rows(self, session: str, operation: str, *, user: str = "") -> None:
+        """Ends the query of an operation that has ended and gives rows still: those there are can be read."""
+        self._operation(session, operation, user).control.stop()
+
     def close_operation(self, session: str, operation: str, *, user: str = "") -> None:
         """Frees its result and ends its query, if it gives rows still. One that is gone is fine."""
         opened = self.sessions.get(session, user)

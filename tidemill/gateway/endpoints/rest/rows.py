@@ -1,36 +1,26 @@
-"""Rows as JSON text, in Flink's two row formats.
-
-JSON has values by their types; PLAIN_TEXT has each as CAST(x AS STRING) gives it. Text is written straight
-away: DECIMAL keeps all its digits, which no number of Python's JSON would.
-"""
+"""Rows as JSON text, in Flink's two row formats: JSON has values by their types, PLAIN_TEXT has each as
+CAST(x AS STRING) gives it."""
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
-import math
-from collections.abc import Callable
-from decimal import Decimal
-from functools import singledispatch
-from json.encoder import encode_basestring as quoted
-from typing import Any
 
 import pyarrow as pa
 
+from tidemill.gateway.endpoints.json_values import Encoder, encoder, nullable, quoted
 from tidemill.session import values
 from tidemill.session.carrier import rows_of
 from tidemill.types import logical as t
 
-Encoder = Callable[[Any], str]
 FORMATS = ("JSON", "PLAIN_TEXT")
 
 
 def rows_json(table: pa.Table, fields: tuple[t.Field, ...], row_format: str, zone: dt.tzinfo) -> str:
     """The ``data`` of a page: an array of objects with ``kind`` and ``fields``."""
     if row_format == "JSON":
-        encoders = [_nullable(encoder(f.type)) for f in fields]
+        encoders = [nullable(encoder(f.type)) for f in fields]
     else:
-        encoders = [_nullable(_plain(f.type, zone)) for f in fields]
+        encoders = [nullable(_plain(f.type, zone)) for f in fields]
     rows = (
         f'{{"kind":"{kind.name}","fields":[{",".join(e(v) for e, v in zip(encoders, row, strict=True))}]}}'
         for kind, row in rows_of(table, len(fields))
@@ -40,106 +30,3 @@ def rows_json(table: pa.Table, fields: tuple[t.Field, ...], row_format: str, zon
 
 def _plain(kind: t.LogicalType, zone: dt.tzinfo) -> Encoder:
     return lambda value: quoted(values.text(kind, value, zone))
-
-
-def _nullable(encode: Encoder) -> Encoder:
-    return lambda value: "null" if value is None else encode(value)
-
-
-@singledispatch
-def encoder(kind: t.LogicalType) -> Encoder:
-    """What writes a value of ``kind`` that is not NULL: a number, for integers and intervals."""
-    return str
-
-
-@encoder.register
-def _(kind: t.BooleanType) -> Encoder:
-    return lambda value: "true" if value else "false"
-
-
-@encoder.register
-def _(kind: t.FloatType) -> Encoder:
-    return lambda value: _number(value, values.java_float(value, single=True))
-
-
-@encoder.register
-def _(kind: t.DoubleType) -> Encoder:
-    return lambda value: _number(value, repr(value))
-
-
-def _number(value: float, text: str) -> str:
-    return text if math.isfinite(value) else quoted(values.java_float(value))
-
-
-@encoder.register
-def _(kind: t.DecimalType) -> Encoder:
-    return lambda value: format(Decimal(value), "f")
-
-
-@encoder.register(t.CharType)
-@encoder.register(t.VarCharType)
-def _(kind: t.LogicalType) -> Encoder:
-    return quoted
-
-
-@encoder.register(t.BinaryType)
-@encoder.register(t.VarBinaryType)
-def _(kind: t.LogicalType) -> Encoder:
-    return lambda value: quoted(base64.b64encode(value).decode("ascii"))
-
-
-@encoder.register
-def _(kind: t.DateType) -> Encoder:
-    return lambda value: f'"{values.text(kind, value, dt.UTC)}"'
-
-
-@encoder.register
-def _(kind: t.TimeType) -> Encoder:
-    return lambda value: f'"{_short(values.text(kind, value, dt.UTC))}"'
-
-
-@encoder.register
-def _(kind: t.TimestampType) -> Encoder:
-    return lambda value: f'"{_short(values.text(kind, value, dt.UTC)).replace(" ", "T")}"'
-
-
-@encoder.register
-def _(kind: t.LocalZonedTimestampType) -> Encoder:
-    return lambda value: f'"{_short(values.text(kind, value, dt.UTC)).replace(" ", "T")}Z"'
-
-
-def _short(clock: str) -> str:
-    """Without zeros at the end of the fraction."""
-    return clock.rstrip("0").rstrip(".") if "." in clock else clock
-
-
-@encoder.register
-def _(kind: t.ArrayType) -> Encoder:
-    element = _nullable(encoder(kind.element))
-    return lambda value: f"[{','.join(map(element, value))}]"
-
-
-@encoder.register
-def _(kind: t.MapType) -> Encoder:
-    value_of = _nullable(encoder(kind.value))
-    return _entries(kind.key, value_of)
-
-
-@encoder.register
-def _(kind: t.MultisetType) -> Encoder:
-    return _entries(kind.element, str)
-
-
-def _entries(key: t.LogicalType, value_of: Encoder) -> Encoder:
-    """JSON's keys are text, whatever the map's are."""
-
-    def name(value: Any) -> str:
-        return quoted("null" if value is None else values.text(key, value, dt.UTC))
-
-    return lambda value: "{" + ",".join(f"{name(e['key'])}:{value_of(e['value'])}" for e in value) + "}"
-
-
-@encoder.register
-def _(kind: t.RowType) -> Encoder:
-    parts = [(f.name, quoted(f.name), _nullable(encoder(f.type))) for f in kind.fields]
-    return lambda value: "{" + ",".join(f"{q}:{e(value[n])}" for n, q, e in parts) + "}"

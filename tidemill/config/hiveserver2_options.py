@@ -1,0 +1,40 @@
+"""The gateway's HiveServer2 endpoint. Flink's names; its metastore options have no meaning here."""
+
+from __future__ import annotations
+
+from tidemill.config.option import Duration, MemorySize, Option
+
+_PREFIX = "sql-gateway.endpoint.hiveserver2.thrift"
+HOST = Option(
+    key=f"{_PREFIX}.host",
+    kind=str,
+    default="127.0.0.1",
+    doc="The address that the HiveServer2 endpoint listens on.",
+)
+PORT = Option(
+    key=f"{_PREFIX}.port",
+    kind=int,
+    default=10000,
+    least=0,
+    doc="Its port, for binary and HTTP transport, with SASL or without; 0 takes a free one.",
+)
+MAX_MESSAGE = Option(
+    key=f"{_PREFIX}.max.message.size",
+    kind=MemorySize,
+    default=MemorySize(100 << 20),
+    doc="The longest request that it reads.",
+)
+LOGIN_TIMEOUT = Option(
+    key=f"{_PREFIX}.login.timeout",
+    kind=Duration,
+    default=Duration(20_000),
+    doc="How long a client may take to begin, and to go on with a request that it has begun.",
+)
+MAX_CONNECTIONS = Option(
+    key=f"{_PREFIX}.worker.threads.max",
+    kind=int,
+    default=512,
+    least=1,
+    doc="How many clients may be connected: each has a thread of its own. Others are turned away.",
+)
+OPTIONS = (HOST, PORT, MAX_MESSAGE, LOGIN_TIMEOUT, MAX_CONNECTIONS)

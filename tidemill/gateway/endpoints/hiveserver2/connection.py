@@ -1,0 +1,116 @@
+"""One client's connection, in a thread of its own.
+
+The first byte says what the client speaks: SASL begins with 1, Thrift's binary protocol with 0x80, HTTP with
+a letter. So one port serves all three.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from thriftpy2.thrift import TApplicationException
+
+from tidemill.errors import InternalError, TidemillError
+from tidemill.gateway.endpoints.hiveserver2 import sasl, status
+from tidemill.gateway.endpoints.hiveserver2.caller import Caller, GoneError
+from tidemill.gateway.endpoints.hiveserver2.logs import Logs
+from tidemill.gateway.endpoints.hiveserver2.methods import METHODS
+from tidemill.gateway.endpoints.hiveserver2.stream import ClosedError, Stream
+from tidemill.gateway.endpoints.hiveserver2.structs import call_structs
+from tidemill.gateway.endpoints.hiveserver2.wire import (
+    Answer,
+    Call,
+    Held,
+    Source,
+    WireError,
+    read_call,
+    refusal,
+    reply,
+)
+from tidemill.gateway.service.service import Gateway
+
+_LOGGER = logging.getLogger("tidemill.gateway")
+_BINARY = 0x80
+_NO_CALL = Call("", 0, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """``login``: seconds within which a client must begin."""
+
+    stream: Stream
+    gateway: Gateway
+    logs: Logs
+    login: float
+
+    def serve(self) -> None:
+        """Until the client goes, or says what cannot be understood."""
+        try:
+            first = self.stream.begin(within=self.login)
+            speaks = {sasl.START: self._framed, _BINARY: self._plain}.get(first)
+            if speaks is not None:
+                speaks()
+        except (ClosedError, GoneError):
+            pass
+        except WireError as e:
+            _LOGGER.info("a client of HiveServer2's endpoint is not understood: %s", e)
+        except Exception:
+            _LOGGER.exception("a connection of HiveServer2's endpoint failed")
+
+    def _plain(self) -> None:
+        """Call by call; what is none ends the connection, as nobody knows where the next begins."""
+        caller = self._caller("")
+        while True:
+            self.stream.begin()
+            try:
+                self.stream.write(answered(caller, self.stream))
+            except WireError as e:
+                self.stream.write(refusal(_NO_CALL, TApplicationException.PROTOCOL_ERROR, str(e)))
+                raise
+
+    def _framed(self) -> None:
+        sasl.credentials(self.stream)
+        caller = self._caller("")
+        sasl.accept(self.stream)
+        while True:
+            self.stream.begin()
+            self.stream.write(sasl.framed(answered_whole(caller, sasl.frame(self.stream))))
+
+    def _caller(self, user: str) -> Caller:
+        return Caller(gateway=self.gateway, is_there=self.stream.is_open, logs=self.logs, user=user)
+
+
+def answered_whole(caller: Caller, message: bytes) -> bytes:
+    """The answer to a message that lies there in full: Thrift's own error where it is none."""
+    try:
+        return answered(caller, Held(message))
+    except WireError as e:
+        return refusal(_NO_CALL, TApplicationException.PROTOCOL_ERROR, str(e))
+
+
+def answered(caller: Caller, source: Source) -> bytes:
+    call = read_call(source)
+    known = call_structs(call.method)
+    if known is None:
+        return refusal(call, TApplicationException.UNKNOWN_METHOD, f"Invalid method name: '{call.method}'")
+    return reply(call, _answer(METHODS[call.method], caller, call, known[1]))
+
+
+def _answer(
+    method: Callable[[Caller, object], Answer], caller: Caller, call: Call, response: type[object]
+) -> Answer:
+    """Whatever goes wrong is told in the response's status."""
+    try:
+        return method(caller, call.request)
+    except TidemillError as e:
+        error = e
+    except GoneError:
+        raise
+    except Exception as e:
+        _LOGGER.exception("%s failed in a way that it should not", call.method)
+        error = InternalError(f"{type(e).__name__}: {e}")
+    made = response()
+    made.status = status.failed(error)  # type: ignore[attr-defined]
+    return Answer(made)

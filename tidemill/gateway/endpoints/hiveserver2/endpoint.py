@@ -1,0 +1,116 @@
+"""The HiveServer2 endpoint: a thread that listens, and one for each connection."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+from dataclasses import dataclass, field
+
+from tidemill.config import hiveserver2_options as h
+from tidemill.config.option import Configuration
+from tidemill.errors import SetupError
+from tidemill.gateway.endpoints.hiveserver2.connection import Connection
+from tidemill.gateway.endpoints.hiveserver2.logs import Logs
+from tidemill.gateway.endpoints.hiveserver2.stream import Stream
+from tidemill.gateway.endpoints.hiveserver2.structs import structs
+from tidemill.gateway.service.service import Gateway
+
+_LOGGER = logging.getLogger("tidemill.gateway")
+_BACKLOG = 512
+_PAUSE_SECONDS = 0.1
+_CLIENT_THREAD = "tidemill-gateway-hiveserver2-client"
+_STOP_SECONDS = 3.0
+
+
+@dataclass(slots=True)
+class HiveServer2Endpoint:
+    gateway: Gateway
+    config: Configuration
+    address: str = ""
+    _socket: socket.socket | None = None
+    _logs: Logs = field(default_factory=Logs)
+    _open: set[Stream] = field(default_factory=set)
+    _ending: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        host, port = self.config.read(h.HOST), self.config.read(h.PORT)
+        structs()
+        listening = _listening(host, port)
+        self._socket = listening
+        self.address = f"thrift://{host}:{listening.getsockname()[1]}"
+        self._thread = threading.Thread(
+            target=self._listen, args=(listening,), name="tidemill-gateway-hiveserver2", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        if self._socket is None or self._thread is None:
+            return
+        self._ending.set()
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join(_STOP_SECONDS)
+        with self._lock:
+            streams = list(self._open)
+        for stream in streams:
+            stream.close()
+
+    def _listen(self, listening: socket.socket) -> None:
+        """Goes on whatever happens to one connection, as when the machine has no more of them."""
+        while not self._ending.is_set():
+            try:
+                connection, _ = listening.accept()
+                self._take(connection)
+            except (OSError, RuntimeError):
+                if not self._ending.wait(_PAUSE_SECONDS):
+                    _LOGGER.exception("the HiveServer2 endpoint could not take a connection")
+
+    def _take(self, connection: socket.socket) -> None:
+        """Beyond the limit a connection is closed at once: a client sees that, and does not wait."""
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        read = self.config.read
+        stream = Stream(connection, read(h.MAX_MESSAGE).bytes, read(h.LOGIN_TIMEOUT).seconds)
+        with self._lock:
+            if len(self._open) >= read(h.MAX_CONNECTIONS):
+                stream.close()
+                return
+            self._open.add(stream)
+        serving = threading.Thread(target=self._serve, args=(stream,), name=_CLIENT_THREAD, daemon=True)
+        try:
+            serving.start()
+        except RuntimeError:
+            self._forget(stream)
+            raise
+
+    def _serve(self, stream: Stream) -> None:
+        try:
+            login = self.config.read(h.LOGIN_TIMEOUT).seconds
+            Connection(stream=stream, gateway=self.gateway, logs=self._logs, login=login).serve()
+        finally:
+            self._forget(stream)
+
+    def _forget(self, stream: Stream) -> None:
+        stream.close()
+        with self._lock:
+            self._open.discard(stream)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as e:
+        raise SetupError(
+            f"The HiveServer2 endpoint cannot listen on {host}:{port}: {e.strerror or e}",
+            hint=f"Choose another port with '{h.PORT.key}', or 0 for any that is free.",
+        ) from e
+
+
+def endpoint(gateway: Gateway, config: Configuration) -> HiveServer2Endpoint:
+    """The entry point ``hiveserver2`` of ``tidemill.endpoints``."""
+    return HiveServer2Endpoint(gateway, config)
