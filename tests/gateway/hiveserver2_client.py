@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -28,12 +29,18 @@ class Client:
 
     @classmethod
     def connected(
-        cls, port: int, *, version: int = 9, plain: tuple[str, str] | None = None, **conf: str
+        cls,
+        port: int,
+        conf: Mapping[str, str] | None = None,
+        *,
+        version: int = 9,
+        plain: tuple[str, str] | None = None,
+        user: tuple[str, str] = ("someone", "secret"),
     ) -> Self:
         made = cls(
             TClient(structs().TCLIService, TBinaryProtocol(_transport(port, plain), decode_response=False))
         )
-        request = structs().TOpenSessionReq(version, "someone", "secret", conf)
+        request = structs().TOpenSessionReq(version, *user, dict(conf or {}))
         made.opened = made.ask("OpenSession", request)
         made.session = made.opened.sessionHandle
         return made

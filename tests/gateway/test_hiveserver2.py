@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import http.client
+import io
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from thriftpy2.protocol import binary
 
-from tests.gateway.hiveserver2_client import Client
+from tests.gateway.hiveserver2_client import Client, received, rows, text
 from tidemill.config.option import Configuration
+from tidemill.errors import SetupError
 from tidemill.gateway.endpoints.hiveserver2.endpoint import HiveServer2Endpoint
-from tidemill.gateway.start import new_gateway
+from tidemill.gateway.endpoints.hiveserver2.structs import structs
+from tidemill.gateway.start import House
 
 BATCH = {"set:hiveconf:execution.runtime-mode": "batch"}
 NUMBERS = """CREATE TABLE g (id INT) WITH ('connector'='datagen', 'rows-per-second'='50',
  'fields.id.kind'='sequence', 'fields.id.start'='1', 'fields.id.end'='1000000')"""
 FINISHED, ERROR = 2, 5
+INVALID_HANDLE = 4
+FIRST = 4
 
 
 @pytest.fixture(scope="module")
-def port(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    config = Configuration(
-        {
-            "tidemill.gateway.directory": str(tmp_path_factory.mktemp("gateway")),
-            "parallelism.default": "1",
-            "sql-gateway.endpoint.hiveserver2.thrift.port": "0",
-        }
-    )
-    gateway = new_gateway(config)
-    gateway.start()
-    endpoint = HiveServer2Endpoint(gateway, config)
+def house(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = str(tmp_path_factory.mktemp("gateway"))
+    made = House(Configuration({"tidemill.gateway.directory": folder, "parallelism.default": "1"}))
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def port(house: House) -> Iterator[int]:
+    with listening(house) as found:
+        yield found
+
+
+@contextmanager
+def listening(house: House, options: Mapping[str, str] | None = None) -> Iterator[int]:
+    keys = {"sql-gateway.endpoint.hiveserver2.thrift.port": "0", **(options or {})}
+    endpoint = HiveServer2Endpoint(house.gateway, Configuration(keys))
     endpoint.start()
-    yield int(endpoint.address.rpartition(":")[2])
-    endpoint.stop()
-    gateway.close()
+    try:
+        yield int(endpoint.address.rpartition(":")[2])
+    finally:
+        endpoint.stop()
 
 
 VALUES = """SELECT TRUE, CAST(1 AS TINYINT), CAST(2 AS SMALLINT), 3, CAST(4 AS BIGINT), CAST(1.1 AS FLOAT),
@@ -73,7 +93,7 @@ NULLS = "SELECT " + ", ".join(
 @pytest.mark.parametrize("version", [0, 4, 5, 9, 10, 99])
 def test_values_and_their_types(port: int, version: int) -> None:
     zone = {"set:hiveconf:table.local-time-zone": "Europe/Paris"}
-    client = Client.connected(port, version=version, **BATCH, **zone)
+    client = Client.connected(port, {**BATCH, **zone}, version=version)
     assert client.opened.serverProtocolVersion == min(version, 10)
     operation = client.run(VALUES)
     (row,) = client.rows(operation)
@@ -99,3 +119,187 @@ def test_values_and_their_types(port: int, version: int) -> None:
     (nothing,) = client.all(NULLS)
     assert nothing == (None,) * 20
     assert client.rows(operation) == []
+
+
+def test_statements_errors_and_what_a_session_is(port: int) -> None:
+    client = Client.connected(port, {"use:database": "default", **BATCH})
+    status = client.run("SELEC 1", good=False)
+    assert (status.statusCode, text(status.sqlState)) == (3, "42000")
+    assert "SQL parse failed" in text(status.errorMessage)
+    operation = client.run("SELECT CAST('x' AS INT)", runAsync=True)
+    while (answer := client.of("GetOperationStatus", operationHandle=operation)).operationState != ERROR:
+        assert answer.operationState in (0, 1, 7)
+    assert "NumberFormatException" in text(answer.errorMessage)
+    assert text(answer.sqlState) == "22000"
+    refused = client.of("FetchResults", operationHandle=operation, orientation=0, maxRows=1, good=False)
+    assert "NumberFormat" in text(refused.status.errorMessage)
+    client.run("USE `default`")
+    numbers = client.run("SELECT * FROM (VALUES (1), (2), (3)) AS t(n) ORDER BY n")
+    assert client.rows(numbers, 2) == [(1,), (2,)]
+    assert client.rows(numbers, 2, FIRST) == [(1,), (2,)]
+    assert [client.rows(numbers, 2) for _ in range(2)] == [[(3,)], []]
+    refused = client.of("FetchResults", operationHandle=numbers, orientation=5, maxRows=1, good=False)
+    assert text(refused.status.sqlState) == "0A000"
+    log = client.of("FetchResults", operationHandle=numbers, orientation=0, maxRows=9, fetchType=1)
+    assert [("ended: FINISHED" in line) for (line,) in rows(log.results)] == [False, False, True]
+    log = client.of("FetchResults", operationHandle=numbers, orientation=0, maxRows=9, fetchType=1)
+    assert rows(log.results) == []
+    progress = client.of("GetOperationStatus", operationHandle=numbers, getProgressUpdate=True)
+    assert (progress.progressUpdateResponse.status, progress.operationState) == (1, FINISHED)
+    client.of("CloseOperation", operationHandle=numbers)
+    gone = client.of("GetResultSetMetadata", operationHandle=numbers, good=False)
+    assert gone.status.statusCode == INVALID_HANDLE
+    other = Client.connected(port)
+    client.of("CloseSession")
+    assert client.of("CloseSession", good=False).status.statusCode == INVALID_HANDLE
+    assert client.run("SELECT 1", good=False).statusCode == INVALID_HANDLE
+    assert other.of("GetInfo", infoType=17).infoValue.stringValue == b"Apache Flink"
+    assert text(other.of("GetInfo", infoType=4711, good=False).status.sqlState) == "0A000"
+
+
+def test_what_jdbc_asks(port: int) -> None:
+    client = Client.connected(port)
+    client.all("CREATE TABLE a_b (id BIGINT NOT NULL, d DECIMAL(7, 2), PRIMARY KEY (id) NOT ENFORCED) "
+               "WITH ('connector'='blackhole')")  # fmt: skip
+    client.all("CREATE TABLE axb (s STRING) COMMENT 'c' WITH ('connector'='blackhole')")
+    client.all("CREATE VIEW v AS SELECT 1 AS n")
+
+    def told(method: str, *places: int, **fields: Any) -> list[tuple[object, ...]]:
+        operation = client.of(method, **fields).operationHandle
+        found = client.rows(operation)
+        assert client.rows(operation) == []
+        return [tuple(row[place] for place in places) for row in found]
+
+    assert told("GetCatalogs", 0) == [("default_catalog",)]
+    assert told("GetSchemas", 0, 1) == [("default_database", "default_catalog")]
+    assert told("GetSchemas", 0, catalogName="nosuch") == []
+    assert told("GetTables", 2, 3, 4, tableName="a_b") == [("a_b", "TABLE", ""), ("axb", "TABLE", "c")]
+    assert told("GetTables", 2, tableName="a\\_b", schemaName="def%") == [("a_b",)]
+    assert told("GetTables", 2, tableTypes=["VIEW"]) == [("v",)]
+    assert told("GetTableTypes", 0) == [("TABLE",), ("VIEW",)]
+    columns = told("GetColumns", 3, 4, 5, 6, 8, 16, 17, tableName="a\\_b")
+    assert columns == [("id", -5, "BIGINT", 19, 0, 1, "NO"), ("d", 3, "DECIMAL(7, 2)", 7, 2, 2, "YES")]
+    assert told("GetPrimaryKeys", 2, 3, 4, tableName="a\\_b") == [("a_b", "id", 1)]
+    assert told("GetCrossReference", parentTableName="a_b") == []
+    assert told("GetFunctions", 2, functionName="UPP%") == [("upper",)]
+    assert ("DECIMAL", 3) in told("GetTypeInfo", 0, 1)
+    assert (
+        client.of("GetColumns", sessionHandle=structs().TSessionHandle(), good=False).status.statusCode == 4
+    )
+
+
+def test_a_stream_gives_rows_until_it_is_cancelled(port: int) -> None:
+    client = Client.connected(port)
+    client.all(NUMBERS)
+    operation = client.run("SELECT id FROM g")
+    found: list[tuple[int, ...]] = []
+    while len(found) < 60:
+        found += client.rows(operation)
+    assert found[:60] == [(n,) for n in range(1, 61)]
+    client.of("CancelOperation", operationHandle=operation)
+    while page := client.rows(operation):
+        found += page
+    assert found == [(n,) for n in range(1, len(found) + 1)]
+    counts = client.run("SELECT COUNT(*) FROM g")
+    refused = client.of("FetchResults", operationHandle=counts, orientation=0, maxRows=99, good=False)
+    assert "cannot tell" in text(refused.status.errorMessage)
+
+
+def test_a_changelog_as_the_table_that_it_makes(port: int) -> None:
+    client = Client.connected(port, {"set:hiveconf:tidemill.gateway.hiveserver2.result-mode": "table"})
+    words = "(VALUES ('a', 1), ('b', 2), ('a', 3), ('b', CAST(NULL AS INT)), ('c', 0)) AS t(w, n)"
+    assert sorted(client.all(f"SELECT w, COUNT(*), SUM(n) FROM {words} GROUP BY w")) == [
+        ("a", 2, 4), ("b", 2, 2), ("c", 1, 0)
+    ]  # fmt: skip
+    assert client.all(f"SELECT 1 FROM {words}") == [(1,)] * 5
+    assert client.all(f"SELECT MAX(w) AS m FROM {words} HAVING COUNT(*) > 9") == []
+
+
+USERS = {
+    "tidemill.gateway.authentication": "PASSWORD",
+    "tidemill.gateway.authenticator": f"{__name__}:is_right",
+}
+
+
+def is_right(name: str, password: str) -> bool:
+    return (name, password) in (("ann", "a"), ("bob", "b"))
+
+
+def test_users_by_every_transport(house: House) -> None:
+    with listening(house, USERS) as port:
+        ann, bob = Client.connected(port, plain=("ann", "a")), Client.connected(port, user=("bob", "b"))
+        assert ann.all("SELECT 1") == [(1,)]
+        bob.session, own = ann.session, bob.session
+        assert bob.run("SELECT 1", good=False).statusCode == INVALID_HANDLE
+        bob.session = own
+        assert bob.all("SELECT 1") == [(1,)]
+        with pytest.raises(PermissionError, match="password is wrong"):
+            Client.connected(port, plain=("ann", "b"))
+        with pytest.raises(AssertionError, match="28000"):
+            Client.connected(port, user=("ann", "b"))
+        assert posted(port, b"", Authorization="Basic eDp5")[0] == 401
+        call = message("OpenSession", structs().TOpenSessionReq(9))
+        status, answer = posted(port, call, Authorization="Basic " + base64.b64encode(b"ann:a").decode())
+        assert (status, answer[4:19]) == (200, struct.pack("!i", 11) + b"OpenSession")
+        assert posted(port, call, Origin="http://elsewhere")[0] == 403
+    with (
+        pytest.raises(SetupError, match="asks nobody who he is"),
+        listening(house, {"sql-gateway.endpoint.hiveserver2.thrift.host": "0.0.0.0"}),
+    ):
+        pass
+
+
+BAD = {
+    "garbage": b"\x07hello",
+    "another version": struct.pack("!I", 0x80020001),
+    "a long name": struct.pack("!Ii", 0x80010001, 1 << 30),
+    "a text of 2 GB": struct.pack("!Ii4siBhBhi", 0x80010001, 4, b"Nope", 0, 11, 1, 11, 1, (1 << 31) - 1),
+    "a list without end": struct.pack("!Ii4siBhBi", 0x80010001, 4, b"Nope", 0, 15, 1, 0, (1 << 31) - 1),
+    "deep": struct.pack("!Ii4si", 0x80010001, 4, b"Nope", 0) + b"\x0c\0\x01" * 10_000,
+    "SASL of another kind": b"\x01\0\0\0\x06GSSAPI",
+    "SASL without end": b"\x01\xff\xff\xff\xff",
+    "a page": b"GET / HTTP/1.1\r\n\r\n",
+    "no length": b"POST / HTTP/1.1\r\n\r\n",
+    "too long a body": b"POST / HTTP/1.1\r\nContent-Length: 999999999999\r\n\r\n",
+    "a line without end": b"P" * 70_000,
+}
+
+
+@pytest.mark.parametrize("said", BAD.values(), ids=BAD.keys())
+def test_what_nobody_understands_ends_its_connection_alone(port: int, said: bytes) -> None:
+    client = Client.connected(port)
+    with socket.create_connection(("127.0.0.1", port), 60) as bad:
+        bad.sendall(said)
+        with suppress(ConnectionResetError):
+            while bad.recv(1 << 16):
+                pass
+    assert client.of("GetInfo", infoType=18).infoValue.stringValue == b"2.3.0"
+
+
+def test_methods_that_the_protocol_has_not(port: int) -> None:
+    """What they are given is skipped, bytes that are no text among it; the connection goes on."""
+    with socket.create_connection(("127.0.0.1", port), 60) as plug:
+        body = struct.pack("!BhBhi", 12, 1, 11, 1, 2) + b"\xff\xfe" + b"\0\0"
+        for _ in range(2):
+            plug.sendall(struct.pack("!Ii4si", 0x80010001, 4, b"Nope", 7) + body)
+            answer = received(plug, 4 + 4 + 4 + 4 + 7)
+            assert answer[:16] == struct.pack("!Ii4si", 0x80010003, 4, b"Nope", 7)
+            size = int.from_bytes(answer[19:23], "big")
+            assert received(plug, size + 8)[:size] == b"Invalid method name: 'Nope'"
+
+
+def message(method: str, request: Any) -> bytes:
+    out = io.BytesIO()
+    binary.write_message_begin(out, method, 1, 0)
+    binary.write_val(out, 12, getattr(structs().TCLIService, f"{method}_args")(request))
+    return out.getvalue()
+
+
+def posted(port: int, body: bytes, **headers: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("POST", "/cliservice", body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()

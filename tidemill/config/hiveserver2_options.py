@@ -37,4 +37,13 @@ MAX_CONNECTIONS = Option(
     least=1,
     doc="How many clients may be connected: each has a thread of its own. Others are turned away.",
 )
-OPTIONS = (HOST, PORT, MAX_MESSAGE, LOGIN_TIMEOUT, MAX_CONNECTIONS)
+RESULT_MODE = Option(
+    key="tidemill.gateway.hiveserver2.result-mode",
+    kind=str,
+    default="rows",
+    choices=("rows", "table"),
+    own=True,
+    doc="What a session of this endpoint gets of a streaming query: `rows` as they come, where an update is an "
+    "error, as the protocol has none; `table`, the final table of a query that ends.",
+)
+OPTIONS = (HOST, PORT, MAX_MESSAGE, LOGIN_TIMEOUT, MAX_CONNECTIONS, RESULT_MODE)

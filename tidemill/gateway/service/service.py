@@ -126,13 +126,16 @@ class Gateway:
         statement: str,
         options: Mapping[str, str] | None = None,
         *,
+        then: Callable[[Outcome], Outcome] | None = None,
         timeout: float = 0,
         user: str = "",
     ) -> str:
-        """Submits a statement; its handle. ``options`` hold for it alone; ``timeout`` in seconds, 0 for none.
-        What is wrong with it shows in its status, and when its result is read."""
+        """Submits a statement; its handle. ``options`` hold for it alone; ``then``, what becomes of its result
+        before it is one; ``timeout`` in seconds, 0 for none. What is wrong with it shows in its status, and
+        when its result is read."""
         run = partial(self.sessions.get(session, user).statements.run, statement, dict(options or {}))
-        return self.submit(session, run, timeout=timeout, user=user)
+        work = run if then is None else lambda control: then(run(control))
+        return self.submit(session, work, timeout=timeout, user=user)
 
     def submit(self, session: str, work: Work, *, timeout: float = 0, user: str = "") -> str:
         """As ``execute``, of any work: it runs in its turn among the session's statements."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from thriftpy2.thrift import TApplicationException
 
 from tidemill.errors import InternalError, TidemillError
-from tidemill.gateway.endpoints.hiveserver2 import sasl, status
+from tidemill.gateway.endpoints.hiveserver2 import http, sasl, status
 from tidemill.gateway.endpoints.hiveserver2.caller import Caller, GoneError
 from tidemill.gateway.endpoints.hiveserver2.logs import Logs
 from tidemill.gateway.endpoints.hiveserver2.methods import METHODS
@@ -29,6 +29,7 @@ from tidemill.gateway.endpoints.hiveserver2.wire import (
     refusal,
     reply,
 )
+from tidemill.gateway.security.access import Access, AccessError
 from tidemill.gateway.service.service import Gateway
 
 _LOGGER = logging.getLogger("tidemill.gateway")
@@ -42,6 +43,7 @@ class Connection:
 
     stream: Stream
     gateway: Gateway
+    access: Access
     logs: Logs
     login: float
 
@@ -49,9 +51,12 @@ class Connection:
         """Until the client goes, or says what cannot be understood."""
         try:
             first = self.stream.begin(within=self.login)
-            speaks = {sasl.START: self._framed, _BINARY: self._plain}.get(first)
-            if speaks is not None:
-                speaks()
+            if first == sasl.START:
+                self._framed()
+            elif first == _BINARY:
+                self._plain()
+            elif first in http.LETTERS:
+                self._http()
         except (ClosedError, GoneError):
             pass
         except WireError as e:
@@ -61,7 +66,7 @@ class Connection:
 
     def _plain(self) -> None:
         """Call by call; what is none ends the connection, as nobody knows where the next begins."""
-        caller = self._caller("")
+        caller = self._caller("", log_in=self.access.by_password)
         while True:
             self.stream.begin()
             try:
@@ -71,15 +76,27 @@ class Connection:
                 raise
 
     def _framed(self) -> None:
-        sasl.credentials(self.stream)
-        caller = self._caller("")
+        name, password = sasl.credentials(self.stream)
+        try:
+            caller = self._caller(self.access.by_password(name, password))
+        except AccessError as e:
+            sasl.refuse(self.stream, e)
+            return
         sasl.accept(self.stream)
         while True:
             self.stream.begin()
             self.stream.write(sasl.framed(answered_whole(caller, sasl.frame(self.stream))))
 
-    def _caller(self, user: str) -> Caller:
-        return Caller(gateway=self.gateway, is_there=self.stream.is_open, logs=self.logs, user=user)
+    def _http(self) -> None:
+        def answer(user: str, message: bytes) -> bytes:
+            return answered_whole(self._caller(user), message)
+
+        http.serve(self.stream, self.access.user, answer)
+
+    def _caller(self, user: str, log_in: Callable[[str, str], str] | None = None) -> Caller:
+        return Caller(
+            gateway=self.gateway, is_there=self.stream.is_open, logs=self.logs, user=user, log_in=log_in
+        )
 
 
 def answered_whole(caller: Caller, message: bytes) -> bytes:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
+import ssl
 import threading
 from dataclasses import dataclass, field
 
+from tidemill.config import gateway_options as g
 from tidemill.config import hiveserver2_options as h
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
 from tidemill.gateway.endpoints.hiveserver2.connection import Connection
 from tidemill.gateway.endpoints.hiveserver2.logs import Logs
-from tidemill.gateway.endpoints.hiveserver2.stream import Stream
+from tidemill.gateway.endpoints.hiveserver2.stream import ClosedError, Stream
 from tidemill.gateway.endpoints.hiveserver2.structs import structs
+from tidemill.gateway.security.access import Access, check_chosen
 from tidemill.gateway.service.service import Gateway
 
 _LOGGER = logging.getLogger("tidemill.gateway")
@@ -29,6 +32,8 @@ class HiveServer2Endpoint:
     gateway: Gateway
     config: Configuration
     address: str = ""
+    _access: Access = field(default_factory=Access)
+    _tls: ssl.SSLContext | None = None
     _socket: socket.socket | None = None
     _logs: Logs = field(default_factory=Logs)
     _open: set[Stream] = field(default_factory=set)
@@ -38,6 +43,8 @@ class HiveServer2Endpoint:
 
     def start(self) -> None:
         host, port = self.config.read(h.HOST), self.config.read(h.PORT)
+        check_chosen(self.config, host)
+        self._access, self._tls = Access.of(self.config), _tls(self.config)
         structs()
         listening = _listening(host, port)
         self._socket = listening
@@ -90,7 +97,13 @@ class HiveServer2Endpoint:
     def _serve(self, stream: Stream) -> None:
         try:
             login = self.config.read(h.LOGIN_TIMEOUT).seconds
-            Connection(stream=stream, gateway=self.gateway, logs=self._logs, login=login).serve()
+            if self._tls is not None:
+                stream.secure(self._tls, login)
+            Connection(
+                stream=stream, gateway=self.gateway, access=self._access, logs=self._logs, login=login
+            ).serve()
+        except ClosedError:
+            pass
         finally:
             self._forget(stream)
 
@@ -109,6 +122,18 @@ def _listening(host: str, port: int) -> socket.socket:
             f"The HiveServer2 endpoint cannot listen on {host}:{port}: {e.strerror or e}",
             hint=f"Choose another port with '{h.PORT.key}', or 0 for any that is free.",
         ) from e
+
+
+def _tls(config: Configuration) -> ssl.SSLContext | None:
+    certificate = config.read(g.TLS_CERTIFICATE)
+    if not certificate:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, config.read(g.TLS_KEY) or None)
+    except (OSError, ssl.SSLError) as e:
+        raise SetupError(f"The certificate '{certificate}' cannot be used: {e}") from e
+    return context
 
 
 def endpoint(gateway: Gateway, config: Configuration) -> HiveServer2Endpoint:

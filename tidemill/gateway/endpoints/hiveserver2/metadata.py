@@ -1,7 +1,7 @@
 """What JDBC asks of a catalog: catalogs, schemas, tables, columns, keys, functions, types.
 
 The answers have JDBC's columns. Names are patterns with ``%``, ``_`` and ``\\`` as escape, as JDBC says, and
-``*``, as Hive's clients send it; an empty one is any. A catalog is named as it is; without, it is the
+``*`` or ``.*``, as Hive's clients send them; an empty one is any. A catalog is named as it is; without, it is the
 session's current one. Each question is an operation of the session: it runs in its turn, and its result is
 fetched as any.
 """
@@ -170,11 +170,11 @@ def _found(catalog: SessionCatalog, request: Any) -> Iterator[TableInfo]:
 
 
 def _pattern(text: str | None) -> re.Pattern[str]:
-    parts = re.findall(r"\\.|.", text or "%", re.DOTALL)
+    parts = re.findall(r"\\.|\.\*|.", text or "%", re.DOTALL)
     return re.compile("".join(_MATCHES.get(p, re.escape(p[-1])) for p in parts), re.DOTALL)
 
 
-_MATCHES = {"%": ".*", "*": ".*", "_": "."}
+_MATCHES = {"%": ".*", "*": ".*", ".*": ".*", "_": "."}
 
 
 def _fields(text: str, *numbers: str, booleans: tuple[str, ...] = ()) -> tuple[Field, ...]:

@@ -24,6 +24,8 @@ _LENGTHS = frozenset((30, 32, 35))
 def open_session(caller: Caller, request: Any) -> Answer:
     """Settings come as ``set:hiveconf:KEY``; what else the client says of itself is not for the session."""
     found = structs()
+    if caller.log_in is not None:
+        caller.user = caller.log_in(request.username or "", request.password or "")
     given: Mapping[str, str] = request.configuration or {}
     version = min(max(request.client_protocol or 0, 0), NEWEST)
     handle = caller.gateway.open_session(_properties(given), user=caller.user)

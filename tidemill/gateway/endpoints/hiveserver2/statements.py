@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
 
 from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.config import hiveserver2_options as h
+from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, TidemillError
 from tidemill.gateway.api import (
     OperationInfo,
@@ -24,6 +28,7 @@ from tidemill.gateway.api import (
 )
 from tidemill.gateway.endpoints.hiveserver2 import rows, status, types
 from tidemill.gateway.endpoints.hiveserver2.caller import Caller, GoneError
+from tidemill.gateway.endpoints.hiveserver2.fold import folded
 from tidemill.gateway.endpoints.hiveserver2.handles import (
     OperationRef,
     SessionRef,
@@ -33,6 +38,7 @@ from tidemill.gateway.endpoints.hiveserver2.handles import (
 )
 from tidemill.gateway.endpoints.hiveserver2.structs import structs
 from tidemill.gateway.endpoints.hiveserver2.wire import Answer
+from tidemill.gateway.service.operation import Outcome
 
 _WAIT_SECONDS = 0.5
 """How soon it is noticed that a client has gone."""
@@ -61,6 +67,7 @@ def execute(caller: Caller, request: Any) -> Answer:
         session.session,
         _statement(caller, session, request.statement or ""),
         request.confOverlay,
+        then=partial(_told, caller, session.session, request.confOverlay or {}),
         timeout=float(max(request.queryTimeout or 0, 0)),
         user=caller.user,
     )
@@ -151,6 +158,12 @@ def query_id(caller: Caller, request: Any) -> Answer:
     return Answer(structs().TGetQueryIdResp(operation_of(request.operationHandle).operation))
 
 
+def _told(caller: Caller, session: str, options: Mapping[str, str], outcome: Outcome) -> Outcome:
+    """A result as the session wants it."""
+    given = {**caller.gateway.session_config(session, user=caller.user), **options}
+    return folded(outcome) if Configuration(given).read(h.RESULT_MODE) == "table" else outcome
+
+
 def _statement(caller: Caller, session: SessionRef, text: str) -> str:
     """Clients begin with USE `default`, Hive's database of that name: here it is the one that there is."""
     if not _USE_DEFAULT.fullmatch(text):
@@ -197,7 +210,8 @@ def _inserts(page: ResultPage) -> Any:
     if KIND_COLUMN in table.column_names and pc.any(table.column(KIND_COLUMN)).as_py():
         raise NotSupportedError(
             "The query updates or deletes rows that it has given, which HiveServer2's protocol cannot tell.",
-            hint="SET 'execution.runtime-mode' = 'batch' for the final result.",
+            hint=f"SET '{h.RESULT_MODE.key}' = 'table' for what it comes to at its end, or 'execution.runtime-mode'"
+            " = 'batch'.",
         )
     return table
 

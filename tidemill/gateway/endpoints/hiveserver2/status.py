@@ -9,6 +9,7 @@ from tidemill.gateway.api import GatewayError, LimitError, UnknownOperationError
 from tidemill.gateway.endpoints.causes import causes
 from tidemill.gateway.endpoints.hiveserver2.handles import HandleError
 from tidemill.gateway.endpoints.hiveserver2.structs import structs
+from tidemill.gateway.security.access import AccessError
 
 _HANDLES = (UnknownSessionError, UnknownOperationError, HandleError)
 _STATES: tuple[tuple[type[e.TidemillError], str], ...] = (
@@ -16,6 +17,7 @@ _STATES: tuple[tuple[type[e.TidemillError], str], ...] = (
     (e.ValidationError, "42000"),
     (e.NotSupportedError, "0A000"),
     (e.ExecutionError, "22000"),
+    (AccessError, "28000"),
     (LimitError, "53000"),
     (GatewayError, "HY000"),
 )

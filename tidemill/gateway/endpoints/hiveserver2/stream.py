@@ -28,6 +28,14 @@ class Stream:
     left: int = 0
     _held: bytearray = field(default_factory=bytearray)
 
+    def secure(self, context: ssl.SSLContext, within: float) -> None:
+        """Speaks TLS from here on; ClosedError."""
+        try:
+            self.connection.settimeout(within)
+            self.connection = context.wrap_socket(self.connection, server_side=True)
+        except OSError as e:
+            raise ClosedError from e
+
     def begin(self, *, within: float | None = None) -> int:
         """The first byte of a message, unread, within so many seconds; ClosedError."""
         self.left = self.longest
