@@ -43,7 +43,7 @@ RESULT_MODE = Option(
     default="rows",
     choices=("rows", "table"),
     own=True,
-    doc="What a session of this endpoint gets of a streaming query: `rows` as they come, where an update is an "
-    "error, as the protocol has none; `table`, the final table of a query that ends.",
+    doc="What a session of this endpoint gets of a streaming query: `rows` as they come, where an update is "
+    "an error, as the protocol has none; `table`, the final table of a query that ends.",
 )
 OPTIONS = (HOST, PORT, MAX_MESSAGE, LOGIN_TIMEOUT, MAX_CONNECTIONS, RESULT_MODE)

@@ -130,9 +130,9 @@ class Gateway:
         timeout: float = 0,
         user: str = "",
     ) -> str:
-        """Submits a statement; its handle. ``options`` hold for it alone; ``then``, what becomes of its result
-        before it is one; ``timeout`` in seconds, 0 for none. What is wrong with it shows in its status, and
-        when its result is read."""
+        """Submits a statement; its handle. ``options`` hold for it alone; ``then`` makes its result of what
+        it gave; ``timeout`` in seconds, 0 for none. What is wrong with it shows in its status, and when its
+        result is read."""
         run = partial(self.sessions.get(session, user).statements.run, statement, dict(options or {}))
         work = run if then is None else lambda control: then(run(control))
         return self.submit(session, work, timeout=timeout, user=user)

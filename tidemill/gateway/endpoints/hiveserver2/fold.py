@@ -1,7 +1,7 @@
 """A changelog read to its end, and the table that it makes: what a wire without row kinds can give of it.
 
-Rows are equal as everywhere (``changelog.values``) and keep the order in which they last came. Memory is that of
-the table, and as much again of changes; the result's pages lie where all results do.
+Rows are equal as everywhere (``changelog.values``) and keep the order in which they last came. Memory is that
+of the table, and as much again of changes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What JDBC asks of a catalog: catalogs, schemas, tables, columns, keys, functions, types.
 
 The answers have JDBC's columns. Names are patterns with ``%``, ``_`` and ``\\`` as escape, as JDBC says, and
-``*`` or ``.*``, as Hive's clients send them; an empty one is any. A catalog is named as it is; without, it is the
-session's current one. Each question is an operation of the session: it runs in its turn, and its result is
-fetched as any.
+``*`` or ``.*``, as Hive's clients send them; an empty one is any. A catalog is named as it is; without, it is
+the session's current one. Each question is an operation of the session: it runs in its turn, and its result
+is fetched as any.
 """
 
 from __future__ import annotations

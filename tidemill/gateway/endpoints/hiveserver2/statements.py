@@ -210,8 +210,8 @@ def _inserts(page: ResultPage) -> Any:
     if KIND_COLUMN in table.column_names and pc.any(table.column(KIND_COLUMN)).as_py():
         raise NotSupportedError(
             "The query updates or deletes rows that it has given, which HiveServer2's protocol cannot tell.",
-            hint=f"SET '{h.RESULT_MODE.key}' = 'table' for what it comes to at its end, or 'execution.runtime-mode'"
-            " = 'batch'.",
+            hint=f"SET '{h.RESULT_MODE.key}' = 'table' for what it comes to at its end, or "
+            "'execution.runtime-mode' = 'batch'.",
         )
     return table
 
