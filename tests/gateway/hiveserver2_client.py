@@ -19,6 +19,10 @@ from tidemill.gateway.endpoints.hiveserver2.structs import structs
 VALUES = ("boolVal", "byteVal", "i16Val", "i32Val", "i64Val", "doubleVal", "stringVal", "binaryVal")
 
 
+PLUGS: list[Any] = []
+"""All that are open: a test closes them."""
+
+
 @dataclass
 class Client:
     """One connection with one session."""
@@ -108,6 +112,7 @@ def _column(column: Any) -> list[Any]:
 def _transport(port: int, plain: tuple[str, str] | None) -> Any:
     plug = TSocket("127.0.0.1", port, socket_timeout=120_000)
     plug.open()
+    PLUGS.append(plug)
     if plain is None:
         return TBufferedTransport(plug)
     negotiate(plug.sock, *plain)

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from thriftpy2.protocol import binary
 
-from tests.gateway.hiveserver2_client import Client, received, rows, text
+from tests.gateway.hiveserver2_client import PLUGS, Client, received, rows, text
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
 from tidemill.gateway.endpoints.hiveserver2.endpoint import HiveServer2Endpoint
@@ -43,6 +43,13 @@ def house(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def port(house: House) -> Iterator[int]:
     with listening(house) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def _unplugged() -> Iterator[None]:
+    yield
+    while PLUGS:
+        PLUGS.pop().close()
 
 
 @contextmanager

@@ -207,7 +207,7 @@ def _inserts(page: ResultPage) -> Any:
     """The rows of a page, if all of them are new ones."""
     table = page.rows
     assert table is not None
-    if KIND_COLUMN in table.column_names and pc.any(table.column(KIND_COLUMN)).as_py():
+    if KIND_COLUMN in table.column_names and pc.any(pc.not_equal(table.column(KIND_COLUMN), 0)).as_py():
         raise NotSupportedError(
             "The query updates or deletes rows that it has given, which HiveServer2's protocol cannot tell.",
             hint=f"SET '{h.RESULT_MODE.key}' = 'table' for what it comes to at its end, or "
