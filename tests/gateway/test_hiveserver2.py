@@ -9,12 +9,14 @@ import socket
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from thriftpy2.protocol import binary
 
+from tests.gateway.fakes import Gate, gateway
 from tests.gateway.hiveserver2_client import PLUGS, Client, received, rows, text
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
@@ -190,9 +192,8 @@ def test_what_jdbc_asks(port: int) -> None:
     assert told("GetCrossReference", parentTableName="a_b") == []
     assert told("GetFunctions", 2, functionName="UPP%") == [("upper",)]
     assert ("DECIMAL", 3) in told("GetTypeInfo", 0, 1)
-    assert (
-        client.of("GetColumns", sessionHandle=structs().TSessionHandle(), good=False).status.statusCode == 4
-    )
+    nobody = client.of("GetColumns", sessionHandle=structs().TSessionHandle(), good=False)
+    assert nobody.status.statusCode == INVALID_HANDLE
 
 
 def test_a_stream_gives_rows_until_it_is_cancelled(port: int) -> None:
@@ -208,7 +209,8 @@ def test_a_stream_gives_rows_until_it_is_cancelled(port: int) -> None:
         found += page
     assert found == [(n,) for n in range(1, len(found) + 1)]
     counts = client.run("SELECT COUNT(*) FROM g")
-    refused = client.of("FetchResults", operationHandle=counts, orientation=0, maxRows=99, good=False)
+    assert client.rows(counts, 1) == [(1,)]
+    refused = client.of("FetchResults", operationHandle=counts, orientation=0, maxRows=1, good=False)
     assert "cannot tell" in text(refused.status.errorMessage)
 
 
@@ -254,6 +256,24 @@ def test_users_by_every_transport(house: House) -> None:
         listening(house, {"sql-gateway.endpoint.hiveserver2.thrift.host": "0.0.0.0"}),
     ):
         pass
+
+
+def test_a_client_that_goes_stops_what_it_waits_for(tmp_path: Path) -> None:
+    gate = Gate()
+    service, _ = gateway(tmp_path, {"wait": gate})
+    keys = {"sql-gateway.endpoint.hiveserver2.thrift.port": "0"}
+    endpoint = HiveServer2Endpoint(service, Configuration(keys))
+    endpoint.start()
+    client = Client.connected(int(endpoint.address.rpartition(":")[2]))
+    PLUGS[-1].sock.sendall(
+        message("ExecuteStatement", structs().TExecuteStatementReq(client.session, "wait"))
+    )
+    assert gate.running.wait(60)
+    PLUGS.pop().close()
+    assert gate.let.wait(60)
+    assert gate.stopped
+    endpoint.stop()
+    service.close()
 
 
 BAD = {

@@ -93,7 +93,7 @@ struct TOpenSessionReq {
   4: optional map<string, string> configuration
 }
 struct TOpenSessionResp {
-  1: required TStatus status, 2: required TProtocolVersion serverProtocolVersion,
+  1: required TStatus status, 2: required TProtocolVersion serverProtocolVersion = 10,
   3: optional TSessionHandle sessionHandle, 4: optional map<string, string> configuration
 }
 struct TSetClientInfoReq { 1: required TSessionHandle sessionHandle, 2: optional map<string, string> configuration }

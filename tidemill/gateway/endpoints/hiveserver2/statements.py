@@ -44,6 +44,7 @@ _WAIT_SECONDS = 0.5
 """How soon it is noticed that a client has gone."""
 _LONGEST_POLL_SECONDS = 1.0
 _MOST_ROWS = 10_000
+_LONGEST_TIMEOUT = 1_000_000_000
 _LOG = 1
 _TIMED_OUT_SINCE = 8
 _USE_DEFAULT = re.compile(r"\s*USE\s+`?default`?\s*;?\s*", re.IGNORECASE)
@@ -68,7 +69,7 @@ def execute(caller: Caller, request: Any) -> Answer:
         _statement(caller, session, request.statement or ""),
         request.confOverlay,
         then=partial(_told, caller, session.session, request.confOverlay or {}),
-        timeout=float(max(request.queryTimeout or 0, 0)),
+        timeout=float(min(max(request.queryTimeout or 0, 0), _LONGEST_TIMEOUT)),
         user=caller.user,
     )
     ref = OperationRef(operation, session.session, session.version)
