@@ -101,7 +101,11 @@ NULLS = "SELECT " + ", ".join(
 
 @pytest.mark.parametrize("version", [0, 4, 5, 9, 10, 99])
 def test_values_and_their_types(port: int, version: int) -> None:
-    zone = {"set:hiveconf:table.local-time-zone": "Europe/Paris"}
+    zone = {
+        "set:hiveconf:table.local-time-zone": "Europe/Paris",
+        "set:hiveconf:hive.x": "1",
+        "set:hivevar:y": "2",
+    }
     client = Client.connected(port, {**BATCH, **zone}, version=version)
     assert client.opened.serverProtocolVersion == min(version, 10)
     operation = client.run(VALUES)

@@ -15,6 +15,7 @@ from tidemill.gateway.endpoints.hiveserver2.wire import Answer
 
 _SET, _CONF = "set:", "hiveconf:"
 _USE = "use:database"
+_NOT_OURS = ("hive.", "hivevar:")
 _LONGEST_NAME = 128
 _INFO: dict[int, str] = {13: PRODUCT, 17: PRODUCT, 18: VERSION, 29: "`"}
 _LENGTHS = frozenset((30, 32, 35))
@@ -65,10 +66,10 @@ def no_token(caller: Caller, request: Any) -> Answer:
 
 
 def _properties(given: Mapping[str, str]) -> dict[str, str]:
-    settings = {key.removeprefix(_SET): value for key, value in given.items() if key.startswith(_SET)}
-    return {
-        key.removeprefix(_CONF): value for key, value in settings.items() if not key.startswith("hivevar:")
-    }
+    """Variables and Hive's own settings, which its driver sends unasked, mean nothing here."""
+    settings = (key.removeprefix(_SET) for key in given if key.startswith(_SET))
+    named = {key.removeprefix(_CONF): given[_SET + key] for key in settings}
+    return {key: value for key, value in named.items() if not key.startswith(_NOT_OURS)}
 
 
 def _use(caller: Caller, session: str, database: str) -> None:
