@@ -1,0 +1,43 @@
+"""Attributes of aggregations by key."""
+
+from __future__ import annotations
+
+from tidemill.changelog.rowkind import INSERT_ONLY
+from tidemill.physical import nodes as p
+from tidemill.physical.explain.attributes.dispatch import attributes
+from tidemill.physical.explain.attributes.names import Attributes, bracket
+from tidemill.physical.explain.printer import Form, Printer, call_text
+
+
+def group_by(node: p.PhysicalNode, keys: tuple[int, ...], phase: str = "") -> Attributes:
+    found: Attributes = []
+    if keys:
+        found.append(("groupBy", f"[{Printer.over(node.fields).columns(keys)}]"))
+    if phase:
+        found.append(("partialFinalType", f"[{phase}]"))
+    return found
+
+
+@attributes.register
+def _(node: p.GroupAggregate, form: Form) -> Attributes:
+    printer = Printer.over(node.input.fields)
+    retract = node.input.traits.kinds != INSERT_ONLY
+    calls = [call_text(c, printer, retract=retract) for c in node.calls]
+    keys = [printer.column(k) for k in node.keys]
+    return [*group_by(node.input, node.keys, node.phase), ("select", bracket([*keys, *calls]))]
+
+
+@attributes.register(p.LocalGroupAggregate)
+@attributes.register(p.GlobalGroupAggregate)
+def _(node: p.LocalGroupAggregate | p.GlobalGroupAggregate, form: Form) -> Attributes:
+    return [*group_by(node.input, node.keys, node.phase), ("select", bracket(node.select))]
+
+
+@attributes.register
+def _(node: p.IncrementalGroupAggregate, form: Form) -> Attributes:
+    printer = Printer.over(node.input.fields)
+    return [
+        ("partialAggGrouping", f"[{printer.columns(node.partial_keys)}]"),
+        ("finalAggGrouping", f"[{printer.columns(node.final_keys)}]"),
+        ("select", bracket(node.select)),
+    ]
