@@ -157,6 +157,7 @@ def spec_of(windows: str, calls: str) -> WindowAggregateSpec:
     tasks=st.lists(st.integers(0, 30), max_size=3),
     combines=st.integers(0, 7),
     gone=st.lists(st.integers(0, 29), max_size=4),
+    lag=st.sampled_from([0, 0, 6, 1000]),
 )
 def test_as_a_dict_of_lists(
     windows: str,
@@ -166,8 +167,10 @@ def test_as_a_dict_of_lists(
     tasks: list[int],
     combines: int,
     gone: list[int],
+    lag: int,
 ) -> None:
-    """An epoch's rows come from several tasks, of which some combine theirs before they are sent."""
+    """An epoch's rows come from several tasks, of which some combine theirs before they are sent. All
+    wait for another source, which is ``lag`` behind theirs and has no rows."""
     spec = spec_of(windows, calls)
     rows, delay, interval = came
     if not spec.keys:
@@ -200,7 +203,8 @@ def test_as_a_dict_of_lists(
             whole, parts_ = ([_lifted(t, task, prefix) for task, t in found] for found in (raw, combined))
             used, table = spec.merged(whole, parts_) if parts_ else (spec, pa.concat_tables(whole))
             kernel.spec = used
-            output = kernel.step(table, mark=END if behind == len(rows) else reached)
+            waited = reached if reached == NONE else reached - lag
+            output = kernel.step(table, mark=END if behind == len(rows) else waited)
             shown.update(_shown(output, spec))
     assert shown == expected
     assert kernel.late == late

@@ -14,6 +14,13 @@ from tidemill.errors import NotSupportedError, TidemillError
 TIMES = (1, 4, 2, 8, 7, 3, 12, 13, 11, 25, 24, 5, 26)
 EPOCHS = (0, 1, 3, 5)
 BEHIND = (2, 3, 11, 5)
+EMITTING = {
+    "table.exec.emit.early-fire.enabled": "true",
+    "table.exec.emit.early-fire.delay": "0 ms",
+    "table.exec.emit.late-fire.enabled": "true",
+    "table.exec.emit.late-fire.delay": "0 ms",
+    "table.exec.emit.allow-lateness": "1 s",
+}
 
 
 def session(tmp_path: Path, rows: int, zone: str = "UTC") -> Session:
@@ -233,3 +240,42 @@ def test_rows_in_time_are_windowed(tmp_path: Path, spark: SparkSession, rows: in
 def test_where_there_is_no_watermark(tmp_path: Path, spark: SparkSession, query: str, message: str) -> None:
     with pytest.raises(TidemillError, match=message):
         session(tmp_path, 0).changes(query)
+
+
+@pytest.mark.parametrize(
+    ("window", "options"),
+    [
+        ("HOP(TABLE pair, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)", {}),
+        ("HOP(TABLE pair, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)", EMITTING),
+        ("SESSION(TABLE pair, DESCRIPTOR(ts), INTERVAL '4' SECOND)", {}),
+    ],
+)
+def test_windows_that_wait_for_a_source_behind(
+    tmp_path: Path, spark: SparkSession, window: str, options: dict[str, str]
+) -> None:
+    """What is late by its own source is late, however long the window waits for the other one."""
+    for name, times in (("ahead", (1, 12, 5, 30)), ("behind", (2, 3, 4, 5))):
+        rows = "".join(f"{t},2024-05-01 00:00:{t:02d}\n" for t in times)
+        (tmp_path / f"{name}.csv").write_text(rows)
+    answers = []
+    for size in (0, 1, 3):
+        made = Session({**options, **({"tidemill.epoch.max-rows": str(size)} if size else {})})
+        for name in ("ahead", "behind"):
+            made.execute(
+                f"CREATE TABLE {name} (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)"
+                f" WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/{name}.csv', 'format' = 'csv')"
+            )
+        made.execute("CREATE VIEW pair AS SELECT * FROM ahead UNION ALL SELECT * FROM behind")
+        answers.append(
+            folded(
+                made.changes(
+                    "SELECT EXTRACT(SECOND FROM window_end) AS e, SUM(n) AS s, COUNT(DISTINCT n) AS d"
+                    f" FROM TABLE({window}) GROUP BY window_start, window_end"
+                )
+            )
+        )
+    counted = {row[0]: row[1:] for row in answers[0]}
+    assert answers[1:] == answers[:1] * 2
+    # The 5 of the source that was at 12 counts in [5, 15) alone, and in no session.
+    hop = {5: (10, 4), 10: (15, 5), 15: (22, 2), 20: (12, 1), 35: (30, 1), 40: (30, 1)}
+    assert counted == (hop if window.startswith("HOP") else {9: (15, 5), 16: (12, 1), 34: (30, 1)})

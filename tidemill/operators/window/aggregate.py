@@ -20,6 +20,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -35,13 +36,21 @@ from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.window.firsts import FirstSlices
 from tidemill.operators.window.local import ROWS, LocalSlices
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, pieces_of
+from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, pieces_of, straying
 from tidemill.operators.window.sets import SliceSets
 from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
 from tidemill.operators.window.views import last_places, shown_at
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable
+
+
+class Kept(Protocol):
+    """What is kept of rows, in tables by time."""
+
+    def add(self, pieces: pa.Table, slices: TimeTable) -> None: ...
+
+    def folded(self, pieces: pa.Table) -> pa.Table: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +135,15 @@ class WindowAggregateSpec(WindowShape):
         """The results of the windows that fire in this epoch."""
         (table,) = inputs
         before, upto = self.clock.ended(epoch.before), self.clock.ended(epoch.watermark)
-        firing = _Firing(self, state.timeline(self.pieces.layout), before, upto, self.pieces.stored)
+        layout = self.pieces.layout
+        firing = _Firing(
+            self,
+            slices=state.timeline(layout),
+            strays=state.timeline(straying(layout)),
+            before=before,
+            upto=upto,
+            read=self.pieces.stored,
+        )
         rows, ends, after = self._counted(table, before, epoch)
         if self.cumulates:
             return self._grown(rows, self._open(ends, after), firing, state, epoch)
@@ -135,7 +152,7 @@ class WindowAggregateSpec(WindowShape):
             came.fired(
                 firing,
                 lambda chosen: self._cut(rows, ends, chosen),
-                lambda pieces: self.pieces.add(pieces, firing.slices),
+                self.pieces,
             )
         ]
         if self.distinct is not None:
@@ -148,11 +165,13 @@ class WindowAggregateSpec(WindowShape):
         self, values: SliceSets, rows: pa.Table, ends: Ints, came: _Came, firing: _Firing, state: StateStore
     ) -> pa.Table:
         """The distinct values of the windows that fire, as rows that tell them."""
-        own = replace(firing, slices=values.table(state), read=values.stored)
-        fired = came.fired(
-            own, lambda chosen: values.cut(rows, ends, chosen), lambda found: values.add(found, state)
+        own = replace(
+            firing,
+            slices=state.timeline(values.layout),
+            strays=state.timeline(straying(values.layout)),
+            read=values.stored,
         )
-        return values.rows(fired)
+        return values.rows(came.fired(own, lambda chosen: values.cut(rows, ends, chosen), values))
 
     def _grown(
         self, rows: pa.Table, ends: Ints, firing: _Firing, state: StateStore, epoch: EpochContext
@@ -263,18 +282,19 @@ class _Came:
     after: Ints
     before: int
 
-    def fired(
-        self, firing: _Firing, cut: Callable[[Mask], pa.Table], add: Callable[[pa.Table], None]
-    ) -> pa.Table:
+    def fired(self, firing: _Firing, cut: Callable[[Mask], pa.Table], kept: Kept) -> pa.Table:
         """What the windows that fire hold; the rest stays. ``cut`` makes what is kept of rows."""
         clean = self.after <= self.before
-        add(cut(clean))
-        found = [firing.stored()]
+        kept.add(cut(clean), firing.slices)
+        found = [firing.stored(), firing.read(firing.strays.take_due(firing.upto))]
         for value in np.unique(self.after[~clean]).tolist():
-            # Windows that fired between this epoch's rows do not see the rows behind them.
+            # Windows that ended between this epoch's rows do not see the rows behind them.
             strays = cut(self.after == value)
-            found.append(firing.windows(strays, value))
-            add(strays)
+            if value <= firing.upto:
+                found.append(firing.windows(strays, value))
+                kept.add(strays, firing.slices)
+            elif len(strays):
+                kept.add(kept.folded(firing.later(strays, value)), firing.strays)
         firing.forget()
         return pa.concat_tables(found)
 
@@ -282,10 +302,12 @@ class _Came:
 @dataclass(frozen=True, slots=True)
 class _Firing:
     """The windows that end in (``before``, ``upto``], and the slices they are made of; ``read`` gives entries
-    of the table as what windows hold."""
+    of a table as what windows hold. ``strays``: by window what came when the row's own source had gone on
+    beyond earlier windows of its slice, for which others are still waited for."""
 
     spec: WindowAggregateSpec
     slices: TimeTable
+    strays: TimeTable
     before: int
     upto: int
     read: Callable[[pa.Table], pa.Table]
@@ -314,6 +336,12 @@ class _Firing:
         ends = ends_of(pieces)
         bounds = np.full(len(ends), after, np.int64), np.full(len(ends), self.upto, np.int64)
         return at_ends(pieces, *self.spec.windows.containing(ends, *bounds))
+
+    def later(self, pieces: pa.Table, after: int) -> pa.Table:
+        """``pieces`` by window, of all those that end after ``after``."""
+        ends, windows = ends_of(pieces), self.spec.windows
+        bound = np.full(len(ends), after, np.int64)
+        return at_ends(pieces, *windows.containing(ends, bound, windows.last_ends(ends)))
 
     @property
     def expired(self) -> int:

@@ -30,7 +30,7 @@ from tidemill.operators.api import EpochContext
 from tidemill.operators.window.emission import Emission, Horizons
 from tidemill.operators.window.held import held_pieces, slices_of
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of
+from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, straying
 from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.shown import START, ShownWindows, distinct, places_in
 from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
@@ -157,10 +157,11 @@ class _Step:
         rest = asked.filter(pa.array(~self._fires(ends_of(asked))))
         # What came between this epoch's rows is not seen by the windows that were shut before it.
         pieces = [firing, held_pieces(spec.pieces, rest, spec.parts(ends_of(rest)), slices)]
+        pieces.append(held_pieces(spec.pieces, rest, (np.arange(len(rest)), ends_of(rest)), self._strays))
         pieces += [self._behind(value, cut, rest) for value, cut in strays]
         output = spec.changed(asked, self._results(pa.concat_tables(pieces)), self.state, self.epoch)
-        for _, cut in strays:
-            spec.pieces.add(cut, slices)
+        for value, cut in strays:
+            self._keep(value, cut, slices)
         self._forget(slices)
         spec.timers.report(self.state, self.epoch)
         return output
@@ -209,8 +210,26 @@ class _Step:
         first = at.before + 1 if spec.whole else NONE
         stored = spec.pieces.stored(slices.range(first, at.upto))
         parts = [self._by_window(stored, at.before, at.upto)]
+        parts.append(spec.pieces.stored(self._strays.range(at.before + 1, at.upto)))
         parts += [self._by_window(cut, max(value, at.before), at.upto) for value, cut in strays]
         return pa.concat_tables(parts)
+
+    @property
+    def _strays(self) -> TimeTable:
+        """By window what came when its own source had gone on beyond earlier windows of its slice, which may
+        still change."""
+        return self.state.timeline(straying(self.spec.pieces.layout))
+
+    def _keep(self, after: int, cut: pa.Table, slices: TimeTable) -> None:
+        """Strays for the windows that end after ``after``."""
+        pieces, windows = self.spec.pieces, self.spec.windows
+        if after <= self.horizons.shut:
+            pieces.add(cut, slices)
+        elif len(cut):
+            ends = ends_of(cut)
+            bound = np.full(len(ends), after, np.int64)
+            places = self.spec.windows_of(ends, bound, windows.last_ends(ends))
+            pieces.add(pieces.folded(at_ends(cut, *places)), self._strays)
 
     def _by_window(self, pieces: pa.Table, after: int, upto: int) -> pa.Table:
         """``pieces`` of slices as those of the windows that end in (``after``, ``upto``]."""
@@ -277,6 +296,7 @@ class _Step:
         spec, at, windows = self.spec, self.horizons, self.spec.windows
         if at.shut in (NONE, at.shut_before):
             return
+        self._strays.forget_due(at.shut)
         spec.shown.table(self.state).forget_due(at.shut)
         if spec.whole or at.shut == FOREVER:
             slices.forget_due(at.shut)

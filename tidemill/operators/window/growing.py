@@ -18,7 +18,14 @@ import numpy as np
 
 from tidemill.changelog.columns import Ints, Mask
 from tidemill.changelog.watermarks import END
-from tidemill.operators.window.merging import LATE, Spans, clusters_of, may_meet_the_gone, members_of
+from tidemill.operators.window.merging import (
+    LATE,
+    Spans,
+    clusters_of,
+    lowest_from_here,
+    may_meet_the_gone,
+    members_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +110,15 @@ def _may_meet_two(spans: Spans, step: int, shown: Ints, clusters: Ints, late: Ma
 
 def _one_by_one(spans: Spans, members: Ints, step: int, shown: Ints, found: list[_Window]) -> list[int]:
     """The window of each of ``members``, in ``found``: the definition itself, for one cluster."""
-    columns = (spans.starts, spans.ends, spans.marks, shown)
-    rows = zip(*(c[members].tolist() for c in columns), (members < spans.stored).tolist(), strict=True)
+    columns = (spans.starts[members], spans.ends[members], spans.marks[members], shown[members])
+    lowest = lowest_from_here(spans.marks[members])
+    rows = zip(*(c.tolist() for c in (*columns, lowest, members < spans.stored)), strict=True)
     live: list[int] = []
     labels: list[int] = []
-    for time, end, mark, passed, stored in rows:
-        live = [i for i in live if stored or found[i].end - 1 > mark]
-        met = [i for i in live if found[i].first <= end and found[i].end >= time]
+    for time, end, mark, passed, low, stored in rows:
+        live = [i for i in live if stored or found[i].end - 1 > low]
+        seen = (i for i in live if stored or found[i].end - 1 > mark)
+        met = [i for i in seen if found[i].first <= end and found[i].end >= time]
         if not met and not stored and end - 1 <= mark:
             labels.append(LATE)
             continue

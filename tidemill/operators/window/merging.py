@@ -114,13 +114,15 @@ def members_of(clusters: Ints, chosen: Mask) -> list[Ints]:
 
 def _one_by_one(spans: Spans, members: Ints) -> tuple[Ints, int]:
     """Labels of sessions, and how many were given: the definition itself, for one cluster."""
-    columns = (spans.starts[members], spans.ends[members], spans.marks[members], members < spans.stored)
+    marks = spans.marks[members]
+    columns = (spans.starts[members], spans.ends[members], marks, lowest_from_here(marks))
+    rows = zip(*(c.tolist() for c in (*columns, members < spans.stored)), strict=True)
     labels: list[int] = []
     merged: list[int] = []
     open_: list[tuple[int, int, int]] = []
-    for start, end, mark, stored in zip(*(c.tolist() for c in columns), strict=True):
-        open_ = [s for s in open_ if stored or s[1] - 1 > mark]
-        met = [s for s in open_ if s[0] <= end and s[1] >= start]
+    for start, end, mark, low, stored in rows:
+        open_ = [s for s in open_ if stored or s[1] - 1 > low]
+        met = [s for s in open_ if s[0] <= end and s[1] >= start and (stored or s[1] - 1 > mark)]
         if not met and not stored and end - 1 <= mark:
             labels.append(LATE)
             continue
@@ -133,6 +135,12 @@ def _one_by_one(spans: Spans, members: Ints) -> tuple[Ints, int]:
         open_.append((min([start, *(s[0] for s in met)]), max([end, *(s[1] for s in met)]), label))
         labels.append(label)
     return np.array([LATE if i == LATE else _root(merged, i) for i in labels], np.int64), len(merged)
+
+
+def lowest_from_here(marks: Ints) -> Ints:
+    """From each row on the least: what had ended by then no later row meets. Rows of several sources come
+    behind several watermarks, and what is gone for one row may be open for the next."""
+    return np.minimum.accumulate(marks[::-1])[::-1]
 
 
 def _root(merged: list[int], label: int) -> int:

@@ -281,6 +281,11 @@ def _spread(rows: pa.Table, group: GroupAggregateSpec) -> pa.Table:
     return rows.append_column(HASH_COLUMN, to_arrow(Vec(hashes), pa.uint64()))
 
 
+def straying(layout: Layout) -> Layout:
+    """Of a table that holds what ``layout`` does, by window in place of by slice."""
+    return replace(layout, name=f"{layout.name}-strays")
+
+
 def ends_of(pieces: pa.Table) -> Ints:
     """``$end`` of every piece."""
     ends: Ints = vector(single(pieces.column(END))).values

@@ -21,7 +21,6 @@ from tidemill.operators.window.firsts import FirstSlices, View, counting
 from tidemill.operators.window.pieces import END, ends_of
 from tidemill.state.layout import Layout
 from tidemill.state.run import DUE, WEIGHT
-from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable
 
 _NUMBER = pa.int64()
@@ -48,9 +47,6 @@ class SliceSets:
     def _keys(self) -> frozenset[str]:
         return frozenset(name for name, _ in self.told.keys)
 
-    def table(self, state: StateStore) -> TimeTable:
-        return state.timeline(self.layout)
-
     def cut(self, rows: pa.Table, ends: Ints, chosen: Mask) -> pa.Table:
         """The values of the rows ``chosen``, with their slices in ``$end``."""
         picks = np.flatnonzero(chosen)
@@ -62,13 +58,17 @@ class SliceSets:
         columns[WEIGHT] = pa.array(np.ones(len(rows), np.int64) if weights is None else weights)
         return summed(pa.table([columns[name] for name in self._schema.names], schema=self._schema))
 
-    def add(self, values: pa.Table, state: StateStore) -> None:
-        if len(values) == 0:
+    def add(self, pieces: pa.Table, slices: TimeTable) -> None:
+        if len(pieces) == 0:
             return
-        columns = {name: single(values.column(name)) for name in values.column_names if name != END}
-        hashes = hash_columns([columns[f.name] for f in self.layout.keys], len(values))
+        columns = {name: single(pieces.column(name)) for name in pieces.column_names if name != END}
+        hashes = hash_columns([columns[f.name] for f in self.layout.keys], len(pieces))
         codes = self.layout.codes(hashes, [columns[f.name] for f in self.layout.values])
-        self.table(state).put(ends_of(values), codes, columns)
+        slices.put(ends_of(pieces), codes, columns)
+
+    def folded(self, pieces: pa.Table) -> pa.Table:
+        """Equal values of one slice, or window, as one."""
+        return summed(pieces)
 
     def stored(self, entries: pa.Table) -> pa.Table:
         names = [DUE if name == END else name for name in self._schema.names]
