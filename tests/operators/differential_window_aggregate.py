@@ -74,6 +74,26 @@ def ends_of(windows: Windows, time: int) -> list[int]:
     return [s + size for s in range(last, time - size, -slide)]
 
 
+def results(calls: tuple[AggregateSpec, ...], rows: list[Row]) -> tuple[Any, ...] | None:
+    """What the calls give of a window's rows; None where nothing is left of them."""
+    weights = Counter[int]()
+    for row in rows:
+        weights[row.value] += row.weight
+    if not sum(weights.values()):
+        return None
+    there = {v for v, w in weights.items() if w > 0}
+    values = {
+        "n": sum(weights.values()),
+        "s": sum(v * w for v, w in weights.items()),
+        "m": max(there, default=None),
+        "d": len(there),
+        "total": sum(there) if there else None,
+        "f": sum(v < 2 for v in there),
+        "b": len({v < 2 for v in there}),
+    }
+    return tuple(values[c.name] for c in calls)
+
+
 def naive(
     spec: WindowAggregateSpec, rows: list[Row], marks: list[int]
 ) -> tuple[Counter[tuple[Any, ...]], int]:
@@ -88,22 +108,9 @@ def naive(
             found.setdefault((row.key, end), []).append(row)
     shown: Counter[tuple[Any, ...]] = Counter()
     for (key, end), members in found.items():
-        weights = Counter[int]()
-        for row in members:
-            weights[row.value] += row.weight
-        if not sum(weights.values()):
-            continue
-        there = {v for v, w in weights.items() if w > 0}
-        values = {
-            "n": sum(weights.values()),
-            "s": sum(v * w for v, w in weights.items()),
-            "m": max(there, default=None),
-            "d": len(there),
-            "total": sum(there) if there else None,
-            "f": sum(v < 2 for v in there),
-            "b": len({v < 2 for v in there}),
-        }
-        shown[key, end, *(values[c.name] for c in spec.calls)] += 1
+        values = results(spec.calls, members)
+        if values is not None:
+            shown[key, end, *values] += 1
     return shown, late
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.differential_window_aggregate import (
-    CALLS,
     WINDOWS,
     Row,
     arrivals,
     ends_of,
+    results,
     spec_of,
     table_of,
 )
@@ -37,19 +36,8 @@ EMISSIONS = {
     "late": Emission(lateness=11),
     "early after a while, late after another": Emission(early=10, late=7, lateness=9),
 }
+CALLS = ("accumulated, one key", "distinct", "several sets", "rows go, with sets")
 Shown = dict[tuple[Any, ...], int]
-
-
-def results(calls: tuple[AggregateSpec, ...], rows: list[Row]) -> tuple[Any, ...] | None:
-    weights = Counter[int]()
-    for row in rows:
-        weights[row.value] += row.weight
-    held = {value: weight for value, weight in weights.items() if weight}
-    count = sum(held.values())
-    if not count:
-        return None
-    values = {"n": count, "s": sum(v * w for v, w in held.items()), "m": max(held), "d": len(held)}
-    return tuple(values[c.name] for c in calls)
 
 
 class Naive:

@@ -7,12 +7,9 @@ other. It is ``--queries`` / 10 queries that are asked so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
-from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
@@ -23,8 +20,6 @@ from tests.random_queries.pools import Theme
 from tests.random_queries.tables import Table, again
 from tests.runtime.running import Change, folded
 from tidemill.errors import NotSupportedError
-from tidemill.runtime import job_start
-from tidemill.runtime.epoch_loop import StreamingJob
 
 TTL_SECONDS = 100.0
 SHARE = 10
@@ -44,6 +39,8 @@ def test_rows_after_the_end_of_all_state_are_a_world_of_their_own(
     if case.theme is Theme.LARGE:
         pytest.skip("small tables are enough")
     query = case.queries[seed % len(case.queries)]
+    if "INTERVAL" in query.query:
+        pytest.skip("by event time the later rows are late, not the first of a new world")
     later = tuple(again(table, Random(seed)) for table in case.tables)
     worlds = [Data(folder=tmp_path / str(n), tables=t).write() for n, t in enumerate((case.tables, later))]
     try:
@@ -69,14 +66,9 @@ def _changes(case: Case, query: Query, later: tuple[Table, ...], folder: Path) -
             (path / str(number)).write_text("".join(f"{line}\n" for line in table.changelog_lines()))
         data = Data(folder=folder, tables=tables)
         stretch = Stretch(run=Run(rows=0, epochs=0))
-        with _clock(2 * TTL_SECONDS * number + 1):
-            stretch.start(query.query, data.environment(options, changelog=True))
-            changes += stretch.changes()
+        environment = data.environment(options, changelog=True)
+        seconds = 2 * TTL_SECONDS * number + 1
+        environment.context.clock = partial(float, seconds)
+        stretch.start(query.query, environment)
+        changes += stretch.changes()
     return changes
-
-
-@contextmanager
-def _clock(seconds: float) -> Iterator[None]:
-    """Jobs that start here are told this time."""
-    with patch.object(job_start, "StreamingJob", partial(StreamingJob, clock=lambda: seconds)):
-        yield

@@ -153,7 +153,10 @@ class _Step:
             for value in np.unique(came.after[stray]).tolist()
         ]
         firing = self._firing(slices, strays)
-        asked = distinct(pa.concat_tables([firing.select(self._names), self._out_of_turn(came)]))
+        windows = [firing.select(self._names), self._out_of_turn(came)]
+        if spec.emission.early is not None:
+            windows.append(spec.shown.ending(at.before, at.upto, self.state))
+        asked = distinct(pa.concat_tables(windows))
         rest = asked.filter(pa.array(~self._fires(ends_of(asked))))
         # What came between this epoch's rows is not seen by the windows that were shut before it.
         pieces = [firing, held_pieces(spec.pieces, rest, spec.parts(ends_of(rest)), slices)]

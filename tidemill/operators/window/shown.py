@@ -21,6 +21,7 @@ from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.window.pieces import END
 from tidemill.state.layout import Layout
+from tidemill.state.run import DUE
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable, by_time_order
 
@@ -93,6 +94,12 @@ class ShownWindows:
         """No window that ends later has shown anything."""
         latest = self.table(state).latest()
         return NONE if latest is None else latest
+
+    def ending(self, before: int, upto: int, state: StateStore) -> pa.Table:
+        """The windows that have shown anything and end in (``before``, ``upto``]; of some nothing is left."""
+        entries = self.table(state).range(before + 1, upto)
+        names = [DUE, *(f.name for f in self.layout.keys)]
+        return entries.select(names).rename_columns(self.identity.names).cast(self.identity)
 
     def there(self, windows: pa.Table, state: StateStore) -> Mask:
         """Which of ``windows`` (distinct) have shown anything."""
