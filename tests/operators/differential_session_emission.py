@@ -62,7 +62,7 @@ def seen(naive: Naive, reached: int, emission: Emission) -> dict[tuple[Any, ...]
 
 @pytest.mark.parametrize("emission", EMISSIONS)
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     rows=arrivals(),
     cuts=st.lists(st.integers(0, 30), max_size=6),
@@ -124,3 +124,25 @@ def _changes(output: pa.Table) -> list[tuple[int, tuple[Any, ...]]]:
     values = [output.column(name).to_pylist() for name in names]
     kinds = output.column(KIND_COLUMN).to_pylist()
     return [(kind, tuple(row)) for kind, *row in zip(kinds, keys, *bounds, *values, strict=True)]
+
+
+@pytest.mark.xfail(strict=True, reason="two sessions of a key that begin at one time share a name")
+def test_sessions_that_begin_at_one_time() -> None:
+    """In one epoch, rows taken back between them."""
+    came = [
+        ("a", 0, NONE, 1),
+        ("a", 0, 0, -1),
+        ("a", -6, 0, 1),
+        ("a", 6, 0, 1),
+        ("a", 0, 6, -1),
+        ("b", 11, 6, 1),
+    ]
+    came += [("a", -3, 11, 1), ("b", 8, 11, 1), ("a", 6, 11, 1), ("a", 5, 11, 1), ("a", -6, 11, 1)]
+    test_right_at_every_epoch.hypothesis.inner_test(
+        "collected",
+        "early after a while, late after another",
+        [Row(key, time, 0, mark, weight) for key, time, mark, weight in came],
+        [],
+        [0] * 9,
+        [False] * 9,
+    )
