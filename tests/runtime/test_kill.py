@@ -1,4 +1,4 @@
-"""kill -9 at random commit steps, twenty times, and of Python workers: the sinks end up the same."""
+"""kill -9 at random commit steps, one after the other, and of Python workers: the sinks end up the same."""
 
 from __future__ import annotations
 
