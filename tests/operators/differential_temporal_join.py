@@ -19,7 +19,7 @@ from tidemill.state.store import StateStore
 
 _STAMP = pa.timestamp("us")
 _TINY = SpineOptions(fuel=4, fuel_per_row=1, slice_rows=2)
-_SPEC = TemporalJoinSpec(
+SPEC = TemporalJoinSpec(
     left=JoinSide(
         columns=(("l0", _STAMP), ("l1", pa.string()), ("l2", pa.int64())),
         keys=("l1",),
@@ -191,7 +191,7 @@ def test_as_row_by_row(
 ) -> None:
     slowest = max(delays)
     spec = replace(
-        _SPEC,
+        SPEC,
         behind=(slowest - delays[0], slowest - delays[1]),
         outer=outer,
         latest=latest,

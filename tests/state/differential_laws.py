@@ -8,11 +8,8 @@ may be begun, written and never committed.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,15 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.operators.differential_group_aggregate import DISTINCT, EXTREMES, LINEAR, ORDERED
-from tests.operators.differential_long_ttl import GROUPED, OVER, RANKED
-from tests.operators.differential_rank import COLUMNS
+from tests.state.layouts import TTL, operators_layouts, without_laws
+from tests.state.random_values import frozen, random_value
 from tidemill.changelog.columns import Hashes, single
 from tidemill.changelog.hashing import hash_columns
-from tidemill.operators.changelog_normalize import ChangelogNormalizeSpec
-from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
-from tidemill.operators.join.operator import JoinSpec
-from tidemill.operators.join.shape import JoinSide
 from tidemill.state.layout import Layout
 from tidemill.state.run import WEIGHT
 from tidemill.state.spine import SpineOptions
@@ -38,7 +30,6 @@ from tidemill.state.table import StateTable
 
 Identity = tuple[Any, ...]
 EPOCHS = 10
-TTL = 40
 OPTIONS = (
     SpineOptions(fuel=6, fuel_per_row=1, slice_rows=2, calm_layers=3),
     SpineOptions(fuel=40, fuel_per_row=2, slice_rows=5, calm_layers=1),
@@ -62,60 +53,9 @@ OWN = (
 )
 
 
-def _side(letter: str, retracts: bool, ttl: int) -> JoinSide:
-    columns = ((f"{letter}k", pa.string()), (f"{letter}n", pa.int32()), (f"{letter}s", pa.list_(pa.string())))
-    return JoinSide(columns=columns, keys=columns[0][:1], output=(), retracts=retracts, ttl=ttl)
-
-
-def _of_operators(ttl: int) -> Iterator[tuple[str, Layout]]:
-    """Every table that an operator keeps."""
-    calls = (*LINEAR, *EXTREMES, *DISTINCT, *ORDERED)
-    for retracts in (False, True):
-        group = GroupAggregateSpec(keys=(("k", pa.string()),), calls=calls, retracts=retracts, state_ttl=ttl)
-        group_tables = [a.layout for a in group.accumulators.values() if hasattr(a, "layout")]
-        for layout in (group.layout, *group_tables, *(view.layout for view in group.views)):
-            yield f"group {retracts}", layout
-        for kind in ("INNER", "FULL"):
-            sides = _side("l", retracts, ttl), _side("r", retracts, 0)
-            join = JoinSpec(kind=kind, left=sides[0], right=sides[1], null_safe=(False,))
-            yield from ((f"{kind} join {retracts}", layout) for layout in join.layouts)
-        yield f"rank {retracts}", replace(RANKED, retracts=retracts, state_ttl=ttl).layout
-        yield f"top one {retracts}", replace(RANKED, retracts=retracts, end=1, state_ttl=ttl).layout
-    yield "grouped", replace(GROUPED, state_ttl=ttl).layout
-    yield "over", replace(OVER, state_ttl=ttl).layout
-    yield "normalize", ChangelogNormalizeSpec(columns=COLUMNS, keys=("k",), state_ttl=ttl).shape.layout
-
-
 LAYOUTS = {layout.name: layout for layout in OWN} | {
-    f"{name} {layout.name} {ttl}": layout for ttl in (0, TTL) for name, layout in _of_operators(ttl)
+    name: layout for name, layout in operators_layouts().items() if not layout.by_time
 }
-POOLS: dict[str, Sequence[Any]] = {
-    "string": ["", "a", "b", "long text of many letters", "\U0001d4b3"],
-    "float": [0.5, -1.0],
-    "double": [0.5, -1.0, float("inf")],
-    "bool": [True, False],
-    "int32": [0, 1, -(2**31)],
-    "int64": [0, 1, 2, -(2**63), 2**63 - 1],
-    "list<item: string>": [[], ["a"], [None, "b"]],
-    "list<item: int32>": [[], [1], [None, 2]],
-}
-
-
-def _value(chance: Random, kind: pa.DataType) -> Any:
-    if chance.random() < 0.15:
-        return None
-    if pa.types.is_decimal(kind):
-        return chance.choice(
-            [Decimal((0, (9,) * kind.precision, -kind.scale)), Decimal((1, (1,), -kind.scale))]
-        )
-    if pa.types.is_timestamp(kind):
-        return chance.choice((dt.datetime(1970, 1, 1), dt.datetime(9999, 1, 1)))
-    return chance.choice(POOLS[str(kind)])
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
 
 Put = list[tuple[Identity, Identity | None]]
 """Identities with their payload or weight; None is a deletion."""
@@ -200,7 +140,7 @@ class Law:
     def _identity(self) -> Identity:
         if self.known and self.chance.random() < 0.6:
             return self.chance.choice(self.known)
-        identity = tuple(_frozen(_value(self.chance, f.type)) for f in self.layout.identity)
+        identity = tuple(random_value(self.chance, f.type) for f in self.layout.identity)
         self.known.append(identity)
         return identity
 
@@ -211,7 +151,7 @@ class Law:
             return (self.chance.choice((-2, -1, 1, 2)),)
         if self.chance.random() < 0.25:
             return None
-        return tuple(_frozen(_value(self.chance, f.type)) for f in self.layout.columns)
+        return tuple(random_value(self.chance, f.type) for f in self.layout.columns)
 
     def _put(self, table: StateTable, put: Put) -> None:
         codes, identity, order = self._coded([i for i, _ in put])
@@ -246,7 +186,7 @@ class Law:
         assert answer.there.tolist() == [i in expected for i in found]
         nothing = (None,) * len(self.layout.columns)
         for place, column in enumerate(self.layout.columns):
-            values = map(_frozen, answer.array(column.name).to_pylist())
+            values = map(frozen, answer.array(column.name).to_pylist())
             assert list(values) == [expected.get(i, nothing)[place] for i in found]
 
     def _gathered(self, table: StateTable) -> dict[Identity, Identity]:
@@ -273,7 +213,7 @@ class Law:
         names = [f.name for f in (*self.layout.values, *self.layout.columns)]
         names += [WEIGHT] if self.layout.additive else []
         rest = zip(*(single(table.column(n)).to_pylist() for n in names), strict=True)
-        rows = [(*keys[order[o]], *map(_frozen, r)) for o, r in zip(owners, rest, strict=True)]
+        rows = [(*keys[order[o]], *map(frozen, r)) for o, r in zip(owners, rest, strict=True)]
         return [row[: len(self.layout.identity)] for row in rows], rows
 
     # -- codes ------------------------------------------------------------------------------------
@@ -303,3 +243,7 @@ class Law:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_state_is_a_dict(tmp_path: Path, name: str, seed: int) -> None:
     Law(LAYOUTS[name], tmp_path, seed).run()
+
+
+def test_every_layout_has_laws() -> None:
+    assert without_laws() == []

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.state.layouts import operators_layouts
+from tests.state.random_values import random_value
 from tidemill.changelog.hashing import mix
 from tidemill.errors import StateError
 from tidemill.state.layout import Layout
 from tidemill.state.manifest import read_manifest
 from tidemill.state.record import decode_record, encode_record
+from tidemill.state.run import WEIGHT
 from tidemill.state.storage import StateFiles
 from tidemill.state.store import StateStore
 
@@ -45,21 +49,48 @@ def read(root: Path, manifest: str) -> list[str]:
 
 
 def test_every_flipped_bit_is_seen(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    manifest = write(tmp_path)
-    whole = read(tmp_path, manifest)
+    """In the runs of every layout there is, and in their manifest."""
     chance = random.Random(pytestconfig.getoption("--seed"))
-    files = sorted((tmp_path / "counts" / "3").iterdir())
-    for path in files:
-        contents = path.read_bytes()
-        flips = pytestconfig.getoption("--flips") // len(files)
+    layouts = {str(n): replace(found, name=str(n)) for n, found in enumerate(operators_layouts().values())}
+    manifest = _write_some(tmp_path, list(layouts.values()), chance)
+    tables = read_manifest(StateFiles.open(str(tmp_path)), manifest).tables
+    owners = {run.path: layouts[name] for name, table in tables.items() for (run,) in table.layers}
+    assert len(owners) == len(layouts)
+    flips = -(-pytestconfig.getoption("--flips") // (len(owners) + 1))
+    for path, layout in {manifest: layouts["0"], **owners}.items():
+        file, whole = tmp_path / path, _read_all(tmp_path, manifest, layout)
+        contents = file.read_bytes()
         for place in [0, 8 * len(contents) - 1, *chance.choices(range(8 * len(contents)), k=flips)]:
             flipped = bytearray(contents)
             flipped[place // 8] ^= 1 << place % 8
-            path.write_bytes(flipped)
-            with pytest.raises(StateError, match=path.name):
-                read(tmp_path, manifest)
-        path.write_bytes(contents)
-    assert read(tmp_path, manifest) == whole
+            file.write_bytes(flipped)
+            with pytest.raises(StateError, match=file.name):
+                _read_all(tmp_path, manifest, layout)
+        file.write_bytes(contents)
+        assert _read_all(tmp_path, manifest, layout).equals(whole)
+
+
+def _write_some(root: Path, layouts: list[Layout], chance: random.Random) -> str:
+    """A few rows of each."""
+    store = StateStore.open(str(root), "all", 3, None, 8)
+    hashes = np.array([1, 2**63, 2**64 - 1], np.uint64)
+    for layout in layouts:
+        fields = [*layout.identity[layout.by_time :], *layout.columns]
+        columns = {f.name: pa.array([random_value(chance, f.type) for _ in hashes], f.type) for f in fields}
+        if layout.additive:
+            columns[WEIGHT] = pa.array([1] * len(hashes), pa.int64())
+        if layout.by_time:
+            store.timeline(layout).put(np.arange(len(hashes)), hashes, columns)
+        else:
+            store.table(layout).put(hashes, columns)
+    manifest = store.flush()
+    assert manifest is not None
+    return manifest
+
+
+def _read_all(root: Path, manifest: str, layout: Layout) -> pa.Table:
+    store = StateStore.open(str(root), "all", 3, manifest, 9)
+    return store.timeline(layout).range(0, 9) if layout.by_time else store.table(layout).everything()
 
 
 @pytest.mark.parametrize("call", ["open", "fsync", "mkdir"])
