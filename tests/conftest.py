@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests import object_store as store
 from tests.connectors.postgres import Server, programs, server
+from tests.google_store import google_server
 
 _CONF = {
     "spark.ui.enabled": "false",
@@ -67,6 +68,13 @@ def postgres() -> Iterator[Server]:
 def object_store() -> Iterator[Mapping[str, str]]:
     """The ``s3.*`` settings of a running S3 server of the suite's own; make buckets in it."""
     with store.server() as settings:
+        yield settings
+
+
+@pytest.fixture(scope="session")
+def google_store() -> Iterator[Mapping[str, str]]:
+    """The settings of a running Google Cloud Storage server of the suite's own; make buckets in it."""
+    with google_server() as settings:
         yield settings
 
 

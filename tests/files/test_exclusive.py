@@ -4,29 +4,46 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.object_store import SLOW_SECONDS, bucket, faulty_server
-from tidemill.errors import NotSupportedError, SetupError
-from tidemill.files import exclusive as module
-from tidemill.files.exclusive import OutcomeUnknownError, exclusive
+from tests.google_store import failing_google, google_bucket
+from tests.object_store import SLOW_SECONDS, Faults, bucket, faulty_server
+from tidemill.errors import SetupError
+from tidemill.files.exclusive import OutcomeUnknownError, exclusive, gcs, s3
 from tidemill.files.storage import Storage
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", "gs"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param == "local":
         return Storage(str(tmp_path))
-    return in_bucket(request.getfixturevalue("object_store"))
+    return in_bucket(request.getfixturevalue(_SERVERS[request.param]), request.param)
 
 
-def in_bucket(settings: Mapping[str, str]) -> Storage:
+@pytest.fixture(params=["s3", "gs"])
+def faulty(request: pytest.FixtureRequest) -> Iterator[tuple[Storage, Faults]]:
+    """A place in a store that fails when it is told to."""
+    if request.param == "s3":
+        with faulty_server() as (settings, faults):
+            yield in_bucket(settings, "s3"), faults
+        return
+    with failing_google(request.getfixturevalue("google_store")) as (settings, faults):
+        yield in_bucket(settings, "gs"), faults
+
+
+_SERVERS = {"s3": "object_store", "gs": "google_store"}
+
+
+def in_bucket(settings: Mapping[str, str], scheme: str) -> Storage:
     name = f"exclusive-{uuid.uuid4().hex}"
-    bucket(settings, name)
-    return Storage(f"s3://{name}/root", tuple(settings.items()))
+    if scheme == "s3":
+        bucket(settings, name)
+    else:
+        google_bucket(settings, name)
+    return Storage(f"{scheme}://{name}/root", tuple(settings.items()))
 
 
 def test_the_first_one_stays(storage: Storage) -> None:
@@ -56,45 +73,48 @@ def test_of_many_one_succeeds(storage: Storage) -> None:
     assert won == [storage.read_bytes("one")]
 
 
-def test_an_answer_that_was_lost() -> None:
+def test_an_answer_that_was_lost(faulty: tuple[Storage, Faults]) -> None:
     """The object is there, the store said 500: the request is sent again and finds it."""
-    with faulty_server() as (settings, faults):
-        storage = in_bucket(settings)
-        faults.lost_answers = 1
-        exclusive(storage).put("one", b"mine")
-        assert storage.read_bytes("one") == b"mine"
-        faults.lost_answers = 1
-        with pytest.raises(FileExistsError):
-            exclusive(storage).put("one", b"other")
+    storage, faults = faulty
+    faults.lost_answers = 1
+    exclusive(storage).put("one", b"mine")
+    assert storage.read_bytes("one") == b"mine"
+    faults.lost_answers = 1
+    with pytest.raises(FileExistsError):
+        exclusive(storage).put("one", b"other")
 
 
-def test_an_answer_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_takes_too_long(
+    faulty: tuple[Storage, Faults], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It was given up, and the request sent again, which finds what the first one put."""
-    monkeypatch.setattr(module, "REQUEST_SECONDS", SLOW_SECONDS / 2)
-    with faulty_server() as (settings, faults):
-        storage = in_bucket(settings)
-        faults.slow = 1
+    for module in (s3, gcs):
+        monkeypatch.setattr(module, "REQUEST_SECONDS", SLOW_SECONDS / 2)
+    storage, faults = faulty
+    faults.slow = 1
+    exclusive(storage).put("one", b"mine")
+    assert storage.read_bytes("one") == b"mine"
+    faults.slow = 1
+    with pytest.raises(FileExistsError):
+        exclusive(storage).put("one", b"other")
+
+
+def test_a_store_that_is_down(faulty: tuple[Storage, Faults], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (s3, gcs):
+        monkeypatch.setattr(module, "ATTEMPTS", 2)
+    storage, faults = faulty
+    faults.down = True
+    with pytest.raises(OutcomeUnknownError, match="Told to fail"):
         exclusive(storage).put("one", b"mine")
-        assert storage.read_bytes("one") == b"mine"
-        faults.slow = 1
-        with pytest.raises(FileExistsError):
-            exclusive(storage).put("one", b"other")
+    faults.down = False
+    exclusive(storage).put("one", b"mine")
 
 
-def test_a_store_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ATTEMPTS", 2)
-    with faulty_server() as (settings, faults):
-        storage = in_bucket(settings)
-        faults.down = True
-        with pytest.raises(OutcomeUnknownError, match="Told to fail"):
-            exclusive(storage).put("one", b"mine")
-        faults.down = False
-        exclusive(storage).put("one", b"mine")
-
-
-def test_a_request_that_was_refused(object_store: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = Storage("s3://there-is-no-such-bucket/x", tuple(object_store.items()))
-    with pytest.raises(OSError, match="NoSuchBucket") as e:
+@pytest.mark.parametrize(("scheme", "said"), [("s3", "NoSuchBucket"), ("gs", "404 .*not found")])
+def test_a_request_that_was_refused(request: pytest.FixtureRequest, scheme: str, said: str) -> None:
+    settings: Mapping[str, str] = request.getfixturevalue(_SERVERS[scheme])
+    storage = Storage(f"{scheme}://there-is-no-such-bucket/x", tuple(settings.items()))
+    with pytest.raises(OSError, match=said) as e:
         exclusive(storage).put("one", b"mine")
     assert not isinstance(e.value, OutcomeUnknownError)
 
@@ -109,16 +129,27 @@ def test_missing_credentials(object_store: Mapping[str, str], monkeypatch: pytes
         exclusive(Storage("s3://bucket/x", place)).put("one", b"mine")
 
 
-def test_a_store_without_the_condition() -> None:
-    with pytest.raises(NotSupportedError, match="'gs://' cannot tell two jobs"):
+def test_missing_credentials_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
+    auth = pytest.importorskip("google.auth")
+
+    def nothing(**_: object) -> None:
+        raise auth.exceptions.DefaultCredentialsError("No default credentials. To set up ...")
+
+    monkeypatch.setattr(auth, "default", nothing)
+    with pytest.raises(SetupError, match="no credentials for 'gs://bucket/x': No default") as e:
         exclusive(Storage("gs://bucket/x"))
+    assert "GOOGLE_APPLICATION_CREDENTIALS" in e.value.hint
 
 
-def test_a_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "library"), [("s3", "botocore.session"), ("gs", "google.auth.transport.requests")]
+)
+def test_a_missing_library(monkeypatch: pytest.MonkeyPatch, scheme: str, library: str) -> None:
     def missing(name: str) -> None:
         raise ImportError(f"No module named '{name}'", name=name)
 
-    monkeypatch.setattr(module, "import_module", missing)
-    with pytest.raises(SetupError, match=r"not installed: botocore.session") as e:
-        exclusive(Storage("s3://bucket/x", (("s3.region", "us-east-1"),)))
-    assert "tidemill[s3]" in e.value.hint
+    for module in (s3, gcs):
+        monkeypatch.setattr(module, "import_module", missing)
+    with pytest.raises(SetupError, match=f"not installed: {library}") as e:
+        exclusive(Storage(f"{scheme}://bucket/x", (("s3.region", "us-east-1"),)))
+    assert f"tidemill[{'s3' if scheme == 's3' else 'gcs'}]" in e.value.hint

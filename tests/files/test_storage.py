@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.google_store import google_bucket
 from tests.object_store import bucket
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.files.exclusive import exclusive
@@ -17,15 +18,19 @@ from tidemill.files.storage import Storage
 from tidemill.state.storage import StateFiles
 
 
-@pytest.fixture(params=["local", "file", "s3", "s3a"])
+@pytest.fixture(params=["local", "file", "s3", "s3a", "gs"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param == "local":
         return Storage(str(tmp_path / "root"))
     if request.param == "file":
         return Storage(f"file://{tmp_path}/root")
-    settings: Mapping[str, str] = request.getfixturevalue("object_store")
     name = f"files-{uuid.uuid4().hex}"
-    bucket(settings, name)
+    if request.param == "gs":
+        settings: Mapping[str, str] = request.getfixturevalue("google_store")
+        google_bucket(settings, name)
+    else:
+        settings = request.getfixturevalue("object_store")
+        bucket(settings, name)
     return Storage(f"{request.param}://{name}/root", tuple(settings.items()))
 
 

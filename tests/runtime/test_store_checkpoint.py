@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.google_store import failing_google, google_bucket
 from tests.object_store import bucket, faulty_server
 from tests.runtime.test_checkpoint import IDENTITY, commit
 from tidemill.errors import NotSupportedError, StateError
@@ -26,11 +27,16 @@ from tidemill.state.store import StateStore
 PLAN = EpochPlan(epoch=1, time=7, start={"s": None}, end={"s": {"n": 1}})
 
 
-@pytest.fixture
-def place(object_store: Mapping[str, str]) -> Storage:
+@pytest.fixture(params=["s3", "gs"])
+def place(request: pytest.FixtureRequest) -> Storage:
     name = f"checkpoint-{uuid.uuid4().hex}"
-    bucket(object_store, name)
-    return Storage(f"s3://{name}/job", tuple(object_store.items()))
+    if request.param == "s3":
+        settings: Mapping[str, str] = request.getfixturevalue("object_store")
+        bucket(settings, name)
+    else:
+        settings = request.getfixturevalue("google_store")
+        google_bucket(settings, name)
+    return Storage(f"{request.param}://{name}/job", tuple(settings.items()))
 
 
 def opened(place: Storage) -> CheckpointDirectory:
@@ -46,12 +52,12 @@ def test_records(place: Storage) -> None:
         first.write_commit(commit(epoch))
         first.begin_showing()
     assert first.last_commit() == commit(2)
-    with pytest.raises(StateError, match=r"s3://.*/2\.commit\.json' is there already"):
+    with pytest.raises(StateError, match=r"(s3|gs)://.*/2\.commit\.json' is there already"):
         first.write_commit(replace(commit(2), time=99))
     first.forget_before(2)
     assert sorted(f.path for f in place.files("epochs")) == ["epochs/2.commit.json"]
     place.remove("epochs/2.commit.json")
-    with pytest.raises(StateError, match=r"commit record of the job in 's3://.*' is lost"):
+    with pytest.raises(StateError, match=r"commit record of the job in '(s3|gs)://.*' is lost"):
         first.last_commit()
 
 
@@ -128,17 +134,17 @@ def test_lists_that_are_late(place: Storage, monkeypatch: pytest.MonkeyPatch) ->
     assert third.last_commit() == commit(3)
 
 
-def test_a_store_that_overlooks_the_condition_is_refused() -> None:
-    with faulty_server() as (settings, faults):
+def test_a_store_that_overlooks_the_condition_is_refused(google_store: Mapping[str, str]) -> None:
+    with faulty_server() as (settings, faults), failing_google(google_store) as (google, overlooks):
         bucket(settings, "careless")
-        faults.unconditional = True
-        with pytest.raises(NotSupportedError, match=r"'s3://careless/job' puts a file where there is one"):
-            opened(Storage("s3://careless/job", tuple(settings.items())))
-
-
-def test_a_store_that_cannot_fence_is_refused() -> None:
-    with pytest.raises(NotSupportedError, match="'gs://' cannot tell two jobs on one directory apart"):
-        CheckpointDirectory(Storage("gs://bucket/job")).open(IDENTITY)
+        google_bucket(google, "careless")
+        faults.unconditional = overlooks.unconditional = True
+        for place in (
+            Storage("s3://careless/job", tuple(settings.items())),
+            Storage("gs://careless/job", tuple(google.items())),
+        ):
+            with pytest.raises(NotSupportedError, match=f"'{place.location}' puts a file where there is one"):
+                opened(place)
 
 
 NUMBERS = Layout(name="numbers", keys=(pa.field("k", pa.int64()),))
@@ -175,7 +181,7 @@ def test_state_is_read_from_copies(place: Storage) -> None:
     assert found(place, manifest, [2, 4]) == [True, False]
     with open(copy, "r+b") as file:
         file.write(bytes(9))
-    with pytest.raises(StateError, match=r"'s3://.*arrow' of operator 'op', partition 0.* is damaged"):
+    with pytest.raises(StateError, match=r"'(s3|gs)://.*arrow' of operator 'op', partition 0.* is damaged"):
         found(place, manifest, [2])
 
 

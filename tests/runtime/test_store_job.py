@@ -12,11 +12,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.cluster.join_job import SCRIPT, folded, write_changes
+from tests.google_store import google_bucket
 from tests.object_store import SLOW_SECONDS, bucket, faulty_server
 from tests.runtime.running import Crash, Session, crash_at
 from tidemill.errors import StateError, TidemillError
-from tidemill.files import exclusive, systems
+from tidemill.files import systems
+from tidemill.files.exclusive import s3
 from tidemill.files.storage import Storage
+from tidemill.files.systems import GCS_ENDPOINT
 
 CHANGES = 120
 """Of orders; with epochs of 40 rows that is three epochs."""
@@ -27,8 +30,12 @@ class Job:
 
     def __init__(self, settings: Mapping[str, str], folder: Path) -> None:
         name = f"job-{uuid.uuid4().hex}"
-        bucket(settings, name)
-        self.place = Storage(f"s3://{name}", tuple(settings.items()))
+        if GCS_ENDPOINT in settings:
+            google_bucket(settings, name)
+            self.place = Storage(f"gs://{name}", tuple(settings.items()))
+        else:
+            bucket(settings, name)
+            self.place = Storage(f"s3://{name}", tuple(settings.items()))
         self.expected = write_changes(folder, changes=CHANGES)
         for table in ("customers", "orders"):
             path = f"{table}/changes.json"
@@ -37,7 +44,7 @@ class Job:
         script = SCRIPT.format(place=self.place.location).replace("-json'", f"-json'{given}")
         *self.tables, self.insert, _ = script.split(";\n")
         self.options = {
-            "execution.checkpointing.dir": f"s3://{name}/checkpoint",
+            "execution.checkpointing.dir": f"{self.place.location}/checkpoint",
             "tidemill.epoch.max-rows": "40",
             "parallelism.default": "2",
             **settings,
@@ -56,8 +63,11 @@ def _copy(file: Path, stream: pa.NativeFile) -> None:
     stream.write(file.read_bytes())
 
 
-def test_crashes_at_every_step(spark: SparkSession, object_store: Mapping[str, str], tmp_path: Path) -> None:
-    job = Job(object_store, tmp_path)
+@pytest.mark.parametrize("server", ["object_store", "google_store"])
+def test_crashes_at_every_step(
+    spark: SparkSession, request: pytest.FixtureRequest, server: str, tmp_path: Path
+) -> None:
+    job = Job(request.getfixturevalue(server), tmp_path)
     for step in ("planned", "ran", "committed", "published"):
         with pytest.raises(Crash):
             job.run(crash_at(step, 1))
@@ -69,7 +79,7 @@ def test_a_store_that_is_slow_and_lists_late(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answers come after they were given up, lists lack what was put last; the job crashes and goes on."""
-    monkeypatch.setattr(exclusive, "REQUEST_SECONDS", SLOW_SECONDS / 2)
+    monkeypatch.setattr(s3, "REQUEST_SECONDS", SLOW_SECONDS / 2)
     with faulty_server() as (settings, faults):
         job = Job(settings, tmp_path)
         faults.late = True
@@ -90,7 +100,7 @@ def test_a_store_that_is_slow_and_lists_late(
 def test_a_store_that_goes_down_and_comes_back(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (exclusive, systems):
+    for module in (s3, systems):
         monkeypatch.setattr(module, "ATTEMPTS", 2)
     with faulty_server() as (settings, faults):
         job = Job(settings, tmp_path)

@@ -21,6 +21,7 @@ _OF_THE_CLUSTER = tuple(
         "env",
         "execution.checkpointing",
         "fs",
+        "gs",
         "heartbeat",
         "high-availability",
         "io",

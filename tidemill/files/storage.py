@@ -20,7 +20,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
-from tidemill.files.systems import is_local, resolve
+from tidemill.files.systems import GCS_SCHEME, HDFS_SCHEMES, is_local, resolve
 
 TEMPORARY = ".tmp-"
 AT_ONCE = 32
@@ -65,9 +65,15 @@ class Storage:
         return is_local(self.location)
 
     @property
+    def scheme(self) -> str:
+        """In small letters; 'file' for a plain path."""
+        return "file" if self.is_local else self.location.partition("://")[0].lower()
+
+    @property
     def has_appends(self) -> bool:
-        """Whether a file can grow; objects of a store are replaced whole."""
-        return self.is_local or self.location.partition("://")[0] in ("hdfs", "viewfs")
+        """Whether a file can grow, and be given another name as it is; objects of a store are replaced whole,
+        and copied."""
+        return self.is_local or self.scheme in HDFS_SCHEMES
 
     @property
     def system(self) -> fs.FileSystem:
@@ -112,12 +118,20 @@ class Storage:
         return self.system.open_input_file(self.absolute(relative))
 
     def read_bytes(self, relative: str) -> bytes:
-        with self.open(relative) as file:
+        # Of a file in Google's store Arrow asks for the length first, and no other thread runs meanwhile.
+        streamed = self.scheme == GCS_SCHEME
+        opened = self.system.open_input_stream(self.absolute(relative)) if streamed else self.open(relative)
+        with opened as file:
             data: bytes = file.read()
         return data
 
     def directories(self, relative: str) -> list[str]:
         """Names of the directories right below; none when it is not there."""
+        if self.scheme == GCS_SCHEME:
+            # Arrow lists only folders that are objects of their own there.
+            skip = len(relative) + 1 if relative else 0
+            below = (entry.path[skip:].partition("/") for entry in self.files(relative))
+            return sorted({name for name, separator, _ in below if separator})
         selector = fs.FileSelector(self.absolute(relative), allow_not_found=True)
         found = self.system.get_file_info(selector)
         return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
@@ -143,7 +157,7 @@ class Storage:
         object store shows an object when its stream is closed, however that comes: there all of it is made
         in memory first.
         """
-        if not self.is_local:
+        if not self.has_appends:
             made = pa.BufferOutputStream()
             write(made)
             data = made.getvalue()
@@ -165,7 +179,10 @@ class Storage:
         return size
 
     def move(self, old: str, new: str) -> None:
-        """Replaces what is at ``new``; atomic where the file system's rename is."""
+        """Replaces what is at ``new``; atomic where the file system's rename is (in HDFS, which never renames
+        onto a file, but for that)."""
+        if self.scheme in HDFS_SCHEMES and self.stat(new) is not None:
+            self.remove(new)
         self.system.move(self.absolute(old), self.absolute(new))
 
     def force(self, relative: str) -> None:
@@ -216,7 +233,7 @@ class Storage:
 
     def _make_parent(self, relative: str) -> None:
         parent = relative.rpartition("/")[0]
-        if not os.path.isdir(self.absolute(parent)):
+        if not (self.is_local and os.path.isdir(self.absolute(parent))):
             self.make_directory(parent)
 
 

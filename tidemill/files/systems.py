@@ -1,6 +1,6 @@
 """From a path or URI to a ``pyarrow`` file system: local disks, S3, Google Cloud Storage, HDFS.
 
-Credentials come from the settings given (Flink's ``s3.*`` keys) or from the environment as each store's
+Credentials come from the settings given (``SETTINGS``) or from the environment as each store's
 own tools read it (``AWS_*``, ``GOOGLE_APPLICATION_CREDENTIALS``, ``HADOOP_HOME``); never from the URI.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,9 +18,13 @@ from pyarrow import fs
 
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 
-S3_SETTINGS = ("s3.access-key", "s3.secret-key", "s3.session-token", "s3.endpoint", "s3.region")
+GCS_ENDPOINT = "gs.endpoint"
+SETTINGS = ("s3.access-key", "s3.secret-key", "s3.session-token", "s3.endpoint", "s3.region", GCS_ENDPOINT)
+"""What says how stores are reached."""
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10, 60, 6
 S3_SCHEMES = ("s3", "s3a", "s3n")
+GCS_SCHEME = "gs"
+HDFS_SCHEMES = ("hdfs", "viewfs")
 _HDFS_HINT = "HDFS needs Hadoop's native client: set HADOOP_HOME (or ARROW_LIBHDFS_DIR) and CLASSPATH."
 
 
@@ -46,7 +51,7 @@ def resolve(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, 
         return _SYSTEMS[scheme](location, settings)
     except (pa.ArrowInvalid, OSError, ImportError) as e:
         reason = str(e).partition("\n")[0]
-        hint = _HDFS_HINT if scheme in ("hdfs", "viewfs") else ""
+        hint = _HDFS_HINT if scheme in HDFS_SCHEMES else ""
         raise ConnectorError(f"Cannot open the file system of '{location}': {reason}", hint=hint) from None
 
 
@@ -106,6 +111,17 @@ def _s3(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, str]
     return system, location.partition("://")[2]
 
 
+def _gcs(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, str]:
+    """With an endpoint of its own: an emulator, which asks for no credentials."""
+    keys: dict[str, Any] = {}
+    if settings.get(GCS_ENDPOINT):
+        scheme, _, host = settings[GCS_ENDPOINT].rpartition("://")
+        keys = {"anonymous": True, "endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
+    # A store that does not answer is asked again for about as long as S3 is.
+    system = fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS), **keys)
+    return system, location.partition("://")[2]
+
+
 def _first(*names: str) -> str | None:
     return next((os.environ[n] for n in names if os.environ.get(n)), None)
 
@@ -117,7 +133,6 @@ def _by_uri(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, 
 
 _SYSTEMS: dict[str, Callable[[str, Mapping[str, str]], tuple[fs.FileSystem, str]]] = {
     **dict.fromkeys(S3_SCHEMES, _s3),
-    "gs": _by_uri,
-    "hdfs": _by_uri,
-    "viewfs": _by_uri,
+    GCS_SCHEME: _gcs,
+    **dict.fromkeys(HDFS_SCHEMES, _by_uri),
 }

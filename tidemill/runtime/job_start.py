@@ -34,7 +34,7 @@ from tidemill.connectors.api import ReadLimit, RecordingSource, SearchingSource
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError, TidemillError, ValidationError
 from tidemill.files.storage import Storage
-from tidemill.files.systems import S3_SETTINGS
+from tidemill.files.systems import SETTINGS
 from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
 from tidemill.physical.emit import allowed_lateness, has_windows
@@ -341,7 +341,7 @@ class _Preparation:
 
     def _storage(self, place: str, *, durable: bool = True) -> Storage:
         config = self._request.config
-        settings = tuple((key, config[key]) for key in S3_SETTINGS if key in config)
+        settings = tuple((key, config[key]) for key in SETTINGS if key in config)
         return Storage(place, settings, durable=durable)
 
     def start(self, outputs: Mapping[str, SinkOutput | CollectOutput]) -> RunningJob:

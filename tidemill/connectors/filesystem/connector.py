@@ -33,7 +33,7 @@ from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.registry import check_unknown
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.files.storage import Storage
-from tidemill.files.systems import S3_SETTINGS
+from tidemill.files.systems import SETTINGS
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -153,7 +153,7 @@ class FilesystemConnector:
 
 
 def _storage(options: Mapping[str, str]) -> Storage:
-    return Storage(options["path"], tuple((key, options[key]) for key in S3_SETTINGS if key in options))
+    return Storage(options["path"], tuple((key, options[key]) for key in SETTINGS if key in options))
 
 
 def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSink:

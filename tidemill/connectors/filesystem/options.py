@@ -72,6 +72,10 @@ OPTIONS = (
     ConnectorOption(key="s3.access-key", doc="Unset: as AWS's own tools find it (AWS_ACCESS_KEY_ID...)."),
     ConnectorOption(key="s3.secret-key", doc="Goes with s3.access-key."),
     ConnectorOption(key="s3.session-token", doc="Goes with a temporary s3.access-key."),
+    ConnectorOption(
+        key="gs.endpoint",
+        doc="A store in place of Google's, without credentials (an emulator): http://host:port.",
+    ),
     ConnectorOption(key="auto-compaction", kind="bool", default="false", doc="Accepted, unused."),
     ConnectorOption(key="compaction.file-size", kind="memory", doc="Accepted, unused."),
     ConnectorOption(key="compaction.parallelism", kind="int", doc="Accepted, unused."),

@@ -125,7 +125,7 @@ def _check_condition(records: Records, token: int, me: dict[str, Any]) -> None:
         return
     raise NotSupportedError(
         f"The store of '{records.storage.shown('')}' puts a file where there is one, though it is asked "
-        "not to (If-None-Match): it cannot tell two jobs on one directory apart.",
+        "not to: it cannot tell two jobs on one directory apart.",
         hint="Keep checkpoints in a store that knows conditional writes, or on a mounted file system; tables "
         "may be there.",
     )
