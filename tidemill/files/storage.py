@@ -198,7 +198,8 @@ class Storage:
     def make_directory(self, relative: str) -> None:
         """With its parents; each new one is durable in its parent."""
         if not self.is_local:
-            self.system.create_dir(self.absolute(relative), recursive=True)
+            if self.scheme != GCS_SCHEME:  # which has none, and would only get an object of that name
+                self.system.create_dir(self.absolute(relative), recursive=True)
             return
         made = list(_missing(self.absolute(relative)))
         os.makedirs(self.absolute(relative), exist_ok=True)
@@ -218,6 +219,8 @@ class Storage:
         path = self.absolute(relative)
         if self.is_local:
             shutil.rmtree(path, ignore_errors=True)
+        elif self.scheme == GCS_SCHEME:
+            self.each(self.remove, [entry.path for entry in self.files(relative)])
         elif self.system.get_file_info(path).type == fs.FileType.Directory:
             self.system.delete_dir(path)
 
