@@ -1,17 +1,21 @@
 """Two one-core workers of a standalone cluster against ``local[2]``: python -m bench.cluster [ROUNDS]
 
-The same join of changes and aggregation in both, by turns; rows of both sources a second, without the start
-of Spark. The cluster's workers get the package from the driver and share nothing but the folder of the data.
+The same join of changes and aggregation in both, by turns. Each runs it twice in one application: in the
+first run Java compiles what it runs, on the cluster in three processes, not in one. Rows of both sources a
+second, and seconds of processor time of all processes, which say more on a machine that others use. The
+cluster's workers get the package from the driver and share nothing but the folder of the data.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster.join_job import SCRIPT, write_changes
@@ -22,15 +26,23 @@ CHANGES = 400_000
 ROWS = 50_000
 """Of each source in an epoch."""
 
+MARK = "now"
+TURNS = ("first", "second")
 WARMING = (
     "CREATE TABLE nothing (n BIGINT) WITH ('connector' = 'blackhole')",
     "INSERT INTO nothing SELECT COUNT(*) FROM (VALUES 1, 2) AS t(n) GROUP BY n",
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    seconds: float
+    processor: float
+
+
 def main() -> None:
     if sys.argv[1:2] == ["--job"]:
-        print(json.dumps(job(sys.argv[2], Path(sys.argv[3]), sys.argv[4])))
+        job(sys.argv[2], Path(sys.argv[3]), sys.argv[4])
         return
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as folder:
@@ -38,52 +50,80 @@ def main() -> None:
         write_changes(place, changes=CHANGES)
         with standalone(place / "cluster") as cluster:
             masters = {"local[2]": "local[2]", "two workers of one core": cluster.url}
-            seconds: dict[str, list[float]] = {name: [] for name in masters}
+            seconds: dict[str, list[list[Measured]]] = {name: [] for name in masters}
             for turn in range(rounds):
                 for name, master in masters.items():
                     seconds[name].append(measured(master, place, f"{turn}-{name[:3]}"))
-                    print(f"{name}: {seconds[name][-1]:.1f} s", flush=True)
+                    print(f"{name}: {seconds[name][-1]}", flush=True)
     report(seconds)
 
 
-def report(seconds: dict[str, list[float]]) -> None:
-    rates = {name: (CHANGES + CHANGES // 4) / statistics.median(times) for name, times in seconds.items()}
-    for name, rate in rates.items():
-        print(f"{name}: {rate:,.0f} rows/s")
-    one, two = rates.values()
-    print(f"ratio {two / one:.2f}")
+def report(found: dict[str, list[list[Measured]]]) -> None:
+    rows = CHANGES + CHANGES // 4
+    for place, turn in enumerate(TURNS):
+        runs = {name: [each[place] for each in of_master] for name, of_master in found.items()}
+        walls = [statistics.median(m.seconds for m in each) for each in runs.values()]
+        processors = [statistics.median(m.processor for m in each) for each in runs.values()]
+        for name, wall, processor in zip(runs, walls, processors, strict=True):
+            print(f"{turn}, {name}: {rows / wall:,.0f} rows/s, {processor:.1f} s of processor time")
+        (one, two), (less, more) = walls, processors
+        print(f"{turn}: ratio {one / two:.2f}, of processor time {less / more:.2f}")
 
 
-def measured(master: str, place: Path, name: str) -> float:
-    """Seconds of the job in a process of its own."""
+def measured(master: str, place: Path, name: str) -> list[Measured]:
+    """Both runs of the job in a process of its own, which says when each begins and ends."""
     command = [sys.executable, "-m", "bench.cluster", "--job", master, str(place), name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr[-3000:])
-    return float(json.loads(done.stdout.splitlines()[-1]))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        times = []
+        for line in running.stdout:
+            if line.startswith(MARK):
+                times.append((time.perf_counter(), processor_seconds(os.getpid())))
+    if running.returncode:
+        raise RuntimeError(f"the job ended with status {running.returncode}")
+    return [
+        Measured(ended - begun, after - before)
+        for (begun, before), (ended, after) in zip(times[::2], times[1::2], strict=True)
+    ]
 
 
-def job(master: str, place: Path, name: str) -> float:
-    environment = TableEnvironment.create(
-        {
-            "spark.master": master,
-            "spark.cores.max": "2",
-            "spark.executor.memory": "900m",
-            "parallelism.default": "2",
-            "tidemill.shared-filesystem": str(place),
-            "tidemill.epoch.max-rows": str(ROWS),
-            "execution.checkpointing.dir": str(place / f"checkpoint-{name}"),
-        }
-    )
-    *tables, insert, _ = SCRIPT.format(place=place).replace("/totals'", f"/totals-{name}'").split(";\n")
-    for table in tables:
-        environment.execute_sql(table).wait()
-    # Spark and its workers are up, and have done each step once.
-    for statement in WARMING:
-        environment.execute_sql(statement).wait()
-    begun = time.perf_counter()
-    environment.execute_sql(insert).wait()
-    return time.perf_counter() - begun
+def processor_seconds(root: int) -> float:
+    """Of a process and all below it, those that have ended among them."""
+    parents, spent = {}, {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            parents[int(entry.name)] = int(fields[1])
+            spent[int(entry.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    below = {root}
+    while more := {pid for pid, parent in parents.items() if parent in below} - below:
+        below |= more
+    return sum(spent.get(pid, 0.0) for pid in below)
+
+
+def job(master: str, place: Path, name: str) -> None:
+    for turn in TURNS:
+        environment = TableEnvironment.create(
+            {
+                "spark.master": master,
+                "spark.cores.max": "2",
+                "spark.executor.memory": "900m",
+                "parallelism.default": "2",
+                "tidemill.shared-filesystem": str(place),
+                "tidemill.epoch.max-rows": str(ROWS),
+                "execution.checkpointing.dir": str(place / f"checkpoint-{name}-{turn}"),
+            }
+        )
+        script = SCRIPT.format(place=place).replace("/totals'", f"/totals-{name}-{turn}'")
+        *tables, insert, _ = script.split(";\n")
+        for table in tables:
+            environment.execute_sql(table).wait()
+        # Spark and its workers are up.
+        for statement in WARMING:
+            environment.execute_sql(statement).wait()
+        print(MARK, flush=True)
+        environment.execute_sql(insert).wait()
+        print(MARK, flush=True)
 
 
 if __name__ == "__main__":
