@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +34,7 @@ class Job:
     master: str
     folder: Path
     options: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     _process: subprocess.Popen[bytes] | None = None
     _seen: frozenset[str] = frozenset()
@@ -49,6 +51,7 @@ class Job:
             self._process = subprocess.Popen(
                 [*command, "--checkpoint-dir", str(self.folder / "checkpoint"), *given],
                 cwd=self.folder,
+                env={**os.environ, **self.environment},
                 stdout=log,
                 stderr=log,
             )

@@ -26,16 +26,11 @@ CHANGES = 120
 
 
 class Job:
-    """The job over a bucket of its own; ``expected`` is what it must give."""
+    """The job in a place of its own; ``expected`` is what it must give."""
 
-    def __init__(self, settings: Mapping[str, str], folder: Path) -> None:
-        name = f"job-{uuid.uuid4().hex}"
-        if GCS_ENDPOINT in settings:
-            google_bucket(settings, name)
-            self.place = Storage(f"gs://{name}", tuple(settings.items()))
-        else:
-            bucket(settings, name)
-            self.place = Storage(f"s3://{name}", tuple(settings.items()))
+    def __init__(self, place: Storage, folder: Path) -> None:
+        self.place = place
+        settings = dict(place.settings)
         self.expected = write_changes(folder, changes=CHANGES)
         for table in ("customers", "orders"):
             path = f"{table}/changes.json"
@@ -63,11 +58,23 @@ def _copy(file: Path, stream: pa.NativeFile) -> None:
     stream.write(file.read_bytes())
 
 
-@pytest.mark.parametrize("server", ["object_store", "google_store"])
-def test_crashes_at_every_step(
-    spark: SparkSession, request: pytest.FixtureRequest, server: str, tmp_path: Path
-) -> None:
-    job = Job(request.getfixturevalue(server), tmp_path)
+@pytest.fixture(params=["object_store", "google_store"])
+def place(request: pytest.FixtureRequest) -> Storage:
+    return new_place(request.getfixturevalue(request.param))
+
+
+def new_place(settings: Mapping[str, str]) -> Storage:
+    """A bucket of the store that ``settings`` lead to."""
+    name = f"job-{uuid.uuid4().hex}"
+    if GCS_ENDPOINT in settings:
+        google_bucket(settings, name)
+        return Storage(f"gs://{name}", tuple(settings.items()))
+    bucket(settings, name)
+    return Storage(f"s3://{name}", tuple(settings.items()))
+
+
+def test_crashes_at_every_step(spark: SparkSession, place: Storage, tmp_path: Path) -> None:
+    job = Job(place, tmp_path)
     for step in ("planned", "ran", "committed", "published"):
         with pytest.raises(Crash):
             job.run(crash_at(step, 1))
@@ -81,7 +88,7 @@ def test_a_store_that_is_slow_and_lists_late(
     """Answers come after they were given up, lists lack what was put last; the job crashes and goes on."""
     monkeypatch.setattr(s3, "REQUEST_SECONDS", SLOW_SECONDS / 2)
     with faulty_server() as (settings, faults):
-        job = Job(settings, tmp_path)
+        job = Job(new_place(settings), tmp_path)
         faults.late = True
         for step in ("ran", "committed"):
             crash = crash_at(step, 1)
@@ -103,7 +110,7 @@ def test_a_store_that_goes_down_and_comes_back(
     for module in (s3, systems):
         monkeypatch.setattr(module, "ATTEMPTS", 2)
     with faulty_server() as (settings, faults):
-        job = Job(settings, tmp_path)
+        job = Job(new_place(settings), tmp_path)
 
         def down(step: str) -> None:
             faults.down = step == "ran"
