@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -60,6 +61,16 @@ def test_what_was_not_read_for_long_goes_first(store: Storage, tmp_path: Path) -
     copies.fetch(store, "5")
     kept = [n for n in range(6) if copies.find(store, f"{n}", 100) is not None]
     assert kept == [0, 3, 4, 5]
+
+
+def test_copies_make_room_where_the_disk_is_full(store: Storage, tmp_path: Path) -> None:
+    copies = cache(tmp_path)
+    for n in range(3):
+        copies.fetch(store, f"{n}")
+    with pytest.raises(OSError, match="No space"), copies.adding(store, "3"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert os.listdir(copies.folder) == []
+    assert Path(copies.fetch(store, "3")).read_bytes() == b"3" * 100
 
 
 def test_it_lies_with_the_executors_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,13 @@
 A file that was read or written here is read again without the network. Whoever reads a copy checks it (it
 knows length and checksum) and asks for a new one where it is damaged. Copies lie with the executor's shuffle
 files and go with them. They may take half of what the disk has for them; beyond that those that were not read
-for the longest time go first.
+for the longest time go first, and all of them where the disk is full: who tries again finds room.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -64,26 +65,28 @@ class FileCache:
             yield temporary
             size = os.stat(temporary).st_size
             os.replace(temporary, path)
-        except BaseException:
+        except BaseException as e:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+            if isinstance(e, OSError) and e.errno == errno.ENOSPC:
+                self._trim(0)
             raise
         self._unseen += size
         if self._unseen > self.budget * _LOOKED_AT:
-            self._trim()
+            self._trim(self.budget)
 
     def _path(self, storage: Storage, relative: str) -> str:
         name = hashlib.blake2b(storage.shown(relative).encode(), digest_size=20).hexdigest()
         return os.path.join(self.folder, name)
 
-    def _trim(self) -> None:
+    def _trim(self, budget: int) -> None:
         self._unseen = 0
         found = sorted(_copies(self.folder))
         left = sum(size for _, size, _ in found)
-        if left <= self.budget:
+        if left <= budget:
             return
         for _, size, path in found:
-            if left <= self.budget * _TRIMMED_TO:
+            if left <= budget * _TRIMMED_TO:
                 return
             with contextlib.suppress(OSError):
                 os.unlink(path)
