@@ -20,10 +20,9 @@ import pyarrow as pa
 from tidemill.changelog.batch import contiguous, hashes_of, weights_of, with_types
 from tidemill.changelog.columns import Ints, single
 from tidemill.changelog.grouping import group_rows
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.keyed_values import KeyedValues, first_come
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 from tidemill.state.table import StateTable
@@ -50,11 +49,8 @@ class ComputedOnceSpec:
         return hashlib.sha256(f"computed-once {self.layout.schema}".encode()).hexdigest()[:16]
 
     def output_schema(self) -> pa.Schema:
-        fields = [pa.field(*c) for c in (*self.columns, *self.computed)]
-        fields.append(pa.field(KIND_COLUMN, pa.int8()))
-        fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
-        fields += [pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time
-        return pa.schema(fields)
+        columns = (*self.columns, *self.computed)
+        return output_schema(columns, kinds=True, sequence=self.sequence, timed=self.keeps_time)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The rows as they came, those that go with the values that they had come with."""

@@ -23,10 +23,9 @@ import pyarrow.compute as pc
 from tidemill.changelog.batch import contiguous, hashes_of, weights_of, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.keyed_values import KeyedValues, first_come
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 from tidemill.state.table import StateTable
@@ -59,11 +58,8 @@ class LookupJoinSpec:
         return hashlib.sha256(f"lookup-join {self.layout.schema} {self.outer}".encode()).hexdigest()[:16]
 
     def output_schema(self) -> pa.Schema:
-        fields = [pa.field(*c) for c in (*self.columns, *self.found)]
-        fields.append(pa.field(KIND_COLUMN, pa.int8()))
-        fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
-        fields += [pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time
-        return pa.schema(fields)
+        columns = (*self.columns, *self.found)
+        return output_schema(columns, kinds=True, sequence=self.sequence, timed=self.keeps_time)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         (table,) = inputs

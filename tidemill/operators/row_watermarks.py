@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival
-from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.store import StateStore
 
 
@@ -30,9 +29,7 @@ class RowWatermarksSpec:
         return hashlib.sha256(f"row-watermarks {self.columns}".encode()).hexdigest()[:16]
 
     def output_schema(self) -> pa.Schema:
-        fields = [pa.field(*column) for column in self.columns]
-        fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
-        return pa.schema([*fields, pa.field(WATERMARK_COLUMN, pa.int64())])
+        return output_schema(self.columns, sequence=self.sequence, timed=True)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         (table,) = inputs

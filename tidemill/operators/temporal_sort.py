@@ -23,6 +23,7 @@ from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import END, NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.operators.rows.waiting import WaitingRows, each_copy
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
@@ -53,10 +54,7 @@ class TemporalSortSpec:
         return WaitingRows(name="rows", columns=(*self.columns, (SEQUENCE_COLUMN, pa.int64())))
 
     def output_schema(self) -> pa.Schema:
-        fields = [pa.field(name, kind) for name, kind in self.columns]
-        fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
-        fields += [pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time
-        return pa.schema(fields)
+        return output_schema(self.columns, sequence=self.sequence, timed=self.keeps_time)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The rows that are due, by time."""

@@ -12,12 +12,12 @@ import pyarrow as pa
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of, with_types
 from tidemill.changelog.columns import single
 from tidemill.changelog.grouping import group_rows
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
 from tidemill.operators.aggregates.distinct import DistinctView, distinct_views
 from tidemill.operators.aggregates.records import ROWS, AnyAccumulator
 from tidemill.operators.aggregates.registry import ORDERED, build
 from tidemill.operators.rows.grouped import GroupedRows
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 
 RECORDS = "groups"
@@ -97,12 +97,8 @@ class GroupShape:
 
     def output_schema(self) -> pa.Schema:
         types: dict[str, pa.DataType] = {**dict(self.keys), **{c.name: c.result for c in self.calls}}
-        fields = [pa.field(name, types[name]) for name in self.output_names]
-        if not self.insert_only:
-            fields.append(pa.field(KIND_COLUMN, pa.int8()))
-        if self.sequence:
-            fields.append(pa.field(SEQUENCE_COLUMN, pa.int64()))
-        return pa.schema(fields)
+        columns = [(name, types[name]) for name in self.output_names]
+        return output_schema(columns, kinds=not self.insert_only, sequence=self.sequence)
 
     def ordered(self, table: pa.Table) -> pa.Table:
         """One chunk per column, of the declared types, in arrival order where that matters."""

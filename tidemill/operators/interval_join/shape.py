@@ -8,10 +8,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.join.residual import Residual
 from tidemill.operators.join.shape import PRESERVES_LEFT, PRESERVES_RIGHT, JoinSide
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 
 ROW = "$row"
@@ -106,7 +106,5 @@ class IntervalShape:
         )
 
     def output_schema(self) -> pa.Schema:
-        fields = [pa.field(c, dict(side.columns)[c]) for side in self.sides for c in side.output]
-        fields += [pa.field(SEQUENCE_COLUMN, _NUMBER)] * self.sequence
-        fields += [pa.field(WATERMARK_COLUMN, _NUMBER)] * self.keeps_time
-        return pa.schema(fields)
+        columns = [(c, dict(side.columns)[c]) for side in self.sides for c in side.output]
+        return output_schema(columns, sequence=self.sequence, timed=self.keeps_time)

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.operators.join.null_aware import RowCounts
 from tidemill.operators.join.residual import Residual
 from tidemill.operators.join.state import multiset_layout, records_layout
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 
 PRESERVES_LEFT = frozenset({"LEFT", "FULL"})
@@ -110,12 +110,6 @@ class JoinShape:
         return records_layout(name, side.key_fields, side.value_fields, matches=matches, ttl=side.ttl)
 
     def output_schema(self) -> pa.Schema:
-        left, right = dict(self.left.columns), dict(self.right.columns)
-        fields = [pa.field(c, left[c]) for c in self.left.output]
-        if not self.filters:
-            fields += [pa.field(c, right[c]) for c in self.right.output]
-        if not self.insert_only:
-            fields.append(pa.field(KIND_COLUMN, pa.int8()))
-        if self.sequence:
-            fields.append(pa.field(SEQUENCE_COLUMN, pa.int64()))
-        return pa.schema(fields)
+        shown = (self.left,) if self.filters else (self.left, self.right)
+        columns = [(c, dict(side.columns)[c]) for side in shown for c in side.output]
+        return output_schema(columns, kinds=not self.insert_only, sequence=self.sequence)

@@ -29,6 +29,7 @@ from tidemill.operators.match.skip import Search, Skip, SkipTo, search
 from tidemill.operators.rows.entries import Entries, entry_layout, load_entries, put_entries
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.operators.rows.waiting import WaitingRows, each_copy
 from tidemill.state.layout import Layout
 from tidemill.state.run import HASH
@@ -86,11 +87,8 @@ class MatchSpec:
 
     def output_schema(self) -> pa.Schema:
         types = dict(self.columns)
-        fields = [pa.field(name, types[name]) for name in self.keys]
-        fields += [pa.field(name, kind) for name, kind, _ in self.results]
-        fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
-        fields += [pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time
-        return pa.schema(fields)
+        columns = [*((name, types[name]) for name in self.keys), *(result[:2] for result in self.results)]
+        return output_schema(columns, sequence=self.sequence, timed=self.keeps_time)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The matches that are known by now."""

@@ -17,7 +17,7 @@ from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_
 from tidemill.changelog.columns import Ints, Mask, Vec, is_fixed, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.values import rows_same
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
@@ -32,6 +32,7 @@ from tidemill.operators.rows.entries import (
 )
 from tidemill.operators.rows.ordering import OrderKey, codes, sort_rows
 from tidemill.operators.rows.row_difference import bag_difference, copy_number
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
@@ -77,13 +78,8 @@ class OverSpec:
         return entry_layout("rows", keys, tuple(pa.field(n, types[n]) for n in self.kept), self.state_ttl)
 
     def output_schema(self) -> pa.Schema:
-        fields = [pa.field(n, t) for n, t in self.columns]
-        fields += [pa.field(f.call.name, f.call.result) for f in self.functions]
-        if not self.insert_only:
-            fields.append(pa.field(KIND_COLUMN, pa.int8()))
-        if self.sequence:
-            fields.append(pa.field(SEQUENCE_COLUMN, pa.int64()))
-        return pa.schema(fields)
+        results = ((f.call.name, f.call.result) for f in self.functions)
+        return output_schema((*self.columns, *results), kinds=not self.insert_only, sequence=self.sequence)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The net change of the rows with their results."""

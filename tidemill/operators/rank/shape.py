@@ -10,10 +10,10 @@ from functools import cached_property
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.operators.rows.entries import entry_layout
 from tidemill.operators.rows.keyed_rows import RowsByKey
 from tidemill.operators.rows.ordering import OrderKey
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 
 EVERY_STEP = sys.maxsize
@@ -115,11 +115,5 @@ class RankShape:
         return self.prunes and self.start == self.end == 1 and self.function == "ROW_NUMBER"
 
     def output_schema(self) -> pa.Schema:
-        fields = [pa.field(n, t) for n, t in self.columns]
-        if self.rank:
-            fields.append(pa.field(self.rank, pa.int64()))
-        if not self.insert_only:
-            fields.append(pa.field(KIND_COLUMN, pa.int8()))
-        if self.sequence:
-            fields.append(pa.field(SEQUENCE_COLUMN, pa.int64()))
-        return pa.schema(fields)
+        rank = ((self.rank, pa.int64()),) if self.rank else ()
+        return output_schema((*self.columns, *rank), kinds=not self.insert_only, sequence=self.sequence)

@@ -18,6 +18,7 @@ from tidemill.changelog.emit import net_changes
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.values import rows_same
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 from tidemill.state.lookup import Answers
 from tidemill.state.table import StateTable
@@ -52,11 +53,7 @@ class RowsByKey:
         )
 
     def output_schema(self) -> pa.Schema:
-        fields = [pa.field(name, kind) for name, kind in self.columns]
-        fields.append(pa.field(KIND_COLUMN, pa.int8()))
-        if self.sequence:
-            fields.append(pa.field(SEQUENCE_COLUMN, pa.int64()))
-        return pa.schema(fields)
+        return output_schema(self.columns, kinds=True, sequence=self.sequence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from functools import cached_property
 import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.join.shape import JoinSide
 from tidemill.operators.lookup_join import THERE
+from tidemill.operators.rows.schemas import output_schema
 from tidemill.operators.rows.waiting import WaitingRows
 from tidemill.state.layout import Layout
 
@@ -81,11 +81,6 @@ class TemporalJoinShape:
         return (pa.field(ALIVE, pa.bool_()), *self.right.value_fields)
 
     def output_schema(self) -> pa.Schema:
-        left, right = dict(self.left.columns), dict(self.right.columns)
-        fields = [pa.field(c, left[c]) for c in self.left.output]
-        fields += [pa.field(c, right[c]) for c in self.right.output]
-        fields += [pa.field(THERE, pa.bool_())] * self.tells
-        fields += [pa.field(KIND_COLUMN, pa.int8())] * self.left.retracts
-        fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
-        fields += [pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time
-        return pa.schema(fields)
+        columns = [(c, dict(side.columns)[c]) for side in (self.left, self.right) for c in side.output]
+        columns += [(THERE, pa.bool_())] * self.tells
+        return output_schema(columns, kinds=self.left.retracts, sequence=self.sequence, timed=self.keeps_time)
