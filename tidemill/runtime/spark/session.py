@@ -31,7 +31,7 @@ from tidemill.runtime.spark.settings import (
     spark_settings,
 )
 from tidemill.runtime.spark.shipped import package_archive
-from tidemill.runtime.spark.workers import check_workers
+from tidemill.runtime.spark.workers import check_workers, no_answer, said_when_long
 
 _STATIC_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 _ADAPTIVE_BROADCAST = "spark.sql.adaptive.autoBroadcastJoinThreshold"
@@ -81,7 +81,8 @@ class _Start:
     def _context(self) -> SparkContext:
         conf = SparkConf(loadDefaults=False).setAll(list(self.settings.items()))
         try:
-            return SparkContext(conf=conf, gateway=self.gateway)
+            with said_when_long(no_answer(self.settings[MASTER])):
+                return SparkContext(conf=conf, gateway=self.gateway)
         except Py4JError as e:
             said = str(translated(e)).removeprefix("Spark failed: ")
             raise SetupError(f"Spark cannot start on master '{self.settings[MASTER]}': {said}") from e

@@ -30,7 +30,7 @@ _LOGGER = logging.getLogger("tidemill")
 def check_workers(context: SparkContext) -> None:
     """SetupError where a worker has not what tasks need. Waits until the cluster gives the first executor."""
     here = next(worker_versions.versions(()))
-    with said_when_long(context.master or ""), _by_value():
+    with said_when_long(no_executor(context.master or "")), _by_value():
         cores = max(context.defaultParallelism, 1)
         try:
             found = context.parallelize(range(cores), cores).mapPartitions(worker_versions.versions).collect()
@@ -75,14 +75,8 @@ def _by_value() -> Iterator[None]:
 
 
 @contextmanager
-def said_when_long(master: str) -> Iterator[None]:
-    """A cluster without free resources says nothing: Spark waits."""
-    text = (
-        f"Spark's master '{master}' has not given an executor for {PATIENCE_SECONDS:.0f} seconds. "
-        "Are there workers with as many free cores and as much memory as spark.executor.cores and "
-        "spark.executor.memory ask for, and can they reach this machine (spark.driver.host)? Where executors "
-        "begin and end again, their logs say why: in the workers' folders, or by YARN's or Kubernetes' tools."
-    )
+def said_when_long(text: str) -> Iterator[None]:
+    """Warns where the block takes long: Spark waits without a word."""
     timer = threading.Timer(PATIENCE_SECONDS, _LOGGER.warning, (text,))
     timer.daemon = True
     timer.start()
@@ -90,3 +84,19 @@ def said_when_long(master: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def no_answer(master: str) -> str:
+    return (
+        f"Spark's master '{master}' has not taken the application for {PATIENCE_SECONDS:.0f} seconds. Is it "
+        "there, can this machine reach it, and has it room for another application?"
+    )
+
+
+def no_executor(master: str) -> str:
+    return (
+        f"Spark's master '{master}' has not given an executor for {PATIENCE_SECONDS:.0f} seconds. "
+        "Are there workers with as many free cores and as much memory as spark.executor.cores and "
+        "spark.executor.memory ask for, and can they reach this machine (spark.driver.host)? Where executors "
+        "begin and end again, their logs say why: in the workers' folders, or by YARN's or Kubernetes' tools."
+    )
