@@ -110,7 +110,7 @@ def test_a_store_that_is_down(faulty: tuple[Storage, Faults], monkeypatch: pytes
     exclusive(storage).put("one", b"mine")
 
 
-@pytest.mark.parametrize(("scheme", "said"), [("s3", "NoSuchBucket"), ("gs", "404 .*not found")])
+@pytest.mark.parametrize(("scheme", "said"), [("s3", "NoSuchBucket"), ("gs", "404 .*Not Found")])
 def test_a_request_that_was_refused(request: pytest.FixtureRequest, scheme: str, said: str) -> None:
     settings: Mapping[str, str] = request.getfixturevalue(_SERVERS[scheme])
     storage = Storage(f"{scheme}://there-is-no-such-bucket/x", tuple(settings.items()))
