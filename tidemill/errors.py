@@ -93,6 +93,10 @@ class StateError(TidemillError):
     code = "STATE"
 
 
+class OwnershipError(StateError):
+    """Another job has the checkpoint directory, or has taken it over."""
+
+
 class CommitUnknownError(TidemillError):
     """A commit whose outcome is not known; the job must be restarted to find out."""
 

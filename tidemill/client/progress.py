@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol, TextIO
 
-from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed
+from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobFailed, JobResumed
 from tidemill.session.context import SessionContext
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -68,6 +68,17 @@ class Ticker:
             self._tick()
 
 
+def _said(event: JobEvent) -> str:
+    """'' of the beginning of an epoch."""
+    if isinstance(event, JobResumed):
+        return f"resumed after epoch {event.epoch}"
+    if isinstance(event, JobFailed):
+        what = event.error.partition("\n")[0]
+        again = "not started again" if event.wait is None else f"started again in {event.wait:.1f} s"
+        return f"failed: {what}; {again}"
+    return ""
+
+
 class ProgressLine:
     """One line on a terminal."""
 
@@ -83,8 +94,10 @@ class ProgressLine:
 
     def event(self, event: JobEvent) -> None:
         with self._lock:
-            if isinstance(event, JobResumed):
-                self._write(f"resumed after epoch {event.epoch}")
+            text = _said(event)
+            if text:
+                self._write(text)
+            if not isinstance(event, EpochBegun):
                 return
             self._running, self._since = event, self._clock()
             self._ticker.start()
@@ -137,9 +150,10 @@ class ProgressLog:
         self._ticker = Ticker(self.tick)
 
     def event(self, event: JobEvent) -> None:
-        if isinstance(event, JobResumed):
+        text = _said(event)
+        if text:
             with self._lock:
-                self._say(event.job_id, f"resumed after epoch {event.epoch}")
+                self._say(event.job_id, text)
 
     def show(self, progress: EpochProgress) -> None:
         with self._lock:

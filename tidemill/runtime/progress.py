@@ -40,7 +40,17 @@ class EpochBegun:
     so_far: Callable[[], SoFar]
 
 
-JobEvent = JobResumed | EpochBegun
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFailed:
+    """A job failed for a reason outside its query. ``wait``: after how many seconds it is started again; None
+    where it was too often, and the job has ended."""
+
+    job_id: str
+    error: str
+    wait: float | None
+
+
+JobEvent = JobResumed | EpochBegun | JobFailed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,8 @@ from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
 from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.job_start import JobRequest, RunningJob
+from tidemill.runtime.restarts.job import RestartingJob
+from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
 from tidemill.session.bundles import bundled
@@ -76,7 +78,9 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult
     planned = [planning.physical(config, _optimized(s)).runs for s in sinks]
     place = (context.place_job or partial(_next_directory, context))()
     request = replace(_request(context, name, place), config=config)
-    job = job_start.start_inserts([node for node in planned if isinstance(node, p.Sink)], request)
+    start = partial(job_start.start_inserts, [node for node in planned if isinstance(node, p.Sink)], request)
+    strategy = strategy_of(config) if place else NoRestart()
+    job = RestartingJob.follow(start(), start, strategy, request.on_event)
     context.jobs.add(job)
     context.on_job(job)
     result = _inserted(context, fields, job)
@@ -172,7 +176,7 @@ def _result(
     )
 
 
-def _inserted(context: SessionContext, fields: tuple[Field, ...], job: RunningJob | None) -> TableResult:
+def _inserted(context: SessionContext, fields: tuple[Field, ...], job: JobHandle | None) -> TableResult:
     return TableResult(kind=StatementKind.INSERT, fields=fields, rows=(), zone=context.zone, job=job)
 
 

@@ -42,6 +42,7 @@ _ERRORS: dict[str, type[TidemillError]] = {
         errors.ExecutionError,
         errors.StateError,
         errors.CommitUnknownError,
+        errors.LostProcessError,
         errors.SetupError,
         errors.InternalError,
         GatewayError,

@@ -20,7 +20,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
-from tidemill.errors import CommitUnknownError, NotSupportedError, StateError
+from tidemill.errors import CommitUnknownError, NotSupportedError, OwnershipError
 from tidemill.files.exclusive import OutcomeUnknownError
 from tidemill.runtime.checkpoint.records import Records, said
 
@@ -37,7 +37,7 @@ class Ownership:
 
     @classmethod
     def take(cls, records: Records) -> Ownership:
-        """StateError: another process of this machine has it. OSError: it cannot be written.
+        """OwnershipError: another process of this machine has it. OSError: it cannot be written.
         NotSupportedError: its store cannot tell two owners apart."""
         lock = None
         if records.storage.is_local:
@@ -66,9 +66,9 @@ class Ownership:
         return not self._records.exists(_owner(self.token + 1))
 
     def check(self) -> None:
-        """StateError if somebody else has taken the directory since."""
+        """OwnershipError if somebody else has taken the directory since."""
         if not self.is_newest:
-            raise StateError(
+            raise OwnershipError(
                 f"The checkpoint directory '{self._records.storage.shown('')}' was taken over by another job "
                 f"({_about(self._records, self.token + 1)})",
                 hint="This job stops. Give each job a checkpoint directory of its own.",
@@ -88,7 +88,7 @@ def _locked(records: Records) -> TextIO:
         lock.close()
         if e.errno not in (errno.EAGAIN, errno.EACCES):
             raise
-        raise StateError(
+        raise OwnershipError(
             f"The checkpoint directory '{root}' is in use by another running job "
             f"({_about(records, _last(records))})",
             hint="Stop that job first, or give this one a directory of its own.",

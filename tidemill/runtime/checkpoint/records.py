@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tidemill.errors import NOTHING_COMMITTED, CommitUnknownError, StateError
+from tidemill.errors import NOTHING_COMMITTED, CommitUnknownError, OwnershipError, StateError
 from tidemill.files.exclusive import TEMPORARY, Exclusive, OutcomeUnknownError, exclusive
 from tidemill.files.storage import Storage
 from tidemill.state.record import decode_record, encode_record
@@ -50,7 +50,7 @@ class Records:
         try:
             self.exclusive.put(name, encode_record(FORMAT_VERSION, fields))
         except FileExistsError as e:
-            raise StateError(
+            raise OwnershipError(
                 f"The record '{path}' is there already: another job has written to this checkpoint directory",
                 hint="Stop one of the two jobs, or give it a directory of its own.",
             ) from e

@@ -1,0 +1,158 @@
+"""A job that is started again when it fails for reasons outside its query.
+
+The job opens its checkpoint directory anew and goes on after its last epoch, so that nothing is lost or
+written twice; without such a directory it is never started again. What fails on a row, or because the
+statement means nothing any more, would fail again: it ends the job at once, as does another job that took the
+directory.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidemill.errors import (
+    CommitUnknownError,
+    ConnectorError,
+    LostProcessError,
+    OwnershipError,
+    StateError,
+    TidemillError,
+    ValidationError,
+)
+from tidemill.runtime.job_start import RunningJob
+from tidemill.runtime.progress import JobFailed
+from tidemill.runtime.restarts.strategy import Strategy
+
+RESTARTING = "RESTARTING"
+_OUTSIDE = (ConnectorError, StateError, CommitUnknownError, LostProcessError)
+
+
+@dataclass(slots=True, kw_only=True)
+class RestartingJob:
+    """A job's handle that outlives its failures. ``restart`` starts the job anew; ``failed`` hears of each
+    failure; ``clock`` gives seconds that only grow."""
+
+    restart: Callable[[], RunningJob]
+    strategy: Strategy
+    failed: Callable[[JobFailed], None] = lambda _: None
+    clock: Callable[[], float] = time.monotonic
+    _now: RunningJob
+    _waiting: bool = False
+    _error: BaseException | None = None
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _done: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def follow(
+        cls,
+        job: RunningJob,
+        restart: Callable[[], RunningJob],
+        strategy: Strategy,
+        failed: Callable[[JobFailed], None],
+    ) -> RestartingJob:
+        """Of a job that runs."""
+        made = cls(_now=job, restart=restart, strategy=strategy, failed=failed)
+        threading.Thread(target=made._follow, name=f"tidemill-restarts-{job.name}", daemon=True).start()
+        return made
+
+    @property
+    def job_id(self) -> str:
+        return self._now.job_id
+
+    @property
+    def name(self) -> str:
+        return self._now.name
+
+    @property
+    def status(self) -> str:
+        """As of a RunningJob; RESTARTING while it waits to be started again."""
+        if not self._done.is_set():
+            return RESTARTING if self._waiting else "RUNNING"
+        if self._error is not None:
+            return "FAILED"
+        return "CANCELED" if self._waiting else self._now.status
+
+    def is_running(self) -> bool:
+        return not self._done.is_set()
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Blocks until the job has ended for good; raises its last error, or TimeoutError."""
+        if not self._done.wait(timeout):
+            raise TimeoutError(f"job '{self.name}' still runs after {timeout} seconds")
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopping.set()
+            self._now.stop()
+
+    def cancel(self) -> None:
+        self.stop()
+        self._done.wait()
+
+    def abort(self) -> None:
+        with self._lock:
+            self._stopping.set()
+            self._now.abort()
+
+    def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
+        """ValidationError while it waits to be started again."""
+        with self._lock:
+            if self._waiting:
+                raise ValidationError(f"Job {self.job_id} does not run: it is {self.status}.")
+            job = self._now
+            self._stopping.set()
+        try:
+            return job.stop_with_savepoint(directory, drain=drain)
+        finally:
+            self._done.wait()
+
+    def _follow(self) -> None:
+        try:
+            error = _outcome(self._now.wait)
+            while error is not None and self._waits_after(error):
+                error = self._started_again()
+            self._error = None if self._waiting else error  # stopped while it waited
+        finally:
+            self._done.set()
+
+    def _waits_after(self, error: BaseException) -> bool:
+        """Whether the job is to be started now: it was to wait, and has."""
+        outside = isinstance(error, _OUTSIDE) and not isinstance(error, OwnershipError)
+        with self._lock:
+            again = outside and not self._stopping.is_set()
+            wait = self.strategy.after_failure(self.clock()) if again else None
+            self._waiting = wait is not None
+        if again:
+            self.failed(JobFailed(job_id=self.job_id, error=_said(error), wait=wait))
+        return wait is not None and not self._stopping.wait(wait)
+
+    def _started_again(self) -> BaseException | None:
+        """Runs it until it ends or fails."""
+        try:
+            job = self.restart()
+        except Exception as e:
+            return e
+        with self._lock:
+            self._now, self._waiting = job, False
+            if self._stopping.is_set():
+                job.stop()
+        return _outcome(job.wait)
+
+
+def _outcome(wait: Callable[[], None]) -> BaseException | None:
+    """What ended the job, whatever it is: whoever waits must learn of it."""
+    try:
+        wait()
+    except BaseException as e:
+        return e
+    return None
+
+
+def _said(error: BaseException) -> str:
+    return str(error) if isinstance(error, TidemillError) else f"{type(error).__name__}: {error}"
