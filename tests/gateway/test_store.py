@@ -15,8 +15,9 @@ from tidemill.config.option import Configuration
 from tidemill.errors import StateError
 from tidemill.gateway.service.keeping import Keeping
 from tidemill.gateway.service.results import Results
-from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store, sqlite_url
+from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
 from tidemill.gateway.store.tables import METADATA, VERSIONS
+from tidemill.session.catalogs.database import sqlite_url
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.jobs import ENDED
 from tidemill.session.snapshot import restored, taken

@@ -55,8 +55,9 @@ class FunctionCatalog:
         elif function.temporary:
             self._add(self._temporary, _lower(function.path), function, ignore_if_exists)
         else:
-            database = self._catalogs.catalog(function.path.catalog).database(function.path.database)
-            self._add(database.functions, function.name.lower(), function, ignore_if_exists)
+            catalog = self._catalogs.catalog(function.path.catalog)
+            if not catalog.put_function(function, function.path.database) and not ignore_if_exists:
+                raise ValidationError(_already(function))
 
     @staticmethod
     def _add(known: dict[K, CatalogFunction], key: K, function: CatalogFunction, ignore: bool) -> None:
@@ -68,20 +69,19 @@ class FunctionCatalog:
     def drop(self, parts: tuple[str, ...], *, temporary: bool, system: bool, ignore_if_missing: bool) -> None:
         path = self._key(parts)
         if system:
-            gone = self._system.pop(parts[-1].lower(), None)
+            gone = self._system.pop(parts[-1].lower(), None) is not None
             message = (
                 f"Could not drop temporary system function. A function named '{parts[-1]}' doesn't exist."
             )
         elif temporary:
-            gone = self._temporary.pop(path, None)
+            gone = self._temporary.pop(path, None) is not None
             message = (
                 f"Temporary catalog function `{path.catalog}`.`{path.database}`.`{path.name}` doesn't exist"
             )
         else:
-            database = self._catalogs.catalog(path.catalog).database(path.database)
-            gone = database.functions.pop(path.name, None)
+            gone = self._catalogs.catalog(path.catalog).remove_function(path.database, path.name)
             message = f"Function {path.database}.{path.name} does not exist in Catalog {path.catalog}."
-        if gone is None and not ignore_if_missing:
+        if not gone and not ignore_if_missing:
             raise ValidationError(message)
 
     def temporary(self) -> list[CatalogFunction]:

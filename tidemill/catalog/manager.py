@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from tidemill.catalog import memory
 from tidemill.catalog.functions import FunctionCatalog
+from tidemill.catalog.kinds import KINDS, CatalogDescription, CatalogKind, CatalogStore, make_catalog
 from tidemill.catalog.memory import InMemoryCatalog
 from tidemill.catalog.table import CatalogFrame, CatalogObject, CatalogTable, CatalogView, ObjectPath
 from tidemill.errors import ValidationError
@@ -21,10 +21,14 @@ DEFAULT_DATABASE = "default_database"
 
 
 class CatalogManager:
-    """Mutable, one per session."""
+    """Mutable, one per session. ``kinds``: what CREATE CATALOG can make; ``store``: lists what it made."""
 
-    def __init__(self, catalog: str = DEFAULT_CATALOG, database: str = DEFAULT_DATABASE) -> None:
+    def __init__(self, kinds: Mapping[str, CatalogKind] = KINDS, store: CatalogStore | None = None) -> None:
+        catalog, database = DEFAULT_CATALOG, DEFAULT_DATABASE
         self.catalogs = {catalog: InMemoryCatalog(catalog, database, options={"type": memory.TYPE})}
+        self._kinds = kinds
+        self._store = store
+        self._listed: set[str] = set()
         self.temporary: dict[ObjectPath, CatalogObject] = {}
         self.functions = FunctionCatalog(self)
         self.current_catalog = catalog
@@ -73,10 +77,30 @@ class CatalogManager:
         known = self.catalogs.get(catalog)
         held = known.databases.get(database) if known else None
         if held is not None:
-            yield from (t.path for t in held.tables.values())
+            yield from (ObjectPath(catalog, database, name) for name in held.tables)
         yield from (p for p in self.temporary if (p.catalog, p.database) == (catalog, database))
 
     # -- catalogs and databases
+
+    def refresh(self) -> None:
+        """Before each statement: takes what other sessions have changed."""
+        if self._store is not None:
+            self._list(self._store)
+        for catalog in self.catalogs.values():
+            catalog.refresh()
+
+    def _list(self, store: CatalogStore) -> None:
+        names = set(store.names())
+        for name in sorted(names - set(self.catalogs)):
+            description = store.get(name)
+            self.catalogs[name] = self.made(name, description.options, description.comment)
+        for name in self._listed - names - {self.current_catalog}:
+            self.catalogs.pop(name, None)
+        self._listed = names
+
+    def made(self, name: str, options: Mapping[str, str], comment: str) -> InMemoryCatalog:
+        """A catalog of what CREATE CATALOG says, which nobody can name yet."""
+        return make_catalog(self._kinds, name, CatalogDescription(options, comment))
 
     def create_catalog(
         self, name: str, options: Mapping[str, str], *, comment: str = "", ignore_if_exists: bool = False
@@ -85,7 +109,9 @@ class CatalogManager:
             if ignore_if_exists:
                 return
             raise ValidationError(f"Catalog {name} already exists.")
-        self.catalogs[name] = _new_catalog(name, options, comment)
+        self.catalogs[name] = self.made(name, options, comment)
+        if self._store is not None:
+            self._store.put(name, CatalogDescription(options, comment))
 
     def drop_catalog(self, name: str, *, ignore_if_missing: bool) -> None:
         if name not in self.catalogs and ignore_if_missing:
@@ -94,6 +120,8 @@ class CatalogManager:
         if name == self.current_catalog:
             raise ValidationError("Cannot drop a catalog which is currently in use.")
         del self.catalogs[name]
+        if self._store is not None:
+            self._store.remove(name)
 
     def use_catalog(self, name: str) -> None:
         if name not in self.catalogs:
@@ -153,7 +181,7 @@ class CatalogManager:
             )
         entry = self.find_permanent(path)
         if entry is not None and isinstance(entry, CatalogView) == view:
-            del self.catalog(path.catalog).database(path.database).tables[path.name]
+            self.catalog(path.catalog).remove(path)
         elif not ignore_if_missing:
             raise ValidationError(
                 f"{word} with identifier '{path}' does not exist.", hint=_other_kind(entry, path, view)
@@ -171,9 +199,7 @@ class CatalogManager:
         entry = self.find_permanent(path)
         if entry is None:
             raise ValidationError(f"Table with identifier '{path}' does not exist.")
-        moved = replace(entry, path=ObjectPath(path.catalog, path.database, name))
-        self.catalog(path.catalog).put(moved, ignore_if_exists=False)
-        del self.catalog(path.catalog).database(path.database).tables[path.name]
+        self.catalog(path.catalog).rename(entry, name)
 
 
 def quoted(path: ObjectPath) -> str:
@@ -186,27 +212,3 @@ def _other_kind(entry: CatalogObject | None, path: ObjectPath, view: bool) -> st
         return ""
     have, word = ("table", "TABLE") if view else ("view", "VIEW")
     return f"'{path.name}' is a {have}: use DROP {word}."
-
-
-def _new_catalog(name: str, options: Mapping[str, str], comment: str) -> InMemoryCatalog:
-    kind = options.get("type")
-    if kind is None:
-        raise ValidationError(
-            f"Unable to create catalog '{name}'. Catalog options do not contain an option key 'type' "
-            "for discovering a catalog.",
-            expected=(memory.TYPE,),
-        )
-    if kind != memory.TYPE:
-        raise ValidationError(
-            f"Unable to create catalog '{name}'. Could not find any factory for identifier '{kind}'.",
-            expected=(memory.TYPE,),
-        )
-    unknown = sorted(set(options) - {"type", "default-database", "property-version"})
-    if unknown:
-        raise ValidationError(
-            f"Unable to create catalog '{name}'. Unsupported options found for '{kind}'. "
-            f"Unsupported options: {', '.join(unknown)}",
-            expected=("default-database", "property-version", "type"),
-        )
-    database = options.get("default-database", "default")
-    return InMemoryCatalog(name, database, options=options, comment=comment)

@@ -24,4 +24,18 @@ DML_SYNC = Option(
     default=False,
     doc="Whether `execute_sql` of an INSERT returns only when its job has ended; `tidemill run` waits.",
 )
-OPTIONS = (LOCAL_TIME_ZONE, MAX_COLUMN_WIDTH, DML_SYNC)
+CATALOG_STORE = Option(
+    key="table.catalog-store.kind",
+    kind=str,
+    default="generic_in_memory",
+    choices=("generic_in_memory", "file"),
+    doc="Where CREATE CATALOG lists what it has made: `generic_in_memory` forgets it with the session, "
+    "`file` keeps it for sessions to come. It counts where the session starts.",
+)
+CATALOG_STORE_PATH = Option(
+    key="table.catalog-store.file.path",
+    kind=str,
+    default="",
+    doc="The folder of the kind `file`, on this machine.",
+)
+OPTIONS = (LOCAL_TIME_ZONE, MAX_COLUMN_WIDTH, DML_SYNC, CATALOG_STORE, CATALOG_STORE_PATH)

@@ -17,7 +17,6 @@ import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TextIO
 
 from tidemill.config import gateway_options as g
@@ -31,9 +30,11 @@ from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.service import Gateway
 from tidemill.gateway.service.sessions import Session
 from tidemill.gateway.service.statements import Json, SqlStatements, new_environment
-from tidemill.gateway.store.store import KeptJob, KeptSession, Store, sqlite_url
+from tidemill.gateway.store.store import KeptJob, KeptSession, Store
 from tidemill.runtime.spark.session import spark_application
 from tidemill.runtime.spark.settings import MASTER, is_within_machine, spark_settings
+from tidemill.session.catalogs.database import sqlite_url
+from tidemill.session.catalogs.places import state_directory
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.job import EndedJob, JobHandle
 from tidemill.session.jobs import Jobs
@@ -77,6 +78,7 @@ class House:
     _lock: TextIO = field(init=False)
     _memory: Keeping = field(init=False)
     _results: Results = field(init=False)
+    _url: str = field(init=False)
 
     def __post_init__(self) -> None:
         root = directory(self.config)
@@ -84,10 +86,10 @@ class House:
         for folder in (_RESULTS, _JOBS, _STORE):
             make_private(os.path.join(root, folder))
         self._lock = _locked(root)
-        url = self.config.read(g.STORE) or sqlite_url(os.path.join(root, _STORE, _FILE))
+        self._url = self.config.read(g.STORE) or sqlite_url(os.path.join(root, _STORE, _FILE))
         self._results = Results(self.config, os.path.join(root, _RESULTS))
         self._memory = Keeping(
-            store=Store.open(url), results=self._results, jobs_folder=os.path.join(root, _JOBS)
+            store=Store.open(self._url), results=self._results, jobs_folder=os.path.join(root, _JOBS)
         )
         self.gateway = Gateway(config=self.config, new_session=self._new_session, memory=self._memory)
 
@@ -141,6 +143,7 @@ class House:
                 self._memory.job_started(job, places[0], user, statement, snapshot)
             self._follow(job, places[0], user)
 
+        context.catalogs_url = lambda: self._url
         context.on_progress = self.gateway.metrics.epoch
         context.jobs, context.place_job = self.jobs(user), place_job
         statements.job_started = job_started
@@ -214,6 +217,7 @@ class House:
         environment = TableEnvironment(restored(kept.snapshot))
         context = environment.context
         context.place_job = lambda: kept.place
+        context.catalogs_url = lambda: self._url
         context.on_progress = self.gateway.metrics.epoch
         started: list[JobHandle] = []
         context.on_job = started.append
@@ -227,8 +231,7 @@ class House:
 
 def directory(config: Configuration) -> str:
     """Where the gateway keeps what is its own."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return config.read(g.DIRECTORY) or os.path.join(state, "tidemill", "gateway")
+    return config.read(g.DIRECTORY) or os.path.join(state_directory(), "gateway")
 
 
 def _locked(root: str) -> TextIO:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tidemill.catalog.function import CatalogFunction
+from tidemill.catalog.kinds import KINDS, CatalogKind
 from tidemill.catalog.manager import CatalogManager
 from tidemill.catalog.table import CatalogObject, ObjectPath
 from tidemill.config import registry as options
@@ -22,7 +23,10 @@ from tidemill.config.unknown_options import unknown_option
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.runtime.progress import EpochProgress, JobEvent
+from tidemill.runtime.spark.session import spark_application
 from tidemill.session import user_modules
+from tidemill.session.catalogs import from_spark, stored
+from tidemill.session.catalogs.places import catalog_store, own_catalogs_url
 from tidemill.session.job import JobHandle
 from tidemill.session.jobs import Jobs
 from tidemill.session.time_zone import zone_of
@@ -44,15 +48,17 @@ class SessionContext:
     directory. ``work``: the name of what Spark does for the statement under way, to give it up by; '' where
     nobody would. ``on_job`` hears of a started INSERT before anybody waits for it.
     ``place_job``: where the next INSERT's job keeps its checkpoint, if not where the options say.
+    ``catalogs_url``: the database of catalogs of type ``stored`` that name none.
     ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
     hears of every epoch's end, ``on_event`` of its begin and of resumptions, ``fault`` of every step of a
     commit; ``clock``: of processing time, in seconds.
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
-        self.catalogs = CatalogManager()
         self.defaults = configuration or Configuration()
         self.configuration = self.defaults
+        self.catalogs_url = own_catalogs_url
+        self.catalogs = CatalogManager(self._catalog_kinds(), catalog_store(self.defaults))
         self.frames: dict[str, DataFrame] = {}
         self.module_folders: tuple[str, ...] = ()
         self._user_functions: dict[tuple[str, str], UserFunction] = {}
@@ -67,6 +73,13 @@ class SessionContext:
         self.on_event: Callable[[JobEvent], None] = lambda _: None
         self.fault: Callable[[str], None] = lambda _: None
         self.clock: Callable[[], float] = time.time
+
+    def _catalog_kinds(self) -> Mapping[str, CatalogKind]:
+        return {
+            **KINDS,
+            stored.TYPE: stored.stored_catalogs(lambda: self.catalogs_url()),
+            from_spark.TYPE: from_spark.spark_catalogs(lambda: spark_application(self.configuration)),
+        }
 
     @property
     def current_catalog(self) -> str:

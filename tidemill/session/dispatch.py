@@ -27,6 +27,7 @@ Handler = Callable[[Any, SessionContext], TableResult]
 
 def execute(statement: s.Statement, context: SessionContext) -> TableResult:
     """Runs one statement; raises TidemillError."""
+    context.catalogs.refresh()
     return HANDLERS[type(statement)](statement, context)
 
 

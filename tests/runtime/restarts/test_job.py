@@ -36,7 +36,10 @@ class Failing:
                 "tidemill.epoch.max-rows": "10",
                 "execution.checkpointing.dir": str(folder / "checkpoint"),
                 "restart-strategy.type": strategy,
-                **{f"restart-strategy.{k.replace('__', '.').replace('_', '-')}": v for k, v in options.items()},
+                **{
+                    f"restart-strategy.{k.replace('__', '.').replace('_', '-')}": v
+                    for k, v in options.items()
+                },
             }
         )
         self.session.context.fault = self._step

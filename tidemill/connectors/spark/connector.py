@@ -23,13 +23,14 @@ from tidemill.types import logical as t
 from tidemill.types.logical import Field, LogicalType
 
 _OPTIONS = (
-    ConnectorOption(key="format", required=True, doc="Spark's name of the source or sink."),
+    ConnectorOption(key="format", doc="Spark's name of the source or sink."),
+    ConnectorOption(key="table", doc="Instead of a format: a table of Spark's own catalogs, by its name."),
     ConnectorOption(
         key="spool.path",
         doc="Directory for micro-batches between Spark and Tidemill; default: one of this user's own.",
     ),
 )
-_OWN = {*PLANNER_OPTIONS, "format", "spool.path"}
+_OWN = {*PLANNER_OPTIONS, "format", "table", "spool.path"}
 _CARRIED = (t.TimeType, t.MapType, t.MultisetType)
 
 
@@ -41,6 +42,8 @@ class SparkConnector:
     is_sink = True
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
+        if ("format" in options) == ("table" in options):
+            raise ValidationError("The connector 'spark' wants the option 'format' or the option 'table'.")
         for column in table.physical_columns:
             if isinstance(column.type, _CARRIED):
                 raise ValidationError(
@@ -63,7 +66,8 @@ class SparkConnector:
 
     def source(self, request: SourceRequest) -> Source:
         given = SparkFormat(
-            name=request.options["format"],
+            name=request.options.get("format", ""),
+            table=request.options.get("table", ""),
             options=_passed(request.options),
             columns=tuple(Field(c.name, c.type) for c in request.table.physical_columns),
             fields=request.fields,
@@ -86,7 +90,8 @@ class SparkConnector:
         files = {"connector": "filesystem", "path": str(place), "format": "parquet"}
         columns = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
         return SparkSink(
-            format=request.options["format"],
+            format=request.options.get("format", ""),
+            table=request.options.get("table", ""),
             options=_passed(request.options),
             fields=columns if len(columns) == len(request.fields) else request.fields,
             partitioned_by=request.table.partitioned_by,

@@ -40,28 +40,40 @@ _SPOOL = "spool"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkFormat:
-    """``columns``: all physical columns of the table; ``fields``: those that are asked for."""
+    """``columns``: all physical columns of the table; ``fields``: those that are asked for; ``table``: one of
+    Spark's catalogs, instead of a format's ``name``."""
 
     name: str
     options: Mapping[str, str]
     columns: tuple[Field, ...]
     fields: tuple[Field, ...]
+    table: str = ""
 
     def load(self, reader: Callable[[], DataFrameReader | DataStreamReader]) -> DataFrame:
         """The source's frame with the table's columns by name, cast; ConnectorError where it has not
         all of them or cannot be opened. Sources that know their schema refuse to be given one."""
         try:
-            try:
-                frame = self._configured(reader).schema(spark_schema(self.columns)).load()
-            except (AnalysisException, UnsupportedOperationException):
-                frame = self._configured(reader).load()
+            frame = self._of_table(reader) if self.table else self._of_format(reader)
             return frame.select(*(F.col(quote(f.name)).cast(spark_type(f.type)) for f in self.columns))
         except (AnalysisException, UnsupportedOperationException) as e:
-            raise ConnectorError(f"Spark source '{self.name}': {str(e).splitlines()[0]}") from None
+            raise ConnectorError(f"Spark source '{self.shown}': {str(e).splitlines()[0]}") from None
         except Exception as e:
             if "ClassNotFound" in str(e) or "DATA_SOURCE_NOT_FOUND" in str(e):
                 raise ConnectorError(f"Spark has no data source '{self.name}' on its class path.") from None
             raise
+
+    @property
+    def shown(self) -> str:
+        return self.name or self.table
+
+    def _of_table(self, reader: Callable[[], DataFrameReader | DataStreamReader]) -> DataFrame:
+        return reader().options(**self.options).table(self.table)
+
+    def _of_format(self, reader: Callable[[], DataFrameReader | DataStreamReader]) -> DataFrame:
+        try:
+            return self._configured(reader).schema(spark_schema(self.columns)).load()
+        except (AnalysisException, UnsupportedOperationException):
+            return self._configured(reader).load()
 
     def _configured(
         self, reader: Callable[[], DataFrameReader | DataStreamReader]
@@ -150,7 +162,7 @@ class SparkStreamSource:
         failure: StreamingQueryException | None = query.exception()
         if failure is not None:
             text = str(failure).splitlines()[0]
-            raise ConnectorError(f"Spark streaming source '{self.format.name}' failed: {text}")
+            raise ConnectorError(f"Spark streaming source '{self.format.shown}' failed: {text}")
 
     def _start(self, place: Path) -> StreamingQuery:
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSink:
-    """``spool``: a file sink whose root is ``place``; its files have the carriers' types."""
+    """``spool``: a file sink whose root is ``place``; its files have the carriers' types. ``table``: one of
+    Spark's catalogs, instead of a ``format``."""
 
     format: str
     options: Mapping[str, str]
@@ -37,6 +38,7 @@ class SparkSink:
     mode: str
     place: Path
     spool: FileSink
+    table: str = ""
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
         return self.spool.stage(frame, epoch)
@@ -69,10 +71,14 @@ class SparkSink:
             if files
             else session.createDataFrame([], schema)
         )
-        writer = frame.write.format(self.format).options(**self.options).mode(self.mode)
-        if self.partitioned_by:
-            writer = writer.partitionBy(*self.partitioned_by)
         try:
+            if self.table:
+                frame.write.insertInto(self.table, overwrite=self.mode == "overwrite")
+                return
+            writer = frame.write.format(self.format).options(**self.options).mode(self.mode)
+            if self.partitioned_by:
+                writer = writer.partitionBy(*self.partitioned_by)
             writer.save()
         except PySparkException as e:
-            raise ConnectorError(f"Spark sink '{self.format}': {str(e).splitlines()[0]}") from None
+            shown = self.format or self.table
+            raise ConnectorError(f"Spark sink '{shown}': {str(e).splitlines()[0]}") from None

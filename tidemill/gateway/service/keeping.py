@@ -24,9 +24,9 @@ from tidemill.gateway.service.pages import restored
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.sessions import Session
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
+from tidemill.session.catalogs.documents import type_named
 from tidemill.session.job import JobHandle
 from tidemill.session.jobs import ENDED
-from tidemill.session.snapshot import type_named
 from tidemill.session.time_zone import zone_of
 from tidemill.types.logical import Field
 

@@ -157,7 +157,8 @@ class SqlStatements:
         waited = context.configuration.read(table_options.DML_SYNC)
 
         def started(job: JobHandle) -> None:
-            self.job_started(job, _insert_text(statement, self.environment), self.snapshot())
+            whole = {**snapshot.taken(context, whole=True), "set": None}
+            self.job_started(job, _insert_text(statement, self.environment), whole)
             if waited:
                 control.stop_with(job.abort)
 

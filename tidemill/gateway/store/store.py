@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,11 +16,13 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from tidemill.config.secrets import masked
 from tidemill.errors import StateError
 from tidemill.gateway.store.tables import JOBS, METADATA, OPERATIONS, SESSIONS, VERSION, VERSIONS
+from tidemill.session.catalogs.database import engine, said
 
 Json = dict[str, Any]
+_WHAT = "The gateway's store"
+_HINT = "Statements that were running go on; what is asked now is not taken down."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class Store:
     @classmethod
     def open(cls, url: str) -> Self:
         """Makes what is not there yet."""
-        made = cls(_engine(url))
+        made = cls(engine(url, _WHAT))
         try:
             made._prepare()
         except BaseException:
@@ -205,59 +206,18 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        with _said(self.engine), self.engine.begin() as connection:
+        with said(self.engine, _WHAT, _HINT), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        with _said(self.engine), self.engine.connect() as connection:
+        with said(self.engine, _WHAT, _HINT), self.engine.connect() as connection:
             yield connection
-
-
-def sqlite_url(file: str) -> str:
-    return sa.URL.create("sqlite", database=file).render_as_string(hide_password=False)
 
 
 def moved(operation: KeptOperation, status: str, reason: str) -> KeptOperation:
     """The operation, ended for a reason of the gateway's own."""
     return replace(operation, status=status, error={"code": "GATEWAY", "message": reason}, result=None)
-
-
-def _engine(url: str) -> sa.Engine:
-    try:
-        parsed = sa.make_url(url)
-        if parsed.get_backend_name() == "postgresql" and parsed.drivername == "postgresql":
-            parsed = parsed.set(drivername="postgresql+psycopg")
-        if parsed.get_backend_name() != "sqlite":
-            return sa.create_engine(parsed, pool_pre_ping=True)
-    except (sa.exc.ArgumentError, ModuleNotFoundError) as e:
-        raise StateError(f"'{masked(url)}' is no URL of a database that can be used: {e}") from e
-    if parsed.database:
-        try:
-            os.makedirs(os.path.dirname(os.path.abspath(parsed.database)), mode=0o700, exist_ok=True)
-        except OSError as e:
-            raise StateError(f"The gateway's store '{url}' cannot be used: {e.strerror or e}") from e
-    engine = sa.create_engine(parsed, connect_args={"timeout": 30, "check_same_thread": False})
-    sa.event.listen(engine, "connect", _prepare_sqlite)
-    return engine
-
-
-def _prepare_sqlite(connection: Any, _: object) -> None:
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-@contextmanager
-def _said(engine: sa.Engine) -> Iterator[None]:
-    try:
-        yield
-    except sa.exc.SQLAlchemyError as e:
-        cause = getattr(e, "orig", None) or e
-        where = engine.url.render_as_string(hide_password=True)
-        raise StateError(
-            f"The gateway's store '{where}' cannot be used: {cause}",
-            hint="Statements that were running go on; what is asked now is not taken down.",
-        ) from e
 
 
 def _operation_row(operation: KeptOperation) -> Mapping[str, Any]:

@@ -68,7 +68,7 @@ class ExponentialDelay:
     reset: float
     jitter: float
     attempts: int
-    chance: Callable[[], float] = lambda: random.uniform(-1, 1)  # noqa: S311 - spreads load, keeps no secret
+    chance: Callable[[], float] = lambda: random.uniform(-1, 1)
     _wait: float = 0.0
     _tried: int = 0
     _restarted: float = 0.0

@@ -31,7 +31,7 @@ def create_database(statement: s.CreateDatabase, context: SessionContext) -> Tab
 
 def alter_database(statement: s.AlterDatabase, context: SessionContext) -> TableResult:
     catalog, name = context.catalogs.qualify_database(statement.path)
-    context.catalogs.catalog(catalog).database(name).properties.update(statement.options)
+    context.catalogs.catalog(catalog).alter_database(name, dict(statement.options))
     return ok()
 
 

@@ -1,0 +1,56 @@
+"""The databases that Tidemill keeps its own things in: an SQLite file, or any by URL (PostgreSQL).
+
+SQLite is not asked to wait for the disk: what was written outlives the process, not a loss of power.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from tidemill.config.secrets import masked
+from tidemill.errors import StateError
+
+
+def sqlite_url(file: str) -> str:
+    return sa.URL.create("sqlite", database=file).render_as_string(hide_password=False)
+
+
+def engine(url: str, what: str) -> sa.Engine:
+    """Of ``url``; ``what`` stands for it in messages. An SQLite file's folder is made. StateError."""
+    try:
+        parsed = sa.make_url(url)
+        if parsed.get_backend_name() == "postgresql" and parsed.drivername == "postgresql":
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        if parsed.get_backend_name() != "sqlite":
+            return sa.create_engine(parsed, pool_pre_ping=True)
+    except (sa.exc.ArgumentError, ModuleNotFoundError) as e:
+        raise StateError(f"'{masked(url)}' is no URL of a database that can be used: {e}") from e
+    if parsed.database:
+        try:
+            os.makedirs(os.path.dirname(os.path.abspath(parsed.database)), mode=0o700, exist_ok=True)
+        except OSError as e:
+            raise StateError(f"{what} '{url}' cannot be used: {e.strerror or e}") from e
+    made = sa.create_engine(parsed, connect_args={"timeout": 30, "check_same_thread": False})
+    sa.event.listen(made, "connect", _prepare_sqlite)
+    return made
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+@contextmanager
+def said(database: sa.Engine, what: str, hint: str = "") -> Iterator[None]:
+    """What is wrong with a database as a StateError."""
+    try:
+        yield
+    except sa.exc.SQLAlchemyError as e:
+        cause = getattr(e, "orig", None) or e
+        where = database.url.render_as_string(hide_password=True)
+        raise StateError(f"{what} '{where}' cannot be used: {cause}", hint=hint) from e

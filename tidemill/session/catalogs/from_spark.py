@@ -1,0 +1,108 @@
+"""The catalog of type ``spark``: the databases and tables of one of the catalogs that Spark's session has.
+
+Tables are read and written by the connector ``spark``; what is in the catalog is changed by Spark's own means
+alone. Every look asks Spark: nothing is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import ClassVar
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tidemill.catalog.kinds import DEFAULT_DATABASE, CatalogDescription, CatalogKind
+from tidemill.catalog.memory import Database, InMemoryCatalog
+from tidemill.catalog.table import CatalogTable, CatalogView, Column, ObjectPath
+from tidemill.errors import NotSupportedError
+from tidemill.session.frames_in import flink_fields
+from tidemill.types.physical import quote
+
+TYPE = "spark"
+CATALOG = "catalog"
+_DEFAULT_CATALOG, _DEFAULT_DATABASE = "spark_catalog", "default"
+
+Spark = Callable[[], SparkSession]
+
+
+class SparkCatalog(InMemoryCatalog):
+    outlives: ClassVar[bool] = True
+    small: ClassVar[bool] = False
+
+    def __init__(self, name: str, description: CatalogDescription, spark: Spark) -> None:
+        default = description.options.get(DEFAULT_DATABASE, _DEFAULT_DATABASE)
+        super().__init__(name, default, options=description.options, comment=description.comment)
+        self._spark = spark
+
+    @property
+    def databases(self) -> Mapping[str, Database]:
+        return SparkDatabases(self.name, self.options.get(CATALOG, _DEFAULT_CATALOG), self._spark)
+
+    def changing(self) -> AbstractContextManager[None]:
+        raise NotSupportedError(
+            f"Catalog '{self.name}' is Spark's: changes of it are not supported",
+            hint="Change it by Spark's means, or create the table in another catalog.",
+        )
+
+
+class SparkDatabases(Mapping[str, Database]):
+    """``here``: the name of the catalog that Spark's ``catalog`` has here."""
+
+    def __init__(self, here: str, catalog: str, spark: Spark) -> None:
+        self._here = here
+        self._catalog = catalog
+        self._spark = spark
+
+    def __getitem__(self, name: str) -> Database:
+        if name not in self._names:
+            raise KeyError(name)
+        return Database(name=name, tables=SparkTables(self._here, self._catalog, name, self._spark))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        found = self._spark().sql(f"SHOW NAMESPACES IN {quote(self._catalog)}").collect()
+        return tuple(row[0] for row in found)
+
+
+class SparkTables(dict[str, CatalogTable | CatalogView]):
+    """The tables of a database, looked at when they are asked for."""
+
+    def __init__(self, here: str, catalog: str, database: str, spark: Spark) -> None:
+        super().__init__()
+        self._here = here
+        self._catalog = catalog
+        self._database = database
+        self._spark = spark
+
+    def get(self, name: str, default: CatalogTable | CatalogView | None = None) -> CatalogTable | None:  # type: ignore[override]
+        """None for what Spark has no table or view of."""
+        path = f"{quote(self._catalog)}.{quote(self._database)}.{quote(name)}"
+        try:
+            frame = self._spark().table(path)
+        except AnalysisException:
+            return None
+        columns = tuple(Column(name=f.name, type=f.type) for f in flink_fields(frame))
+        options = {"connector": "spark", "table": path}
+        return CatalogTable(
+            path=ObjectPath(self._here, self._database, name), columns=columns, options=options
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        where = f"{quote(self._catalog)}.{quote(self._database)}"
+        found = self._spark().sql(f"SHOW TABLES IN {where}").collect()
+        return iter([row["tableName"] for row in found if not row["isTemporary"]])
+
+
+def spark_catalogs(spark: Spark) -> CatalogKind:
+    return CatalogKind(
+        options=(DEFAULT_DATABASE, CATALOG), make=lambda name, found: SparkCatalog(name, found, spark)
+    )

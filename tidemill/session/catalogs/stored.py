@@ -1,0 +1,132 @@
+"""The catalog of type ``stored``: kept in a database, the same for all sessions that name it.
+
+A catalog is one row: its version, and all that is in it as JSON. A change takes the row's lock, reads what
+others have changed since, and writes the row; so changes follow one another, and none is lost. A statement
+sees the catalog as it was when the statement began to use it. Cost: a query for the version a statement, the
+whole row when it has changed, and for each change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import ClassVar
+
+import sqlalchemy as sa
+
+from tidemill.catalog.kinds import DEFAULT_DATABASE, CatalogDescription, CatalogKind
+from tidemill.catalog.memory import Database, InMemoryCatalog
+from tidemill.session.catalogs.database import engine, said
+from tidemill.session.catalogs.documents import database_document, restored_database
+
+TYPE = "stored"
+URL = "url"
+_WHAT = "The catalogs' database"
+_METADATA = sa.MetaData()
+_CATALOGS = sa.Table(
+    "tidemill_catalogs",
+    _METADATA,
+    sa.Column("name", sa.String(255), primary_key=True),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("document", sa.Text, nullable=False),
+)
+_UNKNOWN = -1
+
+
+class StoredCatalog(InMemoryCatalog):
+    """``place``: the database's URL, asked for when the catalog is first used."""
+
+    outlives: ClassVar[bool] = True
+
+    def __init__(self, name: str, description: CatalogDescription, place: Callable[[], str]) -> None:
+        default = description.options.get(DEFAULT_DATABASE, "default")
+        super().__init__(name, default, options=description.options, comment=description.comment)
+        self._place = place
+        self._version = _UNKNOWN
+        self._fresh = False
+
+    @property
+    def databases(self) -> Mapping[str, Database]:
+        if not self._fresh:
+            self._read()
+        return self._databases
+
+    def refresh(self) -> None:
+        self._fresh = False
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        database = _prepared(self._place())
+        mine = _CATALOGS.c.name == self.name
+        with said(database, _WHAT), database.connect() as connection:
+            self._add(connection)
+            try:
+                # The row's lock comes first: nobody else changes it until the end.
+                connection.execute(_CATALOGS.update().where(mine).values(version=_CATALOGS.c.version + 1))
+                version, document = connection.execute(
+                    sa.select(_CATALOGS.c.version, _CATALOGS.c.document).where(mine)
+                ).one()
+                self._take(version - 1, document)
+                yield
+                connection.execute(_CATALOGS.update().where(mine).values(document=self._document()))
+                connection.commit()
+                self._version = version
+            except BaseException:
+                self._version, self._fresh = _UNKNOWN, False
+                raise
+
+    def _read(self) -> None:
+        database = _prepared(self._place())
+        mine = _CATALOGS.c.name == self.name
+        with said(database, _WHAT), database.connect() as connection:
+            version = connection.execute(sa.select(_CATALOGS.c.version).where(mine)).scalar()
+            if version is not None and version != self._version:
+                found = sa.select(_CATALOGS.c.version, _CATALOGS.c.document).where(mine)
+                self._take(*connection.execute(found).one())
+        self._fresh = True
+
+    def _take(self, version: int, document: str) -> None:
+        if version != self._version:
+            self.fill(map(restored_database, json.loads(document)))
+            self._version = version
+        self._fresh = True
+
+    def _add(self, connection: sa.Connection) -> None:
+        """The row, if nobody has added it."""
+        known = sa.select(_CATALOGS.c.name).where(_CATALOGS.c.name == self.name)
+        if connection.execute(known).first() is not None:
+            return
+        with suppress(sa.exc.IntegrityError):
+            connection.execute(
+                _CATALOGS.insert().values(name=self.name, version=0, document=self._document())
+            )
+            connection.commit()
+            return
+        connection.rollback()
+
+    def _document(self) -> str:
+        return json.dumps([database_document(d) for d in self._databases.values()])
+
+
+def stored_catalogs(default: Callable[[], str]) -> CatalogKind:
+    """``default``: the URL where 'url' is not given."""
+
+    def make(name: str, description: CatalogDescription) -> InMemoryCatalog:
+        url = description.options.get(URL, "")
+        return StoredCatalog(name, description, (lambda: url) if url else default)
+
+    return CatalogKind(options=(DEFAULT_DATABASE, URL), make=make)
+
+
+@cache
+def _prepared(url: str) -> sa.Engine:
+    made = engine(url, _WHAT)
+    try:
+        with said(made, _WHAT):
+            _METADATA.create_all(made)
+    except BaseException:
+        made.dispose()
+        raise
+    return made
