@@ -30,6 +30,7 @@ nightly: setup  ## random queries, flipped bits, kills, a soak (QUERIES=2000 KIL
 	@$(PYTHON) -m pytest tests/state/test_damage.py --flips=3000 --seed=$(SEED)
 	@$(PYTHON) -m pytest tests/cluster --kills=50 --seed=$(SEED) --timeout 3600
 	@$(PYTHON) -m tests.runtime.kills --kills $(KILLS) --seed $(SEED)
+	@$(PYTHON) -m tests.gateway.kills --kills 20 --seed $(SEED)
 	@$(PYTHON) -m bench.soak --minutes $(MINUTES)
 
 check: setup  ## linters, types, layers, generated pages

@@ -1,4 +1,4 @@
-"""A gateway that is killed under load: a few times here, ``python -m tests.gateway.kills`` as often as told."""
+"""A gateway that is killed under load: a few times here; ``tests.gateway.kills`` does it as often as told."""
 
 from __future__ import annotations
 

@@ -1,0 +1,251 @@
+"""Gateways beside each other: light statements, sessions opened and closed, long results.
+
+``python -m bench.gateway NAME=URL [NAME=URL...] [--part statements|sessions|rows]`` asks each gateway in turn,
+by Flink's REST protocol, and prints Markdown tables. A statement's time is from its submission to the last page
+of its result, asked for every 2 ms. Of a gateway on this machine ``NAME=URL@PID`` also says what memory its
+processes take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from tests.runtime.processes import children
+
+CLIENTS = 16
+SESSIONS, STATEMENTS = 100, 1_000
+OPENINGS = 10_000
+ROWS = 10_000_000
+_POLL = 0.002
+_JSON = "application/json"
+_ARROW = "application/vnd.apache.arrow.stream"
+Json = dict[str, Any]
+
+TABLE = "CREATE TABLE t (id INT, name STRING, at TIMESTAMP(3)) WITH ('connector'='datagen')"
+LIGHT = {
+    "SHOW TABLES": "SHOW TABLES",
+    "DESCRIBE": "DESCRIBE t",
+    "SHOW CREATE TABLE": "SHOW CREATE TABLE t",
+    "SET": "SET 'pipeline.name' = 'x'",
+    "EXPLAIN": "EXPLAIN SELECT name, COUNT(*) AS n FROM t WHERE id > 3 GROUP BY name",
+    "VALUES": "SELECT * FROM (VALUES (1, 'a'), (2, 'b')) AS v(n, s)",
+}
+
+
+@dataclass
+class Client:
+    """One connection, kept open."""
+
+    url: str
+    _connection: http.client.HTTPConnection = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=600)
+
+    def ask(self, method: str, path: str, body: Json | None = None, accept: str = _JSON) -> Any:
+        headers = {"Content-Type": _JSON, "Accept": accept}
+        self._connection.request(method, f"/v3{path}", json.dumps(body or {}), headers)
+        answer = self._connection.getresponse()
+        data = answer.read()
+        if answer.status != 200:
+            raise SystemExit(f"{method} {path}: {data[:2000]!r}")
+        return json.loads(data) if answer.headers["Content-Type"].startswith(_JSON) else (answer, data)
+
+    def open(self) -> str:
+        handle: str = self.ask("POST", "/sessions", {"properties": {"parallelism.default": "1"}})[
+            "sessionHandle"
+        ]
+        return handle
+
+    def run(self, session: str, sql: str) -> None:
+        operation = self.ask("POST", f"/sessions/{session}/statements", {"statement": sql})["operationHandle"]
+        path = f"/sessions/{session}/operations/{operation}"
+        uri = f"{path}/result/0?rowFormat=JSON"
+        while True:
+            page = self.ask("GET", uri)
+            if page["resultType"] == "EOS":
+                break
+            if page["resultType"] == "NOT_READY" or not page["results"]["data"]:
+                time.sleep(_POLL)
+            uri = page.get("nextResultUri", uri).removeprefix("/v3")
+        self.ask("DELETE", f"{path}/close")
+
+
+def statements(url: str) -> dict[str, list[float]]:
+    """Seconds of each light statement, by kind, of sessions that many clients share between them."""
+    times: dict[str, list[float]] = defaultdict(list)
+    lock = threading.Lock()
+    kinds = list(LIGHT)
+
+    def work(number: int) -> None:
+        client = Client(url)
+        sessions = [client.open() for _ in range(number, SESSIONS, CLIENTS)]
+        for session in sessions:
+            client.run(session, TABLE)
+        everybody.wait()
+        for n in range(number, STATEMENTS, CLIENTS):
+            kind = kinds[n % len(kinds)]
+            begun = time.perf_counter()
+            client.run(sessions[n % len(sessions)], LIGHT[kind])
+            with lock:
+                times[kind].append(time.perf_counter() - begun)
+        for session in sessions:
+            client.ask("DELETE", f"/sessions/{session}")
+
+    everybody = threading.Barrier(CLIENTS)
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return times
+
+
+def openings(url: str) -> float:
+    """Seconds to open and close ``OPENINGS`` sessions with a statement in each, by four clients."""
+
+    def work() -> None:
+        client = Client(url)
+        for _ in range(OPENINGS // 4):
+            session = client.open()
+            client.run(session, "SHOW CATALOGS")
+            client.ask("DELETE", f"/sessions/{session}")
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    with _timed() as seconds:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return seconds()
+
+
+def rows(url: str, accept: str) -> float:
+    """Seconds to fetch ``ROWS`` rows, from the first page on."""
+    client = Client(url)
+    session = client.open()
+    client.run(session, "SET 'execution.runtime-mode' = 'batch'")
+    client.run(
+        session,
+        "CREATE TABLE numbers (id BIGINT, name AS CAST(id AS STRING)) WITH ('connector'='datagen', "
+        f"'fields.id.kind'='sequence', 'fields.id.start'='1', 'fields.id.end'='{ROWS}', "
+        "'rows-per-second'='100000000')",
+    )
+    sql = {"statement": "SELECT id, name FROM numbers"}
+    operation = client.ask("POST", f"/sessions/{session}/statements", sql)["operationHandle"]
+    uri = f"/sessions/{session}/operations/{operation}/result/0?rowFormat=JSON"
+    begun, got = 0.0, 0
+    while True:
+        page = client.ask("GET", uri, accept=accept)
+        kind, uri, count = _arrow(page) if accept == _ARROW and isinstance(page, tuple) else _json(page, uri)
+        got += count
+        if kind == "EOS":
+            break
+        if not count:
+            time.sleep(_POLL)
+        elif not begun:
+            begun = time.perf_counter()
+    seconds = time.perf_counter() - begun
+    if got != ROWS:
+        raise SystemExit(f"{got} rows came, not {ROWS}")
+    client.ask("DELETE", f"/sessions/{session}")
+    return seconds
+
+
+def _json(page: Json, uri: str) -> tuple[str, str, int]:
+    following = page.get("nextResultUri", uri).removeprefix("/v3")
+    return page["resultType"], following, len(page.get("results", {}).get("data", ()))
+
+
+def _arrow(page: tuple[http.client.HTTPResponse, bytes]) -> tuple[str, str, int]:
+    answer, data = page
+    with pa.ipc.open_stream(data) as stream:
+        count = stream.read_all().num_rows
+    following = (answer.headers.get("X-Next-Result-Uri") or "").removeprefix("/v3")
+    return answer.headers["X-Result-Type"], following, count
+
+
+@contextmanager
+def _timed() -> Iterator[Callable[[], float]]:
+    begun = time.perf_counter()
+    yield lambda: time.perf_counter() - begun
+
+
+def memory(pid: int) -> int:
+    """Bytes of its processes."""
+    found = 0
+    for each in (pid, *children(pid)):
+        status = Path(f"/proc/{each}/status").read_text()
+        found += sum(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmRSS"))
+    return found
+
+
+def _quantile(times: list[float], part: float) -> str:
+    return f"{sorted(times)[min(len(times) - 1, int(part * len(times)))] * 1000:,.0f}"
+
+
+def show_statements(gateways: dict[str, tuple[str, int]]) -> None:
+    print(
+        f"{STATEMENTS} statements of {SESSIONS} sessions, {CLIENTS} clients, ms\n\n| | gateway | p50 | p99 |"
+    )
+    print("|---|---|---|---|")
+    for name, (url, _) in gateways.items():
+        statements(url)
+        times = statements(url)
+        for kind, found in {"all": [t for found in times.values() for t in found], **times}.items():
+            print(f"| {kind} | {name} | {_quantile(found, 0.5)} | {_quantile(found, 0.99)} |", flush=True)
+
+
+def show_sessions(gateways: dict[str, tuple[str, int]]) -> None:
+    print(f"\n{OPENINGS} sessions opened and closed\n")
+    print("| gateway | a second | MB before | MB after |\n|---|---|---|---|")
+    for name, (url, pid) in gateways.items():
+        openings(url)
+        before = memory(pid) if pid else 0
+        rate = OPENINGS / openings(url)
+        after = memory(pid) if pid else 0
+        print(f"| {name} | {rate:,.0f} | {before >> 20:,} | {after >> 20:,} |", flush=True)
+
+
+def show_rows(gateways: dict[str, tuple[str, int]]) -> None:
+    print(f"\n{ROWS:,} rows fetched\n\n| gateway | format | rows/s |\n|---|---|---|")
+    for name, (url, _) in gateways.items():
+        for shown, accept in (("JSON", _JSON), *((("Arrow", _ARROW),) if name != "flink" else ())):
+            print(f"| {name} | {shown} | {ROWS / rows(url, accept):,.0f} |", flush=True)
+
+
+PARTS = {"statements": show_statements, "sessions": show_sessions, "rows": show_rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("gateways", nargs="+", metavar="NAME=URL[@PID]")
+    parser.add_argument("--part", choices=PARTS, action="append")
+    given = parser.parse_args()
+    gateways = {}
+    for text in given.gateways:
+        name, _, address = text.partition("=")
+        url, _, pid = address.partition("@")
+        gateways[name] = (url, int(pid or 0))
+    for part in given.part or PARTS:
+        PARTS[part](gateways)
+
+
+if __name__ == "__main__":
+    main()
