@@ -1,8 +1,8 @@
 """Gateways beside each other: light statements, sessions opened and closed, long results.
 
-``python -m bench.gateway NAME=URL [NAME=URL...] [--part statements|sessions|rows]`` asks each gateway in turn,
-by Flink's REST protocol, and prints Markdown tables. A statement's time is from its submission to the last page
-of its result, asked for every 2 ms. Of a gateway on this machine ``NAME=URL@PID`` also says what memory its
+``python -m bench.gateway NAME=URL [NAME=URL...] [--part statements|sessions|rows]`` asks each gateway in
+turn, by Flink's REST protocol, and prints Markdown tables. A statement's time is from its submission to the
+last page of its result, asked for every 2 ms. Of a gateway on this machine ``NAME=URL@PID`` also says what memory its
 processes take.
 """
 
@@ -206,7 +206,7 @@ def show_statements(gateways: dict[str, tuple[str, int]]) -> None:
     for name, (url, _) in gateways.items():
         statements(url)
         times = statements(url)
-        for kind, found in {"all": [t for found in times.values() for t in found], **times}.items():
+        for kind, found in {"all": [t for of_kind in times.values() for t in of_kind], **times}.items():
             print(f"| {kind} | {name} | {_quantile(found, 0.5)} | {_quantile(found, 0.99)} |", flush=True)
 
 

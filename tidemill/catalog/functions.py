@@ -80,9 +80,17 @@ class FunctionCatalog:
             )
         else:
             gone = self._catalogs.catalog(path.catalog).remove_function(path.database, path.name)
-            message = f"Function {path.database}.{path.name} does not exist in Catalog {path.catalog}."
+            message = _missing(path)
         if not gone and not ignore_if_missing:
             raise ValidationError(message)
+
+    def replace(self, function: CatalogFunction, *, ignore_if_missing: bool) -> None:
+        """Puts a permanent function in the place of the one of its name."""
+        path = function.path
+        assert path is not None
+        found = self._catalogs.catalog(path.catalog).replace_function(function, path.database)
+        if not found and not ignore_if_missing:
+            raise ValidationError(_missing(_lower(path)))
 
     def temporary(self) -> list[CatalogFunction]:
         """Those that live in no database, temporary system functions first."""
@@ -100,6 +108,10 @@ class FunctionCatalog:
 
 def _lower(path: ObjectPath) -> ObjectPath:
     return ObjectPath(path.catalog, path.database, path.name.lower())
+
+
+def _missing(path: ObjectPath) -> str:
+    return f"Function {path.database}.{path.name} does not exist in Catalog {path.catalog}."
 
 
 def _already(function: CatalogFunction) -> str:

@@ -113,6 +113,13 @@ class CatalogManager:
         if self._store is not None:
             self._store.put(name, CatalogDescription(options, comment))
 
+    def alter_catalog(self, name: str, options: Mapping[str, str], comment: str) -> None:
+        """What is in it stays."""
+        made, before = self.made(name, options, comment), self.catalog(name)
+        before.options, before.comment = made.options, comment
+        if self._store is not None:
+            self._store.put(name, CatalogDescription(options, comment))
+
     def drop_catalog(self, name: str, *, ignore_if_missing: bool) -> None:
         if name not in self.catalogs and ignore_if_missing:
             return

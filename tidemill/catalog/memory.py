@@ -141,6 +141,15 @@ class InMemoryCatalog:
             functions = self.database(database).functions
             return functions.setdefault(function.name.lower(), function) is function
 
+    def replace_function(self, function: CatalogFunction, database: str) -> bool:
+        """Whether there was one of that name."""
+        with self.changing():
+            functions = self.database(database).functions
+            found = function.name.lower() in functions
+            if found:
+                functions[function.name.lower()] = function
+            return found
+
     def remove_function(self, database: str, name: str) -> bool:
         """Whether there was one."""
         with self.changing():

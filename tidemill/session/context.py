@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from tidemill.config import table_options
 from tidemill.config.option import Configuration
 from tidemill.config.python_options import PYTHON_FILES
 from tidemill.config.unknown_options import unknown_option
+from tidemill.errors import NotSupportedError
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.runtime.progress import EpochProgress, JobEvent
@@ -29,6 +31,7 @@ from tidemill.session.catalogs import from_spark, stored
 from tidemill.session.catalogs.places import catalog_store, own_catalogs_url
 from tidemill.session.job import JobHandle
 from tidemill.session.jobs import Jobs
+from tidemill.session.modules import Modules
 from tidemill.session.time_zone import zone_of
 from tidemill.user_functions.kinds import UserFunction
 
@@ -37,6 +40,11 @@ if TYPE_CHECKING:
 
 
 UNNAMED = "$table-"
+_FUNCTION = re.compile(r"[A-Z_][A-Z0-9_]*")
+_ALWAYS = frozenset(
+    {"AND", "OR", "NOT", "CAST", "TRY_CAST", "CASE", "BETWEEN", "LIKE", "IN", "ROW", "ARRAY", "MAP"}
+)
+"""Words that the parser makes functions of."""
 _LOGGER = logging.getLogger("tidemill")
 
 
@@ -59,6 +67,7 @@ class SessionContext:
         self.configuration = self.defaults
         self.catalogs_url = own_catalogs_url
         self.catalogs = CatalogManager(self._catalog_kinds(), catalog_store(self.defaults))
+        self.modules = Modules()
         self.frames: dict[str, DataFrame] = {}
         self.module_folders: tuple[str, ...] = ()
         self._user_functions: dict[tuple[str, str], UserFunction] = {}
@@ -111,10 +120,14 @@ class SessionContext:
         return tuple(name for name in names if not name.startswith(UNNAMED))
 
     def scalar_function(self, name: str) -> ScalarFunction | None:
-        return registry.scalar(name)
+        return registry.scalar(name) if self._is_known(name) else None
 
     def aggregate_function(self, name: str) -> AggregateFunction | None:
-        return registry.aggregate(name)
+        return registry.aggregate(name) if self._is_known(name) else None
+
+    def _is_known(self, name: str) -> bool:
+        """Without the module core only operators and special forms are."""
+        return self.modules.core_is_used or not _FUNCTION.fullmatch(name) or name in _ALWAYS
 
     def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
         functions = self.catalogs.functions
@@ -129,6 +142,11 @@ class SessionContext:
         """Its module is looked at once for each value of ``python.files``."""
         if function.declared is not None:
             return function.declared
+        if function.language != "PYTHON":
+            raise NotSupportedError(
+                f"Function '{function.name}' cannot be called: functions in {function.language} are not supported",
+                hint="Functions are Python: CREATE FUNCTION name AS 'module.attribute' LANGUAGE PYTHON.",
+            )
         files = self.configuration.read(PYTHON_FILES)
         key = (function.implementation, files)
         known = self._user_functions.get(key)

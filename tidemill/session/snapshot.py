@@ -20,6 +20,7 @@ from tidemill.session.catalogs.documents import (
     restored_object,
 )
 from tidemill.session.context import SessionContext
+from tidemill.session.modules import Modules
 
 Json = dict[str, Any]
 FORMAT = 1
@@ -38,6 +39,7 @@ def taken(context: SessionContext, *, whole: bool = False) -> Json:
         "temporary": object_documents(catalogs.temporary.values()),
         "functions": [function_document(f) for f in catalogs.functions.temporary() if f.declared is None],
         "folders": list(context.module_folders),
+        "modules": [context.modules.loaded, context.modules.used],
     }
 
 
@@ -51,6 +53,8 @@ def restored(snapshot: Json) -> SessionContext:
     context = SessionContext(Configuration(snapshot["defaults"]))
     context.configuration = Configuration(snapshot["options"])
     context.module_folders = tuple(snapshot["folders"])
+    if "modules" in snapshot:
+        context.modules = Modules(*snapshot["modules"])
     catalogs = context.catalogs
     catalogs.catalogs = {c["name"]: _restored_catalog(c, context) for c in snapshot["catalogs"]}
     catalogs.current_catalog, catalogs.current_database = snapshot["current"]

@@ -315,6 +315,17 @@ class CreateCatalog(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetComment:
+    comment: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterCatalog(Statement):
+    name: str
+    change: SetOptions | ResetOptions | SetComment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateDatabase(Statement):
     path: Path
     options: Options = ()
@@ -344,6 +355,17 @@ class UseModules(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadModule(Statement):
+    name: str
+    options: Options = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnloadModule(Statement):
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateFunction(Statement):
     """``language`` is in upper case, JAVA where not written."""
 
@@ -353,6 +375,18 @@ class CreateFunction(Statement):
     temporary: bool = False
     system: bool = False
     if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterFunction(Statement):
+    """``language`` as of CreateFunction."""
+
+    path: Path
+    identifier: str
+    language: str = "JAVA"
+    temporary: bool = False
+    system: bool = False
+    if_exists: bool = False
 
 
 class ShowKind(Enum):
@@ -396,6 +430,24 @@ class Show(Statement):
 class Describe(Statement):
     """DESCRIBE [EXTENDED] table."""
 
+    path: Path
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeCatalog(Statement):
+    name: str
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeDatabase(Statement):
+    path: Path
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeFunction(Statement):
     path: Path
     extended: bool = False
 

@@ -1,11 +1,13 @@
-"""DESCRIBE and SHOW COLUMNS: one row per column of a table or view."""
+"""DESCRIBE and SHOW COLUMNS: one row per column of a table or view, or per fact of something else."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tidemill.catalog.table import CatalogFrame, CatalogTable, CatalogView, Column, ColumnKind, ObjectPath
+from tidemill.config.secrets import shown_value
 from tidemill.errors import ValidationError
+from tidemill.functions import registry
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing
@@ -30,6 +32,49 @@ _COLUMNS = (
     Field("watermark", STRING),
 )
 _COMMENT = Field("comment", STRING)
+
+
+_FACTS = (Field("info name", STRING), Field("info value", STRING))
+
+
+def describe_catalog(statement: s.DescribeCatalog, context: SessionContext) -> TableResult:
+    catalog = context.catalogs.catalog(statement.name)
+    rows = [("name", catalog.name), ("type", catalog.options.get("type", "")), ("comment", catalog.comment)]
+    if statement.extended:
+        others = sorted(k for k in catalog.options if k != "type")
+        rows += [(f"option:{k}", shown_value(k, catalog.options[k])) for k in others]
+    return listing(_FACTS, rows)
+
+
+def describe_database(statement: s.DescribeDatabase, context: SessionContext) -> TableResult:
+    catalog, name = context.catalogs.qualify_database(statement.path)
+    database = context.catalogs.catalog(catalog).database(name)
+    rows = [("catalog", catalog), ("name", name), ("comment", database.comment)]
+    if statement.extended:
+        rows += [(f"option:{k}", shown_value(k, v)) for k, v in sorted(database.properties.items())]
+    return listing(_FACTS, rows)
+
+
+def describe_function(statement: s.DescribeFunction, context: SessionContext) -> TableResult:
+    """What of a built-in one Flink derives from its class is not known here: EXTENDED says as much as there is."""
+    functions = context.catalogs.functions
+    name, path = statement.path[-1], context.catalogs.qualify(statement.path)
+    plain = len(statement.path) == 1
+    own = functions.system(name) if plain else None
+    built_in = plain and name.upper() in registry.names() and context.modules.core_is_used
+    if own is None and not built_in:
+        own = functions.find(path)
+    if own is None and not built_in:
+        raise ValidationError(
+            f"Function with the identifier '{path}' doesn't exist.", position=statement.position
+        )
+    rows = [
+        ("is system function", str(own is None or own.path is None).lower()),
+        ("is temporary", str(own is not None and own.temporary).lower()),
+    ]
+    if own is not None:
+        rows += [("class name", own.implementation), ("function language", own.language)]
+    return listing(_FACTS, rows)
 
 
 def describe(statement: s.Describe, context: SessionContext) -> TableResult:

@@ -1,4 +1,4 @@
-"""Catalogs and databases: CREATE, ALTER, USE; and CREATE FUNCTION, which puts a name into one."""
+"""Catalogs and databases: CREATE, ALTER, USE; functions, which have their names in them; modules."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.sql import statements as s
 
-MODULES = ("core",)
-
 
 def create_catalog(statement: s.CreateCatalog, context: SessionContext) -> TableResult:
     context.catalogs.create_catalog(
@@ -20,6 +18,31 @@ def create_catalog(statement: s.CreateCatalog, context: SessionContext) -> Table
         ignore_if_exists=statement.if_not_exists,
     )
     return ok()
+
+
+def alter_catalog(statement: s.AlterCatalog, context: SessionContext) -> TableResult:
+    """What the catalog is made from; it is made anew with that."""
+    catalog = context.catalogs.catalog(statement.name)
+    options, comment = dict(catalog.options), catalog.comment
+    match statement.change:
+        case s.SetOptions(options=changed):
+            options.update(changed)
+        case s.ResetOptions(keys=keys):
+            _check_reset(statement, keys)
+            options = {k: v for k, v in options.items() if k not in keys}
+        case s.SetComment(comment=words):
+            comment = words
+    context.catalogs.alter_catalog(statement.name, options, comment)
+    return ok()
+
+
+def _check_reset(statement: s.AlterCatalog, keys: tuple[str, ...]) -> None:
+    if not keys:
+        raise ValidationError("ALTER CATALOG RESET does not support empty key.", position=statement.position)
+    if "type" in keys:
+        raise ValidationError(
+            "ALTER CATALOG RESET does not support changing 'type'.", position=statement.position
+        )
 
 
 def create_database(statement: s.CreateDatabase, context: SessionContext) -> TableResult:
@@ -46,17 +69,25 @@ def use_database(statement: s.UseDatabase, context: SessionContext) -> TableResu
 
 
 def use_modules(statement: s.UseModules, context: SessionContext) -> TableResult:
-    for name in statement.names:
-        if name not in MODULES:
-            raise ValidationError(f"No module with name '{name}' exists", expected=MODULES)
+    context.modules.use(statement.names)
+    return ok()
+
+
+def load_module(statement: s.LoadModule, context: SessionContext) -> TableResult:
+    context.modules.load(statement.name, dict(statement.options))
+    return ok()
+
+
+def unload_module(statement: s.UnloadModule, context: SessionContext) -> TableResult:
+    context.modules.unload(statement.name)
     return ok()
 
 
 def create_function(statement: s.CreateFunction, context: SessionContext) -> TableResult:
     """Registers the name; a query that calls it says what is missing."""
-    if statement.language != "PYTHON":
+    if statement.language == "SQL":
         raise NotSupportedError(
-            f"CREATE FUNCTION ... LANGUAGE {statement.language} is not supported",
+            "CREATE FUNCTION ... LANGUAGE SQL is not supported",
             position=statement.position,
             hint="Functions are Python: CREATE FUNCTION name AS 'module.attribute' LANGUAGE PYTHON.",
         )
@@ -69,4 +100,18 @@ def create_function(statement: s.CreateFunction, context: SessionContext) -> Tab
         temporary=statement.temporary or statement.system,
     )
     context.catalogs.functions.create(function, ignore_if_exists=statement.if_not_exists)
+    return ok()
+
+
+def alter_function(statement: s.AlterFunction, context: SessionContext) -> TableResult:
+    if statement.temporary:
+        kind = "system" if statement.system else "catalog"
+        raise ValidationError(
+            f"Alter temporary {kind} function is not supported", position=statement.position
+        )
+    path = context.catalogs.qualify(statement.path)
+    function = CatalogFunction(
+        name=path.name, path=path, implementation=statement.identifier, language=statement.language
+    )
+    context.catalogs.functions.replace(function, ignore_if_missing=statement.if_exists)
     return ok()

@@ -14,7 +14,6 @@ from tidemill.session.statements import show_create
 from tidemill.session.statements.describe import show_columns
 from tidemill.session.statements.jobs import show_jobs
 from tidemill.session.statements.like import matches
-from tidemill.session.statements.namespaces import MODULES
 from tidemill.sql import statements as s
 from tidemill.sql.statements import ShowKind
 from tidemill.types.logical import BOOLEAN, STRING, Field
@@ -70,13 +69,15 @@ def _user_functions(statement: s.Show, context: SessionContext) -> Iterable[str]
 
 
 def _functions(statement: s.Show, context: SessionContext) -> Iterable[str]:
-    built_in = {n.lower() for n in registry.names() if _NAME.fullmatch(n)}
+    core = context.modules.core_is_used
+    built_in = {n.lower() for n in registry.names() if _NAME.fullmatch(n)} if core else set()
     return built_in | set(_user_functions(statement, context))
 
 
 def _modules(statement: s.Show, context: SessionContext) -> TableResult:
     columns = (Field("module name", STRING), Field("used", BOOLEAN))
-    return listing(columns, [(m, True) for m in MODULES])
+    used, loaded = context.modules.used, context.modules.loaded
+    return listing(columns, [(m, True) for m in used] + [(m, False) for m in loaded if m not in used])
 
 
 def _partitions(statement: s.Show, context: SessionContext) -> TableResult:
@@ -124,7 +125,7 @@ _KINDS: dict[ShowKind, Handler] = {
     ShowKind.USER_FUNCTIONS: _names("function name", _user_functions, any_case=True),
     ShowKind.CURRENT_CATALOG: _names("current catalog name", lambda _, c: [c.current_catalog]),
     ShowKind.CURRENT_DATABASE: _names("current database name", lambda _, c: [c.current_database]),
-    ShowKind.MODULES: _names("module name", lambda _, __: MODULES),
+    ShowKind.MODULES: _names("module name", lambda _, c: c.modules.used),
     ShowKind.FULL_MODULES: _modules,
     ShowKind.JARS: _names("jars", lambda _, __: ()),
     ShowKind.JOBS: show_jobs,

@@ -1,4 +1,4 @@
-"""ALTER TABLE, VIEW and DATABASE."""
+"""ALTER TABLE, VIEW, CATALOG, DATABASE and FUNCTION."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemill.sql.grammar.statements.table_elements import TableBody, TableEleme
 from tidemill.sql.grammar.trees import Trees
 from tidemill.sql.lexer import Token
 
-_UNSUPPORTED = ("CATALOG", "FUNCTION", "TEMPORARY", "MATERIALIZED", "MODEL", "CONNECTION")
+_UNSUPPORTED = ("MATERIALIZED", "MODEL", "CONNECTION")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class Alters:
         """Behind ALTER."""
         if self.cursor.at_any(*_UNSUPPORTED):
             self.cursor.refuse(f"ALTER {self.cursor.current.upper}")
+        if self.cursor.at_any("TEMPORARY", "FUNCTION"):
+            return self._alter_function(token)
         return self._ALTERS[self.cursor.expect_any(*self._ALTERS)](self, token)
 
     def _alter_table(self, token: Token) -> s.Statement:
@@ -54,7 +56,7 @@ class Alters:
     def _set_change(self) -> s.TableChange:
         return s.SetOptions(options=clauses.properties(self.cursor))
 
-    def _reset_change(self) -> s.TableChange:
+    def _reset_change(self) -> s.ResetOptions:
         if self.cursor.take("(", ")"):
             return s.ResetOptions(keys=())
         return s.ResetOptions(keys=tuple(self.cursor.wrapped(self.cursor.string)))
@@ -131,8 +133,41 @@ class Alters:
             path=path, options=options, text=self.cursor.text_since(token), position=token.position
         )
 
+    def _alter_catalog(self, token: Token) -> s.Statement:
+        name = self.cursor.identifier().name
+        word = self.cursor.expect_any("SET", "RESET", "COMMENT")
+        change: s.SetOptions | s.ResetOptions | s.SetComment
+        if word == "SET":
+            change = s.SetOptions(options=clauses.properties(self.cursor))
+        elif word == "COMMENT":
+            change = s.SetComment(comment=self.cursor.string())
+        else:
+            change = self._reset_change()
+        text = self.cursor.text_since(token)
+        return s.AlterCatalog(name=name, change=change, text=text, position=token.position)
+
+    def _alter_function(self, token: Token) -> s.Statement:
+        temporary = self.cursor.take("TEMPORARY")
+        system = temporary and self.cursor.take("SYSTEM")
+        self.cursor.expect("FUNCTION")
+        if_exists = self.cursor.take("IF", "EXISTS")
+        path = self.cursor.names()
+        self.cursor.expect("AS")
+        identifier = self.cursor.string()
+        return s.AlterFunction(
+            path=path,
+            identifier=identifier,
+            language=clauses.language(self.cursor),
+            temporary=temporary,
+            system=system,
+            if_exists=if_exists,
+            text=self.cursor.text_since(token),
+            position=token.position,
+        )
+
     _ALTERS: ClassVar[dict[str, Callable[[Alters, Token], s.Statement]]] = {
         "TABLE": _alter_table,
         "VIEW": _alter_view,
+        "CATALOG": _alter_catalog,
         "DATABASE": _alter_database,
     }

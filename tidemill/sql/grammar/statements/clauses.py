@@ -31,3 +31,8 @@ def comment(cursor: Cursor) -> str:
 
 def if_not_exists(cursor: Cursor) -> bool:
     return cursor.take("IF", "NOT", "EXISTS")
+
+
+def language(cursor: Cursor) -> str:
+    """Of a function: JAVA where it is not written."""
+    return cursor.expect_any("JAVA", "SCALA", "PYTHON", "SQL") if cursor.take("LANGUAGE") else "JAVA"

@@ -67,9 +67,7 @@ class Creates:
         path = self.cursor.names()
         self.cursor.expect("AS")
         identifier = self.cursor.string()
-        language = "JAVA"
-        if self.cursor.take("LANGUAGE"):
-            language = self.cursor.expect_any("JAVA", "SCALA", "PYTHON", "SQL")
+        language = clauses.language(self.cursor)
         if self.cursor.at("USING"):
             self.cursor.refuse("CREATE FUNCTION ... USING JAR")
         return s.CreateFunction(

@@ -1,9 +1,10 @@
-"""USE, SET, RESET, ADD and REMOVE JAR, STOP JOB, each read behind its first word."""
+"""USE, LOAD and UNLOAD MODULE, SET, RESET, ADD and REMOVE JAR, STOP JOB, each read behind its first word."""
 
 from __future__ import annotations
 
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.statements import clauses
 from tidemill.sql.lexer import Kind, Token
 
 
@@ -17,6 +18,20 @@ def use(cursor: Cursor, token: Token) -> s.Statement:
         return s.UseModules(names=names, text=cursor.text_since(token), position=token.position)
     path = cursor.names()
     return s.UseDatabase(path=path, text=cursor.text_since(token), position=token.position)
+
+
+def load_module(cursor: Cursor, token: Token) -> s.LoadModule:
+    cursor.expect("MODULE")
+    name = cursor.identifier().name
+    options = clauses.with_properties(cursor)
+    text = cursor.text_since(token)
+    return s.LoadModule(name=name, options=options, text=text, position=token.position)
+
+
+def unload_module(cursor: Cursor, token: Token) -> s.UnloadModule:
+    cursor.expect("MODULE")
+    name = cursor.identifier().name
+    return s.UnloadModule(name=name, text=cursor.text_since(token), position=token.position)
 
 
 def set_option(cursor: Cursor, token: Token) -> s.Statement:

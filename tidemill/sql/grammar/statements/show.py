@@ -105,10 +105,24 @@ class Shows:
             self.cursor.advance()
             job_id = self.cursor.string()
             return s.DescribeJob(job_id=job_id, text=self.cursor.text_since(token), position=token.position)
-        for words in ("CATALOG", "DATABASE", "FUNCTION", "JOB", "MODEL"):
-            if self.cursor.at(words) and self.cursor.peek().upper not in ("", ".", ";", "<EOF>"):
-                self.cursor.refuse(f"DESCRIBE {words}")
+        if self.cursor.peek().upper not in ("", ".", ";", "<EOF>"):
+            if self.cursor.at_any("JOB", "MODEL"):
+                self.cursor.refuse(f"DESCRIBE {self.cursor.current.upper}")
+            word = self.cursor.take_any("CATALOG", "DATABASE", "FUNCTION")
+            if word:
+                return self._describe_other(token, word)
         extended = self.cursor.take("EXTENDED")
         path = self.cursor.names()
         text = self.cursor.text_since(token)
         return s.Describe(path=path, extended=extended, text=text, position=token.position)
+
+    def _describe_other(self, token: Token, word: str) -> s.Statement:
+        extended = self.cursor.take("EXTENDED")
+        if word == "CATALOG":
+            name = self.cursor.identifier().name
+            text = self.cursor.text_since(token)
+            return s.DescribeCatalog(name=name, extended=extended, text=text, position=token.position)
+        kind = s.DescribeDatabase if word == "DATABASE" else s.DescribeFunction
+        path = self.cursor.names()
+        text = self.cursor.text_since(token)
+        return kind(path=path, extended=extended, text=text, position=token.position)

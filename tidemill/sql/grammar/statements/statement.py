@@ -34,8 +34,6 @@ _UNSUPPORTED = {
     "TRUNCATE": "TRUNCATE TABLE",
     "ANALYZE": "ANALYZE TABLE",
     "CALL": "CALL",
-    "LOAD": "LOAD MODULE",
-    "UNLOAD": "UNLOAD MODULE",
     "COMPILE": "COMPILE PLAN",
 }
 
@@ -133,6 +131,8 @@ class Statements:
         "ADD": lambda self, token: settings.add_jar(self.cursor, token),
         "REMOVE": lambda self, token: settings.remove_jar(self.cursor, token),
         "STOP": lambda self, token: settings.stop_job(self.cursor, token),
+        "LOAD": lambda self, token: settings.load_module(self.cursor, token),
+        "UNLOAD": lambda self, token: settings.unload_module(self.cursor, token),
         "CREATE": _create,
         "DROP": lambda self, token: drop(self.cursor, token),
         "ALTER": _alter,

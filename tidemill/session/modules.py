@@ -1,0 +1,53 @@
+"""The modules of a session: ``core``, which has the built-in functions, is the only one there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidemill.errors import ValidationError
+
+CORE = "core"
+
+
+@dataclass(slots=True)
+class Modules:
+    """``loaded`` in the order of loading; ``used``, among them, in the order in which functions are sought."""
+
+    loaded: list[str] = field(default_factory=lambda: [CORE])
+    used: list[str] = field(default_factory=lambda: [CORE])
+
+    def load(self, name: str, options: dict[str, str]) -> None:
+        if name in self.loaded:
+            raise ValidationError(f"A module with name '{name}' already exists")
+        if name != CORE:
+            raise ValidationError(
+                f"Could not load module '{name}': could not find any factory for identifier '{name}' that "
+                "implements 'org.apache.flink.table.factories.ModuleFactory' in the classpath.",
+                expected=(CORE,),
+            )
+        if options:
+            raise ValidationError(
+                f"Unsupported options found for '{name}'. Unsupported options: {', '.join(sorted(options))}"
+            )
+        self.loaded.append(name)
+        self.used.append(name)
+
+    def unload(self, name: str) -> None:
+        if name not in self.loaded:
+            raise ValidationError(f"No module with name '{name}' exists", expected=tuple(self.loaded))
+        self.loaded.remove(name)
+        if name in self.used:
+            self.used.remove(name)
+
+    def use(self, names: tuple[str, ...]) -> None:
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise ValidationError(f"Module '{name}' appears more than once")
+            if name not in self.loaded:
+                raise ValidationError(f"No module with name '{name}' exists", expected=tuple(self.loaded))
+        self.used = list(names)
+
+    @property
+    def core_is_used(self) -> bool:
+        """Whether built-in functions can be named."""
+        return CORE in self.used
