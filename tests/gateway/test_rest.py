@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -254,3 +256,34 @@ def test_rows_in_arrow_and_as_events(ask: Ask) -> None:
     connection.request("GET", missing, headers={"Accept": "text/event-stream"})
     assert "Can not find the submitted operation" in connection.getresponse().read().decode()
     connection.close()
+
+
+def test_a_request_that_trickles_in_is_given_up(tmp_path: Path) -> None:
+    """A byte now and then holds no connection; whole headers do, however long the answer takes."""
+    made, _ = gateway(tmp_path)
+    keys = {"sql-gateway.endpoint.rest.port": "0", "tidemill.gateway.rest.header-timeout": "300 ms"}
+    endpoint = RestEndpoint(made, Configuration(keys))
+    endpoint.start()
+    address = ("127.0.0.1", int(endpoint.address.rpartition(":")[2]))
+    try:
+        with socket.create_connection(address, timeout=60) as good:
+            good.sendall(b"GET /info HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
+            with socket.create_connection(address, timeout=60) as slow:
+                assert _is_given_up(slow)
+            with socket.create_connection(address, timeout=60) as silent:
+                assert silent.recv(1) == b""
+            good.sendall(b" ")
+            assert good.recv(12) == b"HTTP/1.1 200"
+    finally:
+        endpoint.stop()
+        made.close()
+
+
+def _is_given_up(slow: socket.socket) -> bool:
+    for _ in range(6_000):
+        try:
+            slow.sendall(b"x")
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False

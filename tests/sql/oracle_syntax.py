@@ -63,8 +63,6 @@ REFUSED_HERE: dict[str, type[TidemillError]] = {
     "DISTRIBUTED": NotSupportedError,
     "PROCEDURES": NotSupportedError,
     "MODELS": NotSupportedError,
-    "DESCRIBE CATALOG": NotSupportedError,
-    "ALTER CATALOG": NotSupportedError,
     "ALTER FUNCTION": NotSupportedError,
 }
 ACCEPTED_HERE = (

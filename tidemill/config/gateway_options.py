@@ -70,6 +70,13 @@ MAX_REQUEST = Option(
     default=MemorySize(100 << 20),
     doc="The longest request that an endpoint reads.",
 )
+HEADER_TIMEOUT = Option(
+    key="tidemill.gateway.rest.header-timeout",
+    kind=Duration,
+    default=Duration(20_000),
+    own=True,
+    doc="How long the headers of a request may take to come; then its connection is closed.",
+)
 RESULT_MEMORY = Option(
     key="tidemill.gateway.result.memory",
     kind=MemorySize,
@@ -172,6 +179,7 @@ OPTIONS = (
     REST_ADDRESS,
     REST_PORT,
     MAX_REQUEST,
+    HEADER_TIMEOUT,
     RESULT_MEMORY,
     RESULT_AHEAD,
     DIRECTORY,

@@ -144,7 +144,7 @@ class SessionContext:
             return function.declared
         if function.language != "PYTHON":
             raise NotSupportedError(
-                f"Function '{function.name}' cannot be called: functions in {function.language} are not supported",
+                f"Function '{function.name}': functions in {function.language} are not supported",
                 hint="Functions are Python: CREATE FUNCTION name AS 'module.attribute' LANGUAGE PYTHON.",
             )
         files = self.configuration.read(PYTHON_FILES)

@@ -11,7 +11,7 @@ CORE = "core"
 
 @dataclass(slots=True)
 class Modules:
-    """``loaded`` in the order of loading; ``used``, among them, in the order in which functions are sought."""
+    """``loaded`` in the order of loading; ``used``, among them, in the order in which names are sought."""
 
     loaded: list[str] = field(default_factory=lambda: [CORE])
     used: list[str] = field(default_factory=lambda: [CORE])

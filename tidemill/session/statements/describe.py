@@ -56,7 +56,7 @@ def describe_database(statement: s.DescribeDatabase, context: SessionContext) ->
 
 
 def describe_function(statement: s.DescribeFunction, context: SessionContext) -> TableResult:
-    """What of a built-in one Flink derives from its class is not known here: EXTENDED says as much as there is."""
+    """Of a built-in one Flink shows more, which it derives from its class."""
     functions = context.catalogs.functions
     name, path = statement.path[-1], context.catalogs.qualify(statement.path)
     plain = len(statement.path) == 1

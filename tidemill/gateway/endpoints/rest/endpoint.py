@@ -14,6 +14,7 @@ from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
 from tidemill.gateway.endpoints.rest.app import application
 from tidemill.gateway.endpoints.rest.door import Door
+from tidemill.gateway.endpoints.rest.patience import impatient
 from tidemill.gateway.security.access import Access, check_chosen, is_loopback
 from tidemill.gateway.service.service import Gateway
 
@@ -47,7 +48,7 @@ class RestEndpoint:
             log_config=None,
             access_log=False,
             lifespan="off",
-            http="h11",
+            http=impatient(self.config.read(g.HEADER_TIMEOUT).seconds),
             ws="none",
             server_header=False,
             limit_concurrency=_CONNECTIONS,
