@@ -7,7 +7,6 @@ loaded when its command line is known to be right, while Spark starts in a threa
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -65,9 +64,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_jobs(commands: Any) -> None:
-    listed = commands.add_parser("jobs", help="the jobs of a gateway")
-    stopped = commands.add_parser("stop", help="stop a gateway's job with a savepoint")
-    cancelled = commands.add_parser("cancel", help="stop a gateway's job")
+    listed = commands.add_parser("jobs", help="the jobs of a gateway, and of tidemill run")
+    stopped = commands.add_parser("stop", help="stop a job with a savepoint")
+    cancelled = commands.add_parser("cancel", help="stop a job")
     stopped.add_argument("job_id", metavar="ID")
     stopped.add_argument(
         "--savepoint-dir",
@@ -82,8 +81,9 @@ def _add_jobs(commands: Any) -> None:
         parser.add_argument(
             "--gateway",
             metavar="URL",
-            default=os.environ.get("TIDEMILL_GATEWAY", "http://127.0.0.1:8083"),
-            help="http://[user:password@]HOST:PORT; $TIDEMILL_GATEWAY, else http://127.0.0.1:8083",
+            default="",
+            help="only this gateway's, http://[user:password@]HOST:PORT; else those of 'tidemill run', and of the "
+            "gateway of $TIDEMILL_GATEWAY or http://127.0.0.1:8083",
         )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from tidemill.client import json_output, table_output
+from tidemill.client.own_jobs import answered_for
 from tidemill.client.script import read_script, script_folders
 from tidemill.client.terminal import shown_apart, warnings_shown
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
@@ -70,7 +72,14 @@ def _prepare(environment: TableEnvironment, file: str, variables: Mapping[str, s
 
 
 def _run_json(file: str, request: RunRequest) -> bool:
-    document = json_output.run_script(file, request.variables, lambda: new_environment(file, request))
+    with ExitStack() as asked:
+
+        def make() -> TableEnvironment:
+            environment = new_environment(file, request)
+            asked.enter_context(answered_for(environment.context))
+            return environment
+
+        document = json_output.run_script(file, request.variables, make)
     sys.stdout.write(document + "\n")
     sys.stdout.flush()
     return True
@@ -79,5 +88,5 @@ def _run_json(file: str, request: RunRequest) -> bool:
 def _run_table(file: str, request: RunRequest) -> bool:
     script = read_script(file, request.variables)
     environment = new_environment(file, request)
-    with shown_apart(environment.context):
+    with answered_for(environment.context), shown_apart(environment.context):
         return table_output.run_script(environment, script, sys.stdout, sys.stderr)

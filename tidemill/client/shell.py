@@ -28,6 +28,7 @@ from pygments.lexers.sql import SqlLexer
 from tidemill.client import table_output
 from tidemill.client.completion import SqlCompleter
 from tidemill.client.error_text import error_text
+from tidemill.client.own_jobs import answered_for
 from tidemill.client.pager import Pager
 from tidemill.client.progress import Apart
 from tidemill.client.script import read_script, script_folders
@@ -76,7 +77,7 @@ def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: st
     shell = Shell(environment, sys.stdout, interactive=interactive)
     if interactive:
         sys.stdout.write(GREETING)
-    with warnings_shown():
+    with warnings_shown(), answered_for(environment.context):
         if init is not None and not shell.run_script(read_script(init, variables)):
             return 1
         completer = SqlCompleter(environment.context)

@@ -1,0 +1,141 @@
+"""The jobs of this user's processes: each process that runs jobs answers for them at a socket of its own.
+
+The sockets lie in a folder that only their user can look into. One whose process is gone refuses, and is
+removed by whoever asks. One request a connection: a line of JSON each way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidemill.errors import ConnectorError, TidemillError, ValidationError
+from tidemill.files.private import own_directory
+from tidemill.session.context import SessionContext
+
+_FOLDER = "jobs"
+_ASKED_SECONDS = 5.0
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnJob:
+    """A job of a process that runs now; ``place``: the process's socket."""
+
+    place: Path
+    job_id: str
+    name: str
+    status: str
+    started: str
+
+    def cancel(self) -> None:
+        _asked(self.place, {"do": "cancel", "job": self.job_id}, None)
+
+    def stop(self, directory: str, *, drain: bool) -> str:
+        """Where the savepoint lies."""
+        request = {"do": "stop", "job": self.job_id, "directory": directory, "drain": drain}
+        return str(_asked(self.place, request, None)["path"])
+
+
+def own_jobs() -> list[OwnJob]:
+    """Those of all processes of this user."""
+    found: list[OwnJob] = []
+    for place in sorted(Path(own_directory(_FOLDER)).glob("*.sock")):
+        try:
+            answer = _asked(place, {"do": "list"}, _ASKED_SECONDS)
+        except ConnectorError:
+            continue
+        found += (OwnJob(place, *job) for job in answer["jobs"])
+    return found
+
+
+@contextmanager
+def answered_for(context: SessionContext) -> Iterator[None]:
+    """Answers for the session's jobs as long as it lasts. Where that is not possible, nobody can ask."""
+    place = Path(own_directory(_FOLDER)) / f"{os.getpid()}-{id(context):x}.sock"
+    with contextlib.suppress(OSError):
+        place.unlink()
+    with socket.socket(socket.AF_UNIX) as listening:
+        try:
+            listening.bind(str(place))
+            listening.listen()
+        except OSError as e:
+            context.warn(f"'tidemill jobs' will not show the jobs of this process: {e}")
+        else:
+            threading.Thread(
+                target=_answer_all, args=(listening, context), name="tidemill-own-jobs", daemon=True
+            ).start()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                listening.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):
+                place.unlink()
+
+
+def _answer_all(listening: socket.socket, context: SessionContext) -> None:
+    while True:
+        try:
+            connection, _ = listening.accept()
+        except OSError:
+            return
+        threading.Thread(target=_answer, args=(connection, context), daemon=True).start()
+
+
+def _answer(connection: socket.socket, context: SessionContext) -> None:
+    with (
+        contextlib.suppress(OSError, ValueError),
+        connection,
+        connection.makefile("rw", encoding="utf-8") as file,
+    ):
+        try:
+            answer = _done(json.loads(file.readline()), context)
+        except TidemillError as e:
+            answer = {"error": str(e)}
+        file.write(json.dumps(answer) + "\n")
+
+
+def _done(request: Json, context: SessionContext) -> Json:
+    if request["do"] == "list":
+        return {
+            "jobs": [
+                (s.job.job_id, s.job.name, s.job.status, s.started.isoformat(" ", "seconds"))
+                for s in context.jobs.all()
+            ]
+        }
+    found = context.jobs.find(request["job"])
+    if found is None:
+        raise ValidationError(f"There is no job '{request['job']}'.")
+    if request["do"] == "cancel":
+        found.job.cancel()
+        return {}
+    return {"path": found.job.stop_with_savepoint(request["directory"], drain=request["drain"])}
+
+
+def _asked(place: Path, request: Json, seconds: float | None) -> Json:
+    """ConnectorError where nobody answers, or with what is wrong."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(seconds)
+        try:
+            connection.connect(str(place))
+            with connection.makefile("rw", encoding="utf-8") as file:
+                file.write(json.dumps(request) + "\n")
+                file.flush()
+                answer: Json = json.loads(file.readline())
+        except ConnectionRefusedError as e:
+            place.unlink(missing_ok=True)
+            raise ConnectorError("The process of the job has ended.") from e
+        except (OSError, ValueError) as e:
+            raise ConnectorError(f"The process of the job does not answer: {e}") from e
+    if "error" in answer:
+        raise ConnectorError(answer["error"])
+    return answer
