@@ -1,5 +1,5 @@
-"""``tidemill jobs``, ``stop`` and ``cancel``: jobs from the command line, those of a gateway and those that this
-user's ``tidemill run`` and ``tidemill sql`` have started."""
+"""``tidemill jobs``, ``stop`` and ``cancel``: jobs from the command line, those of a gateway and those that
+this user's ``tidemill run`` and ``tidemill sql`` have started."""
 
 from __future__ import annotations
 
