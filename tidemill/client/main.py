@@ -82,7 +82,7 @@ def _add_jobs(commands: Any) -> None:
             "--gateway",
             metavar="URL",
             default="",
-            help="only this gateway's, http://[user:password@]HOST:PORT; else those of 'tidemill run', and of "
+            help="this gateway only, http://[user:password@]HOST:PORT; else those of tidemill run, and of "
             "the gateway of $TIDEMILL_GATEWAY or http://127.0.0.1:8083",
         )
 
