@@ -2,8 +2,8 @@
 
 ``python -m bench.gateway NAME=URL [NAME=URL...] [--part statements|sessions|rows]`` asks each gateway in
 turn, by Flink's REST protocol, and prints Markdown tables. A statement's time is from its submission to the
-last page of its result, asked for every 2 ms. Of a gateway on this machine ``NAME=URL@PID`` also says what memory its
-processes take.
+last page of its result, asked for every 2 ms. Of a gateway on this machine ``NAME=URL@PID`` also says what
+memory its processes take.
 """
 
 from __future__ import annotations
