@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.gateway.hiveserver2_client import Client
+from tests.gateway.hiveserver2_client import PLUGS, Client
 from tests.runtime.processes import end, kill, parts_of
 
 REPOSITORY = Path(__file__).parents[2]
@@ -287,7 +287,7 @@ class Proof:
             self._same(f"status of {operation}", status in ("ERROR", "FINISHED", "RUNNING", "PENDING"), True)
         with_hive = Client.connected(self._gateway.hive)
         self._same("HiveServer2", with_hive.all("SELECT 1 AS one"), [(1,)])
-        with_hive.close()
+        PLUGS.pop().close()
         self._grown()
 
     def _grown(self) -> None:

@@ -63,7 +63,6 @@ REFUSED_HERE: dict[str, type[TidemillError]] = {
     "DISTRIBUTED": NotSupportedError,
     "PROCEDURES": NotSupportedError,
     "MODELS": NotSupportedError,
-    "ALTER FUNCTION": NotSupportedError,
 }
 ACCEPTED_HERE = (
     "MERGE INTO",

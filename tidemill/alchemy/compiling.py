@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy import Column, ForeignKeyConstraint, PrimaryKeyConstraint, Table, UniqueConstraint
 from sqlalchemy.engine import Dialect
@@ -17,8 +17,8 @@ OPTIONS = "with"
 
 
 class TidemillNames(IdentifierPreparer):
-    reserved_words: ClassVar = {word.lower() for word in RESERVED}
-    illegal_initial_characters: ClassVar = {*"0123456789$_"}
+    reserved_words = {word.lower() for word in RESERVED}  # noqa: RUF012 - as the base class has it
+    illegal_initial_characters = {*"0123456789$_"}  # noqa: RUF012 - as the base class has it
 
     def __init__(self, dialect: Dialect, **kw: Any) -> None:
         super().__init__(dialect, initial_quote="`", escape_quote="`", **kw)

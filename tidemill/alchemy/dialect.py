@@ -6,7 +6,7 @@ mark are its options. There are no transactions. A schema is a database, or ``ca
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy import Connection, Table, text
 from sqlalchemy.engine import URL
@@ -23,6 +23,7 @@ from sqlalchemy.engine.interfaces import (
 )
 from sqlalchemy.exc import DBAPIError, NoSuchTableError
 from sqlalchemy.pool import PoolProxiedConnection
+from sqlalchemy.sql.compiler import IdentifierPreparer
 
 import tidemill.dbapi
 from tidemill.alchemy.compiling import OPTIONS, TidemillNames, TidemillStatements, TidemillTables
@@ -40,8 +41,8 @@ class TidemillDialect(DefaultDialect):
     statement_compiler = TidemillStatements
     ddl_compiler = TidemillTables
     type_compiler_cls = TidemillTypes
-    preparer = TidemillNames
-    construct_arguments: ClassVar = [(Table, {OPTIONS: None})]
+    preparer: type[IdentifierPreparer] = TidemillNames
+    construct_arguments = [(Table, {OPTIONS: None})]  # noqa: RUF012 - as the base class has it
     supports_statement_cache = True
     supports_native_boolean = True
     supports_native_decimal = True
@@ -69,7 +70,10 @@ class TidemillDialect(DefaultDialect):
         address = URL.create(
             scheme, url.username, url.password, url.host or "127.0.0.1", url.port or _PORT
         ).render_as_string(hide_password=False)
-        return (address, options), {"path": tuple(filter(None, (url.database or "").split("/")))}
+        return (address,), {
+            "properties": options,
+            "path": tuple(filter(None, (url.database or "").split("/"))),
+        }
 
     def connect(self, *arguments: Any, path: tuple[str, ...] = (), **named: Any) -> DBAPIConnection:
         """``path``: the catalog and database to begin in."""

@@ -94,8 +94,8 @@ def test_a_strategy_that_has_had_enough_ends_the_job_with_its_last_error(
     with pytest.raises(ConnectorError, match="is down at 9"):
         job.wait(LONG)
     assert (job.status, job.is_running(), [e.wait for e in made.events]) == ("FAILED", False, [0.001, None])
-    # The same statement, given again, goes on from there.
-    made.start().wait(LONG)
+    # The same statement, given again by another session, goes on from there.
+    Failing(tmp_path, "none", {}).start().wait(LONG)
     assert made.written() == list(range(1, ROWS + 1))
 
 

@@ -33,7 +33,7 @@ def waits(options: dict[str, str], *failures: float) -> list[float | None]:
         ({"type": "fixed-delay", "fixed-delay.attempts": "0"}, (0.0,), [None]),
         (
             {"type": "failure-rate", "failure-rate.max-failures-per-interval": "2"},
-            (0.0, 30.0, 61.0, 90.5),
+            (0.0, 30.0, 61.0, 85.0),
             [1.0, 1.0, 1.0, None],
         ),
         ({"type": "exponential-delay"}, (0.0, 2.0, 4.0, 7.0), [1.0, 1.5, 2.25, 3.375]),
@@ -44,7 +44,7 @@ def waits(options: dict[str, str], *failures: float) -> list[float | None]:
                 "exponential-delay.reset-backoff-threshold": "100 s",
             },
             # The last two: 99 s and 100 s after the job was started again.
-            (0.0, 2.0, 20.0, 179.0, 280.0),
+            (0.0, 2.0, 20.0, 179.0, 339.0),
             [1.0, 10.0, 60.0, 60.0, 1.0],
         ),
         (

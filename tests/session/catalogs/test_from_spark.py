@@ -14,7 +14,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 @pytest.fixture
 def database(spark: SparkSession) -> Iterator[str]:
     spark.sql("CREATE DATABASE tidemill_own")
-    spark.sql("CREATE TABLE tidemill_own.t (id INT, name STRING, at TIMESTAMP) USING parquet")
+    spark.sql("CREATE TABLE tidemill_own.t (id INT, name STRING, seen TIMESTAMP) USING parquet")
     spark.sql("INSERT INTO tidemill_own.t VALUES (1, 'one', TIMESTAMP '2020-01-01 00:00:00Z')")
     spark.sql("CREATE VIEW tidemill_own.v AS SELECT id * 2 AS twice FROM tidemill_own.t")
     yield "tidemill_own"
@@ -29,12 +29,12 @@ def test_tables_are_read_and_written(database: str, spark: SparkSession) -> None
     assert [row[:2] for row in ask(session, "DESCRIBE t")] == [
         ("id", "INT"),
         ("name", "STRING"),
-        ("at", "TIMESTAMP_LTZ(6)"),
+        ("seen", "TIMESTAMP_LTZ(6)"),
     ]
-    ask(session, "INSERT INTO t SELECT id + 1, 'two', at FROM t")
+    ask(session, "INSERT INTO t SELECT id + 1, 'two', seen FROM t")
     assert ask(session, "SELECT id, name FROM t ORDER BY id") == [(1, "one"), (2, "two")]
     assert ask(session, f"SELECT SUM(twice) AS s FROM s.{database}.v") == [(6,)]
-    ask(session, "INSERT OVERWRITE t SELECT id, 'last', at FROM t WHERE id = 2")
+    ask(session, "INSERT OVERWRITE t SELECT id, 'last', seen FROM t WHERE id = 2")
     assert spark.table(f"{database}.t").select("id", "name").collect() == [(2, "last")]
     with pytest.raises(NotSupportedError, match="Catalog 's' is Spark's: changes of it"):
         ask(session, "CREATE TABLE x (a INT) WITH ('connector'='datagen')")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from tests.session.environments import ask, new_session
 from tidemill.errors import StateError, ValidationError
@@ -18,14 +16,10 @@ WITH = "WITH ('connector'='datagen', 'number-of-rows'='1')"
 
 
 @pytest.fixture
-def url(database: str) -> Iterator[str]:
+def url(database: str) -> str:
     """A database of each kind there is, as SQLAlchemy names it."""
     found = database.removeprefix("jdbc:").replace("sqlite:", "sqlite:///")
-    yield found
-    engine = sa.create_engine(found.replace("postgresql:", "postgresql+psycopg:"))
-    with engine.begin() as connection:
-        connection.execute(sa.text("DELETE FROM tidemill_catalogs"))
-    engine.dispose()
+    return found
 
 
 def session(url: str, name: str = "c") -> TableEnvironment:

@@ -20,14 +20,16 @@ def sqlite_url(file: str) -> str:
     return sa.URL.create("sqlite", database=file).render_as_string(hide_password=False)
 
 
-def engine(url: str, what: str) -> sa.Engine:
-    """Of ``url``; ``what`` stands for it in messages. An SQLite file's folder is made. StateError."""
+def engine(url: str, what: str, *, pooled: bool = True) -> sa.Engine:
+    """Of ``url``; ``what`` stands for it in messages. An SQLite file's folder is made. ``pooled``: connections
+    stay open between uses. StateError."""
+    pool = {} if pooled else {"poolclass": sa.NullPool}
     try:
         parsed = sa.make_url(url)
         if parsed.get_backend_name() == "postgresql" and parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
         if parsed.get_backend_name() != "sqlite":
-            return sa.create_engine(parsed, pool_pre_ping=True)
+            return sa.create_engine(parsed, pool_pre_ping=True, **pool)
     except (sa.exc.ArgumentError, ModuleNotFoundError) as e:
         raise StateError(f"'{masked(url)}' is no URL of a database that can be used: {e}") from e
     if parsed.database:
@@ -35,7 +37,7 @@ def engine(url: str, what: str) -> sa.Engine:
             os.makedirs(os.path.dirname(os.path.abspath(parsed.database)), mode=0o700, exist_ok=True)
         except OSError as e:
             raise StateError(f"{what} '{url}' cannot be used: {e.strerror or e}") from e
-    made = sa.create_engine(parsed, connect_args={"timeout": 30, "check_same_thread": False})
+    made = sa.create_engine(parsed, connect_args={"timeout": 30, "check_same_thread": False}, **pool)
     sa.event.listen(made, "connect", _prepare_sqlite)
     return made
 

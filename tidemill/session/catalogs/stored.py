@@ -46,6 +46,7 @@ class StoredCatalog(InMemoryCatalog):
         self._place = place
         self._version = _UNKNOWN
         self._fresh = False
+        self._prepared = False
 
     @property
     def databases(self) -> Mapping[str, Database]:
@@ -58,7 +59,7 @@ class StoredCatalog(InMemoryCatalog):
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        database = _prepared(self._place())
+        database = self._database()
         mine = _CATALOGS.c.name == self.name
         with said(database, _WHAT), database.connect() as connection:
             self._add(connection)
@@ -78,7 +79,7 @@ class StoredCatalog(InMemoryCatalog):
                 raise
 
     def _read(self) -> None:
-        database = _prepared(self._place())
+        database = self._database()
         mine = _CATALOGS.c.name == self.name
         with said(database, _WHAT), database.connect() as connection:
             version = connection.execute(sa.select(_CATALOGS.c.version).where(mine)).scalar()
@@ -86,6 +87,18 @@ class StoredCatalog(InMemoryCatalog):
                 found = sa.select(_CATALOGS.c.version, _CATALOGS.c.document).where(mine)
                 self._take(*connection.execute(found).one())
         self._fresh = True
+
+    def _database(self) -> sa.Engine:
+        """With the table in it."""
+        found = _engine(self._place())
+        if not self._prepared:
+            with said(found, _WHAT):
+                try:
+                    _METADATA.create_all(found)
+                except sa.exc.DBAPIError:
+                    _METADATA.create_all(found)  # another session has made the table in between
+            self._prepared = True
+        return found
 
     def _take(self, version: int, document: str) -> None:
         if version != self._version:
@@ -121,12 +134,5 @@ def stored_catalogs(default: Callable[[], str]) -> CatalogKind:
 
 
 @cache
-def _prepared(url: str) -> sa.Engine:
-    made = engine(url, _WHAT)
-    try:
-        with said(made, _WHAT):
-            _METADATA.create_all(made)
-    except BaseException:
-        made.dispose()
-        raise
-    return made
+def _engine(url: str) -> sa.Engine:
+    return engine(url, _WHAT, pooled=False)
