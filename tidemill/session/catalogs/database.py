@@ -21,8 +21,8 @@ def sqlite_url(file: str) -> str:
 
 
 def engine(url: str, what: str, *, pooled: bool = True) -> sa.Engine:
-    """Of ``url``; ``what`` stands for it in messages. An SQLite file's folder is made. ``pooled``: connections
-    stay open between uses. StateError."""
+    """Of ``url``; ``what`` stands for it in messages. An SQLite file's folder is made. ``pooled``:
+    connections stay open between uses. StateError."""
     pool = {} if pooled else {"poolclass": sa.NullPool}
     try:
         parsed = sa.make_url(url)
