@@ -124,7 +124,7 @@ def test_functions_are_registered_as_python(session: TableEnvironment) -> None:
         session.execute_sql("SELECT g(1)")
 
 
-@pytest.mark.parametrize("statement", ["DELETE FROM t", "ADD JAR '/x.jar'", "CALL p()"])
+@pytest.mark.parametrize("statement", ["DELETE FROM t", "REMOVE JAR '/x.jar'", "CALL p()"])
 def test_what_is_not_there_is_named(session: TableEnvironment, statement: str) -> None:
     words = statement.split()
     with pytest.raises(NotSupportedError, match=words[0]):
@@ -137,3 +137,56 @@ def test_time_zones_are_checked_when_used(session: TableEnvironment) -> None:
     session.get_config().set_local_timezone("Nowhere/City")
     with pytest.raises(ValidationError, match="Invalid time zone 'Nowhere/City'"):
         _ = session.context.zone
+
+
+def test_catalogs_are_described_and_altered(session: TableEnvironment) -> None:
+    ask(session, "CREATE CATALOG c COMMENT 'one' WITH ('type'='generic_in_memory', 'default-database'='d')")
+    facts = [("name", "c"), ("type", "generic_in_memory"), ("comment", "one")]
+    assert ask(session, "DESCRIBE CATALOG c") == facts
+    assert ask(session, "DESC CATALOG EXTENDED c") == [*facts, ("option:default-database", "d")]
+    assert ask(session, "DESC CATALOG default_catalog")[2] == ("comment", None)
+    ask(session, "ALTER CATALOG c COMMENT 'two'", "ALTER CATALOG c RESET ('default-database')")
+    assert ask(session, "DESC CATALOG EXTENDED c") == [*facts[:2], ("comment", "two")]
+    ask(session, "ALTER CATALOG c SET ('default-database'='e')")
+    assert ask(session, "SHOW DATABASES IN c") == [("d",)]
+    for statement, said in (
+        ("ALTER CATALOG c SET ('x'='y')", "Unsupported options found"),
+        ("ALTER CATALOG c RESET ('type')", "does not support changing 'type'"),
+        ("ALTER CATALOG c RESET ()", "does not support empty key"),
+        ("ALTER CATALOG x COMMENT 'y'", "Catalog x does not exist in the catalog store"),
+        ("DESCRIBE CATALOG x", "Cannot obtain metadata information from Catalog x"),
+    ):
+        with pytest.raises(ValidationError, match=said):
+            ask(session, statement)
+    assert ask(session, "DESC CATALOG EXTENDED c")[3:] == [("option:default-database", "e")]
+
+
+def test_modules_are_unloaded_and_loaded(session: TableEnvironment) -> None:
+    ask(session, "UNLOAD MODULE core")
+    assert ask(session, "SHOW MODULES") == ask(session, "SHOW FULL MODULES") == []
+    assert ask(session, "SHOW FUNCTIONS") == []
+    ask(session, "LOAD MODULE core")
+    assert ask(session, "SHOW FULL MODULES") == [("core", True)]
+    for statement, said in (
+        ("LOAD MODULE core", "A module with name 'core' already exists"),
+        ("LOAD MODULE hive", "Could not find any factory for identifier 'hive'"),
+        ("UNLOAD MODULE hive", "No module with name 'hive' exists"),
+        ("USE MODULES core, core", "Module 'core' appears more than once"),
+    ):
+        with pytest.raises(ValidationError, match=said):
+            ask(session, statement)
+
+
+def test_functions_are_altered(session: TableEnvironment) -> None:
+    ask(session, "CREATE FUNCTION f AS 'a.B'", "ALTER FUNCTION F AS 'm.g' LANGUAGE PYTHON")
+    assert ask(session, "DESCRIBE FUNCTION f")[2:] == [("class name", "m.g"), ("function language", "PYTHON")]
+    ask(session, "ALTER FUNCTION IF EXISTS nosuch AS 'x'")
+    for statement, said in (
+        ("ALTER FUNCTION nosuch AS 'x'", "Function default_database.nosuch does not exist in Catalog"),
+        ("ALTER TEMPORARY FUNCTION f AS 'x'", "Alter temporary catalog function is not supported"),
+        ("ALTER TEMPORARY SYSTEM FUNCTION f AS 'x'", "Alter temporary system function is not supported"),
+        ("DESCRIBE FUNCTION nosuch", "Function with the identifier '`nosuch`' doesn't exist"),
+        ("ADD JAR '/no/such.jar'", r"resource \[/no/such.jar\] not found"),
+    ):
+        with pytest.raises(ValidationError, match=said):
+            ask(session, statement)

@@ -53,6 +53,15 @@ class CatalogManager:
             raise ValidationError(f"Catalog {name} does not exist.", expected=tuple(sorted(self.catalogs)))
         return found
 
+    def described(self, name: str) -> InMemoryCatalog:
+        """As ``catalog``, in the words of SHOW CREATE and DESCRIBE."""
+        if name not in self.catalogs:
+            raise ValidationError(
+                f"Cannot obtain metadata information from Catalog {name}.",
+                expected=tuple(sorted(self.catalogs)),
+            )
+        return self.catalogs[name]
+
     def find(self, path: ObjectPath) -> CatalogObject | None:
         """What the path names, a temporary object first."""
         return self.temporary.get(path) or self.find_permanent(path)
@@ -115,7 +124,11 @@ class CatalogManager:
 
     def alter_catalog(self, name: str, options: Mapping[str, str], comment: str) -> None:
         """What is in it stays."""
-        made, before = self.made(name, options, comment), self.catalog(name)
+        if name not in self.catalogs:
+            raise ValidationError(
+                f"Catalog {name} does not exist in the catalog store.", expected=tuple(sorted(self.catalogs))
+            )
+        made, before = self.made(name, options, comment), self.catalogs[name]
         before.options, before.comment = made.options, comment
         if self._store is not None:
             self._store.put(name, CatalogDescription(options, comment))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-import re
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -40,11 +39,6 @@ if TYPE_CHECKING:
 
 
 UNNAMED = "$table-"
-_FUNCTION = re.compile(r"[A-Z_][A-Z0-9_]*")
-_ALWAYS = frozenset(
-    {"AND", "OR", "NOT", "CAST", "TRY_CAST", "CASE", "BETWEEN", "LIKE", "IN", "ROW", "ARRAY", "MAP"}
-)
-"""Words that the parser makes functions of."""
 _LOGGER = logging.getLogger("tidemill")
 
 
@@ -120,14 +114,10 @@ class SessionContext:
         return tuple(name for name in names if not name.startswith(UNNAMED))
 
     def scalar_function(self, name: str) -> ScalarFunction | None:
-        return registry.scalar(name) if self._is_known(name) else None
+        return registry.scalar(name)
 
     def aggregate_function(self, name: str) -> AggregateFunction | None:
-        return registry.aggregate(name) if self._is_known(name) else None
-
-    def _is_known(self, name: str) -> bool:
-        """Without the module core only operators and special forms are."""
-        return self.modules.core_is_used or not _FUNCTION.fullmatch(name) or name in _ALWAYS
+        return registry.aggregate(name)
 
     def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
         functions = self.catalogs.functions

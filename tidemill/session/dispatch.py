@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
-from tidemill.errors import NotSupportedError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
 from tidemill.session.statements import (
@@ -36,6 +37,10 @@ def _unsupported(statement: s.Unsupported, context: SessionContext) -> TableResu
 
 
 def _jars(statement: s.AddJar | s.RemoveJar, context: SessionContext) -> TableResult:
+    if isinstance(statement, s.AddJar) and "://" not in statement.jar and not os.path.exists(statement.jar):
+        raise ValidationError(
+            f"jar or artifact resource [{statement.jar}] not found.", position=statement.position
+        )
     raise NotSupportedError(
         "ADD JAR and REMOVE JAR are not supported",
         position=statement.position,
@@ -69,7 +74,6 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.AlterCatalog: namespaces.alter_catalog,
     s.AlterFunction: namespaces.alter_function,
     s.DescribeCatalog: describe.describe_catalog,
-    s.DescribeDatabase: describe.describe_database,
     s.DescribeFunction: describe.describe_function,
     s.Show: show.show,
     s.Describe: describe.describe,

@@ -1,4 +1,8 @@
-"""The modules of a session: ``core``, which has the built-in functions, is the only one there is."""
+"""The modules of a session: ``core``, which has the built-in functions, is the only one there is.
+
+Without it SHOW FUNCTIONS has no built-in ones; those that the SQL standard has can be called still, as in Flink,
+and here so can the others.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ class Modules:
             raise ValidationError(f"A module with name '{name}' already exists")
         if name != CORE:
             raise ValidationError(
-                f"Could not load module '{name}': could not find any factory for identifier '{name}' that "
+                f"Unable to create module '{name}'. Could not find any factory for identifier '{name}' that "
                 "implements 'org.apache.flink.table.factories.ModuleFactory' in the classpath.",
                 expected=(CORE,),
             )
@@ -49,5 +53,5 @@ class Modules:
 
     @property
     def core_is_used(self) -> bool:
-        """Whether built-in functions can be named."""
+        """Whether built-in functions are listed."""
         return CORE in self.used

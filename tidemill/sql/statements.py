@@ -441,12 +441,6 @@ class DescribeCatalog(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeDatabase(Statement):
-    path: Path
-    extended: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeFunction(Statement):
     path: Path
     extended: bool = False

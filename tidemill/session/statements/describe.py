@@ -38,20 +38,15 @@ _FACTS = (Field("info name", STRING), Field("info value", STRING))
 
 
 def describe_catalog(statement: s.DescribeCatalog, context: SessionContext) -> TableResult:
-    catalog = context.catalogs.catalog(statement.name)
-    rows = [("name", catalog.name), ("type", catalog.options.get("type", "")), ("comment", catalog.comment)]
+    catalog = context.catalogs.described(statement.name)
+    rows: list[tuple[str, str | None]] = [
+        ("name", catalog.name),
+        ("type", catalog.options.get("type", "")),
+        ("comment", catalog.comment or None),
+    ]
     if statement.extended:
         others = sorted(k for k in catalog.options if k != "type")
         rows += [(f"option:{k}", shown_value(k, catalog.options[k])) for k in others]
-    return listing(_FACTS, rows)
-
-
-def describe_database(statement: s.DescribeDatabase, context: SessionContext) -> TableResult:
-    catalog, name = context.catalogs.qualify_database(statement.path)
-    database = context.catalogs.catalog(catalog).database(name)
-    rows = [("catalog", catalog), ("name", name), ("comment", database.comment)]
-    if statement.extended:
-        rows += [(f"option:{k}", shown_value(k, v)) for k, v in sorted(database.properties.items())]
     return listing(_FACTS, rows)
 
 
@@ -65,8 +60,9 @@ def describe_function(statement: s.DescribeFunction, context: SessionContext) ->
     if own is None and not built_in:
         own = functions.find(path)
     if own is None and not built_in:
+        quoted = ".".join(f"`{part}`" for part in statement.path)
         raise ValidationError(
-            f"Function with the identifier '{path}' doesn't exist.", position=statement.position
+            f"Function with the identifier '{quoted}' doesn't exist.", position=statement.position
         )
     rows = [
         ("is system function", str(own is None or own.path is None).lower()),

@@ -22,8 +22,9 @@ def create_catalog(statement: s.CreateCatalog, context: SessionContext) -> Table
 
 def alter_catalog(statement: s.AlterCatalog, context: SessionContext) -> TableResult:
     """What the catalog is made from; it is made anew with that."""
-    catalog = context.catalogs.catalog(statement.name)
-    options, comment = dict(catalog.options), catalog.comment
+    catalog = context.catalogs.catalogs.get(statement.name)
+    options = {} if catalog is None else dict(catalog.options)
+    comment = "" if catalog is None else catalog.comment
     match statement.change:
         case s.SetOptions(options=changed):
             options.update(changed)
@@ -38,10 +39,10 @@ def alter_catalog(statement: s.AlterCatalog, context: SessionContext) -> TableRe
 
 def _check_reset(statement: s.AlterCatalog, keys: tuple[str, ...]) -> None:
     if not keys:
-        raise ValidationError("ALTER CATALOG RESET does not support empty key.", position=statement.position)
+        raise ValidationError("ALTER CATALOG RESET does not support empty key", position=statement.position)
     if "type" in keys:
         raise ValidationError(
-            "ALTER CATALOG RESET does not support changing 'type'.", position=statement.position
+            "ALTER CATALOG RESET does not support changing 'type'", position=statement.position
         )
 
 

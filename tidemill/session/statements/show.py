@@ -85,7 +85,7 @@ def _partitions(statement: s.Show, context: SessionContext) -> TableResult:
 
 
 def _create_catalog(statement: s.Show, context: SessionContext) -> TableResult:
-    return show_create.catalog(context.catalogs.catalog(statement.path[-1]))
+    return show_create.catalog(context.catalogs.described(statement.path[-1]))
 
 
 def _create(view: bool) -> Handler:

@@ -106,9 +106,9 @@ class Shows:
             job_id = self.cursor.string()
             return s.DescribeJob(job_id=job_id, text=self.cursor.text_since(token), position=token.position)
         if self.cursor.peek().upper not in ("", ".", ";", "<EOF>"):
-            if self.cursor.at_any("JOB", "MODEL"):
+            if self.cursor.at_any("DATABASE", "JOB", "MODEL"):
                 self.cursor.refuse(f"DESCRIBE {self.cursor.current.upper}")
-            word = self.cursor.take_any("CATALOG", "DATABASE", "FUNCTION")
+            word = self.cursor.take_any("CATALOG", "FUNCTION")
             if word:
                 return self._describe_other(token, word)
         extended = self.cursor.take("EXTENDED")
@@ -122,7 +122,6 @@ class Shows:
             name = self.cursor.identifier().name
             text = self.cursor.text_since(token)
             return s.DescribeCatalog(name=name, extended=extended, text=text, position=token.position)
-        kind = s.DescribeDatabase if word == "DATABASE" else s.DescribeFunction
         path = self.cursor.names()
         text = self.cursor.text_since(token)
-        return kind(path=path, extended=extended, text=text, position=token.position)
+        return s.DescribeFunction(path=path, extended=extended, text=text, position=token.position)
