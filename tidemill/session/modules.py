@@ -1,7 +1,7 @@
 """The modules of a session: ``core``, which has the built-in functions, is the only one there is.
 
-Without it SHOW FUNCTIONS has no built-in ones; those that the SQL standard has can be called still, as in Flink,
-and here so can the others.
+Without it SHOW FUNCTIONS has no built-in ones; those that the SQL standard has can be called still, as in
+Flink, and here so can the others.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def test_a_database_that_cannot_be_used_says_so_when_it_is_needed() -> None:
     ask(made, "CREATE CATALOG c WITH ('type'='stored', 'url'='sqlite:////proc/nosuch/x.db')")
     assert ask(made, "SHOW CATALOGS") == [("c",), ("default_catalog",)]
     with pytest.raises(StateError, match="The catalogs' database"):
-        ask(made, "USE CATALOG c")
+        ask(made, "CREATE DATABASE c.d")
 
 
 def test_without_a_url_it_is_this_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
