@@ -74,6 +74,7 @@ STATELESS = (
     p.MiniBatchAssigner,
     p.Exchange,
     p.Expand,
+    p.AggregatePart,
     p.Union,
     p.DropUpdateBefore,
     p.WindowTableFunction,
@@ -141,7 +142,8 @@ def job(session: SessionContext, parts: list[s.Query | s.Insert]) -> Job:
         planning.bind(session, part) if isinstance(part, s.Query) else planning.bind_insert(session, part)
         for part in parts
     ]
-    plans = [planning.physical(session.configuration, planning.optimized(logical)) for logical in bound]
+    optimized = [planning.optimized(logical) for logical in bound]
+    plans = planning.physical_job(session.configuration, optimized)
     roots = [plan.runs for plan in plans]
     made = unread_job(roots, session.configuration, frames=session.frames, zone=session.time_zone)
     return Job(plans, *made)
@@ -225,12 +227,13 @@ def check_local_phases(job: Job) -> None:
         id(pair.shown.core.input): local[job.digest(pair.runs)]
         for pair in job.pairs
         if isinstance(pair.shown, p.GroupAggregate | p.GlobalGroupAggregate) and pair.shown.core is not None
+        if not isinstance(pair.runs, p.AggregatePart)
     }
     for node in (pair.shown for pair in job.pairs):
         if isinstance(node, p.LocalGroupAggregate) and id(node.input) in cores:
             assert (job.note(node) == WRITER) == cores[id(node.input)]
     for pair in job.pairs:
-        if isinstance(pair.shown, p.WindowAggregate) and pair.shown.local is not None:
+        if isinstance(pair.runs, p.WindowAggregate) and pair.shown.local is not None:
             assert (job.note(pair.shown.local) == WRITER) == local[job.digest(pair.runs)]
 
 

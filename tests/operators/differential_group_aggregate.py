@@ -187,6 +187,14 @@ def _same_changes(spec: GroupAggregateSpec, got: list[Change], expected: list[Ch
             assert got[i + 1][1][: len(spec.keys)] == row[: len(spec.keys)]
 
 
+def of_one_call(spec: GroupAggregateSpec, place: int, output: pa.Table) -> pa.Table:
+    """What a reader of the keys and one call takes of a marked aggregation's output."""
+    kinds, marks = output["$kind"].to_pylist(), output[spec.mark].to_pylist()
+    mine = [kind in (0, 3) or bool(mark & 1 << place) for kind, mark in zip(kinds, marks, strict=True)]
+    names = [*(name for name, _ in spec.keys), spec.calls[place].name, "$kind"]
+    return output.filter(pa.array(mine, pa.bool_())).select(names)
+
+
 KEYS = {"keys": (("k", pa.string()), ("j", pa.float64())), "global": ()}
 CASES = [(suite, keys) for suite in SUITES for keys in KEYS if SUITES[suite] or KEYS[keys]]
 
@@ -216,3 +224,25 @@ def test_kernel_is_its_twin(
         emit_update_before=update_before,
     )
     run_twins(spec, epochs_of(cuts, retracts, keys != "global"), weak, local and spec.combinable)
+
+
+@pytest.mark.parametrize("suite", [suite for suite in SUITES if SUITES[suite]])
+@pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
+@pytest.mark.parametrize("per_record", [False, True], ids=["net", "per-record"])
+@settings(max_examples=10, deadline=None)
+@given(cuts=actions)
+def test_each_call_of_a_marked_aggregation_is_one_of_its_own(
+    suite: str, retracts: bool, per_record: bool, cuts: list[list[Any]]
+) -> None:
+    whole = GroupAggregateSpec(
+        keys=KEYS["keys"], calls=SUITES[suite], retracts=retracts, per_record=per_record, mark="$changed"
+    )
+    alone = [replace(whole, calls=(call,), mark="") for call in whole.calls]
+    twins, manifest = [NaiveAggregate(spec) for spec in alone], None
+    with TemporaryDirectory() as root:
+        for epoch, table in enumerate(epochs_of(cuts, retracts, ghosts=True)):
+            store = StateStore.open(root, "op", 0, manifest, epoch, options=TINY)
+            output = whole.step((table,), store, EpochContext(epoch=epoch, time=0, partition=0))
+            manifest = store.flush()
+            for place, (spec, twin) in enumerate(zip(alone, twins, strict=True)):
+                _same_changes(spec, changes_of(spec, of_one_call(whole, place, output)), twin.epoch(table))

@@ -7,7 +7,7 @@ from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT, RowKind
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
 from tidemill.physical.plan import PhysicalPlan
-from tidemill.physical.planner import plan_query
+from tidemill.physical.planner import plan_job
 from tidemill.physical.traits.mini_batch import MiniBatchConfig
 from tidemill.physical.tree import walk
 from tidemill.plan import nodes as n
@@ -99,13 +99,13 @@ def plan(
 def whole_plan(
     root: n.LogicalNode, options: dict[str, str] | None = None, *, mini_batch: MiniBatchConfig | None = None
 ) -> PhysicalPlan:
-    return plan_query(
-        root,
+    return plan_job(
+        [root],
         Configuration(options),
         source_kinds=lambda source, _: KINDS[source.options["mode"]],
         sink_kinds=_sink_kinds,
         mini_batch=mini_batch,
-    )
+    )[0]
 
 
 def modes(node: p.PhysicalNode) -> list[str]:

@@ -18,7 +18,7 @@ from tidemill.errors import TidemillError
 from tidemill.physical.batch.explain import batch_text
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.explain.text import physical_plan
-from tidemill.physical.planner import plan_query
+from tidemill.physical.planner import plan_job
 from tidemill.physical.traits.mini_batch import mini_batch_config
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
@@ -100,13 +100,13 @@ def planned(sql: str, options: Mapping[str, str], *, batch: bool) -> str:
     optimized = planning.optimized(logical)
     if batch:
         return batch_text(plan_batch(optimized, context.configuration, planning.table_size))
-    root = plan_query(
-        optimized,
+    root = plan_job(
+        [optimized],
         context.configuration,
         source_kinds=source_kinds,
         sink_kinds=sink_kinds,
         mini_batch=mini_batch_config(context.configuration, explicit=True),
-    ).shown
+    )[0].shown
     return physical_plan(root, changelog_mode=True)
 
 

@@ -14,7 +14,7 @@ from tidemill.config.option import Configuration
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.digests import Digests
-from tidemill.physical.planner import plan_query
+from tidemill.physical.planner import plan_job
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
 from tidemill.plan.optimizer import optimize
@@ -58,12 +58,12 @@ def test_batch_plan(body: str) -> None:
 
 @pytest.mark.parametrize("body", TWICE)
 def test_streaming_plan(body: str) -> None:
-    plan = plan_query(
-        deep(body),
+    plan = plan_job(
+        [deep(body)],
         Configuration({}),
         source_kinds=lambda *_: INSERT_ONLY,
         sink_kinds=lambda *_: INSERT_ONLY,
-    )
+    )[0]
     for root in (plan.shown, plan.runs):
         assert distinct(root) < 2000
         assert Digests().of(root)

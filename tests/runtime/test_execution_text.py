@@ -51,6 +51,19 @@ def test_stages_exchanges_operators_and_what_is_shared() -> None:
     ]
 
 
+def test_different_columns_of_a_view_are_one_aggregation() -> None:
+    view = "(SELECT k, COUNT(*) AS n, SUM(j + 1) AS t, MAX(j) AS m FROM a WHERE v = 'x' GROUP BY k)"
+    text = explained(
+        f"EXPLAIN EXECUTION_PLAN STATEMENT SET BEGIN INSERT INTO s SELECT k, n, n FROM {view}; "
+        f"INSERT INTO s SELECT k, t, m FROM {view}; END"
+    )
+    (line,) = (x for x in text.splitlines() if "group-aggregate:" in x)
+    calls = {"COUNT(*) AS n", "SUM($f1) AS t", "MAX(j) AS m"}
+    assert set(line.split("select=[k, ")[1].removesuffix("])").split(", ")) == calls
+    assert text.count("sink <- own updates of group-aggregate (stage 1)") == 2
+    assert "group-aggregate runs once for 2 readers" in text
+
+
 def test_batch_has_none() -> None:
     with pytest.raises(NotSupportedError, match="EXPLAIN EXECUTION_PLAN in batch mode"):
         explained("EXPLAIN EXECUTION_PLAN SELECT k FROM a", "batch")

@@ -54,3 +54,11 @@ def unchanged(before: list[pa.Array], after: list[pa.Array], rows: int) -> Mask:
     """Where a result stays the same value, so that nothing needs to be shown."""
     everyone = np.arange(rows)
     return rows_same(before, everyone, after, everyone)
+
+
+def changed_bits(before: list[pa.Array], after: list[pa.Array], rows: int) -> Ints:
+    """Which columns of a result do not stay the same value: bit i is column i."""
+    bits = np.zeros(rows, np.int64)
+    for place, (a, b) in enumerate(zip(before, after, strict=True)):
+        bits |= (~unchanged([a], [b], rows)).astype(np.int64) << place
+    return bits

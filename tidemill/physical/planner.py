@@ -2,13 +2,14 @@
 
 The steps: (1) ``convert`` builds the tree bottom-up, with modification kinds and keys in the traits, as
 Flink does; ``running`` tells of its nodes how they run; of both (2) ``changelog_mode.assign`` settles where
--U flows; (3) mini-batch assigners are placed and (4) aggregations cut into phases. Invariant: the root's
-fields are the logical root's. Cost: a few passes.
+-U flows; (3) operators of a job that differ in their columns alone become one; (4) mini-batch assigners are
+placed and (5) aggregations cut into phases. Invariant: the root's fields are the logical root's. Cost: a few
+passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import singledispatch
 
@@ -35,6 +36,7 @@ from tidemill.physical.ranks import TopN, lowered, plan_over, plan_rank, plan_so
 from tidemill.physical.running import running
 from tidemill.physical.scans import plan_scan
 from tidemill.physical.set_operations import plan_set_operation
+from tidemill.physical.sharing.operators import share_operators
 from tidemill.physical.sinks import check_only_inserts, check_sink, sink_updates
 from tidemill.physical.traits.changelog_mode import Updates, assign
 from tidemill.physical.traits.mini_batch import MiniBatchConfig, add_assigners
@@ -52,15 +54,15 @@ from tidemill.types.logical import Field
 _SUBQUERIES = (ScalarSubquery, Exists, InSubquery)
 
 
-def plan_query(
-    root: n.LogicalNode,
+def plan_job(
+    roots: Sequence[n.LogicalNode],
     config: Configuration,
     *,
     source_kinds: SourceKinds,
     sink_kinds: SinkKinds,
     mini_batch: MiniBatchConfig | None = None,
-) -> PhysicalPlan:
-    """The physical plan of a SELECT or an INSERT (a logical Sink at the root).
+) -> list[PhysicalPlan]:
+    """The physical plans of what runs as one job: a SELECT, or INSERTs (a logical Sink at each root).
 
     Raises NotSupportedError for what no streaming plan exists for, ValidationError where a sink cannot take
     the changes.
@@ -68,25 +70,34 @@ def plan_query(
     context = PlannerContext(
         config=config, source_kinds=source_kinds, sink_kinds=sink_kinds, mini_batch=mini_batch
     )
-    return with_room(lambda: _planned(root, context))
+    return with_room(lambda: _planned(roots, context))
 
 
-def _planned(root: n.LogicalNode, context: PlannerContext) -> PhysicalPlan:
-    converted = convert(root, context)
+def _planned(roots: Sequence[n.LogicalNode], context: PlannerContext) -> list[PhysicalPlan]:
+    settled = [_settled(convert(root, context), context) for root in roots]
+    shared = share_operators([plan.runs for plan in settled])
 
-    def finished(settled: p.PhysicalNode) -> p.PhysicalNode:
-        placed = split_windows(add_assigners(settled, context.mini_batch), context.config)
+    def finished(node: p.PhysicalNode) -> p.PhysicalNode:
+        placed = split_windows(add_assigners(node, context.mini_batch), context.config)
         return placed if context.mini_batch is None else split_phases(placed, context.config)
 
+    return [
+        PhysicalPlan(shown=finished(plan.shown), runs=finished(runs))
+        for plan, runs in zip(settled, shared, strict=True)
+    ]
+
+
+def _settled(converted: p.PhysicalNode, context: PlannerContext) -> PhysicalPlan:
+    """Both views with their changelog modes."""
     if not isinstance(converted, p.Sink):
         # A SELECT's rows come with -U where Flink's EXPLAIN, which knows no reader, does without.
         shown = assign(converted, (Updates.AFTER, Updates.BOTH))
-        return PhysicalPlan(shown=finished(shown), runs=finished(assign(running(converted), (Updates.BOTH,))))
+        return PhysicalPlan(shown=shown, runs=assign(running(converted), (Updates.BOTH,)))
     sink = check_sink(converted, context.config)
     run = check_sink(running(converted), context.config)
     return PhysicalPlan(
-        shown=finished(assign(sink, sink_updates(sink))),
-        runs=finished(assign(run, (Updates.BOTH,) if run.materialize else sink_updates(run))),
+        shown=assign(sink, sink_updates(sink)),
+        runs=assign(run, (Updates.BOTH,) if run.materialize else sink_updates(run)),
     )
 
 

@@ -88,7 +88,8 @@ def _step(node: g.Select | g.Generate) -> list[str]:
         return ["generated rows"]
     computed = sum(reference is None for reference in node.references)
     steps = [f"{computed} computed columns"] if computed else []
-    return steps + ["filter"] * (node.condition is not None)
+    steps += ["filter"] * (node.condition is not None)
+    return steps + ["own updates"] * (node.marked is not None)
 
 
 def _name(node: g.ExecNode) -> str:

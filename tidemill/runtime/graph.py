@@ -104,6 +104,15 @@ class AssignWatermark(ExecNode):
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """Of rows that say in ``column`` what an update changed: those that come or go, and the updates that have
+    one of the ``bits``."""
+
+    column: str
+    bits: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select(ExecNode):
     """Filter, then one expression per column; hidden columns pass (``$wm`` where it ``keeps_time``)."""
@@ -113,6 +122,7 @@ class Select(ExecNode):
     references: tuple[str | None, ...]
     """Per column the input column it is as it stands, None where something is computed."""
     condition: str | None = None
+    marked: Marked | None = None
     keeps_time: bool = True
     kind: str | None = None
     """Spark text, over the input's columns, of the kind of each row where the node gives it."""

@@ -9,6 +9,7 @@ of partitions is the same for the whole job.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from tidemill.runtime import graph as g
@@ -55,16 +56,39 @@ def stays(node: g.Keyed, port: g.Port) -> bool:
     return len(keys) == len(have) and all(k in names for k, names in zip(keys, have, strict=True))
 
 
-def origin(node: g.ExecNode, columns: tuple[str, ...]) -> tuple[g.ExecNode, tuple[str, ...]]:
-    """Follows ``columns`` down through projections that only refer; where a computation is, it stops, and
-    where rows become changes or changes rows."""
-    while isinstance(node, g.Select) and node.condition is None and node.has_kind == node.input.has_kind:
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The ``node`` that makes rows, what their columns are called there, and which of the rows are meant."""
+
+    node: g.ExecNode
+    columns: tuple[str, ...]
+    marked: g.Marked | None = None
+
+    @property
+    def below(self) -> Origin | None:
+        """One projection further down; None where something is computed or chosen, and where rows become
+        changes or changes rows."""
+        node, marked = self.node, self.marked
+        if not isinstance(node, g.Select) or node.has_kind != node.input.has_kind:
+            return None
+        if node.condition is not None or (node.marked is not None and marked is not None):
+            return None
         references = dict(zip(node.columns, node.references, strict=True))
-        if any(references[c] is None for c in columns):
-            break
-        columns = tuple(references[c] or "" for c in columns)
-        node = node.input
-    return node, columns
+        columns = [references[c] for c in self.columns]
+        mark = None if marked is None else references[marked.column]
+        if None in columns or (marked is not None and mark is None):
+            return None
+        if marked is not None:
+            marked = replace(marked, column=mark or "")
+        return Origin(node.input, tuple(c or "" for c in columns), node.marked or marked)
+
+
+def origin(node: g.ExecNode, columns: tuple[str, ...]) -> Origin:
+    """Follows ``columns`` down through projections that only refer."""
+    found = Origin(node, columns)
+    while (below := found.below) is not None:
+        found = below
+    return found
 
 
 def origins_of(port: g.Port) -> tuple[str, ...]:

@@ -26,14 +26,15 @@ DEEPEST = 40
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Leaf:
     """An input that comes from outside the task: the ``number``-th. ``columns`` are those of ``below``, the
-    node that makes its rows, in the order of the port's. ``cut``: they could be made in the task, but for
-    its depth."""
+    node that makes its rows, in the order of the port's; ``marked``: which of the rows. ``cut``: they could
+    be made in the task, but for its depth."""
 
     node: g.Keyed
     port: g.Port
     number: int
     below: g.ExecNode
     columns: tuple[str, ...]
+    marked: g.Marked | None = None
     cut: bool = False
 
 
@@ -67,12 +68,12 @@ class Stage:
 
 @dataclass(slots=True)
 class Spread:
-    """A node that runs once for several readers: groups by the number of their stage, and ``rows`` where
-    something takes its rows as they are."""
+    """A node that runs once for several readers: groups by the number of their stage, and ``rows`` for how
+    many its rows are taken as they are."""
 
     node: g.ExecNode
     groups: dict[int, tuple[Leaf, ...]] = field(default_factory=dict)
-    rows: bool = False
+    rows: int = 0
 
 
 @dataclass(slots=True)
@@ -126,7 +127,7 @@ class Stages:
                 self._feed(child)
             return
         if self._spreads_out(node, 1):
-            self._spreads.setdefault(id(node), Spread(node)).rows = True
+            self._spreads.setdefault(id(node), Spread(node)).rows += 1
         self._enter(node)
 
     def _spreads_out(self, node: g.ExecNode, own: int) -> bool:
@@ -161,13 +162,22 @@ class Stages:
     def _task(self, node: g.Keyed, leaves: list[Leaf], room: int) -> Task:
         inputs: list[Leaf | Task] = []
         feeders = [origin(port.input, port.references) for port in node.ports]
-        for port, (below, columns) in zip(node.ports, feeders, strict=True):
-            alone = self._uses[id(below)] == 1 and sum(other is below for other, _ in feeders) == 1
+        for port, found in zip(node.ports, feeders, strict=True):
+            below = found.node
+            alone = self._uses[id(below)] == 1 and sum(other.node is below for other in feeders) == 1
             within = isinstance(below, g.Keyed) and alone and stays(node, port)
             if isinstance(below, g.Keyed) and within and room > 1:
                 inputs.append(self._task(below, leaves, room - 1))
                 continue
-            leaf = Leaf(node=node, port=port, number=len(leaves), below=below, columns=columns, cut=within)
+            leaf = Leaf(
+                node=node,
+                port=port,
+                number=len(leaves),
+                below=below,
+                columns=found.columns,
+                marked=found.marked,
+                cut=within,
+            )
             leaves.append(leaf)
             inputs.append(leaf)
         return Task(node=node, inputs=tuple(inputs))
@@ -175,5 +185,5 @@ class Stages:
 
 def _feeders(node: g.Keyed) -> list[g.ExecNode]:
     """What makes the rows of an operator's ports, each once."""
-    found = [origin(port.input, port.references)[0] for port in node.ports]
+    found = [origin(port.input, port.references).node for port in node.ports]
     return list({id(below): below for below in found}.values())

@@ -75,7 +75,8 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult
             batch_job.run_insert(_batch_insert(context, sink), _request(context, name))
         return _inserted(context, fields, None)
     config = bundled(context.configuration, sinks)
-    planned = [planning.physical(config, _optimized(s)).runs for s in sinks]
+    plans = planning.physical_job(config, [_optimized(s) for s in sinks])
+    planned = [plan.runs for plan in plans]
     place = (context.place_job or partial(_next_directory, context))()
     request = replace(_request(context, name, place), config=config)
     start = partial(job_start.start_inserts, [node for node in planned if isinstance(node, p.Sink)], request)

@@ -38,7 +38,7 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
         return with_room(lambda: explain_batch_text(plans, run))
     config = bundled(context.configuration, plans)
-    physical = [planning.physical(config, planning.optimized(plan)) for plan in plans]
+    physical = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
     try:
         job = job_start.unread_job(
             [plan.runs for plan in physical],

@@ -5,7 +5,7 @@ A plan goes by what the user set (``table.exec.mini-batch.enabled`` unset is off
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tidemill.catalog.table import CatalogTable, CatalogView, ObjectPath
 from tidemill.changelog.rowkind import RowKind
@@ -17,7 +17,7 @@ from tidemill.deep_calls import with_room
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.plan import PhysicalPlan
-from tidemill.physical.planner import plan_query
+from tidemill.physical.planner import plan_job
 from tidemill.physical.traits.mini_batch import mini_batch_config
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
@@ -49,7 +49,12 @@ def bind_insert(context: SessionContext, statement: s.Insert, table: CatalogTabl
 
 def physical(config: Configuration, logical: n.LogicalNode) -> PhysicalPlan:
     """The streaming plan of an optimised logical plan: as it is shown, and as it runs."""
-    return plan_query(
+    return physical_job(config, [logical])[0]
+
+
+def physical_job(config: Configuration, logical: Sequence[n.LogicalNode]) -> list[PhysicalPlan]:
+    """The plans of what runs as one job."""
+    return plan_job(
         logical,
         config,
         source_kinds=source_kinds,

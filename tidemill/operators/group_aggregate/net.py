@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, vector
-from tidemill.changelog.emit import Changes, net_changes, unchanged
+from tidemill.changelog.emit import Changes, changed_bits, net_changes, unchanged
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.operators.aggregates.api import Cells
 from tidemill.operators.aggregates.count import CountAccumulator
@@ -99,23 +99,34 @@ def _show(
     new = [aggregate.result(after) for aggregate in spec.aggregates]
     old: list[Any] = [None] * len(new)
     same = np.zeros(len(existed), np.bool_)
+    bits = np.full(len(existed), -1)
     if existed.any():
         old = [aggregate.result(before) for aggregate in spec.aggregates]
-        same = unchanged(old, new, len(existed))
-    if spec.renews:
-        same[:] = False
+        same, bits = compared(spec, old, new, len(existed))
     changes = net_changes(existed, exists, same, spec.emit_update_before)
     columns = {
         name: key.take(pa.array(changes.owners)) for (name, _), key in zip(spec.keys, rows.keys, strict=True)
     }
     for call, a, b in zip(spec.calls, old, new, strict=True):
         columns[call.name] = changes.pick(a, b)
+    if spec.mark:
+        columns[spec.mark] = pa.array(bits[changes.owners])
     if spec.sequence:
         # What is never updated came with its first row.
         end = np.minimum if spec.insert_only else np.maximum
         arrival = rows.reduce(end, vector(rows.array(SEQUENCE_COLUMN)).values)
         columns[SEQUENCE_COLUMN] = to_arrow(Vec(arrival[changes.owners]), pa.int64())
     return as_output(spec, changes, columns), rows.groups.heads[changes.owners]
+
+
+def compared(spec: GroupShape, old: list[pa.Array], new: list[pa.Array], rows: int) -> tuple[Mask, Ints]:
+    """Which results stay and are not shown again, and by bits which calls of the others do not."""
+    if spec.renews:
+        return np.zeros(rows, np.bool_), np.full(rows, -1)
+    if not spec.mark:
+        return unchanged(old, new, rows), np.full(rows, -1)
+    bits = changed_bits(old, new, rows)
+    return bits == 0, bits
 
 
 def as_output(spec: GroupShape, changes: Changes, columns: dict[str, pa.Array]) -> pa.Table:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.emit import net_changes, unchanged
+from tidemill.changelog.emit import net_changes
 from tidemill.changelog.grouping import Groups
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.aggregates.api import Cells
@@ -27,7 +27,7 @@ from tidemill.operators.aggregates.records import (
     take_cell,
     write_records,
 )
-from tidemill.operators.group_aggregate.net import advance_groups, as_output
+from tidemill.operators.group_aggregate.net import advance_groups, as_output, compared
 from tidemill.operators.group_aggregate.shape import GroupShape
 from tidemill.operators.rows.grouped import GroupedRows, segmented_accumulate
 from tidemill.state.lookup import Answers
@@ -164,9 +164,7 @@ def _show(
         single(pa.chunked_array([a, b], b.type)).take(pa.array(previous))
         for a, b in zip(first, new, strict=True)
     ]
-    same = unchanged(before, new, n)
-    if spec.renews:
-        same[:] = False
+    same, bits = compared(spec, before, new, n)
     changes = net_changes(lives.existed, lives.exists & ~lives.ignored, same, spec.emit_update_before)
     arrival = np.argsort(groups.order[changes.owners], kind="stable")
     changes = replace(
@@ -179,6 +177,8 @@ def _show(
     columns = {name: key.take(key_rows) for (name, _), key in zip(spec.keys, rows.keys, strict=True)}
     for call, a, b in zip(spec.calls, before, new, strict=True):
         columns[call.name] = changes.pick(a, b)
+    if spec.mark:
+        columns[spec.mark] = pa.array(bits[changes.owners])
     if spec.sequence:
         sequence = vector(rows.array(SEQUENCE_COLUMN)).values
         columns[SEQUENCE_COLUMN] = to_arrow(Vec(sequence[changes.owners]), pa.int64())

@@ -27,7 +27,8 @@ RECORDS = "groups"
 class GroupShape:
     """``keys``: (column, Arrow type), none for a global aggregate. ``retracts``: the input has -U or -D.
 
-    ``emit_update_before``: -U goes with every +U. ``state_ttl`` in milliseconds, 0 for ever.
+    ``emit_update_before``: -U goes with every +U. ``state_ttl`` in milliseconds, 0 for ever. ``mark``: a
+    column that says which calls an update changed (bit i: call i).
     """
 
     keys: tuple[tuple[str, pa.DataType], ...]
@@ -39,6 +40,7 @@ class GroupShape:
     state_ttl: int = 0
     partial_input: bool = False
     output: tuple[str, ...] = ()
+    mark: str = ""
 
     @cached_property
     def source(self) -> Source:
@@ -93,10 +95,12 @@ class GroupShape:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        return self.output or (*(name for name, _ in self.keys), *(call.name for call in self.calls))
+        own = (*(name for name, _ in self.keys), *(call.name for call in self.calls))
+        return self.output or (*own, *((self.mark,) if self.mark else ()))
 
     def output_schema(self) -> pa.Schema:
         types: dict[str, pa.DataType] = {**dict(self.keys), **{c.name: c.result for c in self.calls}}
+        types[self.mark] = pa.int64()
         columns = [(name, types[name]) for name in self.output_names]
         return output_schema(columns, kinds=not self.insert_only, sequence=self.sequence)
 

@@ -14,6 +14,7 @@ from functools import singledispatch
 from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, Digests
+from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.physical.ranks import share_operator
 from tidemill.physical.sinks import meets_in_disorder
 from tidemill.physical.traits.changelog_mode import changelog_text, insert_only
@@ -27,6 +28,7 @@ _AGGREGATES = (p.GroupAggregate, p.GlobalGroupAggregate)
 _COMBINED = (*_AGGREGATES, p.WindowAggregate)
 _BY_WRITER = "by the writer of the exchange, while it makes rows fewer"
 _BY_AGGREGATION = "by the aggregation above"
+_COLUMNS = "one with the columns of other readers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,10 @@ def _choosing(shown: p.TemporalJoin, run: p.TemporalJoin) -> list[p.PhysicalNode
 def _stands_above(run: p.PhysicalNode, node: p.PhysicalNode) -> bool:
     """Whether ``run`` is not shown: it stands over what runs for ``node``."""
     if isinstance(run, p.Calc):
-        return isinstance(node, p.Join)
+        # A join's filter; a projection that another reader of an aggregation needs.
+        return not isinstance(node, p.Calc)
+    if isinstance(run, p.AggregatePart):
+        return True
     return isinstance(run, p.ChangelogNormalize) and not isinstance(node, p.ChangelogNormalize)
 
 
@@ -113,8 +118,12 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
     shown, runs = pair.shown, pair.runs
     if not any(isinstance(x, p.DropUpdateBefore) for x in pair.passing_runs):
         yield from ((x, "drops nothing") for x in pair.passing if isinstance(x, p.DropUpdateBefore))
+    if isinstance(runs, p.AggregatePart):
+        yield shown, _shared(runs)
+        return
     if not isinstance(shown, type(runs)):
-        yield shown, f"{type(runs).__name__} above it"
+        chooses = isinstance(runs, p.Calc) and runs.condition is None
+        yield shown, _COLUMNS if chooses else f"{type(runs).__name__} above it"
         return
     yield from ((shown, text) for text in (*_own(shown), *_other(shown, runs)))
     if shown.traits.kinds != runs.traits.kinds:
@@ -127,6 +136,22 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
         yield from _windows(shown, runs)
     if isinstance(shown, p.TemporalJoin) and isinstance(runs, p.TemporalJoin) and _chooses(runs):
         yield from ((x, "by the TemporalJoin above") for x in _choosing(shown, runs)[:-1])
+
+
+def _shared(runs: p.AggregatePart) -> str:
+    """Which calls the aggregation has for others."""
+    whole = runs.input
+    assert isinstance(whole, _AGGREGATES)
+    core = whole.core
+    assert core is not None
+    printer = Printer.over(core.input.fields)
+    retract = not insert_only(core.input)
+    others = [
+        call_text(call, printer, retract=retract)
+        for place, call in enumerate(core.calls)
+        if not runs.calls & (1 << place)
+    ]
+    return f"one with {', '.join(others)} of other readers" if others else "one for other readers, too"
 
 
 def _phases(shown: p.GroupAggregate | p.GlobalGroupAggregate, is_combined: bool) -> _Notes:

@@ -13,7 +13,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.types.logical import Field
-from tidemill.types.physical import arrow_type
+from tidemill.types.physical import arrow_type, quote
 
 RETRACTIONS = frozenset({RowKind.UPDATE_BEFORE, RowKind.DELETE})
 
@@ -50,6 +50,22 @@ def _aggregate(
     )
 
 
+@build.register
+def _part(node: p.AggregatePart, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    """The columns of one reader; of the updates those that change one of its calls."""
+    below = compile_node(node.input, context, sequenced)
+    columns = tuple(below.columns[place] for place in node.columns)
+    return g.Select(
+        columns=names(node.fields),
+        kinds=below.kinds,
+        sequenced=sequenced,
+        input=below,
+        expressions=tuple(map(quote, columns)),
+        references=columns,
+        marked=g.Marked(below.columns[-1], node.calls),
+    )
+
+
 for _kind in (p.GroupAggregate, p.GlobalGroupAggregate):
     build.register(_kind, _aggregate)
 
@@ -61,7 +77,7 @@ def group_spec(
     inputs = core.input.fields
     keys = tuple((inputs[k].name, arrow_type(inputs[k].type)) for k in core.keys)
     taken = {name for name, _ in keys}
-    results = node.fields[len(core.keys) :]
+    results = node.fields[len(core.keys) : len(core.keys) + len(core.calls)]
     calls = tuple(
         call_spec(call, inputs, free_name(field.name, taken))
         for call, field in zip(core.calls, results, strict=True)
@@ -74,6 +90,7 @@ def group_spec(
         per_record=context.per_record,
         sequence=sequenced,
         state_ttl=core.state_ttl,
+        mark=node.fields[-1].name if core.marked else "",
     )
 
 

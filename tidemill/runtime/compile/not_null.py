@@ -74,6 +74,11 @@ def _(node: p.GroupAggregate | p.GlobalGroupAggregate, place: int) -> bool:
 
 
 @_doubtful.register
+def _(node: p.AggregatePart, place: int) -> bool:
+    return _doubtful(node.input, node.columns[place])
+
+
+@_doubtful.register
 def _(node: b.Aggregate, place: int) -> bool:
     if place < len(node.keys):
         return _doubtful(node.source, node.keys[place])

@@ -16,7 +16,7 @@ from pyspark import Accumulator, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
 from tidemill.connectors.arrow_maps import map_batches
@@ -30,6 +30,7 @@ from tidemill.runtime.spark.exchange import (
     BLOCK_SCHEMA,
     PARTITION_COLUMN,
     ExchangeWriter,
+    MarkedRows,
     PortRows,
     Writers,
 )
@@ -76,10 +77,11 @@ class EpochFrames:
     def mapped(self, node: g.ExecNode, through: BatchMap, schema: str) -> DataFrame:
         """``through`` over the batches of ``frame(node)``, in the workers that make them where nothing is
         computed in between."""
-        below, columns = origin(node, node.columns)
-        places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
-        chosen = tuple(places[name] for name in (*columns, *node.hidden))
-        renamed = _Renamed(places=chosen, names=(*node.columns, *node.hidden), then=through)
+        found = origin(node, node.columns)
+        below, places = found.node, _places(found.node)
+        chosen = tuple(places[name] for name in (*found.columns, *node.hidden))
+        names = (*node.columns, *node.hidden)
+        renamed = _Renamed(places=chosen, names=names, marked=_marked(below, found.marked), then=through)
         if self._is_arrow(below):
             return self._rows(below, renamed, schema)
         return map_batches(self.frame(node), through, schema)
@@ -107,6 +109,8 @@ class EpochFrames:
         frame = self.frame(node.input)
         if node.condition is not None:
             frame = frame.where(F.expr(node.condition))
+        if node.marked is not None:
+            frame = frame.where(F.expr(_marked_text(node.marked)))
         if node.kind is not None:
             frame = frame.withColumn(KIND_COLUMN, F.expr(node.kind))
         return selected(frame, node.expressions, node.columns, node.hidden)
@@ -120,7 +124,7 @@ class EpochFrames:
     @_make.register
     def _(self, node: g.Lookup) -> DataFrame:
         below = node.input
-        places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
+        places = _places(below)
         stage = LookupStage(
             asking=node.asking,
             keys=tuple(places[name] for name in node.keys),
@@ -192,7 +196,7 @@ class EpochFrames:
         kept = self._kept.get(id(node))
         if kept is None:
             readers = tuple((number, self._writers(group)) for number, group in spread.groups.items())
-            writer = SpreadWriter(readers=readers, rows=spread.rows)
+            writer = SpreadWriter(readers=readers, rows=spread.rows > 0)
             kept = self._keep(node, self._through(node, writer, SPREAD_SCHEMA))
         return kept.where(f"{quote(READER_COLUMN)} = {reader}").drop(READER_COLUMN)
 
@@ -234,10 +238,12 @@ class EpochFrames:
         if self._is_spread(below):
             return self._part(below, stage.number)
         if isinstance(below, g.AssignWatermark):
-            read, columns = origin(below.input, (*below.columns, below.mark))
+            found = origin(below.input, (*below.columns, below.mark))
+            read = found.node
             if isinstance(read, g.Read) and self._is_arrow(read):
                 writers = self._writers(group)
-                return self._rows(read, _stage(below, read, columns, writers.handover, writers), BLOCK_SCHEMA)
+                stage_of = _stage(below, read, found.columns, writers.handover, writers)
+                return self._rows(read, stage_of, BLOCK_SCHEMA)
         if isinstance(below, g.Keyed):
             writers = self._writers(group)
             return self._through(below, writers, BLOCK_SCHEMA, writers.handover)
@@ -272,11 +278,10 @@ class EpochFrames:
                 counted=port.summary is None,
                 behind=port.behind,
             )
-        below, columns = origin(port.input, port.references)
-        shape = _shape(below, columns, port)
+        found = origin(port.input, port.references)
         return Fed(
             task=self._task(given, None),
-            shape=shape,
+            shape=_shape(found.node, found.columns, found.marked, port),
             schema=port.schema,
             origins=origins_of(port),
             behind=port.behind,
@@ -298,7 +303,7 @@ class EpochFrames:
         combines = leaf.node.local and not in_place and isinstance(spec, LocalPhase)
         return ExchangeWriter(
             port=leaf.number,
-            rows=_shape(leaf.below, leaf.columns, leaf.port),
+            rows=_shape(leaf.below, leaf.columns, leaf.marked, leaf.port),
             partitions=self._partitions(leaf.node),
             local=spec if combines and isinstance(spec, LocalPhase) else None,
             summary=leaf.port.summary,
@@ -309,26 +314,45 @@ class EpochFrames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Renamed:
-    """Chooses columns by place and names them for ``then``."""
+    """Chooses rows, and columns by place, and names these for ``then``."""
 
     places: tuple[int, ...]
     names: tuple[str, ...]
     then: BatchMap
+    marked: MarkedRows | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        chosen = batches if self.marked is None else map(self.marked.of, batches)
         return self.then(
             pa.RecordBatch.from_arrays([batch.column(p) for p in self.places], names=list(self.names))
-            for batch in batches
+            for batch in chosen
         )
 
 
-def _shape(below: g.ExecNode, columns: tuple[str, ...], port: g.Port) -> PortRows:
+def _places(node: g.ExecNode) -> dict[str, int]:
+    """Where the columns of its frame stand."""
+    return {name: place for place, name in enumerate((*node.columns, *node.hidden))}
+
+
+def _marked(below: g.ExecNode, marked: g.Marked | None) -> MarkedRows | None:
+    """Which of the rows of ``below`` are meant, by the places of their columns."""
+    if marked is None:
+        return None
+    places = _places(below)
+    return MarkedRows(kind=places[KIND_COLUMN], mark=places[marked.column], bits=marked.bits)
+
+
+def _marked_text(marked: g.Marked) -> str:
+    whole = f"{quote(KIND_COLUMN)} IN ({int(RowKind.INSERT)}, {int(RowKind.DELETE)})"
+    return f"{whole} OR ({quote(marked.column)} & {marked.bits}) <> 0"
+
+
+def _shape(below: g.ExecNode, columns: tuple[str, ...], marked: g.Marked | None, port: g.Port) -> PortRows:
     """How the rows of ``below`` look to the kernel."""
-    places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
+    places = _places(below)
     wanted = (*zip(columns, port.columns, strict=True), *((h, h) for h in port.hidden))
-    return PortRows(
-        columns=tuple((places[name], kernel_name) for name, kernel_name in wanted), keys=port.keys
-    )
+    chosen = tuple((places[name], kernel_name) for name, kernel_name in wanted)
+    return PortRows(columns=chosen, keys=port.keys, marked=_marked(below, marked))
 
 
 def _stage(
@@ -339,7 +363,7 @@ def _stage(
     then: BatchMap | None = None,
 ) -> WatermarkStage:
     """The stage over batches of ``below``, whose ``columns`` are those of the node, then its mark."""
-    places = {name: place for place, name in enumerate((*below.columns, *below.hidden))}
+    places = _places(below)
     hidden = tuple(h for h in node.hidden if h != WATERMARK_COLUMN)
     kept = (*zip(columns, node.columns, strict=False), *((h, h) for h in hidden))
     return WatermarkStage(

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import itemgetter
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +27,13 @@ import pyarrow.ipc as ipc
 
 from tidemill.changelog.columns import Hashes, single, vector
 from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.rowkind import RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN, Control, Prefix
 from tidemill.operators.api import HASH_COLUMN, LocalPhase, Summary
 from tidemill.runtime.spark.watermark_stage import Handover, task_number
 from tidemill.state.slices import KEY_GROUP_BITS
 
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 PARTITION_COLUMN = "$partition"
 PORT_COLUMN = "$port"
 FORM_COLUMN = "$form"
@@ -59,15 +62,35 @@ class Form(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedRows:
+    """Of changes that say which results they change those that come or go, and the updates of one of the
+    ``bits``; ``kind`` and ``mark`` are places."""
+
+    kind: int
+    mark: int
+    bits: int
+
+    def of(self, rows: Rows) -> Rows:
+        kinds = vector(single(rows.column(self.kind))).values
+        marks = vector(single(rows.column(self.mark))).values
+        whole = (kinds == RowKind.INSERT) | (kinds == RowKind.DELETE)
+        mine = whole | ((marks & self.bits) != 0)
+        return rows if mine.all() else rows.filter(pa.array(mine))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PortRows:
     """What an operator's input is made of: ``columns``: (position, name for the kernel); ``keys``: kernel
-    names, none is one partition for all rows."""
+    names, none is one partition for all rows; ``marked``: which of the rows."""
 
     columns: tuple[tuple[int, str], ...]
     keys: tuple[str, ...]
+    marked: MarkedRows | None = None
 
     def of(self, rows: pa.Table) -> pa.Table:
         """The kernel's columns, and ``$hash``."""
+        if self.marked is not None:
+            rows = self.marked.of(rows)
         table = rows.select([c for c, _ in self.columns]).rename_columns([k for _, k in self.columns])
         hashes = hash_columns([table.column(k) for k in self.keys], rows.num_rows)
         return table.append_column(HASH_COLUMN, pa.array(hashes))

@@ -34,6 +34,11 @@ def _(node: p.LocalGroupAggregate | p.GlobalGroupAggregate, form: Form) -> Attri
 
 
 @attributes.register
+def _(node: p.AggregatePart, form: Form) -> Attributes:
+    return [("select", bracket([f.name for f in node.fields]))]
+
+
+@attributes.register
 def _(node: p.IncrementalGroupAggregate, form: Form) -> Attributes:
     printer = Printer.over(node.input.fields)
     return [

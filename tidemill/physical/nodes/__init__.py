@@ -1,0 +1,109 @@
+"""Physical stream nodes, named as Flink's EXPLAIN names them, with their traits.
+
+Every node knows its output ``fields`` and its ``traits``; ``changelogMode`` in EXPLAIN is ``traits.kinds``. A
+file for each family of nodes; ``base`` is what all of them have.
+"""
+
+from __future__ import annotations
+
+from tidemill.physical.nodes.aggregates import (
+    AggregateCore,
+    AggregatePart,
+    GlobalGroupAggregate,
+    GroupAggregate,
+    IncrementalGroupAggregate,
+    LocalGroupAggregate,
+)
+from tidemill.physical.nodes.base import (
+    PhysicalNode,
+    Traits,
+    Unary,
+)
+from tidemill.physical.nodes.joins import (
+    IntervalJoin,
+    Join,
+    LookupJoin,
+    TemporalJoin,
+    TimeBounds,
+)
+from tidemill.physical.nodes.orders import (
+    Match,
+    OverAggregate,
+    Rank,
+    Sort,
+    SortLimit,
+)
+from tidemill.physical.nodes.relations import (
+    Calc,
+    ChangelogNormalize,
+    Correlate,
+    DataFrameScan,
+    DropUpdateBefore,
+    Exchange,
+    Expand,
+    FromChangelog,
+    MiniBatchAssigner,
+    Sink,
+    TableSourceScan,
+    ToChangelog,
+    Union,
+    Values,
+    WatermarkAssigner,
+)
+from tidemill.physical.nodes.windows import (
+    AttachedWindow,
+    Emit,
+    LocalWindowAggregate,
+    Window,
+    WindowAggregate,
+    WindowJoin,
+    WindowRank,
+    WindowsOfRows,
+    WindowTableFunction,
+)
+
+__all__ = [
+    "AggregateCore",
+    "AggregatePart",
+    "AttachedWindow",
+    "Calc",
+    "ChangelogNormalize",
+    "Correlate",
+    "DataFrameScan",
+    "DropUpdateBefore",
+    "Emit",
+    "Exchange",
+    "Expand",
+    "FromChangelog",
+    "GlobalGroupAggregate",
+    "GroupAggregate",
+    "IncrementalGroupAggregate",
+    "IntervalJoin",
+    "Join",
+    "LocalGroupAggregate",
+    "LocalWindowAggregate",
+    "LookupJoin",
+    "Match",
+    "MiniBatchAssigner",
+    "OverAggregate",
+    "PhysicalNode",
+    "Rank",
+    "Sink",
+    "Sort",
+    "SortLimit",
+    "TableSourceScan",
+    "TemporalJoin",
+    "TimeBounds",
+    "ToChangelog",
+    "Traits",
+    "Unary",
+    "Union",
+    "Values",
+    "WatermarkAssigner",
+    "Window",
+    "WindowAggregate",
+    "WindowJoin",
+    "WindowRank",
+    "WindowTableFunction",
+    "WindowsOfRows",
+]

@@ -1,0 +1,82 @@
+"""Aggregations by key, in the phases that Flink shows.
+
+Nodes that only exist to say how Flink would split work (LocalGroupAggregate, IncrementalGroupAggregate, the
+PARTIAL half of a split distinct aggregate) are skipped by the exec graph: the node that ends such a group
+carries the whole meaning in ``core`` (see AggregateCore).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.physical.nodes.base import PhysicalNode, Unary
+from tidemill.plan.expressions import AggregateCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateCore:
+    """The whole meaning of an aggregation, whatever phases EXPLAIN shows.
+
+    ``input`` is the node below the first phase's exchange or local aggregate (below the bucket Calc and
+    Expand of a split distinct aggregate); indexes in ``keys`` and ``calls`` are of its fields. The
+    aggregate's output is keys, then calls, in the field order of the node that carries the core.
+    """
+
+    input: PhysicalNode
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    state_ttl: int = 0
+    """Milliseconds; 0 keeps state for ever (table.exec.state.ttl or a STATE_TTL hint)."""
+    marked: bool = False
+    """The last field of the node that carries the core says of an update which calls it changed: bit i is
+    ``calls[i]``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAggregate(Unary):
+    """One-phase, or one half of a split distinct aggregate (``phase`` PARTIAL or FINAL).
+
+    ``core`` is set on the node that ends the aggregation (phase '' or FINAL); the exec graph goes on
+    at ``core.input``.
+    """
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    phase: str = ""
+    core: AggregateCore | None = None
+    ttl_hints: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalGroupAggregate(Unary):
+    """Shown in EXPLAIN; ``select`` are the display texts of its outputs."""
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    phase: str = ""
+    select: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncrementalGroupAggregate(Unary):
+    partial_keys: tuple[int, ...]
+    final_keys: tuple[int, ...]
+    select: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalGroupAggregate(Unary):
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    phase: str = ""
+    select: tuple[str, ...] = ()
+    core: AggregateCore | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregatePart(Unary):
+    """What one of several readers gets of a ``marked`` aggregation: its ``columns``, and the updates that
+    change one of its own ``calls`` (bits of the mark). Never shown: for a reader it is the aggregation."""
+
+    columns: tuple[int, ...]
+    calls: int

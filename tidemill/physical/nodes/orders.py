@@ -1,0 +1,85 @@
+"""Nodes that depend on an order: Top-N, sorting, OVER, MATCH_RECOGNIZE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.physical.nodes.base import Unary
+from tidemill.plan.expressions import Expr, OverCall, SortKey
+from tidemill.plan.patterns import Pattern
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank(Unary):
+    """Top-N: rows ``start``..``end`` of each partition; the rank column is last iff ``with_rank``.
+
+    ``strategies`` are the ones that would do, best first; ``strategy`` the chosen one. ``time`` is
+    ROWTIME or PROCTIME where the only order is such an attribute: with ROW_NUMBER and range 1..1 the
+    node is a deduplication (see ``keeps_first``, ``is_deduplicate``). ``insert_only``: a row once given
+    never changes.
+    """
+
+    function: str
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    start: int
+    end: int
+    with_rank: bool
+    strategies: tuple[str, ...]
+    strategy: str = ""
+    time: str = ""
+    insert_only: bool = False
+    state_ttl: int = 0
+
+    @property
+    def is_deduplicate(self) -> bool:
+        top_one = self.start == self.end == 1 and not self.with_rank
+        return bool(self.time) and top_one and self.function == "ROW_NUMBER"
+
+    @property
+    def keeps_first(self) -> bool:
+        return self.order[0].ascending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortLimit(Unary):
+    """ORDER BY ... LIMIT (or LIMIT alone: no ``order``) of a stream."""
+
+    order: tuple[SortKey, ...]
+    offset: int
+    fetch: int | None
+    strategies: tuple[str, ...] = ()
+    strategy: str = ""
+    state_ttl: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort(Unary):
+    """ORDER BY of a whole input; ``by_time`` where its first key is ascending event time."""
+
+    order: tuple[SortKey, ...]
+    by_time: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverAggregate(Unary):
+    """The input's fields, then one per call; all calls share partition and order.
+
+    ``time`` is ROWTIME or PROCTIME where the input is append-only and its order is that ascending
+    attribute alone, so that rows once given stay; '' recomputes touched partitions.
+    """
+
+    calls: tuple[OverCall, ...]
+    time: str = ""
+    state_ttl: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match(Unary):
+    """MATCH_RECOGNIZE, as in ``plan.nodes.MatchRecognize``: a row per match, when it is known."""
+
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    pattern: Pattern
+    definitions: tuple[tuple[int, Expr], ...]
+    measures: tuple[Expr, ...]

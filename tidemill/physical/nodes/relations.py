@@ -1,0 +1,156 @@
+"""Nodes that read, compute row by row, hand on and write; and those that bring a changelog into form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.catalog.table import CatalogTable
+from tidemill.changelog.rowkind import RowKind
+from tidemill.physical.nodes.base import PhysicalNode, Unary
+from tidemill.plan.expressions import Expr, Literal
+from tidemill.plan.nodes import ChangelogCall
+from tidemill.user_functions.calls import BoundTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSourceScan(PhysicalNode):
+    """``columns``: names of the table's physical/metadata columns, parallel to ``fields``."""
+
+    table: CatalogTable
+    columns: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+    filters: tuple[Expr, ...] = ()
+    projected: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFrameScan(PhysicalNode):
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values(PhysicalNode):
+    rows: tuple[tuple[Literal, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calc(Unary):
+    """Filter by ``condition`` (over the input), then one expression per field.
+
+    ``phase`` marks a Calc that only serves the phases of a split aggregation (see AggregateCore).
+    """
+
+    projections: tuple[Expr, ...]
+    condition: Expr | None = None
+    phase: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkAssigner(Unary):
+    rowtime: int
+    watermark: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MiniBatchAssigner(Unary):
+    """``interval`` in milliseconds; ``mode`` ProcTime or RowTime."""
+
+    interval: int
+    mode: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange(Unary):
+    """Hash by field indexes ``keys``; no keys is distribution=[single]."""
+
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expand(Unary):
+    """Each input row gives one row per projection; ``phase`` as in Calc."""
+
+    projections: tuple[tuple[Expr, ...], ...]
+    phase: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Union(PhysicalNode):
+    branches: tuple[PhysicalNode, ...]
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        return self.branches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlate(Unary):
+    """UNNEST (``function`` UNNEST) or a table function per row; outer keeps rows without result.
+
+    ``user`` is a user's function; ``function`` is then its name. ``condition``, over all fields, chooses
+    among the results.
+    """
+
+    function: str
+    args: tuple[Expr, ...]
+    outer: bool
+    ordinality: bool = False
+    user: BoundTable | None = None
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToChangelog(Unary):
+    """Every change as a row that stays: its code (``codes``: by kind; a change without one is left out), then
+    the input's fields. ``call`` is shown only."""
+
+    codes: tuple[tuple[RowKind, str], ...]
+    call: ChangelogCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromChangelog(Unary):
+    """Every row as the change that its code in the input's field ``op`` says; the fields are the others.
+    ``call`` is shown only."""
+
+    op: int
+    codes: tuple[tuple[str, RowKind], ...]
+    call: ChangelogCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogNormalize(Unary):
+    """Keeps the last row per ``keys``; turns an upsert or duplicate-ridden changelog into a full one.
+
+    ``condition`` filters the full changelog: a row that no longer passes is retracted.
+    """
+
+    keys: tuple[int, ...]
+    condition: Expr | None = None
+    state_ttl: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropUpdateBefore(Unary):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink(Unary):
+    """``consumed``: the kinds the sink takes; ``materialize``: SinkUpsertMaterializer is needed.
+
+    ``retract``: it wants -U/+U pairs even of an upsert stream, so each change names the row it replaces.
+    ``input.traits.kinds`` are the kinds that really arrive. The sink itself produces no kinds. ``state_ttl``:
+    of the materializer.
+    """
+
+    table: CatalogTable
+    options: tuple[tuple[str, str], ...]
+    consumed: frozenset[RowKind]
+    retract: bool = False
+    materialize: bool = False
+    conflict: str = ""
+    overwrite: bool = False
+    static_partition: tuple[tuple[str, str], ...] = ()
+    target_columns: tuple[str, ...] = ()
+    state_ttl: int = 0

@@ -1,0 +1,136 @@
+"""Windows of time, and what is computed by window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.physical.nodes.base import Unary
+from tidemill.physical.nodes.joins import Join
+from tidemill.physical.nodes.orders import Rank
+from tidemill.plan.expressions import AggregateCall
+from tidemill.plan.nodes import Months, WindowKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What a window table function says: ``size``, ``slide`` (HOP's slide, the step of what cumulates) and
+    ``offset`` in milliseconds. The gap of windows that rows make is ``size``, 0 where they never end; then
+    their state goes after ``state_ttl``. ``zoned``: its time column is TIMESTAMP_LTZ; ``group``: it was
+    written in GROUP BY; ``proctime``: its time is the clock's."""
+
+    kind: WindowKind
+    size: int
+    slide: int = 0
+    offset: int = 0
+    months: Months | None = None
+    zoned: bool = False
+    group: bool = False
+    state_ttl: int = 0
+    proctime: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emit:
+    """When a window shows its result other than once at its end, in ms: ``early`` and ``late`` are how long a
+    change waits before and after the end (None: nothing is shown early; late changes are shown at once),
+    ``lateness`` how far time may be beyond the end when a row still counts."""
+
+    early: int | None = None
+    late: int | None = None
+    lateness: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTableFunction(Unary):
+    """The input's fields, then window_start, window_end, window_time: a row for every window of a row."""
+
+    window: Window
+    time: int
+    partition: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowsOfRows(Unary):
+    """A WindowTableFunction whose windows the rows of a ``partition`` make: a row for every window of a row,
+    when that has ended. Fields as there."""
+
+    window: Window
+    time: int
+    partition: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowAggregate(Unary):
+    """One row per window and key when the window's end has come. Fields: the keys, the calls, then one per
+    ``properties`` (start, end or time of the window). Windows are cut by the input's field ``time``; with
+    ``attached`` that is the end of the window which a row is in already. With ``emit`` rows are updated."""
+
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    window: Window
+    time: int
+    properties: tuple[str, ...]
+    attached: bool = False
+    emit: Emit | None = None
+    merged: tuple[str, ...] = ()
+    """The display texts of the calls over what a LocalWindowAggregate below the exchange gives."""
+
+    @property
+    def local(self) -> LocalWindowAggregate | None:
+        """The phase that is shown below the exchange, if there is one."""
+        below = self.input.inputs[0] if self.input.inputs else None
+        return below if isinstance(below, LocalWindowAggregate) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalWindowAggregate(Unary):
+    """Shown in EXPLAIN below the exchange of a window aggregation, whose writer does it: it hands on the rows
+    that it gets. ``select`` are the display texts of its outputs."""
+
+    keys: tuple[int, ...]
+    window: Window
+    time: int
+    attached: bool
+    select: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedWindow:
+    """The window that rows are in already: ``window`` as it was cut, and where its ends stand in a row."""
+
+    window: Window
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowRank(Rank):
+    """A Top-N of each window, when the window's end has come: its rows stay. ``keys``: the partition without
+    the window's columns, by which rows are sent."""
+
+    attached: AttachedWindow
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowJoin(Join):
+    """A join of rows of the same window, when the window's end has come: its rows stay. The windows' columns
+    are keys like others, but rows are not sent by them."""
+
+    left_window: AttachedWindow
+    right_window: AttachedWindow
+
+    @property
+    def partition_keys(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The columns either side is sent by."""
+        rest = [pair for pair in self.key_pairs if not self.is_window(*pair)]
+        return tuple(a for a, _ in rest), tuple(b for _, b in rest)
+
+    @property
+    def key_pairs(self) -> tuple[tuple[int, int], ...]:
+        return tuple(zip(self.left_keys, self.right_keys, strict=True))
+
+    def is_window(self, left: int, right: int) -> bool:
+        """Whether these columns are the same end of the window."""
+        a, b = self.left_window, self.right_window
+        return (left, right) in ((a.start, b.start), (a.end, b.end))

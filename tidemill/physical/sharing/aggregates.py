@@ -1,0 +1,100 @@
+"""Aggregations by key: one with the calls of all, which marks in its updates the calls that they change.
+
+A reader takes the updates of its own calls alone (``AggregatePart``): exactly what an aggregation of its own
+would give, so that an answer does not depend on what else reads a view. SELECT DISTINCT stays apart, as it
+never takes a row back; so do aggregations that Flink splits into others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+from tidemill.changelog.rowkind import RowKind
+from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.two_phase import mergeable
+from tidemill.physical.digests import Digests
+from tidemill.physical.finish import exchange, with_keys
+from tidemill.physical.sharing.family import Calls, Family, Part, all_calls
+from tidemill.physical.sharing.united import origin, united
+from tidemill.types.logical import BIGINT, Field
+
+MOST_CALLS = 62
+"""Each is a bit of the mark."""
+MARK = "$changed"
+
+
+def _accepts(node: p.PhysicalNode) -> bool:
+    if not isinstance(node, p.GroupAggregate) or node.core is None:
+        return False
+    return not node.phase and not node.core.marked and bool(node.core.calls)
+
+
+def _sense(node: p.PhysicalNode, digests: Digests) -> Hashable:
+    _, core = _core(node)
+    return origin(core.input, digests), len(core.keys), core.state_ttl, mergeable(core.calls)
+
+
+def _together(
+    members: Sequence[p.PhysicalNode], kinds: frozenset[RowKind], digests: Digests
+) -> list[Part] | None:
+    cores = [_core(member)[1] for member in members]
+    below = united([core.input for core in cores], digests)
+    if below is None:
+        return None
+    keys = {tuple(places[k] for k in core.keys) for core, places in zip(cores, below.places, strict=True)}
+    if len(keys) > 1:
+        return None
+    width = len(cores[0].keys)
+    key_fields = members[0].fields[:width]
+    given = [(c.calls, m.fields[width:], x) for c, m, x in zip(cores, members, below.places, strict=True)]
+    calls = all_calls(given, [*(f.name for f in key_fields), MARK])
+    if len(calls.calls) > MOST_CALLS:
+        return None
+    fields = (*key_fields, *calls.fields, Field(MARK, BIGINT.with_nullable(False)))
+    whole = _whole(members[0], below.node, next(iter(keys)), calls, fields, kinds)
+    return [_part(whole, width, own) for own in calls.own]
+
+
+def _core(node: p.PhysicalNode) -> tuple[p.GroupAggregate, p.AggregateCore]:
+    assert isinstance(node, p.GroupAggregate)
+    assert node.core is not None
+    return node, node.core
+
+
+def _whole(
+    like: p.PhysicalNode,
+    below: p.PhysicalNode,
+    keys: tuple[int, ...],
+    calls: Calls,
+    fields: tuple[Field, ...],
+    kinds: frozenset[RowKind],
+) -> p.PhysicalNode:
+    first, core = _core(like)
+    return with_keys(
+        replace(
+            first,
+            fields=fields,
+            traits=replace(first.traits, kinds=kinds),
+            input=exchange(below, keys),
+            keys=keys,
+            calls=calls.calls,
+            core=replace(core, input=below, keys=keys, calls=calls.calls, marked=True),
+        )
+    )
+
+
+def _part(whole: p.PhysicalNode, width: int, own: tuple[int, ...]) -> Part:
+    def part(node: p.PhysicalNode) -> p.PhysicalNode:
+        return p.AggregatePart(
+            fields=node.fields,
+            traits=node.traits,
+            input=whole,
+            columns=(*range(width), *(width + place for place in own)),
+            calls=sum(1 << place for place in set(own)),
+        )
+
+    return part
+
+
+AGGREGATES = Family(_accepts, _sense, _together)
