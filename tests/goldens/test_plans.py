@@ -233,8 +233,9 @@ def check_local_phases(job: Job) -> None:
         if isinstance(node, p.LocalGroupAggregate) and id(node.input) in cores:
             assert (job.note(node) == WRITER) == cores[id(node.input)]
     for pair in job.pairs:
-        if isinstance(pair.runs, p.WindowAggregate) and pair.shown.local is not None:
-            assert (job.note(pair.shown.local) == WRITER) == local[job.digest(pair.runs)]
+        if isinstance(pair.shown, p.WindowAggregate) and isinstance(pair.runs, p.WindowAggregate):
+            phase = pair.shown.local
+            assert phase is None or (job.note(phase) == WRITER) == local[job.digest(pair.runs)]
 
 
 def check_reuse(job: Job) -> None:
