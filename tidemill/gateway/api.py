@@ -77,12 +77,15 @@ class ResultPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationInfo:
-    """``error`` is there with status ERROR alone."""
+    """``error`` is there with status ERROR alone. ``statement``: as it may be shown, '' where an earlier
+    process has run it. ``job_id``: of what it has started, '' where that is nothing."""
 
     handle: str
     status: OperationStatus
     submitted: dt.datetime
     error: TidemillError | None = None
+    statement: str = ""
+    job_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,10 +31,12 @@ from tidemill.gateway.service.service import Gateway
 from tidemill.gateway.service.sessions import Session
 from tidemill.gateway.service.statements import Json, SqlStatements, new_environment
 from tidemill.gateway.store.store import KeptJob, KeptSession, Store
+from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.spark.session import spark_application
 from tidemill.runtime.spark.settings import MASTER, is_within_machine, spark_settings
 from tidemill.session.catalogs.database import sqlite_url
 from tidemill.session.catalogs.places import state_directory
+from tidemill.session.context import SessionContext
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.job import EndedJob, JobHandle
 from tidemill.session.jobs import Jobs
@@ -91,7 +93,9 @@ class House:
         self._memory = Keeping(
             store=Store.open(self._url), results=self._results, jobs_folder=os.path.join(root, _JOBS)
         )
-        self.gateway = Gateway(config=self.config, new_session=self._new_session, memory=self._memory)
+        self.gateway = Gateway(
+            config=self.config, new_session=self._new_session, memory=self._memory, jobs=self.jobs
+        )
 
     def start(self) -> None:
         """Brings back what the process before had; Spark runs."""
@@ -144,10 +148,20 @@ class House:
             self._follow(job, places[0], user)
 
         context.catalogs_url = lambda: self._url
-        context.on_progress = self.gateway.metrics.epoch
+        self._watch(context, user)
         context.jobs, context.place_job = self.jobs(user), place_job
         statements.job_started = job_started
         return statements
+
+    def _watch(self, context: SessionContext, user: str) -> None:
+        """What its jobs do is counted for all, and can be looked at by their user."""
+        watch, metrics = self.gateway.watch(user), self.gateway.metrics
+
+        def epoch(progress: EpochProgress) -> None:
+            metrics.epoch(progress)
+            watch.epoch(progress)
+
+        context.on_progress, context.on_event = epoch, watch.event
 
     def _follow(self, job: JobHandle, place: str, user: str) -> None:
         """Takes down how the job ends; ``place`` is '' where nothing of it is kept."""
@@ -218,7 +232,7 @@ class House:
         context = environment.context
         context.place_job = lambda: kept.place
         context.catalogs_url = lambda: self._url
-        context.on_progress = self.gateway.metrics.epoch
+        self._watch(context, kept.owner)
         started: list[JobHandle] = []
         context.on_job = started.append
         context.configuration = context.configuration.with_value("table.dml-sync", "false")

@@ -46,8 +46,9 @@ from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
 from tidemill.runtime.epoch_loop import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
 from tidemill.runtime.job_identity import job_identity
+from tidemill.runtime.job_plan import job_plan
 from tidemill.runtime.late_table import LateTable, late_table
-from tidemill.runtime.progress import EpochProgress, JobEvent
+from tidemill.runtime.progress import EpochProgress, JobBegun, JobEvent
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
 from tidemill.runtime.spark.job_groups import give_up, grouped
 from tidemill.runtime.spark.session import job_session
@@ -187,7 +188,8 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
     )
     with _Preparation(context, request) as preparation:
         preparation.open([root])
-        return preparation.start({QUERY_OUTPUT: CollectOutput(node=shown, collector=collector)})
+        output = CollectOutput(node=shown, collector=collector)
+        return preparation.start({QUERY_OUTPUT: output}, {QUERY_OUTPUT: "Result"})
 
 
 def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
@@ -197,6 +199,7 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
     with _Preparation(context, request) as preparation:
         identity = preparation.open(sinks)
         outputs: dict[str, SinkOutput | CollectOutput] = {}
+        names: dict[str, str] = {}
         # In the order of their ids, which does not depend on the script's.
         for sink, (key, node) in sorted(zip(sinks, nodes.items(), strict=True), key=lambda pair: pair[1][0]):
             made = make_sink(
@@ -210,7 +213,8 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
                 ordered=not any(isinstance(n, g.Keyed) for n in node.walk()),
             )
             outputs[key] = SinkOutput(node=node, sink=made)
-        return preparation.start(outputs)
+            names[key] = sink.table.path.name
+        return preparation.start(outputs, names)
 
 
 def read_limit(config: Configuration) -> ReadLimit:
@@ -344,7 +348,10 @@ class _Preparation:
         settings = tuple((key, config[key]) for key in SETTINGS if key in config)
         return Storage(place, settings, durable=durable)
 
-    def start(self, outputs: Mapping[str, SinkOutput | CollectOutput]) -> RunningJob:
+    def start(
+        self, outputs: Mapping[str, SinkOutput | CollectOutput], names: Mapping[str, str]
+    ) -> RunningJob:
+        """``names``: of the outputs, for people."""
         request = self._request
         if self._checkpoint is None or self._identity is None:
             raise InternalError("the checkpoint is not open")
@@ -382,6 +389,8 @@ class _Preparation:
             job_id=self._identity.job_id, name=request.name, _job=job, _cleanup=self._remove_temporary
         )
         self._started = True
+        plan = job_plan({key: o.node for key, o in outputs.items()}, names, self._context.descriptions)
+        request.on_event(JobBegun(job_id=running.job_id, name=running.name, plan=plan))
         running.start()
         return running
 

@@ -1,16 +1,26 @@
-"""What a job does, for people and metrics: it resumed, an epoch began, an epoch ended."""
+"""What a job does, for people and metrics: it began, it resumed, an epoch began, an epoch ended."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import pyarrow as pa
 from pyspark import Accumulator, SparkContext
 
 from tidemill.runtime.checkpoint.directory import EpochPlan
+from tidemill.runtime.job_plan import PlanNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobBegun:
+    """A job is about to run: what it is made of."""
+
+    job_id: str
+    name: str
+    plan: tuple[PlanNode, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +60,23 @@ class JobFailed:
     wait: float | None
 
 
-JobEvent = JobResumed | EpochBegun | JobFailed
+JobEvent = JobBegun | JobResumed | EpochBegun | JobFailed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeProgress:
+    """What one node of a job's plan did in an epoch, all its partitions together; of a sink ``rows_in`` alone.
+    ``state_rows`` and ``state_bytes`` of the partitions that it touched."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    late: int = 0
+
+    @classmethod
+    def of(cls, tasks: list[dict[str, Any]]) -> Self:
+        return cls(**{name: sum(task.get(name, 0) for task in tasks) for name in cls.__slots__})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +100,8 @@ class EpochProgress:
     before its first row and after its last."""
     time: int = 0
     """The epoch's processing time, in ms."""
+    nodes: Mapping[str, NodeProgress] = field(default_factory=dict)
+    """By the ids of the job's plan: operators that were called, and sinks."""
 
     @property
     def behind(self) -> float | None:
@@ -112,7 +140,16 @@ class EpochProgress:
             requests=sum(t.get("requests", 0) for t in tasks),
             watermark=watermark,
             time=plan.time,
+            nodes=_nodes(tasks, tokens),
         )
+
+
+def _nodes(tasks: list[dict[str, Any]], tokens: Mapping[str, list[str]]) -> dict[str, NodeProgress]:
+    called: dict[str, list[dict[str, Any]]] = {}
+    for task in tasks:
+        called.setdefault(task["operator"], []).append(task)
+    written = {sink: NodeProgress(rows_in=sum(map(rows_of, told))) for sink, told in tokens.items()}
+    return {operator: NodeProgress.of(found) for operator, found in called.items()} | written
 
 
 def so_far(context: SparkContext, report: Accumulator[dict[str, dict[str, Any]]]) -> SoFar:

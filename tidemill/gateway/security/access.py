@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidemill.config import gateway_options as g
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
 from tidemill.gateway.api import GatewayError
+from tidemill.gateway.security.passes import Passes
 from tidemill.gateway.security.users import Users, users_by, users_in
 
 
@@ -27,6 +28,7 @@ class Access:
     """``users``: None where nobody has to say who he is."""
 
     users: Users | None = None
+    passes: Passes = field(default_factory=Passes)
 
     @classmethod
     def of(cls, config: Configuration) -> Access:
@@ -52,7 +54,7 @@ class Access:
             if self.users.with_password(name, password):
                 return name
         elif scheme.lower() == "bearer":
-            found = self.users.with_token(said.strip())
+            found = self.users.with_token(said.strip()) or self.passes.user(said.strip())
             if found is not None:
                 return found
         raise AccessError("The user or the password is wrong." if authorization else "Say who you are.")

@@ -72,6 +72,8 @@ class Operation:
     work: Work
     changed: Callable[[Operation, OperationStatus], None] = lambda *_: None
     submitted: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
+    statement: str = ""
+    """As it may be shown."""
     control: Control = field(init=False)
     status: Status = field(init=False)
     outcome: Outcome | None = None
@@ -122,7 +124,12 @@ class Operation:
 
     def info(self) -> OperationInfo:
         return OperationInfo(
-            handle=self.handle, status=self.status.value, submitted=self.submitted, error=self.error
+            handle=self.handle,
+            status=self.status.value,
+            submitted=self.submitted,
+            error=self.error,
+            statement=self.statement,
+            job_id="" if self.outcome is None else self.outcome.info.job_id,
         )
 
     def cancel(self) -> None:

@@ -23,6 +23,7 @@ from tidemill.gateway.api import (
     UnknownOperationError,
 )
 from tidemill.gateway.service.catalog import SessionCatalog
+from tidemill.gateway.service.job_watch import JobWatch
 from tidemill.gateway.service.keeping import Forgetful, Memory
 from tidemill.gateway.service.metrics import Metrics
 from tidemill.gateway.service.operation import Control, Operation, Outcome, Work
@@ -30,6 +31,8 @@ from tidemill.gateway.service.pages import PAGE_ROWS
 from tidemill.gateway.service.quotas import Quotas
 from tidemill.gateway.service.sessions import Session, Sessions, Statements
 from tidemill.gateway.service.workers import Workers
+from tidemill.session.jobs import Jobs
+from tidemill.sql.shown import shown_statement
 
 _CONFIGURING_SECONDS = 600.0
 
@@ -46,6 +49,9 @@ class Gateway:
     sessions: Sessions = field(init=False)
     quotas: Quotas = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
+    jobs: Callable[[str], Jobs] = lambda _: Jobs()
+    """The INSERTs of a user."""
+    _watches: dict[str, JobWatch] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         read = self.config.read
@@ -118,6 +124,10 @@ class Gateway:
         """What may stand at ``position`` of ``statement``."""
         return self.sessions.get(session, user).statements.complete(statement, position)
 
+    def watch(self, user: str) -> JobWatch:
+        """What the jobs of a user do."""
+        return self._watches.setdefault(user, JobWatch())
+
     # -- operations
 
     def execute(
@@ -135,13 +145,18 @@ class Gateway:
         result is read."""
         run = partial(self.sessions.get(session, user).statements.run, statement, dict(options or {}))
         work = run if then is None else lambda control: then(run(control))
-        return self.submit(session, work, timeout=timeout, user=user)
+        return self.submit(session, work, shown=shown_statement(statement), timeout=timeout, user=user)
 
-    def submit(self, session: str, work: Work, *, timeout: float = 0, user: str = "") -> str:
-        """As ``execute``, of any work: it runs in its turn among the session's statements."""
+    def submit(
+        self, session: str, work: Work, *, shown: str = "", timeout: float = 0, user: str = ""
+    ) -> str:
+        """As ``execute``, of any work: it runs in its turn among the session's statements. ``shown``: what
+        people are told of it."""
         opened = self.sessions.get(session, user)
         self.quotas.check_statement(self.sessions.of(user))
-        operation = Operation(work=self._noticed(opened, work), changed=self._operation_changed)
+        operation = Operation(
+            work=self._noticed(opened, work), changed=self._operation_changed, statement=shown
+        )
         self.memory.submitted(opened, operation)
         opened.submit(operation, timeout)
         return operation.handle

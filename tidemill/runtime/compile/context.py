@@ -30,7 +30,8 @@ class CompileContext:
     deduplication by event time shows one change per key and epoch. ``frames``: registered DataFrames by key.
     ``made``: exec nodes by digest; ``sequenced``: the digests whose node gives ``$seq``; ``behind``: one of
     them was made before that was known.
-    ``descriptions`` and ``sub_plans``: by operator id its node as EXPLAIN shows it, and the digest of that.
+    ``descriptions``: by operator id its node as EXPLAIN shows it, by source what people call it;
+    ``sub_plans``: by operator id the digest of its plan.
     ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
     ``keeps_late``: rows that come too late are wanted as they came. ``lateness``: for how many ms beyond its
     end a window can change.
@@ -123,10 +124,12 @@ class CompileContext:
         """Translates expressions over the fields of ``node``."""
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
 
-    def add_source(self, source: Source, name: str) -> str:
-        """Registers a source under ``name``, and a number where it is not the first of that name."""
+    def add_source(self, source: Source, name: str, shown: str) -> str:
+        """Registers a source under ``name``, and a number where it is not the first of that name; ``shown``:
+        what people call it."""
         key = unused(name, self.sources)
         self.sources[key] = source
+        self.descriptions[key] = shown
         return key
 
     def add_operator(self, kind: str, node: p.PhysicalNode, spec: OperatorSpec) -> str:

@@ -49,7 +49,7 @@ def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.Ex
         columns=columns,
         kinds=node.traits.kinds,
         sequenced=sequenced,
-        source=context.add_source(context.make_source(request), place),
+        source=context.add_source(context.make_source(request), place, node.table.path.name),
         schema=keyed_schema(request.fields, node.traits.kinds, sequenced),
     )
     texts = declared(request, columns)
@@ -74,7 +74,7 @@ def _(node: p.Values, context: CompileContext, sequenced: bool) -> g.ExecNode:
         schema=spark_schema(node.fields),
         sequence=sequenced,
     )
-    key = context.add_source(source, f"values-{context.digests.of(node)}")
+    key = context.add_source(source, f"values-{context.digests.of(node)}", "Values")
     return _read(node, key, sequenced)
 
 
@@ -82,7 +82,7 @@ def _(node: p.Values, context: CompileContext, sequenced: bool) -> g.ExecNode:
 def _(node: p.DataFrameScan, context: CompileContext, sequenced: bool) -> g.ExecNode:
     frame = context.frames[node.key]
     source = FrameSource(frame=frame, expressions=tuple(map(quote, frame.columns)), sequence=sequenced)
-    key = context.add_source(source, f"frame-{node.key}")
+    key = context.add_source(source, f"frame-{node.key}", "DataFrame")
     return _read(node, key, sequenced)
 
 

@@ -18,6 +18,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from tidemill.gateway.endpoints.rest.call import NEWEST, Call
+from tidemill.gateway.endpoints.rest.console import HOME, Console, go_home
+from tidemill.gateway.endpoints.rest.console_api import API, HANDLERS
 from tidemill.gateway.endpoints.rest.door import Door
 from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.events import EVENTS, changes
@@ -29,6 +31,7 @@ from tidemill.gateway.service.service import Gateway
 _LOGGER = logging.getLogger("tidemill.gateway")
 _JSON = "application/json; charset=UTF-8"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_UNKEPT = {"Cache-Control": "no-store"}
 _THREADS = 128
 _BODY_SECONDS = 120
 Answering = Callable[[Request], Awaitable[Response]]
@@ -50,9 +53,26 @@ def application(gateway: Gateway, longest: int, door: Door) -> Starlette:
         Route(f"{prefix}/openapi.json", _description(version), methods=["GET"])
         for prefix, version in [("", NEWEST), *((f"/v{n}", n) for n in range(1, NEWEST + 1))]
     ]
+    routes += _console(gateway, longest, limiter, door)
     routes.append(Route("/metrics", _metrics(gateway, door), methods=["GET"]))
     routes.append(Route("/metrics.json", _metrics(gateway, door), methods=["GET"]))
     return Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found, HttpError: _failed})
+
+
+def _console(gateway: Gateway, longest: int, limiter: CapacityLimiter, door: Door) -> list[Route]:
+    """Its files are anybody's, its data those of who asks."""
+    files = Console.read()
+    found = [
+        Route(
+            f"{API}{path}",
+            _answering(RestRoute(method, path, handler), NEWEST, gateway, longest, limiter, door),
+            methods=[method],
+        )
+        for (method, path), handler in HANDLERS.items()
+    ]
+    found.append(Route(f"{API}/pass", _pass(door), methods=["POST", "DELETE"]))
+    found += [Route(f"{HOME}{{path:path}}", files.answer), Route("/console", go_home), Route("/", go_home)]
+    return found
 
 
 def _prefixes(route: RestRoute) -> list[tuple[str, int]]:
@@ -108,6 +128,20 @@ def _answering(
         except Exception as e:
             _LOGGER.exception("a request failed in a way that it should not")
             raise HttpError(500, "Internal server error.", f"{type(e).__name__}: {e}") from e
+
+    return answer
+
+
+def _pass(door: Door) -> Answering:
+    """POST gives who says who he is a pass, which DELETE ends."""
+
+    async def answer(request: Request) -> Response:
+        user = await to_thread.run_sync(door.user, request.headers)
+        passes = door.access.passes
+        if request.method == "POST":
+            return Response(json.dumps({"pass": passes.issue(user)}), media_type=_JSON, headers=_UNKEPT)
+        passes.revoke(request.headers.get("authorization", "").partition(" ")[2].strip())
+        return Response("{}", media_type=_JSON)
 
     return answer
 

@@ -1,0 +1,237 @@
+"""What the console asks beyond Flink's protocol: who is there, what runs, what there is to name.
+
+Under ``/console/api``; each user sees what is his own, as everywhere. Numbers that may have more digits than a
+browser's come as text.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from tidemill.catalog.table import Column, ObjectPath
+from tidemill.config.secrets import masked
+from tidemill.errors import SqlSyntaxError, TidemillError
+from tidemill.gateway.api import OperationInfo, SessionInfo
+from tidemill.gateway.endpoints.rest.call import Call
+from tidemill.gateway.endpoints.rest.errors import HttpError
+from tidemill.gateway.endpoints.rest.handlers import Handler
+from tidemill.gateway.service.job_watch import JobLook, NodeTotals
+from tidemill.gateway.service.service import Gateway
+from tidemill.runtime.job_plan import PlanNode
+from tidemill.runtime.progress import EpochBegun, EpochProgress
+from tidemill.session.job import EndedJob
+from tidemill.session.jobs import StartedJob
+from tidemill.sql.shown import shown_statement
+from tidemill.sql.splitter import Piece, split
+
+Json = dict[str, Any]
+
+
+def hello(gateway: Gateway, call: Call) -> str:
+    """Who asks, and what answers."""
+    return json.dumps({"user": call.user, "version": version("tidemill")})
+
+
+def split_script(gateway: Gateway, call: Call) -> str:
+    """The statements of a script, each with the place of its first character, and as it may be shown."""
+    script = call.text("script")
+    try:
+        return json.dumps({"statements": [_piece(piece) for piece in split(script)]})
+    except SqlSyntaxError as e:
+        raise HttpError(400, str(e)) from e
+
+
+def sessions(gateway: Gateway, call: Call) -> str:
+    """The user's sessions with their operations, the youngest first."""
+    found = sorted(gateway.list_sessions(user=call.user), key=lambda s: s.opened, reverse=True)
+    return json.dumps({"sessions": [_session(s) for s in found]})
+
+
+def jobs(gateway: Gateway, call: Call) -> str:
+    """The user's jobs, the youngest first."""
+    watch = gateway.watch(call.user)
+    started = sorted(gateway.jobs(call.user).all(), key=lambda s: s.started, reverse=True)
+    return json.dumps({"jobs": [_job(s) | _brief(watch.look(s.job.job_id)) for s in started]})
+
+
+def job(gateway: Gateway, call: Call) -> str:
+    """One job, or a query's: its plan, what each node of it has done, its last epochs."""
+    job_id = call.parameters["job_id"]
+    started, look = gateway.jobs(call.user).find(job_id), gateway.watch(call.user).look(job_id)
+    if started is None and look is None:
+        raise HttpError(404, f"There is no job '{job_id[:64]}'.")
+    known = {"id": job_id, "status": "", "error": ""} if started is None else _job(started)
+    return json.dumps(known | _brief(look) | _whole(look or JobLook()))
+
+
+def stop_job(gateway: Gateway, call: Call) -> str:
+    """Stops a job after its epoch, with ``now`` at once; with ``savepointDirectory`` it answers when the
+    savepoint lies there."""
+    job_id = call.parameters["job_id"]
+    started = gateway.jobs(call.user).find(job_id)
+    if started is None:
+        raise HttpError(404, f"There is no job '{job_id[:64]}'.")
+    directory = call.text("savepointDirectory")
+    try:
+        if directory:
+            drain = call.fields().get("drain") is True
+            return json.dumps({"savepoint": started.job.stop_with_savepoint(directory, drain=drain)})
+        if call.fields().get("now") is True:
+            started.job.abort()
+        else:
+            started.job.stop()
+    except TidemillError as e:
+        raise HttpError(500, masked(str(e))) from e
+    return "{}"
+
+
+def names(gateway: Gateway, call: Call) -> str:
+    """What a session can name, a level at a time: catalogs; of a ``catalog`` its databases; of a ``database``
+    its tables; of a ``table`` its columns."""
+    asked = [call.query.get(level, "") for level in ("catalog", "database", "table")]
+    try:
+        return json.dumps(_names(gateway, call, *asked))
+    except TidemillError as e:
+        raise HttpError(400, str(e)) from e
+
+
+def _names(gateway: Gateway, call: Call, catalog: str, database: str, table: str) -> Json:
+    held = gateway.catalog(call.session, user=call.user)
+    if table:
+        path = ObjectPath(catalog, database, table)
+        key = held.primary_key(path)
+        columns = held.columns(path)
+        return {"columns": [_column(c, is_key=c.name in key) for c in columns]}
+    if database:
+        found = held.tables(catalog, database)
+        tables = [{"name": t.path.name, "view": t.is_view, "comment": t.comment} for t in found]
+        return {"tables": tables}
+    if catalog:
+        return {"databases": held.databases(catalog)}
+    current, base = held.current
+    return {"catalogs": held.catalogs(), "current": current, "database": base}
+
+
+API = "/console/api"
+HANDLERS: Mapping[tuple[str, str], Handler] = {
+    ("GET", "/hello"): hello,
+    ("POST", "/split"): split_script,
+    ("GET", "/sessions"): sessions,
+    ("GET", "/sessions/{session_handle}/names"): names,
+    ("GET", "/jobs"): jobs,
+    ("GET", "/jobs/{job_id}"): job,
+    ("POST", "/jobs/{job_id}/stop"): stop_job,
+}
+"""By method and path, below ``API``."""
+
+
+def _column(column: Column, *, is_key: bool) -> Json:
+    return {"name": column.name, "type": str(column.type), "key": is_key, "comment": column.comment}
+
+
+def _piece(piece: Piece) -> Json:
+    return {
+        "text": piece.text,
+        "shown": shown_statement(piece.text),
+        "line": piece.position.line,
+        "column": piece.position.column,
+    }
+
+
+def _session(session: SessionInfo) -> Json:
+    return {
+        "handle": session.handle,
+        "name": session.name,
+        "opened": _millis(session.opened),
+        "used": _millis(session.last_used),
+        "operations": [_operation(o) for o in reversed(session.operations)],
+    }
+
+
+def _operation(operation: OperationInfo) -> Json:
+    return {
+        "handle": operation.handle,
+        "status": operation.status.value,
+        "submitted": _millis(operation.submitted),
+        "statement": operation.statement,
+        "job": operation.job_id,
+        "error": "" if operation.error is None else masked(str(operation.error)),
+    }
+
+
+def _job(started: StartedJob) -> Json:
+    found = started.job
+    error = found.error if isinstance(found, EndedJob) else ""
+    return {
+        "id": found.job_id,
+        "name": found.name,
+        "status": found.status,
+        "started": _millis(started.started),
+        "error": masked(error),
+    }
+
+
+def _brief(look: JobLook | None) -> Json:
+    if look is None:
+        return {"epochsDone": 0, "rowsIn": "0", "rowsOut": "0", "late": "0"}
+    last = look.epochs[-1:]
+    return {
+        "epochsDone": look.epochs_done,
+        "rowsIn": str(look.rows_in),
+        "rowsOut": str(look.rows_out),
+        "late": str(look.late),
+        "last": _epoch(last[0]) if last else None,
+    }
+
+
+def _whole(look: JobLook) -> Json:
+    return {
+        "plan": [_node(node, look.nodes.get(node.id)) for node in look.plan],
+        "epochs": [_epoch(epoch) for epoch in look.epochs],
+        "resumed": look.resumed,
+        "running": None if look.running is None else _running(look.running),
+    }
+
+
+def _node(node: PlanNode, totals: NodeTotals | None) -> Json:
+    counts = totals or NodeTotals()
+    return {
+        "id": node.id,
+        "role": node.role.value,
+        "name": node.name,
+        "detail": node.detail,
+        "inputs": node.inputs,
+        "rowsIn": str(counts.rows_in),
+        "rowsOut": str(counts.rows_out),
+        "late": str(counts.late),
+        "stateRows": str(counts.state_rows),
+        "stateBytes": counts.state_bytes,
+    }
+
+
+def _epoch(epoch: EpochProgress) -> Json:
+    """Counts of one epoch have few enough digits for a browser's numbers."""
+    return {
+        "epoch": epoch.epoch,
+        "time": epoch.time,
+        "rowsIn": epoch.rows_in,
+        "rowsOut": epoch.rows_out,
+        "seconds": epoch.seconds,
+        "late": epoch.late,
+        "stateRows": epoch.state_rows,
+        "stateBytes": epoch.state_bytes,
+        "watermark": epoch.watermark,
+        "behind": epoch.behind,
+    }
+
+
+def _running(epoch: EpochBegun) -> Json:
+    return {"epoch": epoch.epoch, "inputs": epoch.inputs}
+
+
+def _millis(time: dt.datetime) -> int:
+    return int(time.timestamp() * 1000)

@@ -1,0 +1,133 @@
+"""What the jobs of one user do: their plans, what each node of a plan has done, their last epochs.
+
+Told by the jobs' own threads, asked by anybody; a look gives what does not change any more. Bounded: of each
+job the last ``EPOCHS`` epochs, of all jobs those that did something last.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tidemill.runtime.job_plan import PlanNode
+from tidemill.runtime.progress import EpochBegun, EpochProgress, JobBegun, JobEvent, JobResumed, NodeProgress
+
+EPOCHS = 300
+JOBS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTotals:
+    """Rows and late rows since the gateway has seen the job; the state of the partitions touched last."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+
+    def after(self, epoch: NodeProgress) -> NodeTotals:
+        """A node whose state an epoch does not touch has it still."""
+        touched = epoch if epoch.state_bytes else self
+        return NodeTotals(
+            rows_in=self.rows_in + epoch.rows_in,
+            rows_out=self.rows_out + epoch.rows_out,
+            late=self.late + epoch.late,
+            state_rows=touched.state_rows,
+            state_bytes=touched.state_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLook:
+    """A job as it was when somebody looked. ``running``: the epoch under way; ``rows_in`` and the like: of all
+    ``epochs_done``, of which ``epochs`` has the last, without their nodes. ``resumed``: the epoch after which
+    it went on, None where it began anew."""
+
+    name: str = ""
+    plan: tuple[PlanNode, ...] = ()
+    nodes: Mapping[str, NodeTotals] = field(default_factory=dict)
+    epochs: tuple[EpochProgress, ...] = ()
+    epochs_done: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    resumed: int | None = None
+    running: EpochBegun | None = None
+
+
+@dataclass(slots=True)
+class _Job:
+    name: str = ""
+    plan: tuple[PlanNode, ...] = ()
+    nodes: dict[str, NodeTotals] = field(default_factory=dict)
+    epochs: deque[EpochProgress] = field(default_factory=lambda: deque(maxlen=EPOCHS))
+    done: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    resumed: int | None = None
+    running: EpochBegun | None = None
+
+    def begin(self, event: JobBegun) -> None:
+        self.name, self.plan, self.running = event.name, event.plan, None
+
+    def add(self, epoch: EpochProgress) -> None:
+        self.done += 1
+        self.rows_in += epoch.rows_in
+        self.rows_out += epoch.rows_out
+        self.late += epoch.late
+        self.running = None
+        self.epochs.append(replace(epoch, nodes={}))
+        for key, progress in epoch.nodes.items():
+            self.nodes[key] = self.nodes.get(key, NodeTotals()).after(progress)
+
+    def look(self) -> JobLook:
+        return JobLook(
+            name=self.name,
+            plan=self.plan,
+            nodes=dict(self.nodes),
+            epochs=tuple(self.epochs),
+            epochs_done=self.done,
+            rows_in=self.rows_in,
+            rows_out=self.rows_out,
+            late=self.late,
+            resumed=self.resumed,
+            running=self.running,
+        )
+
+
+@dataclass(slots=True)
+class JobWatch:
+    _jobs: OrderedDict[str, _Job] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def event(self, event: JobEvent) -> None:
+        with self._lock:
+            job = self._job(event.job_id)
+            match event:
+                case JobBegun():
+                    job.begin(event)
+                case JobResumed():
+                    job.resumed = event.epoch
+                case EpochBegun():
+                    job.running = event
+
+    def epoch(self, progress: EpochProgress) -> None:
+        with self._lock:
+            self._job(progress.job_id).add(progress)
+
+    def look(self, job_id: str) -> JobLook | None:
+        """None for a job that nothing is known of."""
+        with self._lock:
+            found = self._jobs.get(job_id)
+            return None if found is None else found.look()
+
+    def _job(self, job_id: str) -> _Job:
+        found = self._jobs.setdefault(job_id, _Job())
+        self._jobs.move_to_end(job_id)
+        if len(self._jobs) > JOBS:
+            self._jobs.popitem(last=False)
+        return found

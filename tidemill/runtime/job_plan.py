@@ -1,0 +1,105 @@
+"""What a job runs, as a graph for people: sources, stateful operators, lookups and sinks, and who reads whom.
+
+What is computed row by row on the way from one to the other is no node of it. The ids are those that reports
+of epochs use: of an operator also the folder of its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from tidemill.runtime import graph as g
+
+
+class PlanRole(Enum):
+    SOURCE = "source"
+    OPERATOR = "operator"
+    LOOKUP = "lookup"
+    SINK = "sink"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanNode:
+    """``name`` is Flink's (``GroupAggregate``), or a table's; ``detail``: its attributes, or columns.
+    ``inputs``: ids of the nodes that it reads."""
+
+    id: str
+    role: PlanRole
+    name: str
+    detail: str = ""
+    inputs: tuple[str, ...] = ()
+
+
+def job_plan(
+    outputs: Mapping[str, g.ExecNode], sinks: Mapping[str, str], descriptions: Mapping[str, str]
+) -> tuple[PlanNode, ...]:
+    """Inputs come before what reads them. ``sinks``: names of the outputs; ``descriptions``: as in
+    ``CompileContext``."""
+    found: dict[int, PlanNode] = {}
+    for root in outputs.values():
+        for node in root.walk():
+            if isinstance(node, _SHOWN) and id(node) not in found:
+                found[id(node)] = _shown(node, descriptions)
+    nodes = {node.id: node for node in found.values()}
+    ends = [
+        PlanNode(id=key, role=PlanRole.SINK, name=sinks[key], inputs=tuple(_below(root)))
+        for key, root in outputs.items()
+    ]
+    return (*_inputs_first(nodes), *ends)
+
+
+_SHOWN = (g.Read, g.Keyed, g.Lookup)
+
+
+def _shown(node: g.ExecNode, descriptions: Mapping[str, str]) -> PlanNode:
+    if isinstance(node, g.Read):
+        name = descriptions.get(node.source, node.source)
+        return PlanNode(id=node.source, role=PlanRole.SOURCE, name=name, detail=", ".join(node.columns))
+    inputs = tuple(dict.fromkeys(key for below in node.inputs for key in _below(below)))
+    if isinstance(node, g.Keyed):
+        name, _, detail = descriptions.get(node.operator, node.operator).partition("(")
+        return PlanNode(
+            id=node.operator,
+            role=PlanRole.OPERATOR,
+            name=name,
+            detail=detail.removesuffix(")"),
+            inputs=inputs,
+        )
+    return PlanNode(id=_id(node), role=PlanRole.LOOKUP, name=_id(node), inputs=inputs)
+
+
+def _below(node: g.ExecNode) -> Iterator[str]:
+    """The ids of the nearest nodes that are shown, ``node`` among them. Not recursive: graphs may be deep."""
+    waiting, seen = [node], set[int]()
+    while waiting:
+        here = waiting.pop(0)
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        if isinstance(here, _SHOWN):
+            yield _id(here)
+        else:
+            waiting += here.inputs
+
+
+def _id(node: g.ExecNode) -> str:
+    if isinstance(node, g.Keyed):
+        return node.operator
+    if isinstance(node, g.Lookup):
+        return f"lookup {node.name}"
+    return node.source if isinstance(node, g.Read) else ""
+
+
+def _inputs_first(nodes: Mapping[str, PlanNode]) -> list[PlanNode]:
+    ordered: dict[str, PlanNode] = {}
+    waiting = list(nodes.values())
+    while waiting:
+        node = waiting[-1]
+        missing = [key for key in node.inputs if key not in ordered]
+        if missing:
+            waiting += (nodes[key] for key in missing)
+        else:
+            ordered.setdefault(waiting.pop().id, node)
+    return list(ordered.values())
