@@ -18,7 +18,7 @@ from tidemill.errors import SqlSyntaxError, TidemillError
 from tidemill.gateway.api import OperationInfo, SessionInfo
 from tidemill.gateway.endpoints.rest.call import Call
 from tidemill.gateway.endpoints.rest.errors import HttpError
-from tidemill.gateway.endpoints.rest.handlers import Handler
+from tidemill.gateway.endpoints.rest.handlers import Handler, complete_statement
 from tidemill.gateway.service.job_watch import JobLook, NodeTotals
 from tidemill.gateway.service.service import Gateway
 from tidemill.runtime.job_plan import PlanNode
@@ -122,11 +122,12 @@ HANDLERS: Mapping[tuple[str, str], Handler] = {
     ("POST", "/split"): split_script,
     ("GET", "/sessions"): sessions,
     ("GET", "/sessions/{session_handle}/names"): names,
+    ("POST", "/sessions/{session_handle}/complete"): complete_statement,
     ("GET", "/jobs"): jobs,
     ("GET", "/jobs/{job_id}"): job,
     ("POST", "/jobs/{job_id}/stop"): stop_job,
 }
-"""By method and path, below ``API``."""
+"""By method and path, below ``API``. A browser's GET has no body: what is to be completed comes by POST."""
 
 
 def _column(column: Column, *, is_key: bool) -> Json:

@@ -1,0 +1,82 @@
+// The gateway, as requests. Who asks is said by a header of our own: no cookie, nothing that another site's page
+// could make the browser send.
+
+const PASS = "tidemill.pass";
+const CAUSE = "Caused by: ";
+let pass = sessionStorage.getItem(PASS) ?? "";
+
+/** What the gateway answers instead of a result. `status` 0: it does not answer. */
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Called when the gateway wants to know who asks. */
+export const onStranger = { tell: () => {} };
+
+/** The answer's JSON. */
+export async function call(method, path, body, options = {}) {
+  const answer = await sent(method, path, body, options);
+  return answer.json();
+}
+
+/** The answer as it comes; ApiError where it is none. */
+export async function sent(method, path, body, { signal, accept, authorization, keepalive } = {}) {
+  const headers = { Accept: accept ?? "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const said = authorization ?? (pass ? `Bearer ${pass}` : "");
+  if (said) headers.Authorization = said;
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method, headers, signal, keepalive, credentials: "omit", cache: "no-store",
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "The gateway does not answer.");
+  }
+  if (answer.ok) return answer;
+  const error = new ApiError(answer.status, await reason(answer));
+  if (answer.status === 401 && authorization === undefined) onStranger.tell();
+  throw error;
+}
+
+async function reason(answer) {
+  const text = await answer.text();
+  try {
+    const { errors } = JSON.parse(text);
+    return root(String(errors.at(-1)));
+  } catch {
+    return text.slice(0, 500) || `The gateway answers ${answer.status}.`;
+  }
+}
+
+/** What is at the root of a chain of Java's exceptions, without its class. */
+export function root(text) {
+  const last = text.slice(text.lastIndexOf(CAUSE) + (text.includes(CAUSE) ? CAUSE.length : 0));
+  const message = last.split("\n\nEnd of exception")[0];
+  const named = /^[\w.$]+: ([\s\S]*)$/.exec(message);
+  return named ? named[1] : message;
+}
+
+/** Says who asks from now on, by a pass that the gateway gives for a name and a password, or a token. */
+export async function enter(authorization) {
+  const given = await (await sent("POST", "/console/api/pass", {}, { authorization })).json();
+  pass = given.pass;
+  sessionStorage.setItem(PASS, pass);
+}
+
+/** The gateway forgets the pass, and so does the page. */
+export async function leave() {
+  try {
+    await sent("DELETE", "/console/api/pass");
+  } finally {
+    pass = "";
+    sessionStorage.clear();
+  }
+}
+
+export const hasPass = () => pass !== "";
