@@ -65,8 +65,8 @@ JobEvent = JobBegun | JobResumed | EpochBegun | JobFailed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeProgress:
-    """What one node of a job's plan did in an epoch, all its partitions together; of a sink ``rows_in`` alone.
-    ``state_rows`` and ``state_bytes`` of the partitions that it touched."""
+    """What one node of a job's plan did in an epoch, all its partitions together; of a sink ``rows_in``
+    alone. ``state_rows`` and ``state_bytes`` of the partitions that it touched."""
 
     rows_in: int = 0
     rows_out: int = 0

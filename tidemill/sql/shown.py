@@ -14,8 +14,8 @@ _CUT = " …"
 
 
 def shown_statement(text: str) -> str:
-    """``text`` with the values of secret options, and passwords in URLs, replaced. What cannot be read is left
-    out from there on: it may be a secret that was not closed."""
+    """``text`` with the values of secret options, and passwords in URLs, replaced. What cannot be read is
+    left out from there on: it may be a secret that was not closed."""
     found, end = _read(text[:LONGEST])
     pieces: list[str] = []
     place = 0
@@ -45,7 +45,12 @@ def _hidden(found: list[Token]) -> Iterator[tuple[int, int]]:
         return
     for index in range(2, len(words)):
         key, sign, value = words[index - 2 : index + 1]
-        if key.kind is Kind.STRING and sign.text == "=" and value.kind is Kind.STRING and is_secret(key.value):
+        if (
+            key.kind is Kind.STRING
+            and sign.text == "="
+            and value.kind is Kind.STRING
+            and is_secret(key.value)
+        ):
             yield index, index
 
 

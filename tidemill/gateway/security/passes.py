@@ -1,7 +1,7 @@
 """Passes: what a browser keeps in place of a password, for some hours, and gives back when its user leaves.
 
-They are bearer tokens that the process makes and remembers by their hashes; a restart forgets them all. Cost: a
-look into a table for each request.
+They are bearer tokens that the process makes and remembers by their hashes; a restart forgets them all.
+Cost: a look into a table for each request.
 """
 
 from __future__ import annotations

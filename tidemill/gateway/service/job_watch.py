@@ -42,9 +42,9 @@ class NodeTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLook:
-    """A job as it was when somebody looked. ``running``: the epoch under way; ``rows_in`` and the like: of all
-    ``epochs_done``, of which ``epochs`` has the last, without their nodes. ``resumed``: the epoch after which
-    it went on, None where it began anew."""
+    """A job as it was when somebody looked. ``running``: the epoch under way; ``rows_in`` and the like: of
+    all ``epochs_done``, of which ``epochs`` has the last, without their nodes. ``resumed``: the epoch after
+    which it went on, None where it began anew."""
 
     name: str = ""
     plan: tuple[PlanNode, ...] = ()

@@ -147,9 +147,7 @@ class Gateway:
         work = run if then is None else lambda control: then(run(control))
         return self.submit(session, work, shown=shown_statement(statement), timeout=timeout, user=user)
 
-    def submit(
-        self, session: str, work: Work, *, shown: str = "", timeout: float = 0, user: str = ""
-    ) -> str:
+    def submit(self, session: str, work: Work, *, shown: str = "", timeout: float = 0, user: str = "") -> str:
         """As ``execute``, of any work: it runs in its turn among the session's statements. ``shown``: what
         people are told of it."""
         opened = self.sessions.get(session, user)

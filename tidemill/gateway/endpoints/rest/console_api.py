@@ -1,7 +1,7 @@
 """What the console asks beyond Flink's protocol: who is there, what runs, what there is to name.
 
-Under ``/console/api``; each user sees what is his own, as everywhere. Numbers that may have more digits than a
-browser's come as text.
+Under ``/console/api``; each user sees what is his own, as everywhere. Numbers that may have more digits than
+a browser's come as text.
 """
 
 from __future__ import annotations
