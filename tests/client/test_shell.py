@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from tests.session.environments import new_session
 from tidemill.changelog.rowkind import RowKind
 from tidemill.client.completion import SqlCompleter
+from tidemill.client.folding import Folding
 from tidemill.client.shell import Shell, continued, is_complete, terminal_lines
-from tidemill.client.show_result import final_rows
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,9 @@ from tidemill.client.show_result import final_rows
         ("\\x", True),
         ("\\dt", True),
         ("\\d orders", True),
+        ("\\plot SELECT 1", False),
+        ("\\plot SELECT a;", True),
+        ("\\plot SELECT ';", False),
     ],
 )
 def test_is_complete(text: str, complete: bool) -> None:
@@ -233,8 +236,8 @@ def test_table_mode_shows_final_rows(spark: SparkSession) -> None:
 def test_folding_keeps_duplicates_and_the_latest_rows() -> None:
     insert, delete = RowKind.INSERT, RowKind.DELETE
     changes = [(insert, ("a",)), (insert, ("a",)), (insert, ("b",)), (delete, ("a",)), (insert, ("c",))]
-    assert [r for _, r in final_rows(iter(changes), 10)] == [("b",), ("a",), ("c",)]
-    assert [r for _, r in final_rows(iter(changes), 1)] == [("c",)]
+    assert Folding.of(changes, 10).rows == [("a",), ("b",), ("c",)]
+    assert Folding.of(changes, 1).rows == [("c",)]
 
 
 def offered(text: str) -> list[str]:

@@ -121,9 +121,7 @@ def test_a_query_that_does_not_end(page: Page) -> None:
     page.wait("document.querySelector('.grid .kind.update_before')")
     assert {row[0] for row in cells(page)} >= {"-U", "+U"}
     page.click(".choice", "Chart")
-    page.wait(
-        "document.querySelector('.chart svg > *')"
-    )
+    page.wait("document.querySelector('.chart svg > *')")
     page.ask(
         "(() => { const s = document.querySelector('.choices select'); s.value = 'line';"
         "s.dispatchEvent(new Event('change')); return 1; })()"

@@ -10,17 +10,23 @@ import argparse
 import datetime as dt
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, TextIO
+from collections.abc import Iterator
+from typing import TextIO
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from tidemill.changelog.rowkind import RowKind
+from tidemill.client.folding import Folding
 from tidemill.client.gateway_client import Answer, GatewayClient
+from tidemill.client.live import Live
+from tidemill.client.live_table import LiveTable
+from tidemill.client.plot import Plot
 from tidemill.client.script import read_script
-from tidemill.client.shell import GREETING, HELP, command_of, piped_statements, terminal_lines
+from tidemill.client.shell import GREETING, HELP, command_of, piped_statements, plotted, terminal_lines
+from tidemill.config.client_options import MAX_RESULT_ROWS, RESULT_MODE
 from tidemill.config.execution_options import RUNTIME_MODE
+from tidemill.config.option import Configuration
 from tidemill.config.table_options import MAX_COLUMN_WIDTH
 from tidemill.errors import TidemillError
 from tidemill.gateway.endpoints.rest.types import type_of
@@ -65,13 +71,14 @@ class RemoteShell:
 
     def run_script(self, text: str) -> bool:
         """Whether all of its statements succeeded; stops at the first that fails."""
-        word = command_of(text)
+        drawn = plotted(text)
+        word = command_of(text) if drawn is None else ""
         if word:
             self._command(word)
             return True
         try:
-            for piece in split(text):
-                self._run(piece.text)
+            for piece in split(text if drawn is None else drawn):
+                self._run(piece.text, plot=drawn is not None)
         except TidemillError as e:
             self._out.write(f"[{e.code}] {e}\n\n")
             return False
@@ -82,22 +89,25 @@ class RemoteShell:
         if not self._ended:
             self._out.write(HELP if word in ("HELP", "\\HELP", "\\?") else "There is no such command here.\n")
 
-    def _run(self, statement: str) -> None:
+    def _run(self, statement: str, *, plot: bool) -> None:
         begun = time.monotonic()
         try:
-            self._show(self._client.execute(f"{statement};", row_format="PLAIN_TEXT"))
+            self._show(self._client.execute(f"{statement};", row_format="PLAIN_TEXT"), plot)
         except KeyboardInterrupt:
             self._client.cancel()
             self._out.write("\nStopped.\n")
         self._out.write(f"({time.monotonic() - begun:.2f} seconds)\n\n")
 
-    def _show(self, answer: Answer) -> None:
+    def _show(self, answer: Answer, plot: bool) -> None:
         fields = tuple(Field(c["name"], type_of(c["logicalType"])) for c in answer.columns)
         names = [f.name for f in fields]
         if names == ["job id"] and answer.job_id:
             self._out.write(_SUBMITTED.format(job_id=answer.job_id))
             return
         rows: Iterator[ChangelogRow] = ((RowKind[kind], tuple(row)) for kind, row in answer.rows)
+        if plot and answer.is_query:
+            Live(self._out, Plot(fields, lambda _, value: str(value))).show(rows)
+            return
         if names == ["result"] and not answer.is_query:
             lines: Iterator[str] = (str(row[0]).rstrip() for _, row in rows)
         else:
@@ -109,11 +119,21 @@ class RemoteShell:
     def _table(
         self, answer: Answer, fields: tuple[Field, ...], rows: Iterator[ChangelogRow]
     ) -> Iterator[str]:
-        properties = self._client.properties() if answer.is_query else {}
-        streaming = answer.is_query and properties.get(RUNTIME_MODE.key, "streaming").lower() != "batch"
+        config = Configuration(self._client.properties()) if answer.is_query else Configuration()
+        streaming = answer.is_query and config.get(RUNTIME_MODE.key, "streaming").lower() != "batch"
+        width = config.read(MAX_COLUMN_WIDTH) if answer.is_query else 1 << 30
+        if streaming and config.get(RESULT_MODE.key, "").upper() == "TABLE":
+            return self._live_table(fields, rows, width, config.read(MAX_RESULT_ROWS))
         lay_out = tableau.stream_lines if streaming else tableau.batch_lines
-        width = _width(properties) if answer.is_query else 1 << 30
         return lay_out(fields, rows, max_width=width, zone=dt.UTC, show=values.shown_text)
+
+    def _live_table(
+        self, fields: tuple[Field, ...], rows: Iterator[ChangelogRow], width: int, most: int
+    ) -> Iterator[str]:
+        """On a terminal shown while it changes; its lines at the end."""
+        table = LiveTable(fields, Folding(most), width, dt.UTC, values.shown_text)
+        table.follow(rows, self._out)
+        return iter(table.all_lines())
 
 
 class GatewayCompleter(Completer):
@@ -129,8 +149,3 @@ class GatewayCompleter(Completer):
         except TidemillError:
             return
         yield from (Completion(text, start_position=-begun) for text in found)
-
-
-def _width(properties: Mapping[str, Any]) -> int:
-    text = str(properties.get(MAX_COLUMN_WIDTH.key, MAX_COLUMN_WIDTH.default))
-    return int(text) if text.isdigit() else MAX_COLUMN_WIDTH.default

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +33,7 @@ from tidemill.client.own_jobs import answered_for
 from tidemill.client.pager import Pager
 from tidemill.client.progress import Apart
 from tidemill.client.script import read_script, script_folders
-from tidemill.client.show_result import show_query
+from tidemill.client.show_result import plot_query, show_query
 from tidemill.client.terminal import shown_apart, warnings_shown
 from tidemill.config import client_options, table_options
 from tidemill.errors import Position, SqlSyntaxError, TidemillError
@@ -43,6 +44,7 @@ from tidemill.sql.lexer import UnclosedError, tokens
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.splitter import Piece, split
 
+_PLOT = re.compile(r"\s*\\plot\b", re.IGNORECASE)
 COMMANDS = ("HELP", "\\HELP", "\\?", "\\X", "CLEAR", "QUIT", "EXIT", "\\Q")
 PROMPT = "tidemill> "
 CONTINUED = "        > "
@@ -53,6 +55,7 @@ Statements end with a semicolon and may have several lines.
   SELECT ...;                                  Ctrl-C stops a query that does not end by itself
   INSERT INTO t SELECT ...;                    starts a job and gives the prompt back
   SHOW JOBS;  STOP JOB 'id';                   the jobs of this session
+  \\plot SELECT ...;                            draws a query's result while it changes
   \\x                                           rows in a line, or a line for each column
   \\help or HELP;  CLEAR;  \\q or QUIT;          or Ctrl-D
 """
@@ -147,18 +150,22 @@ class Shell:
         for piece in pieces:
             if self.ended:
                 return
-            word = command_of(piece.text)
+            drawn = plotted(piece.text)
+            word = command_of(piece.text) if drawn is None else ""
             if word:
                 self._commands.get(word, self._unknown)()
                 continue
             begun = time.monotonic()
-            self._show(self._environment.execute(parse_statement(piece.text, piece.position)), begun, out)
+            statement = parse_statement(piece.text if drawn is None else drawn, piece.position)
+            self._show(self._environment.execute(statement), begun, out, plot=drawn is not None)
 
-    def _show(self, result: TableResult, begun: float, out: TextIO) -> None:
+    def _show(self, result: TableResult, begun: float, out: TextIO, *, plot: bool = False) -> None:
         config = self._environment.context.configuration
         try:
             if result.kind is StatementKind.INSERT and self._stays_behind(result):
                 out.write(_INSERTED.format(job_id=result.job.job_id if result.job else ""))
+            elif plot and result.kind is StatementKind.QUERY:
+                plot_query(result, out)
             elif result.kind is StatementKind.QUERY:
                 show_query(result, config, out, Pager() if self._interactive else None)
             else:
@@ -216,10 +223,19 @@ def command_of(text: str) -> str:
     return word if word in COMMANDS or word.startswith("\\") else ""
 
 
+def plotted(text: str) -> str | None:
+    """The query of ``\\plot QUERY;``; None where that is not what ``text`` is."""
+    found = _PLOT.match(text)
+    return None if found is None else text[found.end() :].strip().removesuffix(";")
+
+
 def is_complete(text: str) -> bool:
     """Whether ``text`` ends with a statement's semicolon, not one inside a string or statement set."""
     if not text.strip():
         return True
+    found = _PLOT.match(text)
+    if found is not None and text[found.end() :].strip():
+        return is_complete(text[found.end() :])
     if command_of(text):
         return True
     ends = text.rstrip().endswith(";")

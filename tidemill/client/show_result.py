@@ -1,4 +1,5 @@
-"""A query's result on the screen: by ``sql-client.execution.result-mode`` and ``tidemill.display.layout``."""
+"""A query's result on the screen: by ``sql-client.execution.result-mode`` and ``tidemill.display.layout``,
+or as a plot."""
 
 from __future__ import annotations
 
@@ -7,7 +8,11 @@ from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from tidemill.changelog.rowkind import RowKind
+from tidemill.client.folding import Folding
+from tidemill.client.live import Live
+from tidemill.client.live_table import LiveTable
 from tidemill.client.pager import Pager
+from tidemill.client.plot import Plot
 from tidemill.config import client_options
 from tidemill.config.option import Configuration
 from tidemill.session import tableau, values
@@ -16,18 +21,37 @@ from tidemill.session.result import TableResult
 
 
 def show_query(result: TableResult, config: Configuration, out: TextIO, pager: Pager | None = None) -> None:
-    """TABLEAU and CHANGELOG write rows as they come; TABLE the final rows when the query has ended. A
-    finished result that is longer than the screen goes to ``pager``."""
+    """TABLEAU and CHANGELOG write rows as they come; TABLE shows the table that they make, on a terminal
+    while it changes. A finished result that is longer than the screen goes to ``pager``."""
     columns = shutil.get_terminal_size().columns if out.isatty() else None
     if result.changelog and config.read(client_options.RESULT_MODE).upper() != "TABLE":
         _write(_stream_lines(result, config, columns), out)
         return
-    rows = list(result.changes())
-    if result.changelog:
-        rows = final_rows(iter(rows), config.read(client_options.MAX_RESULT_ROWS))
+    rows = _live_rows(result, config, out) if result.changelog else list(result.changes())
     lines = _finished_lines(result, rows, config, columns)
     if pager is None or not pager.show(lines):
         _write(lines, out)
+
+
+def plot_query(result: TableResult, out: TextIO) -> None:
+    """Draws a query's result while it changes, and as it is at its end."""
+    show = values.shown_text if result.rendered else values.text
+    types = [f.type for f in result.fields]
+    plot = Plot(result.fields, lambda place, value: show(types[place], value, result.zone))
+    Live(out, plot).show(result.changes())
+
+
+def _live_rows(result: TableResult, config: Configuration, out: TextIO) -> list[ChangelogRow]:
+    """The rows at the end; what was shown of them on the way has gone from the screen."""
+    table = LiveTable(
+        result.fields,
+        Folding(config.read(client_options.MAX_RESULT_ROWS)),
+        result.max_width,
+        result.zone,
+        values.shown_text if result.rendered else values.text,
+    )
+    table.follow(result.changes(), out)
+    return [(RowKind.INSERT, row) for row in table.rows.rows]
 
 
 def _write(lines: Iterable[str], out: TextIO) -> None:
@@ -68,17 +92,3 @@ def _table(result: TableResult, rows: list[ChangelogRow]) -> list[str]:
 def _vertical(result: TableResult, rows: Iterable[ChangelogRow]) -> Iterator[str]:
     show = values.shown_text if result.rendered else values.text
     return tableau.vertical_lines(result.fields, rows, zone=result.zone, show=show, op=result.changelog)
-
-
-def final_rows(changes: Iterator[ChangelogRow], limit: int) -> list[ChangelogRow]:
-    """The changelog folded to its rows; of more than ``limit`` the oldest are left out."""
-    held: dict[str, list[ChangelogRow]] = {}
-    for kind, carried in changes:
-        copies = held.pop(repr(carried), [])
-        if kind.weight > 0:
-            copies.append((RowKind.INSERT, carried))
-        elif copies:
-            copies.pop()
-        if copies:
-            held[repr(carried)] = copies
-    return [row for copies in held.values() for row in copies][-limit:]

@@ -10,7 +10,7 @@ RESULT_MODE = Option(
     default="TABLEAU",
     choices=("TABLE", "TABLEAU", "CHANGELOG"),
     doc="How `tidemill sql` shows a query: TABLEAU and CHANGELOG print the changelog with its `op` column, "
-    "TABLE the final rows once the query has ended. Flink's default is TABLE.",
+    "TABLE the table that it makes, on a terminal while it changes. Flink's default is TABLE.",
 )
 MAX_RESULT_ROWS = Option(
     key="sql-client.execution.max-table-result.rows",

@@ -34,7 +34,7 @@ def stream_lines(
 ) -> Iterator[str]:
     """The lines of a changelog, each as soon as its row is there."""
     widths = [2, *_stream_widths(fields, max_width)]
-    names = [_OP, *(_visible(f.name) for f in fields)]
+    names = [_OP, *(visible(f.name) for f in fields)]
     yield from _table(widths, names, _shown(fields, rows, zone, show, True), max_width)
 
 
@@ -47,9 +47,9 @@ def batch_lines(
     show: Show = values.text,
 ) -> Iterator[str]:
     """The lines of a finished result; reads all rows first."""
-    cells = [[_cut(c, max_width) for c in row] for row in _shown(fields, rows, zone, show, False)]
+    cells = [[cut(c, max_width) for c in row] for row in _shown(fields, rows, zone, show, False)]
     columns = zip(*cells, strict=True) if cells else [()] * len(fields)
-    names = [_visible(f.name) for f in fields]
+    names = [visible(f.name) for f in fields]
     widths = [max([_width(name), *map(_width, column)]) for name, column in zip(names, columns, strict=True)]
     yield from _table(widths, names, iter(cells), max_width)
 
@@ -60,7 +60,7 @@ def stream_width(fields: Sequence[t.Field], max_width: int) -> int:
 
 
 def _stream_widths(fields: Sequence[t.Field], max_width: int) -> list[int]:
-    return [max(_width(_visible(f.name)), _type_width(f.type, max_width), len(NULL)) for f in fields]
+    return [max(_width(visible(f.name)), _type_width(f.type, max_width), len(NULL)) for f in fields]
 
 
 def vertical_lines(
@@ -72,7 +72,7 @@ def vertical_lines(
     op: bool,
 ) -> Iterator[str]:
     """A line for each column, uncut, as rows come; ``op`` says the row's kind above it."""
-    titles = [_visible(f.name) for f in fields]
+    titles = [visible(f.name) for f in fields]
     widest = max(map(_width, titles), default=0)
     names = [" " * (widest - _width(n)) + n for n in titles]
     count = 0
@@ -80,7 +80,7 @@ def vertical_lines(
         yield f"-[ row {count}{f', {kind.short}' if op else ''} ]".ljust(widest + 24, "-")
         for name, field, value in zip(names, fields, carried, strict=True):
             lines = (NULL if value is None else show(field.type, value, zone)).split("\n")
-            yield f"{name} | " + f"\n{' ' * widest} | ".join(map(_visible, lines))
+            yield f"{name} | " + f"\n{' ' * widest} | ".join(map(visible, lines))
     yield f"{count} row{'s' if count != 1 else ''} in set" if count else "Empty set"
 
 
@@ -90,7 +90,7 @@ def _table(widths: list[int], names: list[str], rows: Iterator[list[str]], max_w
     for count, cells in enumerate(rows, start=1):
         if count == 1:
             yield from (border, _line(widths, names), border)
-        yield _line(widths, [_cut(c, max(w, max_width)) for c, w in zip(cells, widths, strict=True)])
+        yield _line(widths, [cut(c, max(w, max_width)) for c, w in zip(cells, widths, strict=True)])
     if not count:
         yield "Empty set"
         return
@@ -103,13 +103,14 @@ def _shown(
 ) -> Iterator[list[str]]:
     for kind, carried in rows:
         cells = [
-            NULL if v is None else _visible(show(f.type, v, zone))
+            NULL if v is None else visible(show(f.type, v, zone))
             for f, v in zip(fields, carried, strict=True)
         ]
         yield [kind.short, *cells] if op else cells
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
+    """``text`` without what would move a terminal's cursor."""
     return text if text.isprintable() else text.translate(_CONTROLS)
 
 
@@ -118,7 +119,8 @@ def _line(widths: list[int], cells: list[str]) -> str:
     return "| " + " | ".join(padded) + " |"
 
 
-def _cut(cell: str, width: int) -> str:
+def cut(cell: str, width: int) -> str:
+    """``cell`` in at most so many columns of a terminal."""
     if _width(cell) <= width:
         return cell
     kept, used = "", 0

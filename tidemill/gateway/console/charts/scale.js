@@ -32,7 +32,7 @@ export function timeTicks(low, high, wanted) {
 
 function multiples(low, high, step) {
   const found = [];
-  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9 && found.length < 100; n += 1) found.push(n * step);
+  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9 && found.length < 100; n += 1) found.push(n * step + 0);
   return found;
 }
 

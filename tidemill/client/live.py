@@ -1,0 +1,75 @@
+"""What changes while it is looked at: lines on a terminal, drawn anew in place.
+
+Rows are taken as they come; a thread draws what they make twice a second, never wider or taller than the
+screen. Elsewhere than on a terminal only the end is written.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol, TextIO
+
+from tidemill.changelog.rowkind import RowKind
+from tidemill.client.folding import Row
+from tidemill.client.progress import Ticker
+from tidemill.session.carrier import ChangelogRow
+
+_BELOW = 2
+"""Lines that stay free: for the cursor, and for what a job prints."""
+
+
+class Picture(Protocol):
+    """What rows make."""
+
+    def change(self, kind: RowKind, row: Row) -> None: ...
+
+    def lines(self, width: int, height: int) -> list[str]:
+        """At most ``height`` lines of ``width`` columns."""
+        ...
+
+
+@dataclass(slots=True)
+class Live:
+    """``size`` gives the screen's columns and lines."""
+
+    out: TextIO
+    picture: Picture
+    size: Callable[[], tuple[int, int]] = lambda: tuple(shutil.get_terminal_size())
+    _shown: int = 0
+    _changed: bool = True
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def show(self, changes: Iterable[ChangelogRow]) -> None:
+        """Returns at the end of ``changes``, with the last picture on the screen, as it is after Ctrl-C."""
+        ticker = Ticker(self.tick)
+        if self.out.isatty():
+            ticker.start()
+        try:
+            for kind, row in changes:
+                with self._lock:
+                    self.picture.change(kind, row)
+                    self._changed = True
+        finally:
+            ticker.close()
+            self.tick()
+
+    def tick(self) -> None:
+        with self._lock:
+            if not self._changed:
+                return
+            self._changed = False
+            columns, height = self.size()
+            lines = self.picture.lines(columns, max(1, height - _BELOW))
+            back = f"\x1b[{self._shown}F\x1b[J" if self._shown else ""
+            self.out.write(back + "".join(f"{line}\n" for line in lines))
+            self.out.flush()
+            self._shown = len(lines) if self.out.isatty() else 0
+
+    def clear(self) -> None:
+        """Takes the picture off the screen: something else stands for it."""
+        if self._shown:
+            self.out.write(f"\x1b[{self._shown}F\x1b[J")
+            self._shown = 0
