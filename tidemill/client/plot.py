@@ -1,7 +1,7 @@
 """``\\plot SELECT ...``: a result that updates, as bars or lines of characters.
 
-Bars where rows have names, lines over a column of time, else over the moments at which changes came. Values are
-drawn as floats; a bar says its value with all its digits. Bounded: so many bars and points as fit the screen.
+Bars where rows have names, lines over a column of time, else over the moments at which changes came. Values
+are drawn as floats; a bar says its value with all its digits. Bounded in rows, and in moments.
 """
 
 from __future__ import annotations

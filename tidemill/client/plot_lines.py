@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from tidemill.session.tableau import cut
 
@@ -31,14 +32,16 @@ class _Canvas:
         self._cells[place] = (dots | _DOTS[x % 2][y % 4], colour)
 
     def row(self, y: int) -> str:
-        return "".join(self._cell(x, y) for x in range(self.width)).rstrip()
+        cells = (self._cells.get((x, y), (0, -1)) for x in range(self.width))
+        pieces = (
+            _coloured(colour, "".join(chr(_BLANK + dots) for dots, _ in run))
+            for colour, run in groupby(cells, key=lambda cell: cell[1])
+        )
+        return "".join(pieces).rstrip()
 
-    def _cell(self, x: int, y: int) -> str:
-        found = self._cells.get((x, y))
-        if found is None:
-            return " "
-        dots, colour = found
-        return f"\x1b[{_COLOURS[colour % len(_COLOURS)]}m{chr(_BLANK + dots)}\x1b[0m"
+
+def _coloured(colour: int, text: str) -> str:
+    return " " * len(text) if colour < 0 else f"\x1b[{_COLOURS[colour % len(_COLOURS)]}m{text}\x1b[0m"
 
 
 def line_plot(lines: Points, width: int, height: int, *, moments: bool) -> list[str]:
@@ -47,7 +50,7 @@ def line_plot(lines: Points, width: int, height: int, *, moments: bool) -> list[
     if not points:
         return ["(nothing yet)"]
     legend = _legend(lines, width)
-    rows = max(3, height - 1 - len(legend))
+    rows = max(3, height - 1 - len(legend) - 1) // 2 * 2 + 1  # the middle one has a mark
     low, high = _range(y for _, y in points)
     first, last = _range((x for x, _ in points), least=0.0)
     marks = {0: short(high), rows // 2: short((low + high) / 2), rows - 1: short(low)}
@@ -98,9 +101,7 @@ def _legend(lines: Mapping[str, object], width: int) -> list[str]:
     if len(lines) < 2:
         return []
     room = max(4, width // len(lines) - 4)
-    names = (
-        f"\x1b[{_COLOURS[n % len(_COLOURS)]}m━━\x1b[0m {cut(name, room)}" for n, name in enumerate(lines)
-    )
+    names = (f"{_coloured(n, '━━')} {cut(name, room)}" for n, name in enumerate(lines))
     return ["  ".join(names)]
 
 
