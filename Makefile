@@ -16,7 +16,7 @@ help:  ## this list
 setup:  ## Java, .venv and the dependencies (done by all other targets)
 	@sh scripts/setup.sh
 
-demo: setup  ## two minutes: a live changelog, its final table, a kill and a resumption
+demo: setup  ## two minutes: a live changelog, its final table, a kill and a resumption, a gateway
 	@$(PYTHON) -m tidemill.client.demo
 
 test: setup  ## all tests (TEST=tests/session runs a part, WORKERS=1 one after the other)

@@ -1,4 +1,4 @@
-"""``make demo``: a live changelog, its final table, a job killed with SIGKILL and resumed.
+"""``make demo``: a live changelog, its final table, a job killed with SIGKILL and resumed, a gateway.
 
     python -m tidemill.client.demo [--rows N]
 
@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidemill.changelog.rowkind import RowKind
+from tidemill.client.demo_gateway import show_gateway
 from tidemill.runtime.progress import EpochProgress
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.frames import folded
@@ -64,7 +65,10 @@ def main() -> int:
         expected = show_changelog(console, environment, rows)
         show_table(console, "The table after the last epoch", expected)
         resumed = show_recovery(console, Path(folder), environment, rows)
-    return say_outcome(console, expected, resumed)
+        status = say_outcome(console, expected, resumed)
+        show_gateway(console, Path(folder))
+    console.print("Next: docs/tutorial.md, docs/gateway.md, or `tidemill sql` for a prompt.")
+    return status
 
 
 def write_visits(path: Path, rows: int) -> None:
@@ -202,7 +206,6 @@ def say_outcome(console: Console, expected: dict[str, int], resumed: dict[str, i
         "changed every result at most once and was committed as a whole. The killed job\n"
         "found its last commit, read on from the offsets in it, and its files hold\n"
         "[bold green]exactly the same table[/bold green]: nothing lost, nothing twice.\n"
-        "Next: docs/tutorial.md, or `tidemill sql` for a prompt."
     )
     return 0
 
