@@ -218,11 +218,13 @@ class Page:
         file.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
 
     def complaints(self) -> list[str]:
-        """Errors of scripts, and what the browser has refused."""
+        """Errors of scripts, and what the browser has refused; not what a server has."""
         thrown = self.browser.events(self.session, "Runtime.exceptionThrown")
         logged = self.browser.events(self.session, "Log.entryAdded")
         return [str(e["exceptionDetails"]) for e in thrown] + [
-            str(e["entry"]["text"]) for e in logged if e["entry"]["level"] == "error"
+            str(e["entry"]["text"])
+            for e in logged
+            if e["entry"]["level"] == "error" and e["entry"]["source"] != "network"
         ]
 
     def requests(self) -> list[str]:

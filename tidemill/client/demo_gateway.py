@@ -41,8 +41,8 @@ def show_gateway(console: Console, folder: Path) -> None:
             console.print(f"  tidemill> INSERT INTO pages ...;\n  Job ID: {job}\n  tidemill> {QUERY};")
             console.print(first_changes(client))
         console.print(
-            f"The query has ended with its session; the job goes on. [bold]Its console is at {address}[/bold]\n"
-            "(SQL with live tables and charts, jobs with their plans, sessions, catalogs)."
+            "The query has ended with its session, the job goes on.\n"
+            f"[bold]The console is at {address}[/bold]: live tables and charts, jobs with their plans."
         )
         if sys.stdin.isatty():
             console.input("Enter ends the gateway. ")

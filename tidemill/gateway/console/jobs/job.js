@@ -18,7 +18,9 @@ const CHARTS = [
 ];
 
 export function jobPage(root, [id]) {
-  const page = new JobPage(root, id);
+  const place = h("div", {});
+  root.append(place);
+  const page = new JobPage(place, id);
   const end = watched(() => page.look(), EVERY_MILLIS);
   return () => {
     end();

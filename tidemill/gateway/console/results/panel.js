@@ -98,6 +98,7 @@ export class Panel {
     const [, View] = VIEWS.find(([name]) => name === result.looks);
     this.view = new View(result);
     fill(this.place, this.view.element);
+    this.state = "";
     this.draw();
   }
 
