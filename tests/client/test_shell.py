@@ -233,6 +233,17 @@ def test_table_mode_shows_final_rows(spark: SparkSession) -> None:
     assert out.getvalue().splitlines()[:5] == ["+---+", "| n |", "+---+", "| 3 |", "+---+"]
 
 
+def test_a_plot_of_a_query(spark: SparkSession) -> None:
+    out = io.StringIO()
+    Shell(new_session(), out).loop(
+        iter(["\\plot SELECT k, n FROM (VALUES ('flink', 2), ('spark', 4)) AS t(k, n);", "\\plot"])
+    )
+    title, *bars = out.getvalue().splitlines()[:3]
+    assert title == "n by k"
+    assert [(bar.split()[0], bar.split()[-1]) for bar in bars] == [("flink", "2"), ("spark", "4")]
+    assert bars[1].count("█") in (2 * bars[0].count("█"), 2 * bars[0].count("█") + 1)
+
+
 def test_folding_keeps_duplicates_and_the_latest_rows() -> None:
     insert, delete = RowKind.INSERT, RowKind.DELETE
     changes = [(insert, ("a",)), (insert, ("a",)), (insert, ("b",)), (delete, ("a",)), (insert, ("c",))]

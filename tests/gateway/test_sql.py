@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import stat
 import time
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from tidemill import dbapi
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.client.gateway_client import GatewayClient
 from tidemill.client.main import main
+from tidemill.client.remote_shell import RemoteShell
 from tidemill.config.option import Configuration
 from tidemill.errors import (
     ConnectorError,
@@ -214,6 +216,10 @@ def test_jobs_from_the_command_line(
         assert [job for job in jobs if f"{job}  RUNNING " in shown] == jobs
         assert main(["stop", jobs[0], "--savepoint-dir", str(tmp_path), *at]) == 0
         assert (Path(capsys.readouterr().out.strip()) / "savepoint.json").is_file()
+        look = made.watch("").look(jobs[0])
+        assert look is not None
+        assert [(n.role.value, n.name) for n in look.plan] == [("source", "g"), ("sink", "b")]
+        assert sum(n.rows_in for n in look.nodes.values()) == look.rows_out
         assert main(["cancel", jobs[1], *at]) == 0
         assert main(["jobs", *at]) == 0
         shown = capsys.readouterr().out
@@ -243,12 +249,26 @@ def test_jobs_from_the_command_line(
             "Empty set",
             "[CONNECTOR] Object 'nosuch' not found (at line 1, column 15)",
         ]
+        _on_a_screen(endpoint.address)
         with dbapi.connect(endpoint.address) as connection, connection.cursor() as cursor:
             _through_the_db_api(cursor)
     finally:
         endpoint.stop()
     assert main(["jobs", *at]) == 1
     assert "does not answer" in capsys.readouterr().err
+
+
+def _on_a_screen(address: str) -> None:
+    """What the shell draws of a query over a gateway."""
+    query = "SELECT k, SUM(v) AS t FROM (VALUES ('a', 1), ('a', 3), ('b', 2)) AS x(k, v) GROUP BY k;"
+    out = io.StringIO()
+    with GatewayClient(address).open({"sql-client.execution.result-mode": "table"}) as client:
+        RemoteShell(client, out).loop(iter([query, f"\\plot {query}", "\\plot SELECT 'a' AS k;"]))
+    lines = out.getvalue().splitlines()
+    assert sorted(" ".join(line.split()) for line in lines[3:5]) == ["| a | 4 |", "| b | 2 |"]
+    drawn = lines[lines.index("t by k") + 1 :]
+    assert sorted((line[0], line[-1]) for line in drawn[:2]) == [("a", "4"), ("b", "2")]
+    assert "There is nothing to plot" in drawn[-2]
 
 
 def _through_the_db_api(cursor: dbapi.Cursor) -> None:
