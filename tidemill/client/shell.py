@@ -106,6 +106,7 @@ class Shell:
             "\\HELP": self._help,
             "\\?": self._help,
             "\\X": self._turn,
+            "\\PLOT": self._help,
             "CLEAR": self._clear,
             "QUIT": self._end,
             "EXIT": self._end,
@@ -226,7 +227,7 @@ def command_of(text: str) -> str:
 def plotted(text: str) -> str | None:
     """The query of ``\\plot QUERY;``; None where that is not what ``text`` is."""
     found = _PLOT.match(text)
-    return None if found is None else text[found.end() :].strip().removesuffix(";")
+    return None if found is None else text[found.end() :].strip().removesuffix(";") or None
 
 
 def is_complete(text: str) -> bool:
