@@ -157,7 +157,8 @@ class Page:
             const look = () => {{
                 let found = false;
                 try {{ found = {condition}; }} catch {{ /* not yet */ }}
-                if (found || Date.now() > end) resolve(found || null); else setTimeout(look, 20);
+                if (found || Date.now() > end) resolve(found instanceof Node ? true : found || null);
+                else setTimeout(look, 20);
             }};
             look();
         }})"""

@@ -26,7 +26,7 @@ export function fill(element, ...children) {
   return element;
 }
 
-const kept = (children) => children.flat(2).filter((child) => child !== undefined && child !== null && child !== false);
+const kept = (children) => children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false);
 
 /** Sets properties of style, which attributes must not. */
 export function styled(element, properties) {

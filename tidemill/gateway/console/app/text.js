@@ -23,8 +23,9 @@ export function span(seconds) {
 }
 
 export const ago = (millis) => {
-  const seconds = Math.max(0, (Date.now() - millis) / 1000);
-  return seconds < 1 ? "now" : `${span(Math.floor(seconds))} ago`;
+  const seconds = Math.max(0, Math.floor((Date.now() - millis) / 1000));
+  if (seconds < 1) return "now";
+  return `${seconds < 60 ? `${seconds} s` : span(seconds)} ago`;
 };
 
 /** A moment, in the browser's time zone. */

@@ -5,6 +5,8 @@ import { short } from "../app/text.js";
 import { linear, ticks, timeText, timeTicks } from "./scale.js";
 
 const MARGIN = { top: 10, right: 14, bottom: 24, left: 52 };
+/** What there is to both sides of a moment that is alone. */
+const MOMENT_MILLIS = 2_000;
 export const COLOURS = 8;
 
 export class LineChart {
@@ -55,6 +57,7 @@ export class LineChart {
       low = Math.min(low, y);
       high = Math.max(high, y);
     }
+    if (left === right && this.axis.time) [left, right] = [left - MOMENT_MILLIS, right + MOMENT_MILLIS];
     this.x = linear(left, right, MARGIN.left, width - MARGIN.right);
     const rough = linear(low, high, 0, 1);
     this.rows = ticks(rough.low, rough.high, Math.max(2, Math.floor(this.height / 55)));

@@ -2,7 +2,7 @@
 // read.
 
 const WIDTH = 190;
-const HEIGHT = 74;
+const HEIGHT = 84;
 const GAP_ACROSS = 56;
 const GAP_ALONG = 18;
 

@@ -70,7 +70,7 @@ export class Table {
     if (same) return;
     this.laid = wanted;
     fill(this.group, wanted.map((width) => styled(h("col", {}), { width: `${width}ch` })));
-    styled(this.table, { width: `max(100%, ${wanted.reduce((sum, width) => sum + width, 0)}ch)` });
+    styled(this.table, { width: `${wanted.reduce((sum, width) => sum + width, 0)}ch` });
   }
 
   key(event) {
