@@ -4,15 +4,15 @@ import { fill, h, s, styled } from "../app/dom.js";
 import { short } from "../app/text.js";
 import { linear, ticks, timeText, timeTicks } from "./scale.js";
 
-const MARGIN = { top: 10, right: 14, bottom: 24, left: 52 };
+const MARGIN = { top: 10, right: 14, bottom: 24, left: 64 };
 /** What there is to both sides of a moment that is alone. */
 const MOMENT_MILLIS = 2_000;
 export const COLOURS = 8;
 
 export class LineChart {
-  /** `label`: what it shows, for those who do not see it. `format`: of a value; `zero`: 0 belongs to it. */
-  constructor({ label, format = short, zero = true, height = 260 }) {
-    Object.assign(this, { format, zero, height });
+  /** `label`: what it shows, for those who do not see it. `format`: of a value; `round`: values for the axis. */
+  constructor({ label, format = short, round = ticks, height = 260 }) {
+    Object.assign(this, { format, round, height });
     this.lines = [];
     this.axis = { time: false };
     this.canvas = s("svg", { role: "img", "aria-label": label, height });
@@ -50,7 +50,7 @@ export class LineChart {
   }
 
   scales(points, width) {
-    let [left, right, low, high] = [Infinity, -Infinity, this.zero ? 0 : Infinity, this.zero ? 0 : -Infinity];
+    let [left, right, low, high] = [Infinity, -Infinity, 0, 0];
     for (const [x, y] of points) {
       left = Math.min(left, x);
       right = Math.max(right, x);
@@ -60,7 +60,7 @@ export class LineChart {
     if (left === right && this.axis.time) [left, right] = [left - MOMENT_MILLIS, right + MOMENT_MILLIS];
     this.x = linear(left, right, MARGIN.left, width - MARGIN.right);
     const rough = linear(low, high, 0, 1);
-    this.rows = ticks(rough.low, rough.high, Math.max(2, Math.floor(this.height / 55)));
+    this.rows = this.round(rough.low, rough.high, Math.max(2, Math.floor(this.height / 55)));
     const step = this.rows[1] - this.rows[0];
     const top = step > 0 && rough.high > this.rows.at(-1) ? this.rows.at(-1) + step : rough.high;
     if (top > this.rows.at(-1)) this.rows.push(top);

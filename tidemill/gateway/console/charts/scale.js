@@ -20,6 +20,12 @@ export function ticks(low, high, wanted) {
   return multiples(low, high, step);
 }
 
+/** About `wanted` round sizes, in bytes. */
+export function sizeTicks(low, high, wanted) {
+  const rough = Math.max(1, (high - low) / Math.max(1, wanted));
+  return multiples(low, high, 2 ** Math.ceil(Math.log2(rough)));
+}
+
 const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 7776000, 31536000]
   .map((seconds) => seconds * 1000);
 

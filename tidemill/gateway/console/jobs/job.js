@@ -6,15 +6,16 @@ import { asked, empty, failed, loading, pill, tell } from "../app/states.js";
 import { ago, clock, count, moment, size, span, utc } from "../app/text.js";
 import { watched } from "../app/watch.js";
 import { LineChart } from "../charts/line.js";
+import { sizeTicks } from "../charts/scale.js";
 import { PlanGraph } from "./graph.js";
 
 const EVERY_MILLIS = 2_000;
 const EPOCHS_SHOWN = 15;
 const CHARTS = [
-  ["Rows of an epoch", (epoch) => epoch.rowsIn, undefined],
-  ["Seconds of an epoch", (epoch) => epoch.seconds, span],
-  ["State", (epoch) => epoch.stateBytes, size],
-  ["Watermark behind the clock", (epoch) => epoch.behind, (seconds) => span(Math.max(0, seconds))],
+  { label: "Rows of an epoch", value: (epoch) => epoch.rowsIn },
+  { label: "Seconds of an epoch", value: (epoch) => epoch.seconds, format: span },
+  { label: "State", value: (epoch) => epoch.stateBytes, format: size, round: sizeTicks },
+  { label: "Watermark behind the clock", value: (epoch) => epoch.behind, format: (seconds) => span(Math.max(0, seconds)) },
 ];
 
 export function jobPage(root, [id]) {
@@ -59,14 +60,14 @@ class JobPage {
     this.problem = h("section", { class: "problem-box", role: "alert", hidden: true });
     this.graph = new PlanGraph((node) => this.mark(node));
     this.nodes = h("tbody", {});
-    this.charts = CHARTS.map(([label, value, format]) => ({ value, chart: new LineChart({ label, format, height: 150 }) }));
+    this.charts = CHARTS.map(({ value, ...given }) => ({ value, chart: new LineChart({ ...given, height: 150 }) }));
     this.epochs = h("tbody", {});
     fill(this.root,
       h("header", { class: "head" }, h("a", { href: "#/jobs", class: "back" }, "Jobs"), this.title, this.status, h("div", { class: "spring" }), this.stop),
       h("p", { class: "mono muted" }, this.id), this.problem, this.facts,
       this.planPart = h("section", {}, h("h2", {}, "Plan"), this.graph.element, list(["Node", "What it does", "Rows in", "Rows out", "State", "Late rows"], this.nodes)),
       h("section", {}, h("h2", {}, "Epochs"),
-        h("div", { class: "charts" }, this.charts.map(({ chart }, index) => h("div", {}, h("h3", {}, CHARTS[index][0]), chart.element))),
+        h("div", { class: "charts" }, this.charts.map(({ chart }, index) => h("div", {}, h("h3", {}, CHARTS[index].label), chart.element))),
         list(["Epoch", "At", "Rows in", "Rows out", "Took", "State", "Late rows", "Watermark"], this.epochs)));
   }
 
