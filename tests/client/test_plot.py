@@ -103,8 +103,8 @@ def test_bars_say_their_values_with_all_their_digits() -> None:
 def test_lines_rise_and_have_a_legend() -> None:
     plot = line_plot({"up": [(0.0, 0.0), (60.0, 1000.0)], "flat": [(0.0, 500.0)]}, 50, 12, moments=True)
     *rows, axis, legend = [COLOUR.sub("", line) for line in plot]
-    assert rows[0].startswith("  1k ┤")
-    assert rows[-1].startswith("   0 ┤⡠")
+    assert rows[0].startswith(" 1k ┤")
+    assert rows[-1].startswith("  0 ┤⣀")
     assert rows[0].endswith(("⠔", "⠊", "⡠", "⠤", "⠒", "⠉", "⠈"))
     assert axis.split() == ["00:00:00", "00:01:00"]
     assert legend.split() == ["━━", "up", "━━", "flat"]
@@ -123,7 +123,7 @@ def test_a_number_alone_is_followed_over_time() -> None:
         plot.change(AFTER, (seconds + 1,))
         lines = plot.lines(60, 10)
     assert lines[0] == "n"
-    assert lines[1].startswith("  1k ┤")
+    assert lines[1].startswith(" 1k ┤")
     assert lines[-1].split() == ["00:11:40", "00:16:39"]
     assert len(lines) <= 10
 

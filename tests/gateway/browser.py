@@ -35,7 +35,9 @@ _FLAGS = (
     "--remote-debugging-pipe",
     "about:blank",
 )
-_SECONDS = 60.0
+_SECONDS = 300.0
+"""A machine that does much else may take minutes for a query's first rows."""
+_LEFT = "navigated or closed"
 _KEYS = {
     "Enter": (13, "\r"),
     "Escape": (27, ""),
@@ -153,7 +155,7 @@ class Page:
     def wait(self, condition: str) -> Any:
         """The condition's value when it is true; AssertionError, with the page's text, if it never is."""
         script = f"""new Promise((resolve) => {{
-            const end = Date.now() + {int(_SECONDS * 500)};
+            const end = Date.now() + {int(_SECONDS * 600)};
             const look = () => {{
                 let found = false;
                 try {{ found = {condition}; }} catch {{ /* not yet */ }}
@@ -162,9 +164,18 @@ class Page:
             }};
             look();
         }})"""
-        found = self.ask(script)
+        found = self._in_the_page_that_comes(script)
         assert found, f"never: {condition}\n{self.ask('document.body.innerText')}"
         return found
+
+    def _in_the_page_that_comes(self, script: str) -> Any:
+        """As ``ask``, once more in the page that takes this one's place meanwhile."""
+        try:
+            return self.ask(script)
+        except AssertionError as e:
+            if _LEFT not in str(e):
+                raise
+            return self.ask(script)
 
     def text(self, selector: str = "body") -> str:
         return str(self.ask(f"document.querySelector({json.dumps(selector)}).innerText"))

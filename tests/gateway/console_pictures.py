@@ -14,19 +14,19 @@ from tidemill.runtime.spark.session import spark_application
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 TABLES = """CREATE TEMPORARY TABLE visits (
-  visitor INT, page INT, spent DECIMAL(6, 2), at TIMESTAMP(3), WATERMARK FOR at AS at - INTERVAL '2' SECOND
+  visitor INT, page INT, spent DECIMAL(6, 2), seen TIMESTAMP(3), WATERMARK FOR seen AS seen - INTERVAL '2' SECOND
 ) WITH ('connector' = 'datagen', 'rows-per-second' = '120', 'fields.visitor.min' = '1',
   'fields.visitor.max' = '5000', 'fields.page.min' = '0', 'fields.page.max' = '27',
-  'fields.spent.min' = '0', 'fields.spent.max' = '99', 'fields.at.max-past' = '1000');
-CREATE TEMPORARY TABLE minutes (page STRING, at TIMESTAMP(3), visitors BIGINT, spent DECIMAL(38, 2))
+  'fields.spent.min' = '0', 'fields.spent.max' = '99', 'fields.seen.max-past' = '1000');
+CREATE TEMPORARY TABLE minutes (page STRING, since TIMESTAMP(3), visitors BIGINT, spent DECIMAL(38, 2))
 WITH ('connector' = 'blackhole');
-CREATE TEMPORARY VIEW named AS SELECT visitor, spent, at, CASE
+CREATE TEMPORARY VIEW named AS SELECT visitor, spent, seen, CASE
   WHEN page < 10 THEN 'home' WHEN page < 16 THEN 'search' WHEN page < 21 THEN 'cart'
   WHEN page < 24 THEN 'checkout' WHEN page < 26 THEN 'help' ELSE 'account' END AS page
 FROM visits;"""
 JOB = """INSERT INTO minutes
 SELECT page, window_start, COUNT(DISTINCT visitor), SUM(spent)
-FROM TUMBLE(TABLE named, DESCRIPTOR(at), INTERVAL '5' SECOND)
+FROM TUMBLE(TABLE named, DESCRIPTOR(seen), INTERVAL '5' SECOND)
 GROUP BY page, window_start, window_end;"""
 QUERY = """-- who looks at what, as it happens
 SELECT page, COUNT(*) AS visits, COUNT(DISTINCT visitor) AS visitors, SUM(spent) AS spent
