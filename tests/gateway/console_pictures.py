@@ -14,7 +14,8 @@ from tidemill.runtime.spark.session import spark_application
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 TABLES = """CREATE TEMPORARY TABLE visits (
-  visitor INT, page INT, spent DECIMAL(6, 2), seen TIMESTAMP(3), WATERMARK FOR seen AS seen - INTERVAL '2' SECOND
+  visitor INT, page INT, spent DECIMAL(6, 2), seen TIMESTAMP(3),
+  WATERMARK FOR seen AS seen - INTERVAL '2' SECOND
 ) WITH ('connector' = 'datagen', 'rows-per-second' = '120', 'fields.visitor.min' = '1',
   'fields.visitor.max' = '5000', 'fields.page.min' = '0', 'fields.page.max' = '27',
   'fields.spent.min' = '0', 'fields.spent.max' = '99', 'fields.seen.max-past' = '1000');
