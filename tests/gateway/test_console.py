@@ -21,7 +21,7 @@ from tidemill.gateway.security.users import password_hash
 from tidemill.gateway.service.job_watch import EPOCHS, JOBS, JobWatch
 from tidemill.gateway.service.service import Gateway
 from tidemill.runtime.job_plan import PlanNode, PlanRole
-from tidemill.runtime.progress import EpochProgress, JobBegun, JobResumed, NodeProgress
+from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, JobResumed, NodeProgress
 from tidemill.session.job import EndedJob
 from tidemill.session.jobs import Jobs
 from tidemill.sql.shown import LONGEST, shown_statement
@@ -196,6 +196,7 @@ def test_a_job_is_watched_by_its_user_alone(tmp_path: Path) -> None:
     done = NodeProgress(rows_in=1 << 60, rows_out=4, state_rows=3, state_bytes=300, late=1)
     watch.epoch(epoch(7, op=done, out=NodeProgress(rows_in=4)))
     watch.epoch(epoch(8, op=NodeProgress(rows_in=1 << 60)))
+    watch.event(JobFailed(job_id="j", error="lost jdbc:x://me:hunter2@host/d", wait=1.5))
     made.watch("ann").event(JobBegun(job_id="hers", name="", plan=()))
     with served(made) as ask:
         (listed,) = ask("GET", "/console/api/jobs")[2]["jobs"]
@@ -203,6 +204,8 @@ def test_a_job_is_watched_by_its_user_alone(tmp_path: Path) -> None:
         found = ask("GET", "/console/api/jobs/j")[2]
         assert found["error"] == "no way to jdbc:x://me:******@host/d"
         assert (found["resumed"], found["running"]) == (6, None)
+        ((failure),) = found["failures"]
+        assert (failure["error"], failure["wait"]) == ("lost jdbc:x://me:******@host/d", 1.5)
         assert [n["inputs"] for n in found["plan"]] == [[], ["in"], ["op"]]
         operator, sink = found["plan"][1:]
         assert (operator["rowsIn"], operator["rowsOut"], operator["late"]) == (str(1 << 61), "4", "1")

@@ -1,21 +1,31 @@
 """What the jobs of one user do: their plans, what each node of a plan has done, their last epochs.
 
 Told by the jobs' own threads, asked by anybody; a look gives what does not change any more. Bounded: of each
-job the last ``EPOCHS`` epochs, of all jobs those that did something last.
+job the last ``EPOCHS`` epochs and ``FAILURES`` failures, of all jobs those that did something last.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tidemill.runtime.job_plan import PlanNode
-from tidemill.runtime.progress import EpochBegun, EpochProgress, JobBegun, JobEvent, JobResumed, NodeProgress
+from tidemill.runtime.progress import (
+    EpochBegun,
+    EpochProgress,
+    JobBegun,
+    JobEvent,
+    JobFailed,
+    JobResumed,
+    NodeProgress,
+)
 
 EPOCHS = 300
 JOBS = 200
+FAILURES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +50,14 @@ class NodeTotals:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """``at``: in seconds since 1970."""
+
+    at: float
+    event: JobFailed
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLook:
     """A job as it was when somebody looked. ``running``: the epoch under way; ``rows_in`` and the like: of
@@ -56,6 +74,7 @@ class JobLook:
     late: int = 0
     resumed: int | None = None
     running: EpochBegun | None = None
+    failures: tuple[Failure, ...] = ()
 
 
 @dataclass(slots=True)
@@ -70,6 +89,7 @@ class _Job:
     late: int = 0
     resumed: int | None = None
     running: EpochBegun | None = None
+    failures: deque[Failure] = field(default_factory=lambda: deque(maxlen=FAILURES))
 
     def begin(self, event: JobBegun) -> None:
         self.name, self.plan, self.running = event.name, event.plan, None
@@ -96,11 +116,15 @@ class _Job:
             late=self.late,
             resumed=self.resumed,
             running=self.running,
+            failures=tuple(self.failures),
         )
 
 
 @dataclass(slots=True)
 class JobWatch:
+    """``clock`` gives seconds since 1970."""
+
+    clock: Callable[[], float] = time.time
     _jobs: OrderedDict[str, _Job] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -114,6 +138,9 @@ class JobWatch:
                     job.resumed = event.epoch
                 case EpochBegun():
                     job.running = event
+                case JobFailed():
+                    job.running = None
+                    job.failures.append(Failure(self.clock(), event))
 
     def epoch(self, progress: EpochProgress) -> None:
         with self._lock:

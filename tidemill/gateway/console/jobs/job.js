@@ -58,13 +58,14 @@ class JobPage {
       h("button", { class: "button danger", onclick: () => this.cancel() }, "Stop"));
     this.facts = h("dl", { class: "tiles" });
     this.problem = h("section", { class: "problem-box", role: "alert", hidden: true });
+    this.failures = h("ol", { class: "failures", hidden: true });
     this.graph = new PlanGraph((node) => this.mark(node));
     this.nodes = h("tbody", {});
     this.charts = CHARTS.map(({ value, ...given }) => ({ value, chart: new LineChart({ ...given, height: 150 }) }));
     this.epochs = h("tbody", {});
     fill(this.root,
       h("header", { class: "head" }, h("a", { href: "#/jobs", class: "back" }, "Jobs"), this.title, this.status, h("div", { class: "spring" }), this.stop),
-      h("p", { class: "mono muted" }, this.id), this.problem, this.facts,
+      h("p", { class: "mono muted" }, this.id), this.problem, this.facts, this.failures,
       this.planPart = h("section", {}, h("h2", {}, "Plan"), this.graph.element, list(["Node", "What it does", "Rows in", "Rows out", "State", "Late rows"], this.nodes)),
       h("section", {}, h("h2", {}, "Epochs"),
         h("div", { class: "charts" }, this.charts.map(({ chart }, index) => h("div", {}, h("h3", {}, CHARTS[index].label), chart.element))),
@@ -72,13 +73,15 @@ class JobPage {
   }
 
   draw(job) {
-    const runs = job.status === "RUNNING";
+    const runs = ["RUNNING", "RESTARTING"].includes(job.status);
     say(this.title, job.name || "Query");
     fill(this.status, job.status ? pill(job.status) : null);
     this.stop.hidden = !runs;
     fill(this.problem, h("h2", {}, "What made it fail"), h("pre", {}, job.error));
     this.problem.hidden = !job.error;
     fill(this.facts, tiles(job));
+    fill(this.failures, job.failures.toReversed().map(failureLine));
+    this.failures.hidden = job.failures.length === 0;
     this.planPart.hidden = job.plan.length === 0;
     if (job.plan.length) this.graph.show(job.plan);
     fill(this.nodes, job.plan.map(nodeLine));
@@ -156,6 +159,10 @@ const nodeLine = (node) => h("tr", { "data-node": node.id },
   right(node.role === "operator" ? count(node.rowsOut) : "—"),
   right(node.role === "operator" ? `${count(node.stateRows)} rows, ${size(node.stateBytes)}` : "—"),
   right(node.role === "operator" ? count(node.late) : "—"));
+
+const failureLine = ({ at, error, wait }) => h("li", {},
+  h("b", {}, `Failed ${ago(at)}`), wait === null ? ", not started again" : `, started again after ${span(wait)}`,
+  h("pre", {}, error));
 
 const epochLine = (epoch) => h("tr", {},
   h("td", {}, count(epoch.epoch)), h("td", { title: moment(epoch.time) }, clock(epoch.time)),

@@ -19,7 +19,7 @@ from tidemill.gateway.api import OperationInfo, SessionInfo
 from tidemill.gateway.endpoints.rest.call import Call
 from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.handlers import Handler, complete_statement
-from tidemill.gateway.service.job_watch import JobLook, NodeTotals
+from tidemill.gateway.service.job_watch import Failure, JobLook, NodeTotals
 from tidemill.gateway.service.service import Gateway
 from tidemill.runtime.job_plan import PlanNode
 from tidemill.runtime.progress import EpochBegun, EpochProgress
@@ -194,7 +194,17 @@ def _whole(look: JobLook) -> Json:
         "plan": [_node(node, look.nodes.get(node.id)) for node in look.plan],
         "epochs": [_epoch(epoch) for epoch in look.epochs],
         "resumed": look.resumed,
+        "failures": [_failure(failure) for failure in look.failures],
         "running": None if look.running is None else _running(look.running),
+    }
+
+
+def _failure(failure: Failure) -> Json:
+    """``wait``: after how many seconds the job was started again, null where it was not."""
+    return {
+        "at": int(failure.at * 1000),
+        "error": masked(failure.event.error),
+        "wait": failure.event.wait,
     }
 
 
