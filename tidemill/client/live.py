@@ -31,13 +31,18 @@ class Picture(Protocol):
         ...
 
 
+def _screen() -> tuple[int, int]:
+    found = shutil.get_terminal_size()
+    return found.columns, found.lines
+
+
 @dataclass(slots=True)
 class Live:
     """``size`` gives the screen's columns and lines."""
 
     out: TextIO
     picture: Picture
-    size: Callable[[], tuple[int, int]] = lambda: tuple(shutil.get_terminal_size())
+    size: Callable[[], tuple[int, int]] = _screen
     _shown: int = 0
     _changed: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock)
