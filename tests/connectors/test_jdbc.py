@@ -127,6 +127,17 @@ def test_a_failing_row_leaves_nothing_of_the_epoch(spark: SparkSession, url: str
     assert content(url) == [(1, "a"), (2, None)]
 
 
+def test_sqlite_does_not_turn_a_nan_into_null(spark: SparkSession, lite: str, tmp_path: Path) -> None:
+    run(lite, "CREATE TABLE target (k INT PRIMARY KEY, v DOUBLE)")
+    target = made(declare(lite, {"k": t.INT, "v": t.DOUBLE}), tmp_path, kinds=UPSERT)
+    frame = spark.sql("SELECT 1 AS k, DOUBLE('-Infinity') AS v, TINYINT(0) AS `$kind`")
+    write(target, frame, 1)
+    assert content(lite) == [(1, float("-inf"))]
+    with pytest.raises(Exception, match="Column 'v' of table 'target' got a NaN") as raised:
+        stage(target, frame.selectExpr("2 AS k", "DOUBLE('NaN') AS v", "`$kind`"), 2)
+    assert isinstance(find_error(str(raised.value)), ConnectorError)
+
+
 def test_between_tasks_an_upsert_wins(spark: SparkSession, url: str, tmp_path: Path) -> None:
     run(url, "CREATE TABLE target (k INT PRIMARY KEY, v VARCHAR(20))")
     target = made(declare(url), tmp_path, kinds=UPSERT)

@@ -103,7 +103,7 @@ class Query:
 
 
 def _stored(column: Column) -> bool:
-    """SQLite has no NaN."""
+    """SQLite has no NaN, and takes -0.0 for the key 0.0."""
     return column.type in STORED and (column.exact or column.type is not Type.DOUBLE)
 
 
@@ -135,7 +135,7 @@ def random_case(seed: int) -> Case:
 def _query(chance: Random, relation: Relation, theme: Theme, repeats: bool) -> Query:
     options = {key: chance.choice(values) for key, values in CHOICES.items()}
     limit = -1
-    sink = all(c.type in STORED for c in relation.key) and bool(relation.key) and chance.random() < 0.8
+    sink = all(map(_stored, relation.key)) and bool(relation.key) and chance.random() < 0.8
     if chance.random() < 0.05 and " LIMIT " not in relation.query and not sink:
         limit = chance.randint(1, 8)
     return Query(

@@ -10,10 +10,13 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 from sqlalchemy import Connection
 
 from tidemill.connectors.jdbc.target import TargetTable, listed, quote
+from tidemill.connectors.worker_errors import WorkerError
+from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -23,9 +26,20 @@ _MANY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ParquetRows:
-    """Staged rows with the carriers' types."""
+    """Staged rows with the carriers' types; ``name``: the table they are for, for messages."""
+
+    name: str
 
     def encode(self, table: pa.Table) -> bytes:
+        """WorkerError for a NaN: SQLite stores NULL in its place, and does not say so."""
+        for column, values in zip(table.column_names, table.columns, strict=True):
+            if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+                raise WorkerError(
+                    ConnectorError(
+                        f"Column '{column}' of table '{self.name}' got a NaN, which SQLite cannot store.",
+                        hint=f"Give another value in its place, or CAST it to STRING for a text column.",
+                    )
+                )
         stream = io.BytesIO()
         parquet.write_table(table, stream)
         return stream.getvalue()
@@ -33,7 +47,7 @@ class ParquetRows:
 
 class SqliteWriter:
     def rows(self, target: TargetTable) -> ParquetRows:
-        return ParquetRows()
+        return ParquetRows(target.name)
 
     def upsert(self, open: Connection, target: TargetTable, storage: Storage, file: str) -> None:
         marks = ", ".join("?" for _ in target.columns)
