@@ -37,7 +37,7 @@ class ParquetRows:
                 raise WorkerError(
                     ConnectorError(
                         f"Column '{column}' of table '{self.name}' got a NaN, which SQLite cannot store.",
-                        hint=f"Give another value in its place, or CAST it to STRING for a text column.",
+                        hint="Give another value in its place, or CAST it to STRING for a text column.",
                     )
                 )
         stream = io.BytesIO()
