@@ -139,9 +139,12 @@ def test_a_statement_set_in_pieces(made: Gateway, tmp_path: Path) -> None:
     assert client.ask("INSERT INTO a VALUES (1)") == [("OK",)]
     assert client.ask("INSERT INTO b VALUES (2)") == [("OK",)]
     assert "statement set" in str(client.fails("SELECT 1")).lower()
+    assert "statement set" in str(client.fails("BEGIN STATEMENT SET")).lower()
+    assert "nosuch" in str(client.fails("INSERT INTO nosuch VALUES (1)"))
     assert len(client.ask("END", {"table.dml-sync": "true"})[0][0]) == 32
     assert client.ask("SELECT a.v + b.v FROM a, b", BATCH) == [(3,)]
     assert isinstance(client.fails("END"), ValidationError)
+    assert client.ask("BEGIN STATEMENT SET") == client.ask("END") == [("OK",)]
 
 
 def test_what_runs_is_stopped(made: Gateway, spark: SparkSession) -> None:

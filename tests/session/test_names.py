@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.session.environments import ask, new_session
-from tidemill.errors import NotSupportedError, TidemillError, ValidationError
+from tidemill.errors import NotSupportedError, SqlSyntaxError, TidemillError, ValidationError
 from tidemill.session.dispatch import HANDLERS
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.result import StatementKind
@@ -189,4 +189,16 @@ def test_functions_are_altered(session: TableEnvironment) -> None:
         ("ADD JAR '/no/such.jar'", r"resource \[/no/such.jar\] not found"),
     ):
         with pytest.raises(ValidationError, match=said):
+            ask(session, statement)
+
+
+def test_create_table_as_is_explained_and_creates_nothing(session: TableEnvironment) -> None:
+    ((text,),) = ask(session, "EXPLAIN CREATE TABLE x WITH ('connector'='blackhole') AS SELECT 1 AS a")
+    assert "LogicalSink(table=[default_catalog.default_database.x], fields=[a])" in text
+    assert ask(session, "SHOW TABLES") == []
+    for statement, said in (
+        ("EXPLAIN CREATE TABLE x (a INT)", "must define a query using the AS clause"),
+        ("EXPLAIN CHANGELOG_MODE, CHANGELOG_MODE SELECT 1", "Duplicate EXPLAIN DETAIL is not allowed"),
+    ):
+        with pytest.raises(SqlSyntaxError, match=said):
             ask(session, statement)

@@ -68,7 +68,7 @@ class Explain(Statement):
     """``details`` of CHANGELOG_MODE, EXECUTION_PLAN, ESTIMATED_COST, JSON_EXECUTION_PLAN, PLAN_ADVICE, as
     written."""
 
-    target: Query | Insert | StatementSet | Unsupported
+    target: Query | Insert | StatementSet | CreateTable | Unsupported
     details: tuple[str, ...] = ()
 
 

@@ -23,7 +23,7 @@ from tidemill.gateway.service.completion import complete
 from tidemill.gateway.service.operation import Control, Outcome
 from tidemill.gateway.service.results import Results
 from tidemill.runtime.spark.job_groups import give_up_here
-from tidemill.session import snapshot
+from tidemill.session import planning, snapshot
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.job import JobHandle
 from tidemill.session.result import ok
@@ -113,35 +113,34 @@ class SqlStatements:
         return changed
 
     def _statement_of(self, text: str) -> s.Statement | None:
-        """What ``text`` asks for; None for what only opens a statement set, or adds to it."""
+        """What ``text`` asks for; None for what opens a statement set, adds to it, or ends an empty one."""
         words = tuple(text.rstrip("; \n").upper().split())
-        if words == ("BEGIN", "STATEMENT", "SET"):
-            if self._set is not None:
-                raise ValidationError("A statement set is open already: add INSERTs, or end it with END.")
+        if words == ("BEGIN", "STATEMENT", "SET") and self._set is None:
             self._set, self._changed = [], True
             return None
         if words == ("END",):
             return self._ended()
-        statement = parse_statement(text)
+        statement = parse_statement(text) if self._set is None or words[:1] == ("INSERT",) else None
         if self._set is None:
             return statement
         if not isinstance(statement, s.Insert):
             raise ValidationError(
-                "Only INSERT/CREATE TABLE AS statement is allowed in Statement Set or use 'END' to submit "
-                "Statement Set."
+                "Only 'INSERT/CREATE TABLE AS' statement is allowed in Statement Set or use 'END' statement "
+                "to submit Statement Set."
             )
+        planning.bind_insert(self.environment.context, statement)  # what is wrong with it is said now
         self._set.append(statement.text)
         self._changed = True
         return None
 
-    def _ended(self) -> s.Statement:
+    def _ended(self) -> s.Statement | None:
         inserts, self._set, self._changed = self._set, None, True
         if inserts is None:
             raise ValidationError(
-                "No Statement Set to submit. 'END' command should be used after 'BEGIN STATEMENT SET'."
+                "No Statement Set to submit. 'END' statement should be used after 'BEGIN STATEMENT SET'."
             )
         if not inserts:
-            raise ValidationError("The statement set is empty: add an INSERT first.")
+            return None
         return parse_statement(f"EXECUTE STATEMENT SET BEGIN {'; '.join(inserts)}; END")
 
     @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.table import CatalogTable, Column
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.plan import nodes as n
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
@@ -55,6 +56,14 @@ def _taken(statement: s.CreateTable, context: SessionContext) -> bool:
 def _create_as(statement: s.CreateTable, context: SessionContext) -> TableResult:
     if _taken(statement, context):
         return ok()
+    table, sink = planned(statement, context)
+    context.catalogs.create(table)
+    context.warn(cut_times(table))
+    return execution.run_inserts(context, [sink])
+
+
+def planned(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogTable, n.Sink]:
+    """The table of CREATE TABLE AS, and the INSERT that fills it; nothing is created."""
     assert statement.query is not None
     if statement.column_names or statement.columns:
         raise NotSupportedError(
@@ -72,7 +81,4 @@ def _create_as(statement: s.CreateTable, context: SessionContext) -> TableResult
         query=statement.query,
         target_position=statement.position,
     )
-    sink = planning.bind_insert(context, insert, table)
-    context.catalogs.create(table)
-    context.warn(cut_times(table))
-    return execution.run_inserts(context, [sink])
+    return table, planning.bind_insert(context, insert, table)

@@ -92,6 +92,13 @@ def create_function(statement: s.CreateFunction, context: SessionContext) -> Tab
             position=statement.position,
             hint="Functions are Python: CREATE FUNCTION name AS 'module.attribute' LANGUAGE PYTHON.",
         )
+    if statement.temporary and not statement.system and statement.language != "PYTHON":
+        raise NotSupportedError(
+            f"The class '{statement.identifier}' is not there: functions in {statement.language} are not "
+            "supported",
+            position=statement.position,
+            hint="Functions are Python: CREATE FUNCTION name AS 'module.attribute' LANGUAGE PYTHON.",
+        )
     path = None if statement.system else context.catalogs.qualify(statement.path)
     function = CatalogFunction(
         name=statement.path[-1],

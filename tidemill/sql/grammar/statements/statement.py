@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tidemill.errors import SqlSyntaxError
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.lookahead import at_query
@@ -105,21 +106,35 @@ class Statements:
             self.cursor.expect("FOR")
         elif self.cursor.at_any(*_EXPLAIN_DETAILS):
             details = self.cursor.separated(lambda: self.cursor.expect_any(*_EXPLAIN_DETAILS))
+            if len(set(details)) < len(details):
+                raise SqlSyntaxError("Duplicate EXPLAIN DETAIL is not allowed.", position=token.position)
         target = self._explained()
         return s.Explain(
             target=target, details=tuple(details), text=self.cursor.text_since(token), position=token.position
         )
 
-    def _explained(self) -> s.Query | s.Insert | s.StatementSet | s.Unsupported:
+    def _explained(self) -> s.Query | s.Insert | s.StatementSet | s.CreateTable | s.Unsupported:
         first = self.cursor.current
         opening = ("STATEMENT", "SET", "BEGIN")
         if self.cursor.take(*opening) or self.cursor.take("EXECUTE", *opening):
             return self._inserts().members(first)
         if self.cursor.take("INSERT"):
             return self._inserts().insert(first)
-        if first.upper in _UNSUPPORTED or self.cursor.at_any("CREATE"):
+        if self.cursor.take("CREATE"):
+            return self._explained_create(first)
+        if first.upper in _UNSUPPORTED:
             return self._unsupported(first, f"EXPLAIN {first.upper}")
         return self._query(first)
+
+    def _explained_create(self, first: Token) -> s.CreateTable:
+        made = self._create(first)
+        if not isinstance(made, s.CreateTable) or made.query is None:
+            raise SqlSyntaxError(
+                "Unsupported CREATE OR REPLACE statement for EXPLAIN. The statement must define a query using "
+                "the AS clause (i.e. CTAS/RTAS statements).",
+                position=first.position,
+            )
+        return made
 
     _FIRST_WORDS: ClassVar[dict[str, Callable[[Statements, Token], s.Statement]]] = {
         "INSERT": lambda self, token: self._inserts().insert(token),
