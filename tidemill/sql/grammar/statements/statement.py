@@ -130,8 +130,8 @@ class Statements:
         made = self._create(first)
         if not isinstance(made, s.CreateTable) or made.query is None:
             raise SqlSyntaxError(
-                "Unsupported CREATE OR REPLACE statement for EXPLAIN. The statement must define a query using "
-                "the AS clause (i.e. CTAS/RTAS statements).",
+                "Unsupported CREATE OR REPLACE statement for EXPLAIN. The statement must define a query "
+                "using the AS clause (i.e. CTAS/RTAS statements).",
                 position=first.position,
             )
         return made
