@@ -7,6 +7,7 @@ import pytest
 from tests.session.environments import ask, new_session
 from tidemill.errors import NotSupportedError, TidemillError, ValidationError
 from tidemill.session.environment import TableEnvironment
+from tidemill.session.snapshot import restored, taken
 
 BASE = (
     "CREATE TABLE base (id INT, c AS id+1, ts TIMESTAMP(3), m STRING METADATA, WATERMARK FOR ts AS ts, "
@@ -280,3 +281,36 @@ def test_a_function_that_is_not_there_is_named_where_it_stands(sql: str, name: s
     with pytest.raises(NotSupportedError, match=f"function {name} is not supported") as raised:
         ask(new_session(), sql)
     assert raised.value.position is not None
+
+
+def test_a_distribution_is_kept_shown_and_changed() -> None:
+    session = new_session()
+    columns = "(a INT, b STRING) DISTRIBUTED BY HASH(a) INTO 4 BUCKETS"
+    ask(session, f"CREATE TABLE t {columns} WITH ('connector'='x')")
+    ask(session, "CREATE TABLE u (a INT) DISTRIBUTED INTO 2 BUCKETS WITH ('connector'='blackhole')")
+    ask(session, "CREATE TABLE v LIKE t", "CREATE TABLE w LIKE t (EXCLUDING DISTRIBUTION)")
+
+    def shown(table: str) -> str:
+        text = ask(session, f"SHOW CREATE TABLE {table}")[0][0]
+        return next((line for line in text.splitlines() if line.startswith("DISTRIBUTED")), "")
+
+    assert [shown(table) for table in "tuvw"] == [
+        "DISTRIBUTED BY HASH(`a`) INTO 4 BUCKETS",
+        "DISTRIBUTED INTO 2 BUCKETS",
+        "DISTRIBUTED BY HASH(`a`) INTO 4 BUCKETS",
+        "",
+    ]
+    ask(session, "ALTER TABLE t MODIFY DISTRIBUTION BY (b, a)", "ALTER TABLE w ADD DISTRIBUTION BY RANGE(b)")
+    assert (shown("t"), shown("w")) == ("DISTRIBUTED BY (`b`, `a`)", "DISTRIBUTED BY RANGE(`b`)")
+    again = TableEnvironment(restored(taken(session.context)))
+    assert ask(again, "SHOW CREATE TABLE t") == ask(session, "SHOW CREATE TABLE t")
+    ask(session, "ALTER TABLE v DROP DISTRIBUTION")
+    assert shown("v") == ""
+    for statement, said in (
+        ("ALTER TABLE t ADD DISTRIBUTION INTO 3 BUCKETS", "already defined the distribution"),
+        ("ALTER TABLE v MODIFY DISTRIBUTION INTO 3 BUCKETS", "does not define any distribution"),
+        ("CREATE TABLE x (a INT) DISTRIBUTED BY (c)", "Invalid bucket key 'c'"),
+        ("INSERT INTO u VALUES (1)", "is distributed into buckets"),
+    ):
+        with pytest.raises(ValidationError, match=said):
+            ask(session, statement)

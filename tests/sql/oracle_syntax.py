@@ -60,7 +60,6 @@ REFUSED_HERE: dict[str, type[TidemillError]] = {
     "STRUCTURED": NotSupportedError,
     "RAW(": NotSupportedError,
     "TABLESAMPLE": NotSupportedError,
-    "DISTRIBUTED": NotSupportedError,
     "PROCEDURES": NotSupportedError,
     "MODELS": NotSupportedError,
 }

@@ -236,7 +236,6 @@ def test_statements_that_are_only_named(text: str, feature: str) -> None:
 @pytest.mark.parametrize(
     ("text", "feature"),
     [
-        ("CREATE TABLE t (a INT) DISTRIBUTED BY (a) INTO 3 BUCKETS", "DISTRIBUTED BY"),
         ("CREATE MATERIALIZED TABLE t AS SELECT 1", "CREATE MATERIALIZED"),
         ("ALTER TABLE t ADD PARTITION (a = 1)", "ALTER TABLE ADD PARTITION"),
     ],

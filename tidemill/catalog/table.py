@@ -46,6 +46,22 @@ class WatermarkSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """DISTRIBUTED BY: ``kind`` is HASH, RANGE or '' for the connector's choice; None ``buckets`` too."""
+
+    kind: str = ""
+    columns: tuple[str, ...] = ()
+    buckets: int | None = None
+
+    @property
+    def shown(self) -> str:
+        """As SHOW CREATE TABLE has it."""
+        names = ", ".join("`" + name.replace("`", "``") + "`" for name in self.columns)
+        by = f" BY {self.kind}({names})" if names else ""
+        return f"DISTRIBUTED{by}" + (f" INTO {self.buckets} BUCKETS" if self.buckets is not None else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
     """A table; ``columns`` in declared order with resolved types, ``primary_key`` column names."""
 
@@ -58,6 +74,7 @@ class CatalogTable:
     partitioned_by: tuple[str, ...] = ()
     comment: str = ""
     temporary: bool = False
+    distribution: Distribution | None = None
 
     @property
     def physical_columns(self) -> tuple[Column, ...]:

@@ -12,6 +12,7 @@ from enum import Enum
 
 from sqlglot import exp
 
+from tidemill.catalog.table import Distribution
 from tidemill.errors import Position
 from tidemill.types.logical import LogicalType
 
@@ -161,6 +162,7 @@ class CreateTable(Statement):
     constraints: tuple[Constraint, ...] = ()
     watermarks: tuple[Watermark, ...] = ()
     partitioned_by: tuple[str, ...] = ()
+    distribution: Distribution | None = None
     options: Options = ()
     comment: str = ""
     like: Like | None = None
@@ -275,6 +277,14 @@ class DropWatermark:
     pass
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetDistribution:
+    """ADD, MODIFY or DROP (None) DISTRIBUTION; ``add``: there must be none before."""
+
+    distribution: Distribution | None
+    add: bool = False
+
+
 TableChange = (
     RenameTable
     | SetOptions
@@ -285,6 +295,7 @@ TableChange = (
     | DropColumns
     | DropConstraint
     | DropWatermark
+    | SetDistribution
 )
 
 

@@ -14,6 +14,7 @@ from tidemill.catalog.table import (
     CatalogView,
     Column,
     ColumnKind,
+    Distribution,
     ObjectPath,
     WatermarkSpec,
 )
@@ -63,6 +64,9 @@ def restored_object(kept: Json) -> CatalogTable | CatalogView:
     if kept["kind"] == "view":
         return CatalogView(**fields)
     fields["columns"] = tuple(map(_restored_column, kept["columns"]))
+    if kept.get("distribution") is not None:
+        found = kept["distribution"]
+        fields["distribution"] = Distribution(**{**found, "columns": tuple(found["columns"])})
     if kept["watermark"] is not None:
         fields["watermark"] = WatermarkSpec(**kept["watermark"])
     return CatalogTable(**fields)

@@ -12,7 +12,7 @@ from functools import singledispatch
 
 from tidemill.catalog.table import CatalogTable, Column, ColumnKind
 from tidemill.errors import ValidationError
-from tidemill.session.schema.columns import TypeOf, declared, find, typed
+from tidemill.session.schema.columns import TypeOf, check_distribution, declared, find, typed
 from tidemill.session.schema.primary_key import only_key, with_key
 from tidemill.session.schema.watermark import with_watermark
 from tidemill.sql import statements as s
@@ -41,6 +41,20 @@ def _(change: s.ResetOptions, table: CatalogTable, type_of: TypeOf) -> CatalogTa
     if "connector" in change.keys:
         raise ValidationError("ALTER TABLE RESET does not support changing 'connector'.")
     return replace(table, options={k: v for k, v in table.options.items() if k not in change.keys})
+
+
+@changed.register
+def _(change: s.SetDistribution, table: CatalogTable, type_of: TypeOf) -> CatalogTable:
+    if change.add and table.distribution is not None:
+        raise failed(
+            f"The current table has already defined the distribution `{table.distribution.shown}`. You can "
+            "modify it or drop it before adding a new one."
+        )
+    if not change.add and table.distribution is None:
+        raise failed("The base table does not define any distribution.")
+    made = replace(table, distribution=change.distribution)
+    check_distribution(made, None)
+    return made
 
 
 @changed.register

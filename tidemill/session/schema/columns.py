@@ -95,6 +95,23 @@ def check_partitions(table: CatalogTable, position: Position) -> None:
             )
 
 
+def check_distribution(table: CatalogTable, position: Position | None) -> None:
+    """Columns of a distribution must be physical columns of the table, and there must be a bucket."""
+    made = table.distribution
+    if made is None:
+        return
+    if made.buckets is not None and made.buckets < 1:
+        raise ValidationError("Bucket count must be a positive integer.", position=position)
+    names = [c.name for c in table.physical_columns]
+    for column in made.columns:
+        if column not in names:
+            raise ValidationError(
+                f"Invalid bucket key '{column}'. A bucket key for a distribution must reference a physical "
+                f"column in the schema. Available columns are: [{', '.join(names)}]",
+                position=position,
+            )
+
+
 def find(columns: Sequence[Column], name: str) -> Column | None:
     return next((c for c in columns if c.name == name), None)
 

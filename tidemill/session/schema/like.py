@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tidemill.catalog.table import CatalogTable, Column, ColumnKind
+from tidemill.catalog.table import CatalogTable, Column, ColumnKind, Distribution
 from tidemill.errors import ValidationError
 from tidemill.session.schema.columns import declared
 from tidemill.sql import statements as s
@@ -59,6 +59,18 @@ class Merge:
             raise ValidationError(
                 "The base table already has partitions defined. You might want to specify EXCLUDING "
                 "PARTITIONS.",
+                position=self.statement.position,
+            )
+        return new or old
+
+    def distribution(self) -> Distribution | None:
+        new, old = self.statement.distribution, self.source.distribution
+        if self.strategies["DISTRIBUTION"] == EXCLUDING:
+            return new
+        if new is not None and old is not None:
+            raise ValidationError(
+                "The base table already has a distribution defined. You might want to specify EXCLUDING "
+                "DISTRIBUTION.",
                 position=self.statement.position,
             )
         return new or old
@@ -134,6 +146,7 @@ def merged(source: CatalogTable, statement: s.CreateTable, like: s.Like) -> Cata
         columns=merge.columns(),
         options=merge.options(),
         partitioned_by=merge.partitions(),
+        distribution=merge.distribution(),
         comment=statement.comment,
         temporary=statement.temporary,
     )

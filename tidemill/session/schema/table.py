@@ -10,7 +10,14 @@ from dataclasses import replace
 
 from tidemill.catalog.table import CatalogTable, Column, ObjectPath
 from tidemill.session.schema import like
-from tidemill.session.schema.columns import TypeOf, check_partitions, check_unique, declared, typed
+from tidemill.session.schema.columns import (
+    TypeOf,
+    check_distribution,
+    check_partitions,
+    check_unique,
+    declared,
+    typed,
+)
 from tidemill.session.schema.primary_key import only_key, with_key
 from tidemill.session.schema.watermark import with_watermark
 from tidemill.sql import statements as s
@@ -23,6 +30,7 @@ def plain_table(statement: s.CreateTable, path: ObjectPath, columns: tuple[Colum
         columns=(*(declared(d) for d in statement.columns), *columns),
         options=dict(statement.options),
         partitioned_by=statement.partitioned_by,
+        distribution=statement.distribution,
         comment=statement.comment,
         temporary=statement.temporary,
     )
@@ -40,4 +48,5 @@ def completed(statement: s.CreateTable, table: CatalogTable, type_of: TypeOf) ->
     keyed = with_key(table, only_key(statement.constraints), make_not_null=statement.like is None)
     full = typed(keyed, type_of)
     check_partitions(full, statement.position)
+    check_distribution(full, statement.position)
     return with_watermark(full, statement.watermarks, type_of)

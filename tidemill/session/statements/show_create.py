@@ -29,6 +29,8 @@ def table(entry: CatalogTable) -> TableResult:
     word = "TEMPORARY TABLE" if entry.temporary else "TABLE"
     text = f"CREATE {word} {quoted(entry.path)} (\n" + _indented(lines) + "\n)\n"
     text += _comment(entry.comment)
+    if entry.distribution is not None:
+        text += f"{entry.distribution.shown}\n"
     if entry.partitioned_by:
         text += f"PARTITIONED BY ({_names(entry.partitioned_by)})\n"
     return _answer(text + _with(entry.options))

@@ -28,6 +28,12 @@ def bind(
     binder: QueryBinder, statement: statements.Insert, context: Context, table: CatalogTable | None
 ) -> n.Sink:
     target = table or _target(statement, context)
+    if target.distribution is not None:
+        raise ValidationError(
+            f"Table '{target.path}' is distributed into buckets, but its connector does not write buckets.",
+            position=statement.target_position,
+            hint="Drop the distribution: ALTER TABLE ... DROP DISTRIBUTION.",
+        )
     columns = writable(target)
     query = binder.bind(statement.query, replace(context, untyped_null=True))
     static = _static_partition(binder, statement, context, target)

@@ -64,13 +64,13 @@ class Alters:
     def _add_change(self) -> s.TableChange:
         if self.cursor.at("PARTITION") or self.cursor.at("IF", "NOT", "EXISTS", "PARTITION"):
             self.cursor.refuse("ALTER TABLE ADD PARTITION")
-        if self.cursor.at("DISTRIBUTION"):
-            self.cursor.refuse("ALTER TABLE ADD DISTRIBUTION")
+        if self.cursor.take("DISTRIBUTION"):
+            return s.SetDistribution(distribution=clauses.distribution(self.cursor), add=True)
         return self._elements(s.AddSchema)
 
     def _modify_change(self) -> s.TableChange:
-        if self.cursor.at("DISTRIBUTION"):
-            self.cursor.refuse("ALTER TABLE MODIFY DISTRIBUTION")
+        if self.cursor.take("DISTRIBUTION"):
+            return s.SetDistribution(distribution=clauses.distribution(self.cursor))
         return self._elements(s.ModifySchema)
 
     def _elements(self, change: type[s.AddSchema] | type[s.ModifySchema]) -> s.TableChange:
@@ -92,8 +92,10 @@ class Alters:
             return s.DropConstraint(name=self.cursor.identifier().name)
         if self.cursor.take("WATERMARK"):
             return s.DropWatermark()
-        if self.cursor.at_any("PARTITION", "DISTRIBUTION") or self.cursor.at("IF", "EXISTS", "PARTITION"):
-            self.cursor.refuse("ALTER TABLE DROP PARTITION or DISTRIBUTION")
+        if self.cursor.take("DISTRIBUTION"):
+            return s.SetDistribution(distribution=None)
+        if self.cursor.at("PARTITION") or self.cursor.at("IF", "EXISTS", "PARTITION"):
+            self.cursor.refuse("ALTER TABLE DROP PARTITION")
         columns = self.cursor.wrapped(self.cursor.names) if self.cursor.at("(") else [self.cursor.names()]
         return s.DropColumns(columns=tuple(columns))
 

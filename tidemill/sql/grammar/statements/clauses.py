@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidemill.catalog.table import Distribution
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 
@@ -36,3 +37,18 @@ def if_not_exists(cursor: Cursor) -> bool:
 def language(cursor: Cursor) -> str:
     """Of a function: JAVA where it is not written."""
     return cursor.expect_any("JAVA", "SCALA", "PYTHON", "SQL") if cursor.take("LANGUAGE") else "JAVA"
+
+
+def distribution(cursor: Cursor) -> Distribution:
+    """``[BY [HASH | RANGE] (columns)] [INTO n BUCKETS]`` behind DISTRIBUTED or DISTRIBUTION."""
+    kind, buckets = "", None
+    columns: tuple[str, ...] = ()
+    if cursor.take("BY"):
+        kind = cursor.take_any("HASH", "RANGE")
+        columns = cursor.name_list()
+    elif not cursor.at("INTO"):
+        cursor.fail("BY", "INTO")
+    if cursor.take("INTO"):
+        buckets = cursor.integer()
+        cursor.expect("BUCKETS")
+    return Distribution(kind=kind, columns=columns, buckets=buckets)

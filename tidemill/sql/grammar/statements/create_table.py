@@ -29,8 +29,7 @@ class CreateTables:
         path = self.cursor.names()
         body = self.elements.body(allow_names=True) if self.cursor.at("(") else TableBody()
         comment = clauses.comment(self.cursor)
-        if self.cursor.at("DISTRIBUTED"):
-            self.cursor.refuse("DISTRIBUTED BY")
+        distribution = clauses.distribution(self.cursor) if self.cursor.take("DISTRIBUTED") else None
         partitioned_by = self._partitioned_by()
         options = clauses.with_properties(self.cursor)
         like = self._like_clause() if self.cursor.at("LIKE") else None
@@ -50,6 +49,7 @@ class CreateTables:
             constraints=tuple(body.constraints),
             watermarks=tuple(body.watermarks),
             partitioned_by=partitioned_by,
+            distribution=distribution,
             options=options,
             comment=comment,
             like=like,
