@@ -286,7 +286,7 @@ class Proof:
             status = self._gateway.call("GET", path)["status"]
             self._same(f"status of {operation}", status in ("ERROR", "FINISHED", "RUNNING", "PENDING"), True)
         with_hive = Client.connected(self._gateway.hive)
-        self._same("HiveServer2", with_hive.all("SELECT 1 AS one"), [(1,)])
+        self._same("HiveServer2", with_hive.all("SELECT 1 AS n"), [(1,)])
         PLUGS.pop().close()
         self._grown()
 
