@@ -9,6 +9,7 @@ whole row when it has changed, and for each change.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -47,11 +48,14 @@ class StoredCatalog(InMemoryCatalog):
         self._version = _UNKNOWN
         self._fresh = False
         self._prepared = False
+        # Others look into a session's catalogs while its statement changes one of them.
+        self._lock = threading.RLock()
 
     @property
     def databases(self) -> Mapping[str, Database]:
         if not self._fresh:
-            self._read()
+            with self._lock:
+                self._read()
         return self._databases
 
     def refresh(self) -> None:
@@ -61,7 +65,7 @@ class StoredCatalog(InMemoryCatalog):
     def changing(self) -> Iterator[None]:
         database = self._database()
         mine = _CATALOGS.c.name == self.name
-        with said(database, _WHAT), database.connect() as connection:
+        with self._lock, said(database, _WHAT), database.connect() as connection:
             self._add(connection)
             try:
                 # The row's lock comes first: nobody else changes it until the end.
