@@ -66,7 +66,8 @@ export class ChartView {
   firstAcross() {
     const time = this.result.columns.findIndex(({ logicalType }) => isTime(logicalType));
     if (time >= 0) return time;
-    const name = this.result.columns.findIndex(({ logicalType }) => !isNumber(logicalType));
+    const others = this.result.columns.map((_, index) => index).filter((index) => index !== this.choices.y);
+    const name = others.find((index) => !isNumber(this.result.columns[index].logicalType)) ?? others[0] ?? -1;
     this.choices.by = name >= 0 ? name : NOTHING;
     return ARRIVAL;
   }
