@@ -108,14 +108,20 @@ def test_values_are_text_with_all_their_digits(page: Page) -> None:
     page.browser._events.clear()  # the browser has said that it refused the script
 
 
-def test_a_query_that_does_not_end(page: Page) -> None:
-    run(page, f"{NUMBERS}\n{COUNTS}")
+def wait_for_more(page: Page) -> None:
+    """The second column's sum grows."""
     page.wait("document.querySelectorAll('.grid tbody tr:not(.gap)').length === 3")
-    before = sum(int(n) for _, n in cells(page))
+    before = sum(int(row[1]) for row in cells(page))
     page.wait(
         "[...document.querySelectorAll('.grid tbody tr:not(.gap) td:nth-child(2)')]"
         f".reduce((sum, c) => sum + Number(c.textContent), 0) > {before}"
     )
+
+
+def test_a_query_that_does_not_end(page: Page) -> None:
+    run(page, f"{NUMBERS}\n{COUNTS}")
+    page.wait("document.querySelectorAll('.grid tbody tr:not(.gap)').length === 3")
+    wait_for_more(page)
     assert sorted(m for m, _ in cells(page)) == ["0", "1", "2"]
     page.click(".choice", "Changes")
     page.wait("document.querySelector('.grid .kind.update_before')")
@@ -131,6 +137,8 @@ def test_a_query_that_does_not_end(page: Page) -> None:
     page.wait("document.querySelector('.resultbar .pill.paused')")
     page.click(".button", "Resume")
     page.wait("document.querySelector('.resultbar .pill.live')")
+    page.click(".choice", "Table")
+    wait_for_more(page)
     page.click(".resultbar .button", "Stop")
     page.wait("document.querySelector('.resultbar .pill.stopped')")
     page.click(".tab", "Messages")

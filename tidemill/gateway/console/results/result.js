@@ -12,6 +12,7 @@ const FIRST_WAIT = 15;
 const LONGEST_WAIT = 500;
 const FULL_PAGE = 1_000;
 const BREATH_MILLIS = 40;
+const AT_A_TIME = 2;
 const OPEN = new Set(["RUNNING", "LIVE", "PAUSED"]);
 
 const sleep = (millis) => new Promise((resolve) => { setTimeout(resolve, millis); });
@@ -75,34 +76,35 @@ export class Result {
     }
   }
 
-  /** Reads on from where it stopped. */
+  /** Reads on from where it stopped, some seconds at a time: what is on its way when it pauses still comes. */
   async read() {
-    if (this.reading || !this.isOpen || !this.path || this.status === "RUNNING") return;
+    if (!this.isOpen || !this.path || this.status === "RUNNING") return;
     this.wanted = true;
     this.error = "";
     this.status = "LIVE";
+    if (this.reading) return;
     this.reading = new AbortController();
     try {
-      for await (const { name, data } of events(`${this.path}/result/${this.token}?rowFormat=PLAIN_TEXT`, this.reading.signal)) {
-        if (name === "error") throw new Error(root(JSON.parse(data).errors.at(-1)));
-        const rows = this.take(JSON.parse(data));
-        if (rows >= FULL_PAGE) await sleep(BREATH_MILLIS);
-        if (!this.wanted) break;
-      }
-      if (this.status === "LIVE" && this.wanted) this.lost();
+      while (this.wanted && this.status === "LIVE") await this.readSome(this.reading.signal);
     } catch (error) {
       if (error.status === 0) this.lost();
       else if (error.name !== "AbortError") this.fail(error);
     } finally {
       this.reading = null;
-      if (this.status === "LIVE" && !this.wanted) this.status = "PAUSED";
+    }
+  }
+
+  async readSome(signal) {
+    for await (const { name, data } of events(`${this.path}/result/${this.token}?rowFormat=PLAIN_TEXT&seconds=${AT_A_TIME}`, signal)) {
+      if (name === "error") throw new Error(root(JSON.parse(data).errors.at(-1)));
+      const rows = this.take(JSON.parse(data));
+      if (rows >= FULL_PAGE) await sleep(BREATH_MILLIS);
     }
   }
 
   /** Reads no more for now: the query waits when it is too far ahead. */
   pause() {
     this.wanted = false;
-    this.reading?.abort();
     if (this.status === "LIVE") this.status = "PAUSED";
   }
 

@@ -108,6 +108,7 @@ def _answering(
         last = request.headers.get("last-event-id", "")
         parameters = {**request.path_params, "token": last} if last else request.path_params
         call = Call(version=version, user=user, parameters=parameters, query=request.query_params, body=b"")
+        _ = call.seconds  # refused before the answer begins
         return StreamingResponse(changes(route.handler, gateway, call, limiter), media_type=EVENTS)
 
     async def read(request: Request) -> str | Binary:

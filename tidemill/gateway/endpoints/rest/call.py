@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,16 @@ class Call:
         text = self.parameters["token"]
         if not text.isascii() or not text.isdigit() or len(text) > 18:
             raise _unresolved("path", "token", text)
+        return int(text)
+
+    @property
+    def seconds(self) -> float:
+        """For how long events are wanted; without end where nothing is said."""
+        text = self.query.get("seconds", "")
+        if not text:
+            return math.inf
+        if not text.isascii() or not text.isdigit() or len(text) > 9:
+            raise _unresolved("query", "seconds", text)
         return int(text)
 
     @property

@@ -4,6 +4,10 @@ Each page with rows is an event ``page`` with the JSON that a request for its to
 of the next one, from which a client that was cut off goes on (``Last-Event-ID``). The last event is ``end``,
 or ``error`` with the texts of an error. While there are no rows, a comment now and then shows that the line
 is open.
+
+Pages that are on their way when a client hangs up are lost to it, as the rows of an endless result are
+given once. A client that wants to pause asks for a few ``seconds`` at a time: after the last page of each the
+answer ends without an event, and goes on with the next request.
 """
 
 from __future__ import annotations
@@ -29,8 +33,9 @@ _PAUSE_SECONDS, _ALIVE_SECONDS = 0.2, 10.0
 async def changes(
     fetch: Callable[[Gateway, Call], str | Binary], gateway: Gateway, call: Call, limiter: CapacityLimiter
 ) -> AsyncIterator[str]:
-    """Ends with the result; a client that goes ends it, too."""
-    said = time.monotonic()
+    """Ends with the result, or after the call's seconds; a client that goes ends it, too."""
+    seconds = call.seconds
+    said = begun = time.monotonic()
     while True:
         try:
             text = str(await to_thread.run_sync(fetch, gateway, call, limiter=limiter))
@@ -49,6 +54,8 @@ async def changes(
                 yield ": waiting\n\n"
         if uri is None:
             yield _event("end", text)
+            return
+        if time.monotonic() - begun >= seconds:
             return
         call = replace(call, parameters={**call.parameters, "token": _token(uri)})
 
