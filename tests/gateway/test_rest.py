@@ -242,15 +242,15 @@ def test_rows_in_arrow_and_as_events(ask: Ask) -> None:
         [2],
     ]
     assert end.startswith("event: end\n")
-    connection.request("GET", f"/v4{operation}/result/0?seconds=0", headers={"Accept": "text/event-stream"})
-    (alone,) = connection.getresponse().read().decode().strip().split("\n\n")
-    assert alone.startswith("event: page\nid: 1\n")
-    connection.request("GET", f"/v4{operation}/result/1?seconds=x", headers={"Accept": "text/event-stream"})
-    refused = connection.getresponse()
-    assert (refused.status, "(seconds)" in refused.read().decode()) == (400, True)
     again = ask.submit(ask.session(), "x")
     while ask("GET", f"/v4{again}/status")[1]["status"] != "FINISHED":
         continue
+    connection.request("GET", f"/v4{again}/result/0?seconds=0", headers={"Accept": "text/event-stream"})
+    (alone,) = connection.getresponse().read().decode().strip().split("\n\n")
+    assert alone.startswith("event: page\nid: 1\n")
+    connection.request("GET", f"/v4{again}/result/1?seconds=x", headers={"Accept": "text/event-stream"})
+    refused = connection.getresponse()
+    assert (refused.status, "(seconds)" in refused.read().decode()) == (400, True)
     connection.request(
         "GET", f"/v4{again}/result/0", headers={"Accept": "application/vnd.apache.arrow.stream"}
     )
