@@ -1,8 +1,9 @@
-"""Peak memory of a process and everything below it, sampled from /proc."""
+"""What a process and everything below it take of the machine, from /proc: peak memory, processor time."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,6 +35,16 @@ def peak_tree_rss(pid: int) -> Iterator[Peak]:
     finally:
         stop.set()
         thread.join()
+
+
+def processor_seconds(pid: int) -> float:
+    """Of the processes that are there, and of those that they have waited for."""
+    ticks = 0
+    for process in _tree(pid):
+        with contextlib.suppress(OSError, ValueError):
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _tree(root: int) -> set[int]:

@@ -2,19 +2,23 @@
 
     python -m bench.tpch --scale 1 --memory 3g q2 q8 q9
 
-Every query runs once to warm up and ``--runs`` times measured, the two sides in turn; the best wall time
-counts. The answers must have the same number of rows.
+Every query runs once to warm up and ``--runs`` times measured, the two sides in turn; the best counts, of the
+wall's time and of the processors' (driver, JVM, Python workers). The answers must have the same number of
+rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from bench.memory import processor_seconds
 from tests.tpch.data import write
 from tests.tpch.queries import QUERIES, TABLES, create_tables
 from tidemill.session.environment import TableEnvironment
@@ -22,10 +26,14 @@ from tidemill.session.environment import TableEnvironment
 DATA = Path("/tmp/tidemill-tpch")
 
 
-def seconds(run: Callable[[], int]) -> tuple[float, int]:
-    started = time.perf_counter()
-    rows = run()
-    return time.perf_counter() - started, rows
+Seconds = tuple[float, float]
+"""By the wall's clock, and of processors."""
+
+
+def seconds(run: Callable[[], int]) -> Seconds:
+    busy, started = processor_seconds(os.getpid()), time.perf_counter()
+    run()
+    return time.perf_counter() - started, processor_seconds(os.getpid()) - busy
 
 
 def main() -> None:
@@ -47,12 +55,16 @@ def main() -> None:
     spark = SparkSession.builder.getOrCreate().newSession()
     for name in TABLES:
         spark.read.parquet(f"{folder}/{name}").createOrReplaceTempView(name)
-    print(f"{'query':6} {'plain':>8} {'tidemill':>9} {'ratio':>6}")
-    for name in given.queries:
-        compare(name, environment, spark, given.runs)
+    print(f"{'':6} {'by the wall':^25} {'of processors':^25}")
+    print(f"{'query':6}" + f" {'plain':>8} {'tidemill':>9} {'ratio':>6}" * 2)
+    ratios = [compare(name, environment, spark, given.runs) for name in given.queries]
+    means = [math.exp(sum(map(math.log, side)) / len(side)) for side in zip(*ratios, strict=True)]
+    print(f"{'mean':6}" + "".join(f"{mean:26.2f}" for mean in means))
 
 
-def compare(name: str, environment: TableEnvironment, spark: SparkSession, runs: int) -> None:
+def compare(name: str, environment: TableEnvironment, spark: SparkSession, runs: int) -> Seconds:
+    """Prints a line; how many times plain Spark's seconds ours are."""
+
     def plain() -> int:
         return int(spark.sql(QUERIES[name]).toArrow().num_rows)
 
@@ -61,9 +73,14 @@ def compare(name: str, environment: TableEnvironment, spark: SparkSession, runs:
 
     if plain() != own():
         raise SystemExit(f"{name}: the answers differ")
-    times = [(seconds(plain)[0], seconds(own)[0]) for _ in range(runs)]
-    first, second = (min(side) for side in zip(*times, strict=True))
-    print(f"{name:6} {first:8.2f} {second:9.2f} {second / first:6.2f}", flush=True)
+    times = [(*seconds(plain), *seconds(own)) for _ in range(runs)]
+    wall, busy, own_wall, own_busy = (min(side) for side in zip(*times, strict=True))
+    ratios = own_wall / wall, own_busy / max(busy, 0.01)
+    print(
+        f"{name:6} {wall:8.2f} {own_wall:9.2f} {ratios[0]:6.2f} {busy:8.2f} {own_busy:9.2f} {ratios[1]:6.2f}",
+        flush=True,
+    )
+    return ratios
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemill.config import (
+    batch_options,
     client_options,
     cluster_options,
     emit_options,
@@ -44,6 +45,7 @@ class Area:
 
 AREAS = (
     Area(title="Execution", options=execution_options.OPTIONS),
+    Area(title="Batch", options=batch_options.OPTIONS),
     Area(title="Epochs", options=epoch_options.OPTIONS),
     Area(title="Mini-batch", options=mini_batch_options.OPTIONS),
     Area(title="Early and late results", options=emit_options.OPTIONS),

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
+from tidemill.connectors.filters import ColumnFilter
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field, LogicalType
 
@@ -42,7 +43,8 @@ class SourceRequest:
     ``fields``: the output columns in order; each is a physical column of the table (by name) or a
     metadata column. ``metadata``: metadata key per metadata column name. ``sequence``: add the
     ``$seq`` column. ``parallelism``: a hint for the number of read tasks. ``time_zone``: the
-    session's zone (for text formats of TIMESTAMP_LTZ).
+    session's zone (for text formats of TIMESTAMP_LTZ). ``filters``: all of them hold for the rows that are
+    wanted; whoever asks looks at them again.
     """
 
     table: CatalogTable
@@ -53,6 +55,7 @@ class SourceRequest:
     parallelism: int
     time_zone: str
     streaming: bool
+    filters: tuple[ColumnFilter, ...] = ()
 
 
 class Source(Protocol):

@@ -19,6 +19,7 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, Offset, ReadLimit
 from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.task_frames import assigned, task_frame
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote, spark_schema
 
@@ -96,8 +97,8 @@ class GeneratedSource:
     ) -> DataFrame:
         """``read`` with ``through`` applied to each task's batches in the worker that makes them."""
         tasks = _tasks(_row(start), _row(end), self.parallelism)
-        run = _task(self.generator, tasks, int(end["time"]), self.sequence, through)
-        return map_batches(spark.range(0, len(tasks), 1, max(len(tasks), 1)), run, schema)
+        run = _task(self.generator, int(end["time"]), self.sequence, through)
+        return map_batches(task_frame(spark, tasks), run, schema)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, {"row": self.count or 0, "time": int(self.clock() * 1000)})
@@ -117,7 +118,6 @@ def _tasks(start: int, end: int, parallelism: int) -> list[tuple[int, int]]:
 
 def _task(
     generator: RowGenerator,
-    tasks: list[tuple[int, int]],
     moment: int,
     sequence: bool,
     through: BatchMap | None,
@@ -132,9 +132,8 @@ def _task(
             yield from table.combine_chunks().to_batches()
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                made = rows(*tasks[task])
-                yield from made if through is None else through(made)
+        for task in assigned(batches):
+            made = rows(*task)
+            yield from made if through is None else through(made)
 
     return run

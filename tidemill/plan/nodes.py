@@ -266,11 +266,15 @@ class MatchRecognize(Unary):
     measures: tuple[Expr, ...]
 
 
+JOIN_STRATEGIES = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join(LogicalNode):
     """``condition`` sees left fields, then right fields; SEMI and ANTI give the left fields only.
 
     ``null_aware`` marks NOT IN's anti join. ``hints`` are STATE_TTL per side: ('LEFT'|'RIGHT', text).
+    ``strategies``: of ``JOIN_STRATEGIES`` what hints wish for, each with its side.
     """
 
     left: LogicalNode
@@ -279,6 +283,7 @@ class Join(LogicalNode):
     condition: Expr
     null_aware: bool = False
     hints: tuple[tuple[str, str], ...] = ()
+    strategies: tuple[tuple[str, str], ...] = ()
 
     @property
     def inputs(self) -> tuple[LogicalNode, ...]:

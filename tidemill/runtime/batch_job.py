@@ -15,15 +15,18 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.render import render_sql
 from tidemill.physical.batch import nodes as b
+from tidemill.plan.column_filters import column_filters
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.job_start import JobRequest, parallelism
+from tidemill.runtime.spark.adaptive import batch_settings
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, ScanFrame
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.job_groups import grouped
-from tidemill.runtime.spark.session import job_session
+from tidemill.runtime.spark.results import collected
+from tidemill.runtime.spark.session import job_session, unless_given
 from tidemill.runtime.spark.user_columns import selected
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.types.logical import Field
@@ -33,7 +36,9 @@ from tidemill.types.physical import quote
 def batch_frame(root: b.BatchNode, request: JobRequest) -> DataFrame:
     """The lazy frame of ``root``, in a Spark session of its own."""
     width = parallelism(request)
-    spark = job_session(request.application, time_zone=request.zone, adaptive=True, partitions=width)
+    settings = batch_settings(request.config, width, _volume(root))
+    chosen = unless_given(request.application, settings)
+    spark = job_session(request.application, time_zone=request.zone, settings=chosen)
     context = CompileContext(
         make_source=partial(make_source, shared=request.shared),
         frames=request.frames,
@@ -45,7 +50,8 @@ def batch_frame(root: b.BatchNode, request: JobRequest) -> DataFrame:
 
     def scan(node: b.TableSourceScan, sequenced: bool) -> DataFrame:
         _check_insert_only(node.table, dict(node.options))
-        wanted = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
+        options, filters = dict(node.options), column_filters(node.filters, node.columns)
+        wanted = source_request(node.table, node.columns, options, node.fields, context, sequenced, filters)
         frame = make_source(wanted, request.shared).read_all(spark)
         names, hidden = tuple(f.name for f in node.fields), (SEQUENCE_COLUMN,) * sequenced
         return selected(frame.toDF(*names, *hidden), declared(wanted, names), names, hidden)
@@ -54,6 +60,18 @@ def batch_frame(root: b.BatchNode, request: JobRequest) -> DataFrame:
         return with_room(lambda: _frames(spark, scan, root, request).frame(root))
     except Exception as e:
         raise translated(e) from e
+
+
+def _volume(root: b.BatchNode) -> int | None:
+    """About how many bytes the tables have that are read; None where that is not known of one."""
+    waiting, seen, sizes = [root], set[int](), []
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            waiting += node.inputs
+            sizes += [node.traits.most] if isinstance(node, b.TableSourceScan | b.DataFrameScan) else []
+    return None if None in sizes else sum(s for s in sizes if s is not None)
 
 
 def _frames(spark: SparkSession, scan: ScanFrame, root: b.BatchNode, request: JobRequest) -> BatchFrames:
@@ -71,7 +89,7 @@ def run_query(root: b.BatchNode, request: JobRequest) -> pa.Table:
         )
     try:
         with grouped(request.application.sparkContext, request.group, request.name):
-            return frame.toArrow()
+            return collected(frame)
     except Exception as e:
         raise translated(e) from e
 

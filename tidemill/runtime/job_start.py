@@ -361,8 +361,10 @@ class _Preparation:
         spark = job_session(
             request.application,
             time_zone=request.zone,
-            adaptive=False,
-            partitions=self._context.parallelism,
+            settings={
+                "spark.sql.adaptive.enabled": "false",
+                "spark.sql.shuffle.partitions": str(self._context.parallelism),
+            },
         )
         for source in self._context.sources.values():
             if isinstance(source, SearchingSource):

@@ -32,11 +32,15 @@ def ends_of(storage: Storage, path: str, size: int) -> str:
     return hashlib.blake2b(head + tail, digest_size=8).hexdigest()
 
 
+def vanished(path: str) -> str:
+    return f"File {path} does not exist any more, but not all of it was read."
+
+
 def check_unchanged(storage: Storage, file: TakenFile, now: FileEntry | None, *, appends: bool) -> None:
     """ConnectorError where the file is gone or is not what it was; with ``appends`` it may have grown."""
     path = storage.shown(file.path)
     if now is None:
-        raise ConnectorError(f"File {path} does not exist any more, but not all of it was read.")
+        raise ConnectorError(vanished(path))
     grown = appends and not file.compressed and now.size > file.size
     if now.size != file.size and not grown:
         raise ConnectorError(

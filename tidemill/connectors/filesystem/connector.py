@@ -11,8 +11,10 @@ from tidemill.connectors.api import ConnectorOption, LookupRequest, SinkRequest,
 from tidemill.connectors.filesystem.cutting import Cutter
 from tidemill.connectors.filesystem.listing import list_files
 from tidemill.connectors.filesystem.lookup import FileTable
+from tidemill.connectors.filesystem.native import NativeScan
 from tidemill.connectors.filesystem.options import OPTIONS
 from tidemill.connectors.filesystem.partition_commit import partition_markers
+from tidemill.connectors.filesystem.partitions import PartitionPruning
 from tidemill.connectors.filesystem.reading import FileReader
 from tidemill.connectors.filesystem.record_search import RecordSearch
 from tidemill.connectors.filesystem.row_groups import RowGroups
@@ -27,6 +29,7 @@ from tidemill.connectors.formats.api import (
     format_options,
     full_keys,
 )
+from tidemill.connectors.formats.native import NativeFormat
 from tidemill.connectors.formats.registry import find_format
 from tidemill.connectors.lookup.options import RETRIES
 from tidemill.connectors.option_values import OptionValues
@@ -94,6 +97,8 @@ class FilesystemConnector:
             search=RecordSearch(storage=storage, cutter=cutter) if cutter.quote else None,
             pattern=options["source.path.regex-pattern"],
             parallelism=max(request.parallelism, 1),
+            pruning=_pruning(found, request, options),
+            native=_native(found, storage, request, options),
         )
 
     def lookup_table(self, request: LookupRequest) -> FileTable:
@@ -154,6 +159,35 @@ class FilesystemConnector:
 
 def _storage(options: Mapping[str, str]) -> Storage:
     return Storage(options["path"], tuple((key, options[key]) for key in SETTINGS if key in options))
+
+
+def _partitions(table: CatalogTable) -> tuple[Field, ...]:
+    return tuple(Field(c.name, c.type) for c in table.physical_columns if c.name in table.partitioned_by)
+
+
+def _pruning(found: Format, request: SourceRequest, options: OptionValues) -> PartitionPruning | None:
+    """A changelog's rows are not the table's: an update may take a row out of what is asked for."""
+    if found.kinds() != INSERT_ONLY:
+        return None
+    default = options["partition.default-name"]
+    return PartitionPruning.of(_partitions(request.table), request.filters, default)
+
+
+def _native(
+    found: Format, storage: Storage, request: SourceRequest, options: OptionValues
+) -> NativeScan | None:
+    """Spark keeps no order of rows, and knows only the file systems that its classes are there for."""
+    plain = not (request.streaming or request.sequence or request.metadata) and bool(request.fields)
+    if not isinstance(found, NativeFormat) or not plain or not storage.is_local:
+        return None
+    names = {f.name for f in request.fields}
+    return NativeScan(
+        format=found,
+        storage=storage,
+        fields=request.fields,
+        partitions=tuple(f for f in _partitions(request.table) if f.name in names),
+        default_partition=options["partition.default-name"],
+    )
 
 
 def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSink:

@@ -5,10 +5,12 @@ Values are escaped as Hive does (%3A for ':'); ``__DEFAULT_PARTITION__`` (an opt
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import pyarrow as pa
 
+from tidemill.connectors.filters import ColumnFilter, columns_of, may_hold
 from tidemill.connectors.formats.text_scalars import CSV_RULES, parse
 from tidemill.errors import ConnectorError
 from tidemill.types.logical import Field
@@ -38,6 +40,43 @@ def _value(field: Field, texts: dict[str, str], path: str, default: str) -> pa.S
         raise ConnectorError(
             f"Partition value '{text}' of '{field.name}' in {path} is not {field.type}."
         ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPruning:
+    """Which files may hold rows for which ``filters`` hold, by their directories alone. ``fields``: the
+    partition columns that the filters are about."""
+
+    fields: tuple[Field, ...]
+    filters: tuple[ColumnFilter, ...]
+    default: str
+    _known: dict[str, bool] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(
+        cls, partitions: tuple[Field, ...], filters: tuple[ColumnFilter, ...], default: str
+    ) -> PartitionPruning | None:
+        """None where ``filters`` say nothing of the table's ``partitions``."""
+        names = {f.name for f in partitions}
+        telling = tuple(f for f in filters if columns_of(f) & names)
+        about = frozenset().union(*map(columns_of, telling))
+        fields = tuple(f for f in partitions if f.name in about)
+        return cls(fields=fields, filters=telling, default=default) if telling else None
+
+    def admits(self, path: str) -> bool:
+        directory = path.rpartition("/")[0]
+        known = self._known.get(directory)
+        if known is None:
+            known = self._known[directory] = self._admits(path)
+        return known
+
+    def _admits(self, path: str) -> bool:
+        try:
+            scalars = partition_values(path, self.fields, self.default)
+        except ConnectorError:
+            return True  # whoever reads the file says what is wrong with its path
+        values = {name: value.as_py() for name, value in scalars.items()}
+        return all(may_hold(f, values) for f in self.filters)
 
 
 def partition_path(values: dict[str, str | None], default: str) -> str:

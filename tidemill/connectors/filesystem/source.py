@@ -13,10 +13,12 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, Offset, ReadLimit
@@ -30,7 +32,9 @@ from tidemill.connectors.filesystem.changes import (
 )
 from tidemill.connectors.filesystem.cutting import Cutter
 from tidemill.connectors.filesystem.listing import list_files
+from tidemill.connectors.filesystem.native import NativeScan
 from tidemill.connectors.filesystem.offsets import FilePosition, FileRange, TakenFile, from_json, ranges
+from tidemill.connectors.filesystem.partitions import PartitionPruning
 from tidemill.connectors.filesystem.reading import FileReader, Split
 from tidemill.connectors.filesystem.record_search import RecordSearch, Stretch
 from tidemill.connectors.filesystem.repair import note_stop, repaired
@@ -43,7 +47,7 @@ from tidemill.files.storage import AT_ONCE, FileEntry, Storage
 from tidemill.types.physical import spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _SPLIT_BYTES = 32 << 20
 _TASK_BYTES = 256 << 10
@@ -54,7 +58,8 @@ _SEARCHED_SPLITS = 100
 @dataclass(frozen=True, kw_only=True)
 class FileSource:
     """``pattern``: source.path.regex-pattern, matched against whole paths. ``interval``: seconds between two
-    looks at a watched directory, None where it is not watched."""
+    looks at a watched directory, None where it is not watched. ``native``: how Spark reads the files of a
+    batch query itself, None where it does not; ``chosen``: the only files to be read."""
 
     storage: Storage
     reader: FileReader
@@ -63,6 +68,9 @@ class FileSource:
     interval: float | None
     pattern: str | None
     parallelism: int
+    pruning: PartitionPruning | None = None
+    native: NativeScan | None = None
+    chosen: frozenset[str] | None = None
     search: RecordSearch | None = None
     watch: DirectoryWatch | None = None
     log: TakenLog = field(default_factory=TakenLog)
@@ -135,6 +143,15 @@ class FileSource:
         ]
 
     def read_all(self, spark: SparkSession) -> DataFrame:
+        if self.native is None:
+            return self._read_all(spark)
+        frames, left = self.native.frames(spark, self.entries())
+        if left or not frames:
+            chosen = frozenset(f.path for f in left)
+            frames.append(replace(self, chosen=chosen, log=TakenLog())._read_all(spark))
+        return reduce(DataFrame.unionAll, frames)
+
+    def _read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, self.next_offset(None, ReadLimit()))
 
     def _position(self, offset: Offset | None) -> FilePosition:
@@ -183,6 +200,10 @@ class FileSource:
         return (entry for entry in entries if self._matches(entry.path))
 
     def _matches(self, path: str) -> bool:
+        if self.chosen is not None and path not in self.chosen:
+            return False
+        if self.pruning is not None and not self.pruning.admits(path):
+            return False
         return self.pattern is None or re.fullmatch(self.pattern, self.storage.shown(path)) is not None
 
     def _taken(self, entry: FileEntry, begin: int) -> TakenFile | None:

@@ -22,6 +22,7 @@ from tidemill.connectors.formats.text_scalars import CSV_RULES, fit_decimal, par
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.target import listed, quote
 from tidemill.connectors.jdbc.urls import Database
+from tidemill.connectors.task_frames import assigned, task_frame
 from tidemill.connectors.whole_source import WholeSource
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
@@ -61,9 +62,8 @@ class JdbcReader:
     sequence: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                yield from self._slice(task)
+        for task in assigned(batches):
+            yield from self._slice(task)
 
     def _slice(self, task: int) -> Iterator[pa.RecordBatch]:
         name = ".".join(quote(part) for part in self.table.split("."))
@@ -127,7 +127,7 @@ class JdbcSource(WholeSource):
         tasks = 0 if start else max(len(self.reader.slices), 1)
         schema = spark_schema(self.reader.fields)
         schema += f", `{SEQUENCE_COLUMN}` BIGINT" if self.reader.sequence else ""
-        return map_batches(spark.range(0, tasks, 1, max(tasks, 1)), self.reader, schema)
+        return map_batches(task_frame(spark, range(tasks)), self.reader, schema)
 
 
 def slices(column: str, low: int, high: int, count: int) -> tuple[Slice, ...]:

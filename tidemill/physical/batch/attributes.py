@@ -22,6 +22,12 @@ from tidemill.types.logical import Field
 Attributes = tuple[tuple[str, str], ...]
 
 _NOT_IN = "hash anti joins by value, by NULL among the others, by own NULL"
+_HINTED = {
+    "BROADCAST": "{} side broadcast",
+    "NEST_LOOP": "{} side broadcast, by hash where there are keys",
+    "SHUFFLE_HASH": "by a hash of the {} side's part in each task",
+    "SHUFFLE_MERGE": "as a merge of sorted sides",
+}
 _KERNEL = "in Python workers, a group's rows together"
 _SPARK = "as Spark's aggregation, by hash or sorted as memory allows"
 
@@ -174,6 +180,8 @@ def _(node: b.Join) -> Attributes:
 
 def _join_runs(node: b.Join) -> str:
     how = _NOT_IN if node.null_aware else "as adaptive execution finds best"
+    if node.hint and not node.null_aware:
+        return _HINTED[node.hint].format(node.build)
     return f"{how}, {node.broadcast} side broadcast" if node.broadcast else how
 
 

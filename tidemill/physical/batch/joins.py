@@ -1,8 +1,9 @@
 """Joins of a batch plan: Flink's name by what is known of the inputs, and which side is sent to every task.
 
 Small inputs and conditions without keys are nested loops in Flink's plans, inputs that are partitioned by
-the keys already a merge join, others a hash join. What runs is Spark's choice, but for one thing: it knows no
-sizes of tables that are read in Python workers, so a side whose rows are surely few is said to be.
+the keys already a merge join, others a hash join. What runs is Spark's choice, but for two things: it knows
+no sizes of tables that are read in Python workers, so a side whose rows are surely few is said to be; and a
+hint of the query's is Spark's own of that meaning, if the kind of join allows it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tidemill.types.values import is_identity
 
 _BUILDS_RIGHT = frozenset((n.JoinKind.INNER, n.JoinKind.LEFT, n.JoinKind.SEMI, n.JoinKind.ANTI))
 _BUILDS_LEFT = frozenset((n.JoinKind.INNER, n.JoinKind.RIGHT))
+_BUILDS = {"left": _BUILDS_LEFT, "right": _BUILDS_RIGHT}
 _LEFT_ONLY = frozenset((n.JoinKind.SEMI, n.JoinKind.ANTI))
 
 
@@ -35,13 +37,18 @@ class JoinRequest:
     condition: Expr
     fields: tuple[Field, ...]
     threshold: int
+    strategies: tuple[tuple[str, str], ...] = ()
 
     def planned(self, left: BatchNode, right: BatchNode) -> Join:
         keys = _columns(self.condition, left)
         build = _build_side(self.kind, left, right)
         both_sized = left.traits.sized and right.traits.sized
         inputs = (left, right)
-        if keys[0] and left.traits.partitioned == keys[0] and right.traits.partitioned == keys[1]:
+        hint, side = self._hint(bool(keys[0]))
+        if hint:
+            build = side
+            title, inputs = _hinted_inputs(hint, left, right, keys, side)
+        elif keys[0] and left.traits.partitioned == keys[0] and right.traits.partitioned == keys[1]:
             title, build = "SortMergeJoin", ""
         elif not keys[0] or both_sized:
             title, inputs = "NestedLoopJoin", _nested_inputs(self.kind, left, right, build)
@@ -61,9 +68,20 @@ class JoinRequest:
             condition=self.condition,
             title=title,
             build=build,
-            broadcast=self._broadcast(left, right),
+            broadcast="" if hint else self._broadcast(left, right),
+            hint=hint,
             null_aware=self._is_null_aware(left),
         )
+
+    def _hint(self, keyed: bool) -> tuple[str, str]:
+        """The first of the query's that can be followed, and its side; '' twice where none can."""
+        for strategy, where in self.strategies:
+            side = where.lower()
+            if strategy != "NEST_LOOP" and not keyed:
+                continue
+            if strategy == "SHUFFLE_MERGE" or self.kind in _BUILDS[side]:
+                return strategy, "" if strategy == "SHUFFLE_MERGE" else side
+        return "", ""
 
     def _is_null_aware(self, left: BatchNode) -> bool:
         """Whether it is NOT IN's join, or one that is spelled out."""
@@ -108,6 +126,17 @@ def _nested_inputs(
     if kind is n.JoinKind.FULL:
         return (exchange(left, ()), exchange(right, ()))
     return (broadcast(left), right) if build == "left" else (left, broadcast(right))
+
+
+def _hinted_inputs(
+    hint: str, left: BatchNode, right: BatchNode, keys: tuple[tuple[int, ...], ...], side: str
+) -> tuple[str, tuple[BatchNode, BatchNode]]:
+    """Flink's name for a join by ``hint``, and what it shows below."""
+    if hint in ("SHUFFLE_HASH", "SHUFFLE_MERGE"):
+        title = "HashJoin" if hint == "SHUFFLE_HASH" else "SortMergeJoin"
+        return title, (exchange(left, keys[0]), exchange(right, keys[1]))
+    sent = (broadcast(left), right) if side == "left" else (left, broadcast(right))
+    return "HashJoin" if hint == "BROADCAST" else "NestedLoopJoin", sent
 
 
 def set_operation(node: n.SetOp, branches: list[BatchNode], threshold: int) -> BatchNode:

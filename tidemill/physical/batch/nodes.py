@@ -230,7 +230,8 @@ class Join(BatchNode):
     where a side is NULL, as NOT IN's.
 
     ``title`` is Flink's name and ``build`` its build side. ``broadcast``: the side that is known to be small
-    enough to be sent to every task, '' where Spark decides by what it sees.
+    enough to be sent to every task, '' where Spark decides by what it sees. ``hint``: what the query asked
+    for, of ``n.JOIN_STRATEGIES``, '' for nothing; it is about the side ``build``.
     """
 
     left: BatchNode
@@ -240,6 +241,7 @@ class Join(BatchNode):
     title: str
     build: str = ""
     broadcast: str = ""
+    hint: str = ""
     null_aware: bool = False
 
     @property

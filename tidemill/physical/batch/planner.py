@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
+from tidemill.config.batch_options import ADAPTIVE_BROADCAST
 from tidemill.config.optimizer_options import BROADCAST_THRESHOLD
 from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError
@@ -38,7 +39,9 @@ class BatchContext:
 
     @property
     def threshold(self) -> int:
-        return self.config.read(BROADCAST_THRESHOLD)
+        """The most bytes that are planned to be sent to every task, none if negative."""
+        late = self.config.read(ADAPTIVE_BROADCAST).upper() == "RUNTIME_ONLY"
+        return -1 if late else self.config.read(BROADCAST_THRESHOLD)
 
 
 def plan_batch(root: n.LogicalNode, config: Configuration, size_of: SizeOf) -> BatchNode:
@@ -225,6 +228,7 @@ def _(node: n.Join, context: BatchContext) -> BatchNode:
         condition=null_aware_condition(node.condition) if node.null_aware else node.condition,
         fields=node.fields,
         threshold=context.threshold,
+        strategies=node.strategies,
     )
     return request.planned(convert(node.left, context), convert(node.right, context))
 

@@ -1,8 +1,9 @@
 """Hints of a SELECT: STATE_TTL goes to the joins and the aggregate that read the named relation directly.
 
-Hints that only choose how Flink would join (BROADCAST and the like) change no answer and are passed over.
-LOOKUP goes to the lookup join with the table that it names as the FROM does. MINI_BATCH
-goes to the SELECT's projection, and from there to the whole statement: an epoch is one bundle for all.
+Hints that only choose how to join (BROADCAST and the like) change no answer: they go to the joins whose side
+is the named relation, and count in batch. LOOKUP goes to the lookup join with the table that it names as the
+FROM does. MINI_BATCH goes to the SELECT's projection, and from there to the whole statement: an epoch is one
+bundle for all.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tidemill.plan.binder.scope import Scope
 from tidemill.sql.expressions import FlinkHint
 from tidemill.sql.positions import position_of
 
-STRATEGIES = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "LOOKUP", "MULTI_JOIN")
+STRATEGIES = (*n.JOIN_STRATEGIES, "LOOKUP", "MULTI_JOIN")
 TTL, LOOKUP, BUNDLE = "STATE_TTL", "LOOKUP", "MINI_BATCH"
 
 
@@ -171,10 +172,29 @@ def _duration(text: str, hint: exp.Expr) -> str:
     return text
 
 
+def strategies(tree: exp.Expr) -> Hints:
+    """What the hints of a SELECT say of joins: (strategy, alias) in their order."""
+    clause = tree.args.get("hint")
+    found = clause.expressions if clause is not None else ()
+    given = [h for h in found if isinstance(h, FlinkHint) and h.name.upper() in n.JOIN_STRATEGIES]
+    return tuple((h.name.upper(), alias) for h in given for alias in h.arguments)
+
+
+def chosen(given: Hints, left: Scope, right: Scope) -> Hints:
+    """Of ``given`` what a join of the two is told: (strategy, side)."""
+    aliases = {
+        scope.relations[0].alias: side
+        for side, scope in (("LEFT", left), ("RIGHT", right))
+        if len(scope.relations) == 1
+    }
+    return tuple((strategy, aliases[alias]) for strategy, alias in given if alias in aliases)
+
+
 def check_aliases(ttl: Mapping[str, str], scope: Scope, tree: exp.Expr) -> None:
     """Every alias in a hint must be a relation of the same FROM."""
     known = {r.alias for r in scope.relations}
     named = [(alias, TTL) for alias in ttl] + [(alias, LOOKUP) for alias in _looked_up(tree)]
+    named += [(alias, strategy) for strategy, alias in strategies(tree)]
     unknown = [(alias, hint) for alias, hint in named if alias not in known]
     if unknown:
         listed = "\n".join(f"`{alias}` in `{hint}`" for alias, hint in unknown)

@@ -204,6 +204,7 @@ def _join(node: n.LogicalNode) -> Pulled:
         kind=node.kind,
         condition=conjunction(p for p in parts if not is_correlated(p)),
         hints=node.hints,
+        strategies=node.strategies,
     )
     own = [*range(own_left), *range(before, before + own_right)]
     extra = [i for i in range(total) if i not in own]

@@ -112,7 +112,8 @@ def _join(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
     condition = _read(own, left_width, domain)
     if right_correlated:
         condition = conjunction((*conjuncts(condition), *_same_domain(left, right, left_width, right_width)))
-    joined = replace(join(left, right, node.kind, condition), hints=node.hints)
+    made = join(left, right, node.kind, condition)
+    joined = replace(made, hints=node.hints, strategies=node.strategies)
     if node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
         return joined
     order = [*range(left_width), *range(before, before + right_width), *range(left_width, before)]

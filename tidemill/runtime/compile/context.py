@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from tidemill.connectors.api import Source, SourceRequest
+from tidemill.connectors.filters import AllOf, AnyOf, ColumnFilter
 from tidemill.operators.api import OperatorSpec
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, Digests, table_digest
 from tidemill.physical.explain.attributes import describe
 from tidemill.physical.traits.event_time import timed_nodes
 from tidemill.physical.tree import walk
+from tidemill.plan.column_filters import column_filters
 from tidemill.runtime import graph as g
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import Field
@@ -61,6 +63,7 @@ class CompileContext:
     behind: bool = False
     _fullest: dict[str, p.PhysicalNode] = field(default_factory=dict)
     _scans: dict[str, p.TableSourceScan] = field(default_factory=dict)
+    _wanted: dict[str, list[ColumnFilter]] = field(default_factory=dict)
 
     def survey(self, roots: Iterable[p.PhysicalNode]) -> None:
         """Looks at all plans of the job before the first is compiled: what their equal parts must give."""
@@ -92,8 +95,13 @@ class CompileContext:
         same = scan.columns == whole.columns and scan.fields == whole.fields
         return scan if same else whole
 
+    def offered(self, scan: p.TableSourceScan) -> tuple[ColumnFilter, ...]:
+        """What holds for every row of the table that any of the job's scans asks for."""
+        return (AnyOf(tuple(self._wanted[table_digest(scan.table, dict(scan.options))])),)
+
     def _widen(self, scan: p.TableSourceScan) -> None:
         place = table_digest(scan.table, dict(scan.options))
+        self._wanted.setdefault(place, []).append(AllOf(column_filters(scan.filters, scan.columns)))
         known = self._scans.get(place)
         pairs = [] if known is None else list(zip(known.columns, known.fields, strict=True))
         read = {c for c, _ in pairs}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.connectors.api import SourceRequest
+from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.metadata import key_of, metadata_columns
 from tidemill.connectors.registry import metadata_types
 from tidemill.functions.casts import cast_sql
@@ -22,8 +23,10 @@ def source_request(
     fields: tuple[Field, ...],
     context: CompileContext,
     sequenced: bool,
+    filters: tuple[ColumnFilter, ...],
 ) -> SourceRequest:
-    """The request for ``columns`` of ``table`` (read under their names in the table)."""
+    """The request for ``columns`` of ``table`` (read under their names in the table), of whose rows those are
+    wanted for which ``filters`` hold."""
     metadata = {c.name: key_of(c) for c in metadata_columns(table) if c.name in columns}
     types = metadata_types(options) if metadata else {}
     given = {name: types[key] for name, key in metadata.items()}
@@ -36,6 +39,7 @@ def source_request(
         parallelism=context.parallelism,
         time_zone=context.zone,
         streaming=context.streaming,
+        filters=filters,
     )
 
 

@@ -43,7 +43,8 @@ def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.Ex
         columns = tuple(below.columns[whole.columns.index(c)] for c in node.columns)
         return g.choice(below, names(node.fields), columns, sequenced)
     place = f"scan-{table_digest(node.table, dict(node.options))}"
-    request = source_request(node.table, node.columns, dict(node.options), node.fields, context, sequenced)
+    options, filters = dict(node.options), context.offered(node)
+    request = source_request(node.table, node.columns, options, node.fields, context, sequenced, filters)
     columns = names(node.fields)
     read = g.Read(
         columns=columns,

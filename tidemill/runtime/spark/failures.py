@@ -2,13 +2,15 @@
 
 A row that breaks an expression (``raise_error``, which names it, or a data exception of Spark's own, which
 names Spark's function) is an ExecutionError; an error of our own raised in a Python worker comes back as
-itself; a process that ended under its task is a LostProcessError: the same work may succeed. Anything else is
-an InternalError with Spark's first lines and those of the root cause.
+itself; a file that Spark's own reader cannot read is a ConnectorError; a process that ended under its task is
+a LostProcessError: the same work may succeed. Anything else is an InternalError with Spark's first lines and
+those of the root cause.
 """
 
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 
@@ -32,6 +34,10 @@ _TOO_LARGE = re.compile(r"spark\.driver\.maxResultSize")
 _DISK_FULL = re.compile(
     r"((?:No space left on device|Disk quota exceeded|Read-only file system)(?:: '[^'\n]*')?)"
 )
+_BAD_FILE = re.compile(
+    r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (.+?)\.\s+(?:[A-Z][a-z]|SQLSTATE)"
+)
+_CAUSE = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error): )?(.*)$", re.MULTILINE)
 _LOST = re.compile(
     r"Python worker (?:exited unexpectedly|failed to connect back)"
     r"|reading the port number from"
@@ -50,6 +56,9 @@ def translated(error: Exception) -> errors.TidemillError:
     ours = find_error(text)
     if ours is not None:
         return ours
+    file = _BAD_FILE.search(text)
+    if file:
+        return _bad_file(*file.groups(), text)
     pattern = _BAD_PATTERN.search(text)
     if pattern:
         return _bad_pattern(*pattern.groups())
@@ -95,6 +104,15 @@ def _worker_python(text: str) -> str:
     if other:
         return f"The Python of a worker of Spark is not the driver's: {other.group(1)}"
     return f"The Python of a worker of Spark has no module '{module.group(1)}'." if module else ""
+
+
+def _bad_file(kind: str, place: str, text: str) -> errors.ConnectorError:
+    """A file that Spark's own reader could not read."""
+    path = unquote(re.sub("^file:/+", "/", place))
+    if kind == "FILE_NOT_EXIST":
+        return errors.ConnectorError(f"File {path} does not exist any more, but not all of it was read.")
+    causes = _CAUSE.findall(text)
+    return errors.ConnectorError(f"Cannot read file {path}: {causes[-1] if causes else kind}")
 
 
 def _bad_pattern(reason: str, index: str | None, pattern: str) -> errors.ExecutionError:

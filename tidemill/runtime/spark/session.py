@@ -19,6 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidemill.errors import SetupError
+from tidemill.runtime.spark.adaptive import WIDTH
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.java_view import remember_classes
 from tidemill.runtime.spark.launch import launch, load_classes
@@ -32,9 +33,6 @@ from tidemill.runtime.spark.settings import (
 )
 from tidemill.runtime.spark.shipped import package_archive
 from tidemill.runtime.spark.workers import check_workers, no_answer, said_when_long
-
-_STATIC_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
-_ADAPTIVE_BROADCAST = "spark.sql.adaptive.autoBroadcastJoinThreshold"
 
 
 @dataclass(slots=True)
@@ -195,26 +193,17 @@ def _running() -> SparkSession | None:
     return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
 
 
-def _decide_by_what_is_seen(session: SparkSession) -> None:
-    """Rows that are read in Python workers have no size that Spark knows: it takes them for a few bytes and
-    would send any table to every task. What is surely small the plan says; the rest is seen as it runs."""
-    given = session.conf.get(_STATIC_BROADCAST, "10MB") or "10MB"
-    if session.conf.get(_ADAPTIVE_BROADCAST, None) is None:
-        session.conf.set(_ADAPTIVE_BROADCAST, given)
-    session.conf.set(_STATIC_BROADCAST, "-1")
+def unless_given(application: SparkSession, settings: Mapping[str, str]) -> dict[str, str]:
+    """Those that nobody has chosen otherwise for the whole application; how wide exchanges are, jobs say."""
+    given = application.sparkContext.getConf()
+    return {k: v for k, v in settings.items() if k == WIDTH or not given.contains(k)}
 
 
-def job_session(
-    application: SparkSession, *, time_zone: str, adaptive: bool, partitions: int
-) -> SparkSession:
-    """A session of its own for one job, with the confs that its frames rely on."""
+def job_session(application: SparkSession, *, time_zone: str, settings: Mapping[str, str]) -> SparkSession:
+    """A session of its own for one job, with the confs that its frames rely on and ``settings``."""
     remember_classes(application.sparkContext)
     session = application.newSession()
-    for key, value in RUNTIME.items():
+    for key, value in {**RUNTIME, **settings}.items():
         session.conf.set(key, value)
     session.conf.set("spark.sql.session.timeZone", time_zone)
-    session.conf.set("spark.sql.adaptive.enabled", "true" if adaptive else "false")
-    if adaptive:
-        _decide_by_what_is_seen(session)
-    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
     return session

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tidemill.config.properties import read_properties
 from tidemill.config.registry import OWN_PREFIX, SPARK_PREFIX
+from tidemill.runtime.spark.adaptive import speculation
 from tidemill.runtime.spark.local_directory import local_directory
 from tidemill.runtime.spark.shipped import package_archive
 
@@ -43,6 +44,8 @@ _STATIC: dict[str, str] = {
     "spark.sql.ui.retainedExecutions": "5",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.shuffle.partitions": "2",
+    # What is too large for the driver's memory goes to its disk (``results``).
+    "spark.driver.maxResultSize": "0",
 }
 
 RUNTIME: dict[str, str] = {
@@ -74,7 +77,8 @@ def is_within_machine(master: str) -> bool:
 
 def spark_settings(options: Mapping[str, str]) -> dict[str, str]:
     """All of Spark's settings for a session's options."""
-    settings = {**_STATIC, **RUNTIME, **_driver_java(), **_environment(), **spark_options(options)}
+    settings = {**_STATIC, **RUNTIME, **_driver_java(), **_environment()}
+    settings |= {**speculation(options), **spark_options(options)}
     if is_within_machine(settings[MASTER]):
         return {**_private(), **settings}
     return _shipping({**_CLUSTER, **settings})

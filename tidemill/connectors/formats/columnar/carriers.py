@@ -99,8 +99,17 @@ def _millis_of_day(values: pa.Array) -> pa.Array:
 def _(kind: t.LogicalType, values: pa.Array) -> pa.Array:
     """Nanoseconds are cut; an instant in a TIMESTAMP column is taken as UTC wall-clock time."""
     target = arrow_type(kind)
-    plain = values.cast(pa.timestamp("us", tz=values.type.tz), safe=False)
+    cut = _microseconds(values) if pa.types.is_timestamp(values.type) and values.type.unit == "ns" else values
+    plain = cut.cast(pa.timestamp("us", tz=values.type.tz), safe=False)
     return plain if plain.type == target else plain.cast(pa.int64()).cast(target)
+
+
+def _microseconds(values: pa.Array) -> pa.Array:
+    """The digits behind them are dropped, also before 1970."""
+    nanos = values.cast(pa.int64())
+    whole = pc.divide(nanos, 1000)
+    rest = pc.subtract(nanos, pc.multiply(whole, 1000))
+    return pc.subtract(whole, pc.less(rest, 0).cast(pa.int64()))
 
 
 @from_file.register

@@ -18,7 +18,9 @@ from tidemill.connectors.formats.api import (
     Format,
     Framing,
 )
+from tidemill.connectors.formats.columnar.parquet_footer import stored_columns
 from tidemill.connectors.formats.columnar.tables import file_schema, from_file_table, to_file_table
+from tidemill.connectors.formats.native import StoredColumns
 from tidemill.connectors.option_values import OptionValues
 from tidemill.types.logical import Field
 
@@ -80,12 +82,16 @@ class ParquetFormat(Format):
     options: tuple[ConnectorOption, ...] = _OPTIONS
     extension = "parquet"
     passes_options = True
+    spark_class = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
 
     def framing(self, options: OptionValues) -> Framing:
         return Framing.ROW_GROUPS
 
     def group_rows(self, file: pa.NativeFile) -> list[int]:
         return _group_rows(parquet.ParquetFile(file))
+
+    def stored(self, file: pa.NativeFile) -> StoredColumns | None:
+        return stored_columns(parquet.ParquetFile(file))
 
     def decoder(self, request: DecodeRequest) -> Decoder:
         return ParquetDecoder(wanted=request.wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -34,30 +35,37 @@ def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> Source:
         zero = literals.integer(0)
         plan = n.Values(fields=(Field("ZERO", zero.type),), rows=((zero,),))
         return Source(plan=plan, scope=Scope())
-    ttl = hints.state_ttl(tree)
-    source = _joined(binder, relation(binder, clause.this, context, ttl), tree, context, ttl)
-    hints.check_aliases(ttl, source.scope, tree)
+    given = _Given(hints.state_ttl(tree), hints.strategies(tree))
+    source = _joined(binder, relation(binder, clause.this, context, given), tree, context, given)
+    hints.check_aliases(given.ttl, source.scope, tree)
     return source
 
 
-def relation(binder: QueryBinder, node: exp.Expr, context: Context, ttl: Mapping[str, str]) -> Source:
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The hints of the SELECT."""
+
+    ttl: Mapping[str, str]
+    strategies: hints.Hints
+
+
+def relation(binder: QueryBinder, node: exp.Expr, context: Context, given: _Given) -> Source:
     """One FROM item with the joins in its own parentheses."""
     bind_one = _KINDS.get(type(node))
     if bind_one is None:
         raise NotSupportedError(f"{type(node).__name__} is not supported in FROM", position=position_of(node))
-    return _joined(binder, bind_one(binder, node, context), node, context, ttl)
+    return _joined(binder, bind_one(binder, node, context), node, context, given)
 
 
-def _joined(
-    binder: QueryBinder, source: Source, node: exp.Expr, context: Context, ttl: Mapping[str, str]
-) -> Source:
+def _joined(binder: QueryBinder, source: Source, node: exp.Expr, context: Context, given: _Given) -> Source:
     for join in node.args.get("joins") or ():
         see_left = _LATERAL.get(type(join.this))
         joined = None if see_left is None else see_left(binder, source, join, context)
         if joined is None:
-            right = relation(binder, join.this, context, ttl)
-            sides = hints.sides(ttl, source.scope, right.scope)
-            joined = joins.bind(binder, source, right, join, context, sides)
+            right = relation(binder, join.this, context, given)
+            scopes = source.scope, right.scope
+            sides, chosen = hints.sides(given.ttl, *scopes), hints.chosen(given.strategies, *scopes)
+            joined = joins.bind(binder, source, right, join, context, sides, chosen)
         _check_names(joined.scope, join)
         source = joined
     return source

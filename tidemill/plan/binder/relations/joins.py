@@ -48,6 +48,7 @@ def bind(
     join: exp.Expr,
     context: Context,
     hints: tuple[tuple[str, str], ...] = (),
+    strategies: tuple[tuple[str, str], ...] = (),
 ) -> Source:
     kind = kind_of(join)
     scope = padded(left.scope, kind in LEFT_NULLABLE).beside(padded(right.scope, kind in RIGHT_NULLABLE))
@@ -62,7 +63,7 @@ def bind(
         scope = _merged(binder, scope, left.scope, names, kind, join, context)
     else:
         condition = literals.boolean(True)
-    plan = replace(joined(left.plan, right.plan, kind, condition), hints=hints)
+    plan = replace(joined(left.plan, right.plan, kind, condition), hints=hints, strategies=strategies)
     return Source(plan=plan, scope=scope)
 
 

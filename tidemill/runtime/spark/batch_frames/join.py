@@ -33,6 +33,12 @@ _SPARK_KIND = {
     JoinKind.SEMI: "left_semi",
     JoinKind.ANTI: "left_anti",
 }
+_SPARK_HINTS = {
+    "BROADCAST": "broadcast",
+    "NEST_LOOP": "broadcast",
+    "SHUFFLE_HASH": "shuffle_hash",
+    "SHUFFLE_MERGE": "merge",
+}
 _ANTI = _SPARK_KIND[JoinKind.ANTI]
 _MISSING = "$missing"
 _ANY = "$any"
@@ -44,6 +50,8 @@ def join_frames(node: Join, left: DataFrame, right: DataFrame, zone: str) -> Dat
     left_names = tuple(f"l{i}" for i in range(len(node.sources[0].fields)))
     right_names = tuple(f"r{i}" for i in range(len(node.sources[1].fields)))
     left, right = left.toDF(*left_names), right.toDF(*right_names)
+    if node.hint and not node.null_aware:
+        left, right = _hinted(node, left, right)
     if node.broadcast == "left":
         left = left.hint("broadcast")
     shown = tuple(f.name for side in node.sources for f in side.fields)
@@ -56,6 +64,12 @@ def join_frames(node: Join, left: DataFrame, right: DataFrame, zone: str) -> Dat
             sent, F.expr(_condition(conjuncts(node.condition), translator)), _SPARK_KIND[node.kind]
         )
     return joined.toDF(*(f.name for f in node.fields))
+
+
+def _hinted(node: Join, left: DataFrame, right: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Spark takes a hint of the side that is built; of a merge there is none."""
+    name = _SPARK_HINTS[node.hint]
+    return (left, right.hint(name)) if node.build == "right" else (left.hint(name), right)
 
 
 def _not_in(node: Join, left: DataFrame, right: DataFrame, translator: Translator) -> DataFrame:

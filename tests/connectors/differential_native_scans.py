@@ -1,0 +1,341 @@
+"""What Spark's readers give of hostile files is what our decoders give of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.connectors import sources
+from tidemill.config.option import Configuration
+from tidemill.connectors.filesystem.source import FileSource
+from tidemill.connectors.formats.columnar.parquet_footer import stored_columns
+from tidemill.connectors.formats.native import native_column
+from tidemill.errors import ConnectorError
+from tidemill.runtime.spark.adaptive import batch_settings
+from tidemill.runtime.spark.failures import translated
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+
+FLOATS = [0.0, -0.0, math.nan, math.inf, -math.inf, 1.5, None, 5e-324]
+TEXTS = ["", "a", "a ", "é", "\uffff", "\U0001f600", "x" * 300, None]
+BYTES = [b"", b"\0", b"\xff\xfe", b"x" * 300, None]
+DAYS = [-719162, 2932896, -(2**31), 2**31 - 1, 0, -141428, None]
+MOMENTS = [-(2**63), 2**63 - 1, 0, -1, -999, 1001, -12219292800000000, None]
+MILLIS = [-62135596800000, 253402300799999, 0, -1, None]
+CENTS = [Decimal("999.99"), Decimal("-999.99"), Decimal("0.00"), None]
+ROW = t.RowType(fields=(Field("a", t.INT), Field("b", t.STRING), Field("gone", t.BIGINT)))
+
+
+def ints(bits: int, *, signed: bool = True) -> list[int | None]:
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    return [low, high, 0, 1, None]
+
+
+Pair = tuple[t.LogicalType, pa.DataType, Sequence[Any]]
+NATIVE: tuple[Pair, ...] = (
+    (t.BOOLEAN, pa.bool_(), [True, False, None]),
+    (t.TinyIntType(), pa.int8(), ints(8)),
+    (t.SmallIntType(), pa.int16(), ints(16)),
+    (t.INT, pa.int32(), ints(32)),
+    (t.BIGINT, pa.int64(), ints(64)),
+    (t.BIGINT, pa.int8(), ints(8)),
+    (t.BIGINT, pa.int32(), ints(32)),
+    (t.INT, pa.int16(), ints(16)),
+    (t.SmallIntType(), pa.uint8(), ints(8, signed=False)),
+    (t.INT, pa.uint16(), ints(16, signed=False)),
+    (t.BIGINT, pa.uint32(), ints(32, signed=False)),
+    (t.BIGINT, pa.uint16(), ints(16, signed=False)),
+    (t.FloatType(), pa.float32(), [x if x != 5e-324 else None for x in FLOATS]),
+    (t.DOUBLE, pa.float64(), FLOATS),
+    (t.DOUBLE, pa.float32(), [x if x != 5e-324 else None for x in FLOATS]),
+    (t.STRING, pa.string(), TEXTS),
+    (t.VarCharType(length=3), pa.large_string(), TEXTS),
+    (t.CharType(length=4), pa.string(), TEXTS),
+    (t.BYTES, pa.binary(), BYTES),
+    (t.BYTES, pa.binary(2), [b"ab", b"\0\0", None]),
+    (t.DATE, pa.date32(), DAYS),
+    (t.DecimalType(precision=5, scale=2), pa.decimal128(5, 2), CENTS),
+    (t.DecimalType(precision=15, scale=2), pa.decimal128(15, 2), CENTS),
+    (t.DecimalType(precision=38, scale=4), pa.decimal128(5, 2), CENTS),
+    (t.DecimalType(precision=38, scale=18), pa.decimal128(38, 18), [Decimal("9" * 20 + ".1"), None]),
+    (t.TimestampType(precision=6), pa.timestamp("us"), MOMENTS),
+    (t.TimestampType(precision=3), pa.timestamp("ms"), MILLIS),
+    (t.TimestampType(precision=6), pa.timestamp("us", "Europe/Berlin"), MOMENTS),
+    (t.TimestampType(precision=6), pa.timestamp("ns"), MOMENTS),
+    (t.TimestampType(precision=6), pa.timestamp("ns", "UTC"), MOMENTS),
+    (t.LocalZonedTimestampType(precision=6), pa.timestamp("us", "UTC"), MOMENTS),
+    (t.LocalZonedTimestampType(precision=6), pa.timestamp("us"), MOMENTS),
+    (t.LocalZonedTimestampType(precision=3), pa.timestamp("ms", "Asia/Tokyo"), MILLIS),
+    (t.LocalZonedTimestampType(precision=6), pa.timestamp("ns"), MOMENTS),
+    (t.TimeType(), pa.int32(), [0, 86_399_999, None]),
+    (t.ArrayType(element=t.STRING), pa.list_(pa.string()), [[], ["a", None], [""], None]),
+    (t.ArrayType(element=t.DOUBLE), pa.list_(pa.float64()), [[], [-0.0, math.nan, None], None]),
+    (
+        t.ArrayType(element=t.ArrayType(element=t.INT)),
+        pa.list_(pa.list_(pa.int32())),
+        [[], [None, [], [1, None]], None],
+    ),
+    (
+        t.MapType(key=t.STRING, value=t.BIGINT),
+        pa.map_(pa.string(), pa.int64()),
+        [[], [("a", 1), ("a", 2), ("", None)], None],
+    ),
+    (t.MultisetType(element=t.STRING), pa.map_(pa.string(), pa.int32()), [[("a", 2)], [], None]),
+    (
+        ROW,
+        pa.struct([("b", pa.string()), ("a", pa.int32()), ("other", pa.bool_())]),
+        [{"a": 1, "b": "x", "other": True}, {"a": None, "b": None, "other": None}, None],
+    ),
+)
+OURS: tuple[tuple[t.LogicalType, pa.DataType], ...] = (
+    (t.INT, pa.int64()),
+    (t.SmallIntType(), pa.uint16()),
+    (t.INT, pa.uint32()),
+    (t.BIGINT, pa.uint64()),
+    (t.DOUBLE, pa.int32()),
+    (t.FloatType(), pa.float64()),
+    (t.FloatType(), pa.float16()),
+    (t.DecimalType(precision=5, scale=2), pa.decimal128(6, 2)),
+    (t.DecimalType(precision=5, scale=1), pa.decimal128(5, 2)),
+    (t.DecimalType(precision=10, scale=0), pa.int32()),
+    (t.STRING, pa.binary()),
+    (t.STRING, pa.int32()),
+    (t.BYTES, pa.string()),
+    (t.DATE, pa.timestamp("us")),
+    (t.TimeType(), pa.time32("ms")),
+    (t.TimeType(), pa.time64("us")),
+    (t.BIGINT, pa.duration("ms")),
+    (t.ArrayType(element=t.BIGINT), pa.list_(pa.int32())),
+    (t.ArrayType(element=t.TimestampType(precision=6)), pa.list_(pa.timestamp("ns"))),
+    (t.MapType(key=t.STRING, value=t.BIGINT), pa.map_(pa.string(), pa.int32())),
+    (ROW, pa.struct([("other", pa.int32())])),
+)
+
+
+def written(tables: Sequence[pa.Table], folder: Path, **options: Any) -> None:
+    for number, table in enumerate(tables):
+        pq.write_table(table, folder / f"{number}.parquet", **options)
+
+
+def column(kind: pa.DataType, values: Sequence[Any], rows: int) -> pa.Array:
+    """``values`` again and again; timestamps and dates by their numbers."""
+    repeated = [values[i % len(values)] for i in range(rows)]
+    if pa.types.is_timestamp(kind):
+        return pa.array(repeated, pa.int64()).cast(kind)
+    if pa.types.is_date32(kind):
+        return pa.array(repeated, pa.int32()).cast(kind)
+    return pa.array(repeated, kind)
+
+
+def both(spark: SparkSession, declared: Any, **asked: Any) -> tuple[FileSource, FileSource]:
+    """A table read natively, and by our decoders."""
+    native = sources.source(declared, **asked)
+    assert isinstance(native, FileSource)
+    assert native.native is not None
+    return native, replace(native, native=None)
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    made = spark.newSession()
+    for key, value in batch_settings(Configuration(), 2, None).items():
+        made.conf.set(key, value)
+    return made
+
+
+def shown(frame: DataFrame) -> list[str]:
+    """The rows as text that tells apart what equality does not, in a common order."""
+    table = frame.toArrow()
+    plain = [
+        c.cast(pa.int64())
+        if pa.types.is_timestamp(c.type)
+        else c.cast(pa.int32())
+        if pa.types.is_date(c.type)
+        else c
+        for c in table.columns
+    ]
+    return sorted(repr(row) for row in zip(*(c.to_pylist() for c in plain), strict=True))
+
+
+def is_native(frame: DataFrame) -> bool:
+    return "MapInArrow" not in frame._jdf.queryExecution().toString()
+
+
+@pytest.mark.parametrize(("kind", "stored"), OURS, ids=str)
+def test_what_is_left_to_our_decoders(kind: t.LogicalType, stored: pa.DataType, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"c": pa.nulls(1, stored)}), tmp_path / "f.parquet")
+    found = stored_columns(pq.ParquetFile(tmp_path / "f.parquet"))
+    assert found is not None
+    assert native_column(found, Field("c", kind)) is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"row_group_size": 5},
+        {"data_page_version": "2.0", "compression": "zstd", "use_dictionary": False},
+        {"version": "1.0", "compression": "none", "store_schema": False},
+    ],
+    ids=str,
+)
+def test_all_types_at_once(session: SparkSession, tmp_path: Path, options: dict[str, Any]) -> None:
+    """Three files: all columns, every other one, and no rows."""
+    pairs = [p for p in NATIVE if options.get("version") != "1.0" or str(p[1]).find("[ns") < 0]
+    if not options.get("store_schema", True):
+        pairs = [p for p in pairs if p[1] != pa.large_string()]
+    data = {f"c{i}": column(stored, values, 23) for i, (_, stored, values) in enumerate(pairs)}
+    whole = pa.table(data)
+    some = whole.select([n for i, n in enumerate(whole.column_names) if i % 2])
+    written([whole, some, whole.slice(0, 0)], tmp_path, **options)
+    declared = sources.table(
+        {f"c{i}": kind for i, (kind, _, _) in enumerate(pairs)} | {"never": t.STRING},
+        {"connector": "filesystem", "path": str(tmp_path), "format": "parquet"},
+    )
+    native, ours = both(session, declared)
+    frame = native.read_all(session)
+    assert is_native(frame)
+    assert shown(frame) == shown(ours.read_all(session))
+    nothing = sources.source(declared, fields=("never",)).read_all(session)
+    assert is_native(nothing)
+    assert nothing.count() == 46
+
+
+CONDITIONS = (
+    "d = 0.0D", "d <> 0.0D", "d > -1D", "d <= 0D", "isnan(d)", "NOT (d < 1D)", "f = CAST(0 AS FLOAT)",
+    "r.x = 0.0D", "s = 'a'", "s > 'a'", "s LIKE 'x%'", "s IN ('', 'é')", "i > 0", "i = -2147483648",
+    "b IS NULL", "m = 9999.99BD", "m > 0BD", "day < DATE'1500-01-01'", "day = DATE'1970-01-01'",
+    "ts < TIMESTAMP_NTZ'1600-01-01 00:00:00'", "at >= TIMESTAMP'1970-01-01 00:00:00'",
+    "n = TIMESTAMP_NTZ'1970-01-01 00:00:00.000001'",
+)  # fmt: skip
+
+
+def test_conditions_that_spark_pushes_into_row_groups(session: SparkSession, tmp_path: Path) -> None:
+    """Row groups of two rows, so that most are skipped by their statistics or their dictionaries."""
+    columns: dict[str, tuple[t.LogicalType, pa.DataType, Sequence[Any]]] = {
+        "d": (t.DOUBLE, pa.float64(), [-0.0, -0.0, 0.0, 0.0, math.nan, math.nan, 1.0, math.nan, None, -2.0]),
+        "f": (t.FloatType(), pa.float32(), [-0.0, -0.0, 0.0, 0.0, math.nan, None]),
+        "r": (t.RowType(fields=(Field("x", t.DOUBLE),)), pa.struct([("x", pa.float64())]),
+              [{"x": -0.0}, {"x": -0.0}, {"x": 0.0}, None]),
+        "s": (t.STRING, pa.string(), TEXTS),
+        "i": (t.INT, pa.int32(), ints(32)),
+        "b": (t.BOOLEAN, pa.bool_(), [True, True, None, None, False]),
+        "m": (t.DecimalType(precision=15, scale=2), pa.decimal128(15, 2),
+              [Decimal("9999.99"), Decimal(-1), None]),
+        "day": (t.DATE, pa.date32(), DAYS),
+        "ts": (t.TimestampType(precision=6), pa.timestamp("us"), MOMENTS),
+        "at": (t.LocalZonedTimestampType(precision=6), pa.timestamp("us", "UTC"), MOMENTS),
+        "n": (t.TimestampType(precision=6), pa.timestamp("ns"), MOMENTS),
+    }  # fmt: skip
+    data = {name: column(stored, values, 40) for name, (_, stored, values) in columns.items()}
+    written([pa.table(data)], tmp_path, row_group_size=2)
+    declared = sources.table(
+        {name: kind for name, (kind, _, _) in columns.items()},
+        {"connector": "filesystem", "path": str(tmp_path), "format": "parquet"},
+    )
+    native, ours = both(session, declared)
+    read, expected = native.read_all(session), ours.read_all(session).cache()
+    assert is_native(read)
+    for condition in CONDITIONS:
+        assert shown(read.where(condition)) == shown(expected.where(condition)), condition
+    assert "GreaterThan(i,0)" in read.where("i > 0")._jdf.queryExecution().executedPlan().toString()
+
+
+def test_files_that_only_we_can_read_are_read_beside_the_others(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """By file: another type, another codec, another calendar, columns of a name, an unlisted name."""
+    plain = pa.table({"c": pa.array([1, 2], pa.int64())})
+    written([plain, pa.table({"c": pa.array([3], pa.decimal128(3, 0))})], tmp_path)
+    pq.write_table(plain, tmp_path / "brotli.parquet", compression="brotli")
+    old = plain.replace_schema_metadata({"org.apache.spark.version": "2.4.8"})
+    pq.write_table(old, tmp_path / "old.parquet")
+    pq.write_table(
+        plain, tmp_path / "split.parquet", column_encoding={"c": "BYTE_STREAM_SPLIT"}, use_dictionary=False
+    )
+    pq.write_table(plain, tmp_path / "x._COPYING_")
+    declared = sources.table(
+        {"c": t.BIGINT}, {"connector": "filesystem", "path": str(tmp_path), "format": "parquet"}
+    )
+    native, ours = both(session, declared)
+    scan = native.native
+    assert scan is not None
+    frames, left = scan.frames(session, native.entries())
+    assert len(frames) == 1
+    names = sorted(f.path for f in left)
+    assert names == ["1.parquet", "brotli.parquet", "old.parquet", "split.parquet", "x._COPYING_"]
+    assert shown(native.read_all(session)) == shown(ours.read_all(session))
+
+
+def test_partitions(session: SparkSession, tmp_path: Path) -> None:
+    """Names that Hive escapes, the default partition, a nested folder, and a name that Spark would take for
+    another type's."""
+    rows = {
+        "p=a%3Ab/d=2020-02-29": 1, "p=__DEFAULT_PARTITION__/d=1969-12-31": 2,
+        "p=__HIVE_DEFAULT_PARTITION__/d=0001-01-01": 3,
+        "p=01/d=9999-12-31": 4, "p=%20é/d=2020-02-29/deeper": 5, "p=01/d=__DEFAULT_PARTITION__": 6,
+    }  # fmt: skip
+    for folder, value in rows.items():
+        (tmp_path / folder).mkdir(parents=True)
+        pq.write_table(pa.table({"v": [value]}), tmp_path / folder / "f.parquet")
+    declared = sources.table(
+        {"v": t.BIGINT, "p": t.STRING, "d": t.DATE},
+        {"connector": "filesystem", "path": str(tmp_path), "format": "parquet"},
+        partitioned_by=("p", "d"),
+    )
+    for fields in (("v", "p", "d"), ("p", "v"), ("d",), ("v",)):
+        native, ours = both(session, declared, fields=fields)
+        frame = native.read_all(session)
+        assert is_native(frame)
+        assert shown(frame) == shown(ours.read_all(session)), fields
+    native, _ = both(session, declared)
+    assert native.read_all(session).where("p = '01' AND d IS NULL").select("v").collect() == [(6,)]
+
+
+def failing(action: Callable[[], object]) -> str:
+    try:
+        action()
+    except Exception as e:  # whichever it is: the translation is what is tested
+        found = translated(e)
+        assert isinstance(found, ConnectorError), found
+        return str(found)
+    raise AssertionError("it did not fail")
+
+
+def test_files_that_are_damaged_or_gone(session: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"v": list(range(50_000))})
+    for name in ("gone", "damaged"):
+        (tmp_path / name).mkdir()
+        pq.write_table(rows, tmp_path / name / "f.parquet", compression="none", use_dictionary=False)
+
+    def table(name: str) -> Any:
+        return sources.table(
+            {"v": t.BIGINT}, {"connector": "filesystem", "path": str(tmp_path / name), "format": "parquet"}
+        )
+
+    gone, damaged = (both(session, table(n))[0] for n in ("gone", "damaged"))
+    scan = gone.native
+    assert scan is not None
+    entries = list(gone.entries())
+    frame = gone.read_all(session)
+    (tmp_path / "gone" / "f.parquet").unlink()
+    shown_path = f"File {tmp_path}/gone/f.parquet does not exist any more, but not all of it was read."
+    assert failing(frame.collect) == shown_path
+    assert failing(lambda: scan.frames(session, entries)) == shown_path
+    frame = damaged.read_all(session)
+    data = bytearray((tmp_path / "damaged" / "f.parquet").read_bytes())
+    data[4:40] = b"\xff" * 36
+    (tmp_path / "damaged" / "f.parquet").write_bytes(data)
+    assert failing(frame.collect).startswith(f"Cannot read file {tmp_path}/damaged/f.parquet: ")
+    (tmp_path / "damaged" / "f.parquet").write_bytes(b"PAR1")
+    assert failing(lambda: damaged.read_all(session)).startswith(
+        f"Cannot read file {tmp_path}/damaged/f.parquet: "
+    )

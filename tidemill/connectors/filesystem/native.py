@@ -1,0 +1,213 @@
+"""File tables of batch queries by Spark's own vectorised readers: only what is asked for leaves the files.
+
+Which columns Spark gives exactly, ``formats.native`` decides for each file; files of one answer are one
+relation, those that Spark would read otherwise stay with our decoders. A relation has our list of files and
+our values of their partitions: Spark neither lists nor guesses. It knows their sizes, prunes partitions while
+it runs, and skips row groups. The rows have no order.
+
+Cost: the footers of the files, on the driver, once for each version of a file; a call into the JVM for each
+partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.connectors.filesystem.changes import vanished
+from tidemill.connectors.filesystem.partitions import partition_values
+from tidemill.connectors.filesystem.reading import UNREADABLE
+from tidemill.connectors.formats.native import (
+    NativeColumn,
+    NativeFormat,
+    StoredColumns,
+    native_column,
+)
+from tidemill.errors import ConnectorError
+from tidemill.files.storage import FileEntry, Storage
+from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_schema, quote, spark_schema, spark_type
+
+_KNOWN_FILES = 20_000
+_AS_IT_IS = {
+    "mergeSchema": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+"""No calendar but the one that SQL has."""
+
+_HIDDEN = "._COPYING_"
+"""The end of names that Spark's lists leave out."""
+
+_SOURCES = "org.apache.spark.sql.execution.datasources"
+Columns = tuple[NativeColumn | None, ...]
+"""Of a file by field; None for one that it does not have."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """Files that one relation reads."""
+
+    columns: Columns
+    files: list[FileEntry] = field(default_factory=list)
+
+    def takes(self, columns: Columns, file: FileEntry) -> bool:
+        pairs = list(zip(self.columns, columns, strict=True))
+        if any(a != b for a, b in pairs if a is not None and b is not None):
+            return False
+        self.columns = tuple(a or b for a, b in pairs)
+        self.files.append(file)
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeScan:
+    """``fields``: what to give, in order; ``partitions``: those of the table that come from paths."""
+
+    format: NativeFormat
+    storage: Storage
+    fields: tuple[Field, ...]
+    partitions: tuple[Field, ...]
+    default_partition: str
+
+    def frames(
+        self, spark: SparkSession, files: Iterable[FileEntry]
+    ) -> tuple[list[DataFrame], list[FileEntry]]:
+        """Frames that read ``files``, and those of them that are left to our decoders. ConnectorError where
+        a file is not of the format."""
+        groups: list[_Group] = []
+        left: list[FileEntry] = []
+        for file in files:
+            columns = self._columns(file)
+            if columns is None:
+                left.append(file)
+            elif not any(group.takes(columns, file) for group in groups):
+                groups.append(_Group(columns, [file]))
+        return [self._frame(spark, group) for group in groups], left
+
+    @property
+    def _stored(self) -> tuple[Field, ...]:
+        """Fields that come from the files themselves."""
+        return tuple(f for f in self.fields if f not in self.partitions)
+
+    def _columns(self, file: FileEntry) -> Columns | None:
+        if file.path.endswith(_HIDDEN):
+            return None
+        stored = _stored(self.format, self.storage, file)
+        if stored is None:
+            return None
+        found: list[NativeColumn | None] = []
+        for own in self._stored:
+            column = native_column(stored, own)
+            if column is None:
+                return None
+            found.append(column if own.name in stored else None)
+        return tuple(found)
+
+    def _frame(self, spark: SparkSession, group: _Group) -> DataFrame:
+        columns = {
+            f.name: c or NativeColumn(spark_type(f.type))
+            for f, c in zip(self._stored, group.columns, strict=True)
+        }
+        schema = ", ".join(f"{quote(name)} {c.read}" for name, c in columns.items())
+        frame = _relation(spark, self.format.spark_class, self._index(spark, group.files), schema)
+        as_it_is = NativeColumn("")
+        return frame.selectExpr(
+            *(
+                f"{columns.get(f.name, as_it_is).value.format(quote(f.name))} AS {quote(f.name)}"
+                for f in self.fields
+            )
+        )
+
+    def _index(self, spark: SparkSession, files: list[FileEntry]) -> Any:
+        """Spark's list of the files, by partition."""
+        jvm: Any = spark._jvm
+        none = jvm.scala.Option.empty()
+        spec = jvm.scala.Option.apply(self._partitions(spark, files))
+        paths = _hadoop_paths(jvm, [self._uri(f.path) for f in files])
+        no_cache = getattr(getattr(jvm, f"{_SOURCES}.NoopCache$"), "MODULE$")
+        made = getattr(jvm, f"{_SOURCES}.InMemoryFileIndex")
+        index = made(spark._jsparkSession, paths, _options(jvm), none, no_cache, spec, none)
+        self._check_all_listed(index, files)
+        return index
+
+    def _check_all_listed(self, index: Any, files: list[FileEntry]) -> None:
+        """Spark leaves out without a word what is gone when it looks."""
+        if index.allFiles().size() == len(files):
+            return
+        gone = next((f for f in files if self.storage.stat(f.path) is None), None)
+        shown = self.storage.shown("" if gone is None else gone.path)
+        raise ConnectorError(vanished(shown))
+
+    def _partitions(self, spark: SparkSession, files: list[FileEntry]) -> Any:
+        """Spark's PartitionSpec: the values of each directory, as our reader reads its name."""
+        jvm: Any = spark._jvm
+        spec = getattr(jvm, f"{_SOURCES}.PartitionSpec")
+        if not self.partitions:
+            return spec.emptySpec()
+        directories = list(dict.fromkeys(f.path.rpartition("/")[0] for f in files))
+        values = [partition_values(f"{d}/", self.partitions, self.default_partition) for d in directories]
+        rows = pa.Table.from_arrays(
+            [
+                pa.array([v[f.name].as_py() for v in values], arrow_type_)
+                for f, arrow_type_ in zip(self.partitions, arrow_schema(self.partitions).types, strict=True)
+            ],
+            names=[f.name for f in self.partitions],
+        )
+        frame = spark.createDataFrame(rows, spark_schema(self.partitions))
+        internal = frame._jdf.queryExecution().executedPlan().executeCollect()
+        path_of = getattr(jvm, f"{_SOURCES}.PartitionPath")
+        made = [path_of.apply(row, self._uri(d)) for row, d in zip(internal, directories, strict=True)]
+        return spec(_struct_type(jvm, spark_schema(self.partitions)), jvm.PythonUtils.toSeq(made))
+
+    def _uri(self, path: str) -> str:
+        return f"file:{self.storage.absolute(path)}"
+
+
+def _stored(declared: NativeFormat, storage: Storage, file: FileEntry) -> StoredColumns | None:
+    try:
+        return _footer(declared, storage, file)
+    except UNREADABLE as e:
+        raise ConnectorError(f"Cannot read file {storage.shown(file.path)}: {e}") from None
+
+
+@lru_cache(maxsize=_KNOWN_FILES)
+def _footer(declared: NativeFormat, storage: Storage, file: FileEntry) -> StoredColumns | None:
+    """A file of one size and time is the same: a query that is asked again reads no footers."""
+    with storage.open(file.path) as opened:
+        return declared.stored(opened)
+
+
+def _relation(spark: SparkSession, spark_class: str, index: Any, schema: str) -> DataFrame:
+    jvm: Any = spark._jvm
+    session = spark._jsparkSession
+    made = getattr(jvm, f"{_SOURCES}.HadoopFsRelation")(
+        index,
+        index.partitionSchema(),
+        _struct_type(jvm, schema),
+        jvm.scala.Option.empty(),
+        getattr(jvm, spark_class)(),
+        _options(jvm),
+        session,
+    )
+    return DataFrame(session.baseRelationToDataFrame(made), spark)
+
+
+def _struct_type(jvm: Any, schema: str) -> Any:
+    return getattr(jvm, "org.apache.spark.sql.types.StructType").fromDDL(schema)
+
+
+def _options(jvm: Any) -> Any:
+    return jvm.PythonUtils.toScalaMap(_AS_IT_IS)
+
+
+def _hadoop_paths(jvm: Any, paths: Sequence[str]) -> Any:
+    """A Scala Seq of Hadoop's Paths, in as many calls for a thousand as for one."""
+    names = getattr(jvm, "org.apache.hadoop.util.StringUtils")
+    texts = names.getStrings("\0".join(paths), "\0")
+    return jvm.PythonUtils.toSeq(jvm.java.util.Arrays.asList(names.stringToPath(texts)))

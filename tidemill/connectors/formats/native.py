@@ -1,0 +1,188 @@
+"""What Spark's own readers give of columnar files, column by column.
+
+A format with this face says of a file what each column is for Spark (``StoredType``, the type that its reader
+gives for it, bit for bit what the file holds); here stands how that becomes a value of the declared type: as
+it is, or by an expression over it. Where Spark's value is not surely the one that our decoders give there is
+none, and the file is read by them. Cost: a footer per file on the driver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from tidemill.types import logical as t
+from tidemill.types.logical import Field
+from tidemill.types.physical import spark_type
+
+NANOS = "NANOS"
+"""Nanoseconds since 1970 in a file, of which Spark gives the number."""
+
+_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+_MICROS = "(({0} DIV 1000L) - IF({0} % 1000L < 0L, 1L, 0L))"
+_UNPUSHED = "nanvl({0}, {0})"
+"""A float as it is. Spark's readers hold 0.0 and -0.0 apart when they skip rows by what is equal to a
+constant: of a column they see bare they would miss some."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredType:
+    """``spark``: a scalar type's name, NANOS, or ARRAY, MAP, STRUCT of ``parts`` (named in a STRUCT)."""
+
+    spark: str
+    parts: tuple[tuple[str, StoredType], ...] = ()
+
+
+StoredColumns = dict[str, StoredType | None]
+"""By name; None where Spark's reader does not give what the file holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeColumn:
+    """``read``: the type that Spark is asked for, as DDL; ``value``: Spark SQL over it, written {0}."""
+
+    read: str
+    value: str = "{0}"
+
+
+@runtime_checkable
+class NativeFormat(Protocol):
+    """Optional face of a format whose files Spark reads itself."""
+
+    @property
+    def spark_class(self) -> str:
+        """Spark's FileFormat."""
+        ...
+
+    def stored(self, file: pa.NativeFile) -> StoredColumns | None:
+        """What a file's columns are; None for a file that is none of Spark's as a whole."""
+        ...
+
+
+def native_columns(stored: StoredColumns, fields: tuple[Field, ...]) -> tuple[NativeColumn, ...] | None:
+    """How Spark gives each of ``fields``; None where one must be decoded by us."""
+    found = [native_column(stored, field) for field in fields]
+    return tuple(c for c in found if c is not None) if None not in found else None
+
+
+def native_column(stored: StoredColumns, field: Field) -> NativeColumn | None:
+    """A column that the file does not have is NULL."""
+    if field.name not in stored:
+        return NativeColumn(spark_type(field.type))
+    kind = stored[field.name]
+    return None if kind is None else converted(field.type, kind)
+
+
+@singledispatch
+def converted(kind: t.LogicalType, stored: StoredType) -> NativeColumn | None:
+    """How a column of ``stored`` becomes one of ``kind``."""
+    wanted = spark_type(kind)
+    if stored.spark == wanted:
+        return NativeColumn(wanted)
+    if stored.spark in _WIDENED.get(wanted, ()):
+        return NativeColumn(stored.spark, f"CAST({{0}} AS {wanted})")
+    return None
+
+
+_WIDENED: dict[str, tuple[str, ...]] = {
+    "SMALLINT": ("TINYINT",),
+    "INT": ("TINYINT", "SMALLINT"),
+    "BIGINT": ("TINYINT", "SMALLINT", "INT"),
+}
+
+
+@converted.register(t.FloatType)
+@converted.register(t.DoubleType)
+def _(kind: t.LogicalType, stored: StoredType) -> NativeColumn | None:
+    wanted = spark_type(kind)
+    if stored.spark == wanted:
+        return NativeColumn(wanted, _UNPUSHED)
+    if (stored.spark, wanted) == ("FLOAT", "DOUBLE"):
+        return NativeColumn("FLOAT", f"CAST({_UNPUSHED} AS DOUBLE)")
+    return None
+
+
+@converted.register
+def _(kind: t.DecimalType, stored: StoredType) -> NativeColumn | None:
+    """More digits on either side of the point do no harm."""
+    if not stored.spark.startswith("DECIMAL("):
+        return None
+    precision, scale = map(int, stored.spark[len("DECIMAL(") : -1].split(","))
+    if (precision, scale) == (kind.precision, kind.scale):
+        return NativeColumn(stored.spark)
+    if scale <= kind.scale and precision - scale <= kind.precision - kind.scale:
+        return NativeColumn(stored.spark, f"CAST({{0}} AS {spark_type(kind)})")
+    return None
+
+
+@converted.register
+def _(kind: t.TimeType, stored: StoredType) -> NativeColumn | None:
+    """Spark has no such type; where the file has the milliseconds as a number they are the carrier."""
+    return NativeColumn("INT") if stored.spark == "INT" else None
+
+
+@converted.register
+def _(kind: t.TimestampType, stored: StoredType) -> NativeColumn | None:
+    """An instant is taken as UTC wall-clock time, nanoseconds are cut."""
+    return {
+        "TIMESTAMP_NTZ": NativeColumn("TIMESTAMP_NTZ"),
+        "TIMESTAMP": NativeColumn("TIMESTAMP", f"timestampadd(MICROSECOND, unix_micros({{0}}), {_EPOCH})"),
+        NANOS: NativeColumn("BIGINT", f"timestampadd(MICROSECOND, {_MICROS}, {_EPOCH})"),
+    }.get(stored.spark)
+
+
+@converted.register
+def _(kind: t.LocalZonedTimestampType, stored: StoredType) -> NativeColumn | None:
+    """A wall-clock time is taken as UTC."""
+    return {
+        "TIMESTAMP": NativeColumn("TIMESTAMP"),
+        "TIMESTAMP_NTZ": NativeColumn("TIMESTAMP"),
+        NANOS: NativeColumn("BIGINT", f"timestamp_micros({_MICROS})"),
+    }.get(stored.spark)
+
+
+@converted.register
+def _(kind: t.ArrayType, stored: StoredType) -> NativeColumn | None:
+    if stored.spark != "ARRAY":
+        return None
+    ((_, element),) = stored.parts
+    return NativeColumn(spark_type(kind)) if _as_it_is(kind.element, element) else None
+
+
+@converted.register
+def _(kind: t.RowType, stored: StoredType) -> NativeColumn | None:
+    """Fields by name. Spark tells a NULL row from one of NULLs by a field that is there."""
+    parts = dict(stored.parts)
+    there = [f for f in kind.fields if f.name in parts]
+    if stored.spark != "STRUCT" or not there or not all(_as_it_is(f.type, parts[f.name]) for f in there):
+        return None
+    return NativeColumn(spark_type(kind))
+
+
+@converted.register
+def _(kind: t.MapType, stored: StoredType) -> NativeColumn | None:
+    return _entries(kind.key, kind.value, stored)
+
+
+@converted.register
+def _(kind: t.MultisetType, stored: StoredType) -> NativeColumn | None:
+    return _entries(kind.element, t.INT, stored)
+
+
+def _entries(key: t.LogicalType, value: t.LogicalType, stored: StoredType) -> NativeColumn | None:
+    """A map's carrier is the array of its entries."""
+    if stored.spark != "MAP":
+        return None
+    (_, stored_key), (_, stored_value) = stored.parts
+    if not _as_it_is(key, stored_key) or not _as_it_is(value, stored_value):
+        return None
+    return NativeColumn(f"MAP<{spark_type(key)}, {spark_type(value)}>", "map_entries({0})")
+
+
+def _as_it_is(kind: t.LogicalType, stored: StoredType) -> bool:
+    """Whether it is the carrier, all the way down: parts are not converted on their own."""
+    found = converted(kind, stored)
+    return found is not None and found.read == spark_type(kind) and found.value in ("{0}", _UNPUSHED)

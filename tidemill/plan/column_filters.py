@@ -1,0 +1,93 @@
+"""What sources are told of the conditions over a scan: those that ``connectors.filters`` can say.
+
+Only types whose values Python compares as SQL does: whole numbers, text, dates, booleans. Anything else is
+left out of an AND, and makes its OR say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tidemill.connectors.filters import COMPARED, AllOf, AnyOf, ColumnFilter, Comparison, Nullness
+from tidemill.plan.expressions import Call, Expr, InputRef, Literal
+from tidemill.types import logical as t
+
+_SWAPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_FAMILIES: tuple[tuple[type[t.LogicalType], ...], ...] = (
+    (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType),
+    (t.VarCharType, t.CharType),
+    (t.DateType,),
+    (t.BooleanType,),
+)
+
+
+def column_filters(conditions: Sequence[Expr], columns: Sequence[str]) -> tuple[ColumnFilter, ...]:
+    """What can be said of ``conditions``, all of which hold, over ``columns`` by index."""
+    found = (_filter(condition, columns) for condition in conditions)
+    return tuple(f for f in found if f is not None)
+
+
+def _filter(condition: Expr, columns: Sequence[str]) -> ColumnFilter | None:
+    if not isinstance(condition, Call):
+        return None
+    if condition.function in COMPARED:
+        return _comparison(condition.function, *condition.args, columns)
+    convert = _OF_CALLS.get(condition.function)
+    return None if convert is None else convert(condition, columns)
+
+
+def _comparison(name: str, left: Expr, right: Expr, columns: Sequence[str]) -> Comparison | None:
+    if isinstance(left, Literal):
+        name, left, right = _SWAPPED[name], right, left
+    if not isinstance(left, InputRef) or not isinstance(right, Literal) or right.value is None:
+        return None
+    if isinstance(left.type, t.CharType) or not _are_alike(left.type, right.type):
+        return None
+    return Comparison(columns[left.index], name, right.value)
+
+
+def _are_alike(a: t.LogicalType, b: t.LogicalType) -> bool:
+    return any(isinstance(a, family) and isinstance(b, family) for family in _FAMILIES)
+
+
+def _all_of(call: Call, columns: Sequence[str]) -> ColumnFilter | None:
+    parts = column_filters(call.args, columns)
+    return AllOf(parts) if parts else None
+
+
+def _any_of(call: Call, columns: Sequence[str]) -> ColumnFilter | None:
+    parts = column_filters(call.args, columns)
+    return AnyOf(parts) if len(parts) == len(call.args) else None
+
+
+def _one_of(call: Call, columns: Sequence[str]) -> ColumnFilter | None:
+    value, *listed = call.args
+    parts = [_comparison("=", value, x, columns) for x in listed]
+    known = tuple(p for p in parts if p is not None)
+    return AnyOf(known) if len(known) == len(parts) else None
+
+
+def _between(call: Call, columns: Sequence[str]) -> ColumnFilter | None:
+    if dict(call.options).get("symmetric", "").upper() in ("TRUE", "SYMMETRIC"):
+        return None
+    value, low, high = call.args
+    parts = (_comparison(">=", value, low, columns), _comparison("<=", value, high, columns))
+    known = tuple(p for p in parts if p is not None)
+    return AllOf(known) if known else None
+
+
+def _nullness(call: Call, columns: Sequence[str]) -> ColumnFilter | None:
+    (value,) = call.args
+    if not isinstance(value, InputRef):
+        return None
+    return Nullness(columns[value.index], call.function == "IS NULL")
+
+
+_OF_CALLS: dict[str, Callable[[Call, Sequence[str]], ColumnFilter | None]] = {
+    "AND": _all_of,
+    "OR": _any_of,
+    "IN": _one_of,
+    "BETWEEN": _between,
+    "IS NULL": _nullness,
+    "IS NOT NULL": _nullness,
+}

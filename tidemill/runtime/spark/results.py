@@ -1,0 +1,103 @@
+"""Results on the driver: small ones in memory, large ones in a file that is mapped into memory.
+
+Tasks hand their rows over as they end, in no order; the order of the tasks comes last. What is there by then
+is written to a file as soon as it is too much for memory, and read from there: the result is a Table either
+way, of which a large one takes disk, not memory. The file has no name: it is gone when nothing reads it any
+more. Cost beside Spark's own way: for a large result one pass over a local file.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import pyarrow as pa
+from pyspark.errors.exceptions.captured import unwrap_spark_exception
+from pyspark.serializers import read_int
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.serializers import ArrowCollectSerializer, ArrowStreamSerializer
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.util import _load_from_socket
+
+MEMORY = 64 << 20
+"""Bytes of a result that are kept in memory."""
+
+
+def collected(frame: DataFrame, memory: int = MEMORY) -> pa.Table:
+    """The rows of ``frame``, in order. Runs it; its errors are Spark's."""
+    schema = to_arrow_schema(
+        frame.schema,
+        error_on_duplicated_field_names_in_struct=True,
+        timezone="UTC",
+        prefers_large_types=False,
+    )
+    port, secret, server = frame._jdf.collectAsArrowToPython()
+    spool = _Spool(memory)
+    try:
+        with _load_from_socket((port, secret), _InOrder(spool)) as batches:
+            found = list(batches)
+    finally:
+        spool.close()
+        with unwrap_spark_exception():
+            server.getResult()
+    return pa.Table.from_batches(found).cast(schema) if found else schema.empty_table()
+
+
+class _InOrder(ArrowCollectSerializer):  # type: ignore[misc]
+    """Reads what the JVM sends: batches as they come, then their order; an error stands where it would."""
+
+    def __init__(self, spool: _Spool) -> None:
+        super().__init__()
+        self._spool = spool
+
+    def load_stream(self, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
+        for batch in ArrowStreamSerializer.load_stream(self, stream):
+            self._spool.add(batch)
+        count = read_int(stream)
+        batches = self._spool.batches() if count > 0 else []
+        for _ in range(count):
+            yield batches[read_int(stream)]
+
+
+@dataclass(slots=True)
+class _Spool:
+    """Batches in the order of their coming."""
+
+    memory: int
+    _held: list[pa.RecordBatch] = field(default_factory=list)
+    _bytes: int = 0
+    _path: str = ""
+    _writer: Any = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if self._writer is not None:
+            self._writer.write_batch(batch)
+            return
+        self._held.append(batch)
+        self._bytes += batch.nbytes
+        if self._bytes > self.memory:
+            self._open(batch.schema)
+
+    def _open(self, schema: pa.Schema) -> None:
+        handle, self._path = tempfile.mkstemp(prefix="tidemill-result-", suffix=".arrow")
+        os.close(handle)
+        self._writer = pa.RecordBatchFileWriter(self._path, schema)
+        for batch in self._held:
+            self._writer.write_batch(batch)
+        self._held.clear()
+
+    def batches(self) -> list[pa.RecordBatch]:
+        """All of them; nothing can be added any more."""
+        if self._writer is None:
+            return self._held
+        self._writer.close()
+        reader = pa.ipc.open_file(pa.memory_map(self._path))
+        return [reader.get_batch(i) for i in range(reader.num_record_batches)]
+
+    def close(self) -> None:
+        """The file lives as long as it is mapped."""
+        if self._path:
+            os.remove(self._path)
