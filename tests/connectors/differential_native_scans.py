@@ -12,10 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.connectors import sources
 from tidemill.config.option import Configuration
+from tidemill.connectors.api import ReadLimit
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.formats.columnar.parquet_footer import stored_columns
 from tidemill.connectors.formats.native import native_column
@@ -268,7 +270,7 @@ def test_files_that_only_we_can_read_are_read_beside_the_others(
     native, ours = both(session, declared)
     scan = native.native
     assert scan is not None
-    frames, left = scan.frames(session, native.entries())
+    frames, left = scan.frames(session, native.entries(), 1)
     assert len(frames) == 1
     names = sorted(f.path for f in left)
     assert names == ["1.parquet", "brotli.parquet", "old.parquet", "split.parquet", "x._COPYING_"]
@@ -300,6 +302,24 @@ def test_partitions(session: SparkSession, tmp_path: Path) -> None:
     assert native.read_all(session).where("p = '01' AND d IS NULL").select("v").collect() == [(6,)]
 
 
+@pytest.mark.parametrize(("name", "write"), [("parquet", pq.write_table), ("orc", orc.write_table)])
+def test_rows_of_which_only_partitions_are_asked_for(
+    name: str, write: Callable[[pa.Table, Path], None], tmp_path: Path
+) -> None:
+    (tmp_path / "p=x").mkdir()
+    write(pa.table({"v": [1, 2]}), tmp_path / "p=x" / "f")
+    declared = sources.table(
+        {"v": t.BIGINT, "p": t.STRING},
+        {"connector": "filesystem", "path": str(tmp_path), "format": name},
+        partitioned_by=("p",),
+    )
+    read = sources.source(declared, fields=("p",))
+    assert isinstance(read, FileSource)
+    tasks = read.tasks(None, read.next_offset(None, ReadLimit()))
+    batches = [batch for task in tasks for batch in read.reader.read(task.splits, task.before)]
+    assert [row for batch in batches for row in batch.to_pylist()] == [{"p": "x"}] * 2
+
+
 def failing(action: Callable[[], object]) -> str:
     try:
         action()
@@ -329,7 +349,7 @@ def test_files_that_are_damaged_or_gone(session: SparkSession, tmp_path: Path) -
     (tmp_path / "gone" / "f.parquet").unlink()
     shown_path = f"File {tmp_path}/gone/f.parquet does not exist any more, but not all of it was read."
     assert failing(frame.collect) == shown_path
-    assert failing(lambda: scan.frames(session, entries)) == shown_path
+    assert failing(lambda: scan.frames(session, entries, 1)) == shown_path
     frame = damaged.read_all(session)
     data = bytearray((tmp_path / "damaged" / "f.parquet").read_bytes())
     data[4:40] = b"\xff" * 36

@@ -14,7 +14,14 @@ import time
 from collections.abc import Callable
 from typing import Protocol, TextIO
 
-from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobFailed, JobResumed
+from tidemill.runtime.progress import (
+    EpochBegun,
+    EpochProgress,
+    JobEvent,
+    JobFailed,
+    JobResumed,
+    PartitionsRead,
+)
 from tidemill.session.context import SessionContext
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -76,7 +83,7 @@ def _said(event: JobEvent) -> str:
         what = event.error.partition("\n")[0]
         again = "not started again" if event.wait is None else f"started again in {event.wait:.1f} s"
         return f"failed: {what}; {again}"
-    return ""
+    return partitions_line(event) if isinstance(event, PartitionsRead) else ""
 
 
 class ProgressLine:
@@ -227,6 +234,11 @@ def _event_time(progress: EpochProgress) -> str:
         return ""
     reached = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=progress.watermark)
     return f"watermark {reached:%Y-%m-%d %H:%M:%S}, {progress.behind:,.1f} s behind | "
+
+
+def partitions_line(event: PartitionsRead) -> str:
+    """``read 3 of 60 partitions of c.d.facts``."""
+    return f"read {event.read:,} of {event.of:,} partitions of {event.table}"
 
 
 def running_line(epoch: EpochBegun, before: int, seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from functools import partial
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from tidemill.runtime.spark.batch_frames.frames import BatchFrames, ScanFrame
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.job_groups import grouped
+from tidemill.runtime.spark.partitions_read import partitions_read
 from tidemill.runtime.spark.results import collected
 from tidemill.runtime.spark.session import job_session, unless_given
 from tidemill.runtime.spark.user_columns import selected
@@ -64,14 +66,19 @@ def batch_frame(root: b.BatchNode, request: JobRequest) -> DataFrame:
 
 def _volume(root: b.BatchNode) -> int | None:
     """About how many bytes the tables have that are read; None where that is not known of one."""
-    waiting, seen, sizes = [root], set[int](), []
+    sizes = [n.traits.most for n in _nodes(root) if isinstance(n, b.TableSourceScan | b.DataFrameScan)]
+    return None if None in sizes else sum(s for s in sizes if s is not None)
+
+
+def _nodes(root: b.BatchNode) -> Iterator[b.BatchNode]:
+    """Each once."""
+    waiting, seen = [root], set[int]()
     while waiting:
         node = waiting.pop()
         if id(node) not in seen:
             seen.add(id(node))
             waiting += node.inputs
-            sizes += [node.traits.most] if isinstance(node, b.TableSourceScan | b.DataFrameScan) else []
-    return None if None in sizes else sum(s for s in sizes if s is not None)
+            yield node
 
 
 def _frames(spark: SparkSession, scan: ScanFrame, root: b.BatchNode, request: JobRequest) -> BatchFrames:
@@ -89,9 +96,17 @@ def run_query(root: b.BatchNode, request: JobRequest) -> pa.Table:
         )
     try:
         with grouped(request.application.sparkContext, request.group, request.name):
-            return collected(frame)
+            found = collected(frame)
     except Exception as e:
         raise translated(e) from e
+    _tell_partitions(frame, root, request)
+    return found
+
+
+def _tell_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -> None:
+    if any(isinstance(node, b.TableSourceScan) and node.table.partitioned_by for node in _nodes(root)):
+        for event in partitions_read(frame, request.name):
+            request.on_event(event)
 
 
 def run_insert(sink: b.Sink, request: JobRequest) -> int:
@@ -106,12 +121,14 @@ def run_insert(sink: b.Sink, request: JobRequest) -> int:
     try:
         frame = _enforcing(batch_frame(sink, request), sink.source, targets, request)
         with grouped(request.application.sparkContext, request.group, request.name):
-            staged = made.stage(frame, 1).collect()
+            staging = made.stage(frame, 1)
+            staged = staging.collect()
     except Exception as e:
         made.discard(1)
         raise translated(e) from e
     made.publish(1, [row[0] for row in staged])
     made.finish()
+    _tell_partitions(staging, sink, request)
     return len(staged)
 
 

@@ -60,7 +60,17 @@ class JobFailed:
     wait: float | None
 
 
-JobEvent = JobBegun | JobResumed | EpochBegun | JobFailed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsRead:
+    """A scan of a batch job that has ended: how many partitions of ``table`` it read, of those there are."""
+
+    job_id: str
+    table: str
+    read: int
+    of: int
+
+
+JobEvent = JobBegun | JobResumed | EpochBegun | JobFailed | PartitionsRead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

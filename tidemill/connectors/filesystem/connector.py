@@ -187,6 +187,7 @@ def _native(
         fields=request.fields,
         partitions=tuple(f for f in _partitions(request.table) if f.name in names),
         default_partition=options["partition.default-name"],
+        table=str(request.table.path) if request.table.partitioned_by else "",
     )
 
 

@@ -44,6 +44,9 @@ _AS_IT_IS = {
 _HIDDEN = "._COPYING_"
 """The end of names that Spark's lists leave out."""
 
+TABLE, PARTITIONS = "tidemill.table", "tidemill.partitions"
+"""Options of a relation: whose partitions these are, and how many there would be without conditions."""
+
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 Columns = tuple[NativeColumn | None, ...]
 """Of a file by field; None for one that it does not have."""
@@ -67,19 +70,21 @@ class _Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeScan:
-    """``fields``: what to give, in order; ``partitions``: those of the table that come from paths."""
+    """``fields``: what to give, in order; ``partitions``: those of the table that come from paths.
+    ``table``: its name, '' where it has no partitions."""
 
     format: NativeFormat
     storage: Storage
     fields: tuple[Field, ...]
     partitions: tuple[Field, ...]
     default_partition: str
+    table: str
 
     def frames(
-        self, spark: SparkSession, files: Iterable[FileEntry]
+        self, spark: SparkSession, files: Iterable[FileEntry], of: int
     ) -> tuple[list[DataFrame], list[FileEntry]]:
-        """Frames that read ``files``, and those of them that are left to our decoders. ConnectorError where
-        a file is not of the format."""
+        """Frames that read ``files``, and those of them that are left to our decoders; ``of``: how many
+        partitions the table has. ConnectorError where a file is not of the format."""
         groups: list[_Group] = []
         left: list[FileEntry] = []
         for file in files:
@@ -88,7 +93,8 @@ class NativeScan:
                 left.append(file)
             elif not any(group.takes(columns, file) for group in groups):
                 groups.append(_Group(columns, [file]))
-        return [self._frame(spark, group) for group in groups], left
+        told = {TABLE: self.table, PARTITIONS: str(of)} if self.table else {}
+        return [self._frame(spark, group, told) for group in groups], left
 
     @property
     def _stored(self) -> tuple[Field, ...]:
@@ -109,13 +115,14 @@ class NativeScan:
             found.append(column if own.name in stored else None)
         return tuple(found)
 
-    def _frame(self, spark: SparkSession, group: _Group) -> DataFrame:
+    def _frame(self, spark: SparkSession, group: _Group, told: dict[str, str]) -> DataFrame:
         columns = {
             f.name: c or NativeColumn(spark_type(f.type))
             for f, c in zip(self._stored, group.columns, strict=True)
         }
         schema = ", ".join(f"{quote(name)} {c.read}" for name, c in columns.items())
-        frame = _relation(spark, self.format.spark_class, self._index(spark, group.files), schema)
+        index = self._index(spark, group.files)
+        frame = _relation(spark, self.format.spark_class, index, schema, {**_AS_IT_IS, **told})
         as_it_is = NativeColumn("")
         return frame.selectExpr(
             *(
@@ -132,7 +139,8 @@ class NativeScan:
         paths = _hadoop_paths(jvm, [self._uri(f.path) for f in files])
         no_cache = getattr(getattr(jvm, f"{_SOURCES}.NoopCache$"), "MODULE$")
         made = getattr(jvm, f"{_SOURCES}.InMemoryFileIndex")
-        index = made(spark._jsparkSession, paths, _options(jvm), none, no_cache, spec, none)
+        options = jvm.PythonUtils.toScalaMap({})
+        index = made(spark._jsparkSession, paths, options, none, no_cache, spec, none)
         self._check_all_listed(index, files)
         return index
 
@@ -183,7 +191,9 @@ def _footer(declared: NativeFormat, storage: Storage, file: FileEntry) -> Stored
         return declared.stored(opened)
 
 
-def _relation(spark: SparkSession, spark_class: str, index: Any, schema: str) -> DataFrame:
+def _relation(
+    spark: SparkSession, spark_class: str, index: Any, schema: str, options: dict[str, str]
+) -> DataFrame:
     jvm: Any = spark._jvm
     session = spark._jsparkSession
     made = getattr(jvm, f"{_SOURCES}.HadoopFsRelation")(
@@ -192,22 +202,20 @@ def _relation(spark: SparkSession, spark_class: str, index: Any, schema: str) ->
         _struct_type(jvm, schema),
         jvm.scala.Option.empty(),
         getattr(jvm, spark_class)(),
-        _options(jvm),
+        jvm.PythonUtils.toScalaMap(options),
         session,
     )
     return DataFrame(session.baseRelationToDataFrame(made), spark)
 
 
 def _struct_type(jvm: Any, schema: str) -> Any:
-    return getattr(jvm, "org.apache.spark.sql.types.StructType").fromDDL(schema)
-
-
-def _options(jvm: Any) -> Any:
-    return jvm.PythonUtils.toScalaMap(_AS_IT_IS)
+    made = getattr(jvm, "org.apache.spark.sql.types.StructType")
+    return made.fromDDL(schema) if schema else made()
 
 
 def _hadoop_paths(jvm: Any, paths: Sequence[str]) -> Any:
     """A Scala Seq of Hadoop's Paths, in as many calls for a thousand as for one."""
     names = getattr(jvm, "org.apache.hadoop.util.StringUtils")
     texts = names.getStrings("\0".join(paths), "\0")
-    return jvm.PythonUtils.toSeq(jvm.java.util.Arrays.asList(names.stringToPath(texts)))
+    sequence = getattr(jvm, "scala.collection.immutable.ArraySeq")
+    return sequence.unsafeWrapArray(names.stringToPath(texts))

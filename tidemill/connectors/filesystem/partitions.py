@@ -63,6 +63,11 @@ class PartitionPruning:
         fields = tuple(f for f in partitions if f.name in about)
         return cls(fields=fields, filters=telling, default=default) if telling else None
 
+    @property
+    def seen(self) -> int:
+        """How many directories have been asked for."""
+        return len(self._known)
+
     def admits(self, path: str) -> bool:
         directory = path.rpartition("/")[0]
         known = self._known.get(directory)

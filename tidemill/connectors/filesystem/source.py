@@ -145,7 +145,10 @@ class FileSource:
     def read_all(self, spark: SparkSession) -> DataFrame:
         if self.native is None:
             return self._read_all(spark)
-        frames, left = self.native.frames(spark, self.entries())
+        entries = list(self.entries())
+        folders = {f.path.rpartition("/")[0] for f in entries}
+        of = len(folders) if self.pruning is None else self.pruning.seen
+        frames, left = self.native.frames(spark, entries, of)
         if left or not frames:
             chosen = frozenset(f.path for f in left)
             frames.append(replace(self, chosen=chosen, log=TakenLog())._read_all(spark))

@@ -14,6 +14,8 @@ from tidemill.types.physical import arrow_schema, arrow_type
 def from_file_table(table: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
     """``fields`` of a file's rows; a column that the file does not have is NULL. RecordError names the
     column whose values do not fit."""
+    if not fields:
+        return table.select([])  # rows without columns are rows
     columns = [_column(table, field) for field in fields]
     return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
 
