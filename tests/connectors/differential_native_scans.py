@@ -211,6 +211,22 @@ def test_all_types_at_once(session: SparkSession, tmp_path: Path, options: dict[
     assert nothing.count() == 46
 
 
+def test_timestamps_of_old_writers(session: SparkSession, tmp_path: Path) -> None:
+    """Twelve bytes each: a day and the nanoseconds in it; also below a microsecond, before 1970."""
+    values = pa.array([0, -1, -999, -1001, 1_700_000_000_123_456_789, -9_000_000_000_000_000_001, None])
+    data = pa.table({"n": values.cast(pa.timestamp("ns")), "z": values.cast(pa.timestamp("ns", "UTC"))})
+    written([data], tmp_path, use_deprecated_int96_timestamps=True, store_schema=False)
+    declared = sources.table(
+        {"n": t.TimestampType(precision=6), "z": t.LocalZonedTimestampType(precision=6)},
+        {"connector": "filesystem", "path": str(tmp_path), "format": "parquet"},
+    )
+    native, ours = both(session, declared)
+    frame = native.read_all(session)
+    assert is_native(frame)
+    assert shown(frame) == shown(ours.read_all(session))
+    assert "(-1, -1)" in shown(frame)
+
+
 CONDITIONS = (
     "d = 0.0D", "d <> 0.0D", "d > -1D", "d <= 0D", "isnan(d)", "NOT (d < 1D)", "f = CAST(0 AS FLOAT)",
     "r.x = 0.0D", "s = 'a'", "s > 'a'", "s LIKE 'x%'", "s IN ('', 'é')", "i > 0", "i = -2147483648",

@@ -31,7 +31,8 @@ def _filter(condition: Expr, columns: Sequence[str]) -> ColumnFilter | None:
     if not isinstance(condition, Call):
         return None
     if condition.function in COMPARED:
-        return _comparison(condition.function, *condition.args, columns)
+        left, right = condition.args
+        return _comparison(condition.function, left, right, columns)
     convert = _OF_CALLS.get(condition.function)
     return None if convert is None else convert(condition, columns)
 

@@ -52,6 +52,8 @@ class NativeColumn:
 class NativeFormat(Protocol):
     """Optional face of a format whose files Spark reads itself."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def spark_class(self) -> str:
         """Spark's FileFormat."""

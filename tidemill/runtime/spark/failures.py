@@ -58,7 +58,7 @@ def translated(error: Exception) -> errors.TidemillError:
         return ours
     file = _BAD_FILE.search(text)
     if file:
-        return _bad_file(*file.groups(), text)
+        return _bad_file(file.group(1), file.group(2), text)
     pattern = _BAD_PATTERN.search(text)
     if pattern:
         return _bad_pattern(*pattern.groups())

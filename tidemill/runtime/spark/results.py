@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -22,6 +22,7 @@ from pyspark.sql.pandas.serializers import ArrowCollectSerializer, ArrowStreamSe
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.util import _load_from_socket
 
+_READ_INT: Callable[[IO[bytes]], int] = read_int
 MEMORY = 64 << 20
 """Bytes of a result that are kept in memory."""
 
@@ -46,7 +47,7 @@ def collected(frame: DataFrame, memory: int = MEMORY) -> pa.Table:
     return pa.Table.from_batches(found).cast(schema) if found else schema.empty_table()
 
 
-class _InOrder(ArrowCollectSerializer):  # type: ignore[misc]
+class _InOrder(ArrowCollectSerializer):
     """Reads what the JVM sends: batches as they come, then their order; an error stands where it would."""
 
     def __init__(self, spool: _Spool) -> None:
@@ -56,10 +57,10 @@ class _InOrder(ArrowCollectSerializer):  # type: ignore[misc]
     def load_stream(self, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
         for batch in ArrowStreamSerializer.load_stream(self, stream):
             self._spool.add(batch)
-        count = read_int(stream)
+        count = _READ_INT(stream)
         batches = self._spool.batches() if count > 0 else []
         for _ in range(count):
-            yield batches[read_int(stream)]
+            yield batches[_READ_INT(stream)]
 
 
 @dataclass(slots=True)
