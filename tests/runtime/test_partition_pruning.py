@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
+from tidemill.runtime.progress import JobEvent, PartitionsRead
 from tidemill.session import execution, planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql import statements as s
@@ -102,7 +103,11 @@ def _scans(plan: Any) -> list[int]:
 def test_what_a_join_rules_out_is_not_read(environment: TableEnvironment, query: str) -> None:
     asked = query.format("dt < DATE '2024-01-10' AND")
     environment.execute_sql("SET 'execution.runtime-mode' = 'batch'")
+    events: list[JobEvent] = []
+    environment.context.on_event = events.append
     assert sorted(ask(environment, asked)) == [(n,) for n in (0, 0, 3, 3, 6, 6)]
+    table = "default_catalog.default_database.facts"
+    assert events == [PartitionsRead(job_id="select", table=table, read=6, of=20)]
     assert partitions_read(environment, asked) == 6
     environment.execute_sql("SET 'table.optimizer.dynamic-filtering.enabled' = 'false'")
     assert partitions_read(environment, asked) == 18

@@ -21,6 +21,7 @@ from tidemill.runtime.progress import (
     JobFailed,
     JobResumed,
     NodeProgress,
+    PartitionsRead,
 )
 
 EPOCHS = 300
@@ -129,6 +130,8 @@ class JobWatch:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def event(self, event: JobEvent) -> None:
+        if isinstance(event, PartitionsRead):
+            return  # of a batch statement, which is no job here
         with self._lock:
             job = self._job(event.job_id)
             match event:
