@@ -70,3 +70,33 @@ def test_the_time_of_arrival_does_not_order_rows_that_are_taken_back(
     )
     with pytest.raises(NotSupportedError, match="processing time"):
         Session({"parallelism.default": "1"}).changes(query)
+
+
+ZEROS = """{"d": 0.0, "rt": "2024-01-01 00:00:00"}
+{"d": -0.0, "rt": "2024-01-01 00:00:01"}
+{"d": "NaN", "rt": "2024-01-01 00:00:00"}
+{"d": "NaN", "rt": "2024-01-01 00:00:01"}
+"""
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize("window", ["SESSION", "DYNAMIC_CUMULATE"])
+def test_two_zeros_have_windows_of_their_own(
+    spark: SparkSession, tmp_path: Path, window: str, mode: str
+) -> None:
+    (tmp_path / "zeros").write_text(ZEROS)
+    session = Session({"parallelism.default": "1", "execution.runtime-mode": mode})
+    session.execute(
+        "CREATE TABLE zeros (d DOUBLE, rt TIMESTAMP(3), WATERMARK FOR rt AS rt) "
+        f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/zeros', 'format' = 'json')"
+    )
+    sizes = "INTERVAL '1.5' SECOND" if window == "SESSION" else "INTERVAL '1' MINUTE, INTERVAL '2' MINUTE"
+    shown = session.changes(
+        f"SELECT d, SECOND(window_start), MAX(n) FROM (SELECT d, window_start, COUNT(*) AS n FROM {window}("
+        f"TABLE zeros PARTITION BY d, DESCRIPTOR(rt), {sizes}) GROUP BY d, window_start, window_end) "
+        "GROUP BY d, window_start"
+    )
+    starts = {"SESSION": 1, "DYNAMIC_CUMULATE": 0}
+    assert folded([(kind, plain(row)) for kind, row in shown]) == Counter(
+        [(0.0, 0, 1), ("-0.0", starts[window], 1), ("NaN", 0, 2)]
+    )

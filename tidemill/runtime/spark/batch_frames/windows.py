@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from tidemill.functions.values import marked
 from tidemill.physical.windows import window_of
 from tidemill.plan import nodes as n
 from tidemill.runtime.compile.window_text import (
@@ -38,7 +39,7 @@ def windowed(
     window = window_of(node)
     if not node.kind.made_by_rows:
         return frame.selectExpr(*kept, *hidden, window_rows(window, time, names))
-    keys = [F.col(quote(fields[i].name)) for i in node.partition]
+    keys = [F.expr(marked(quote(fields[i].name), fields[i].type)) for i in node.partition]
     frame = frame.selectExpr(*kept, *hidden, f"{milliseconds(window, time)} AS {quote(_AT)}")
     bounds = _sessions(frame, keys, node.size) if node.size else _endless(frame, keys)
     if node.kind is n.WindowKind.SESSION:
