@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.cluster.standalone import HOME
+from tidemill.runtime.spark.launch import java_program
 
 Json = dict[str, Any]
 _POD = re.compile(r"/api/v1/namespaces/[^/]+/pods/([^/]+)$")
@@ -155,11 +156,10 @@ def _own(place: Path) -> dict[str, str]:
 
 def _command(given: dict[str, str]) -> list[str]:
     """As the image's ``entrypoint.sh`` begins an executor."""
-    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
     options = [given[key] for key in sorted(given) if key.startswith("SPARK_JAVA_OPT_")]
     memory = f"-Xmx{given['SPARK_EXECUTOR_MEMORY']}"
     arguments = [part for key, name in _ARGUMENTS.items() for part in (key, given[name])]
-    return [java, *options, memory, "-cp", f"{HOME}/jars/*", _EXECUTOR, *arguments]
+    return [java_program(), *options, memory, "-cp", f"{HOME}/jars/*", _EXECUTOR, *arguments]
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from typing import Any
 import pyspark
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
+
+from tidemill.runtime.spark.launch import java_program
 
 _FETCHED = Path(__file__).parents[2] / ".hadoop"
 _JARS = Path(pyspark.__file__).parent / "jars"
@@ -35,7 +36,8 @@ _NODES = {
 def native_client() -> Mapping[str, str]:
     """What a process needs in its environment to reach HDFS by Arrow."""
     jars = [str(jar) for jar in sorted(_JARS.glob("*.jar")) if jar.name.startswith(_CLIENT)]
-    return {"CLASSPATH": ":".join(jars), "ARROW_LIBHDFS_DIR": str(_FETCHED), "LIBHDFS_OPTS": "-Xmx128m"}
+    found = {"CLASSPATH": ":".join(jars), "ARROW_LIBHDFS_DIR": str(_FETCHED), "LIBHDFS_OPTS": "-Xmx128m"}
+    return {**found, "JAVA_HOME": str(Path(java_program()).resolve().parents[1])}
 
 
 @dataclass(slots=True)
@@ -87,9 +89,8 @@ def hadoop(folder: Path) -> Iterator[Hadoop]:
     if not found or not (_FETCHED / "libhdfs.so").exists():
         pytest.skip("scripts/setup_hadoop.sh has not been run")
     cluster = Hadoop(folder)
-    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
     command = [
-        java,
+        java_program(),
         "-Xmx768m",
         "-cp",
         f"{found[0]}:{_JARS}/*",

@@ -25,7 +25,10 @@ CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10, 60, 6
 S3_SCHEMES = ("s3", "s3a", "s3n")
 GCS_SCHEME = "gs"
 HDFS_SCHEMES = ("hdfs", "viewfs")
-_HDFS_HINT = "HDFS needs Hadoop's native client: set HADOOP_HOME (or ARROW_LIBHDFS_DIR) and CLASSPATH."
+_HDFS_HINT = (
+    "HDFS needs Hadoop's native client, which runs in Java: set HADOOP_HOME (or ARROW_LIBHDFS_DIR), "
+    "CLASSPATH and JAVA_HOME."
+)
 
 
 def is_local(location: str) -> bool:
