@@ -17,7 +17,7 @@ from tidemill.runtime.spark.launch import java_program
 
 _FETCHED = Path(__file__).parents[2] / ".hadoop"
 _JARS = Path(pyspark.__file__).parent / "jars"
-_CLIENT = ("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "commons-logging")
+_CLIENT = ("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "commons-logging", "commons-lang3")
 _HADOOP = "org.apache.hadoop"
 _QUEUES = {
     "yarn.scheduler.capacity.root.queues": "default",
