@@ -18,7 +18,7 @@ OPTIONS = (
     "spark.driver.host=127.0.0.1",
     "spark.kubernetes.container.image=registry/spark:4.3",
     "spark.kubernetes.executor.label.team=data",
-    "spark.kubernetes.allocation.batch.delay=100ms",
+    "spark.kubernetes.allocation.batch.delay=200ms",
     # Pods are asked for again and again, not watched.
     "spark.kubernetes.executor.enableApiWatcher=false",
     "spark.kubernetes.executor.apiPollingInterval=500ms",
