@@ -147,7 +147,7 @@ class CheckpointDirectory:
         try:
             self._make()
             self._ownership = Ownership.take(self._records)
-            for folder in ("", _EPOCHS) if self.root.is_local else ():
+            for folder in ("", _EPOCHS) if self.root.has_appends else ():
                 self._records.remove_temporaries(folder)
             return self._identified(identity)
         except OSError as e:
