@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,12 +79,13 @@ class _Start:
 
     def _context(self) -> SparkContext:
         conf = SparkConf(loadDefaults=False).setAll(list(self.settings.items()))
+        master = self.settings[MASTER]
         try:
-            with said_when_long(no_answer(self.settings[MASTER])):
+            with nullcontext() if is_within_machine(master) else said_when_long(no_answer(master)):
                 return SparkContext(conf=conf, gateway=self.gateway)
         except Py4JError as e:
             said = str(translated(e)).removeprefix("Spark failed: ")
-            raise SetupError(f"Spark cannot start on master '{self.settings[MASTER]}': {said}") from e
+            raise SetupError(f"Spark cannot start on master '{master}': {said}") from e
 
     def result(self) -> SparkSession:
         self.done.wait()
