@@ -8,7 +8,7 @@ WORKERS ?= 2
 CLIENTS ?= ../shared/clients
 SEED ?= $(shell date +%y%m%d000)
 
-.PHONY: help setup demo test smoke nightly check clients bench docs picture
+.PHONY: help setup demo test smoke nightly check clients hadoop bench docs picture
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 10
@@ -42,6 +42,10 @@ check: setup  ## linters, types, layers, generated pages
 
 clients: setup  ## Flink's SQL Client, its JDBC driver, dbt and others against a gateway (CLIENTS=folder)
 	@$(PYTHON) scripts/run_clients.py $(CLIENTS) $(NAMES)
+
+hadoop: setup  ## tests against an HDFS and a YARN of this machine (wants mvn, cargo, cc and a JDK)
+	@sh scripts/setup_hadoop.sh
+	@$(PYTHON) -m pytest tests/hadoop
 
 bench: setup  ## the benchmarks' table (long; see docs/benchmarks.md)
 	@$(PYTHON) -m bench.compare

@@ -82,18 +82,22 @@ class Hadoop:
         stream.close()
 
 
-@contextlib.contextmanager
-def hadoop(folder: Path) -> Iterator[Hadoop]:
-    """An HDFS; skips where it was not fetched."""
+def fetched() -> Path:
+    """The jar of the classes; skips where there is none."""
     found = list(_FETCHED.glob("hadoop-client-minicluster-*.jar"))
     if not found or not (_FETCHED / "libhdfs.so").exists():
         pytest.skip("scripts/setup_hadoop.sh has not been run")
-    cluster = Hadoop(folder)
+    return found[0]
+
+
+@contextlib.contextmanager
+def hadoop(folder: Path) -> Iterator[Hadoop]:
+    jar, cluster = fetched(), Hadoop(folder)
     command = [
         java_program(),
         "-Xmx768m",
         "-cp",
-        f"{found[0]}:{_JARS}/*",
+        f"{jar}:{_JARS}/*",
         "py4j.GatewayServer",
         "--die-on-broken-pipe",
         "0",
