@@ -52,12 +52,12 @@ def test_records(place: Storage) -> None:
         first.write_commit(commit(epoch))
         first.begin_showing()
     assert first.last_commit() == commit(2)
-    with pytest.raises(StateError, match=r"(s3|gs)://.*/2\.commit\.json' is there already"):
+    with pytest.raises(StateError, match=r"\w+://.*/2\.commit\.json' is there already"):
         first.write_commit(replace(commit(2), time=99))
     first.forget_before(2)
     assert sorted(f.path for f in place.files("epochs")) == ["epochs/2.commit.json"]
     place.remove("epochs/2.commit.json")
-    with pytest.raises(StateError, match=r"commit record of the job in '(s3|gs)://.*' is lost"):
+    with pytest.raises(StateError, match=r"commit record of the job in '\w+://.*' is lost"):
         first.last_commit()
 
 
@@ -181,7 +181,7 @@ def test_state_is_read_from_copies(place: Storage) -> None:
     assert found(place, manifest, [2, 4]) == [True, False]
     with open(copy, "r+b") as file:
         file.write(bytes(9))
-    with pytest.raises(StateError, match=r"'(s3|gs)://.*arrow' of operator 'op', partition 0.* is damaged"):
+    with pytest.raises(StateError, match=r"'\w+://.*arrow' of operator 'op', partition 0.* is damaged"):
         found(place, manifest, [2])
 
 

@@ -179,10 +179,8 @@ class Storage:
         return size
 
     def move(self, old: str, new: str) -> None:
-        """Replaces what is at ``new``; atomic where the file system's rename is (in HDFS, which never renames
-        onto a file, but for that)."""
-        if self.scheme in HDFS_SCHEMES and self.stat(new) is not None:
-            self.remove(new)
+        """Replaces what is at ``new``; atomic where the file system's rename is (in HDFS Arrow removes what is
+        there first)."""
         self.system.move(self.absolute(old), self.absolute(new))
 
     def force(self, relative: str) -> None:
@@ -212,6 +210,10 @@ class Storage:
             self.system.delete_file(self.absolute(relative))
         except FileNotFoundError:
             return
+        except OSError:
+            # HDFS gives no reason.
+            if self.scheme not in HDFS_SCHEMES or self.stat(relative) is not None:
+                raise
 
     def remove_directory(self, relative: str) -> None:
         """With all that is in it; nothing happens when it is not there. What another process puts into it

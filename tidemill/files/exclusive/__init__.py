@@ -20,7 +20,7 @@ from tidemill.files.systems import GCS_SCHEME, HDFS_SCHEMES, S3_SCHEMES
 
 _STORES: dict[str, Callable[[Storage], Exclusive]] = {
     **dict.fromkeys(S3_SCHEMES, S3Exclusive.of),
-    **dict.fromkeys(HDFS_SCHEMES, lambda storage: HdfsExclusive(storage=storage)),
+    **dict.fromkeys(HDFS_SCHEMES, HdfsExclusive.of),
     GCS_SCHEME: GcsExclusive.of,
 }
 
