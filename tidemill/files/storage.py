@@ -179,8 +179,8 @@ class Storage:
         return size
 
     def move(self, old: str, new: str) -> None:
-        """Replaces what is at ``new``; atomic where the file system's rename is (in HDFS Arrow removes what is
-        there first)."""
+        """Replaces what is at ``new``; atomic where the file system's rename is (in HDFS what is there is
+        removed first)."""
         self.system.move(self.absolute(old), self.absolute(new))
 
     def force(self, relative: str) -> None:
