@@ -78,7 +78,8 @@ def _connection(name_node: str) -> ctypes.c_void_p:
     """Kept as long as the process."""
     client = _client()
     builder = ctypes.c_void_p(client.hdfsNewBuilder())
-    client.hdfsBuilderSetNameNode(builder, name_node.encode())
+    name = name_node.encode()  # the builder keeps no copy
+    client.hdfsBuilderSetNameNode(builder, name)
     connection = client.hdfsBuilderConnect(builder)
     if not connection:
         raise OSError(ctypes.get_errno() or errno.EIO, f"Cannot connect to '{name_node}'")
