@@ -54,6 +54,18 @@ def test_tasks_and_epochs_make_no_difference(
     assert reached.get("s", NONE) == passed
 
 
+def test_two_readings_of_one_source_do_not_go_before_each_other() -> None:
+    readings = (("/0", (5, 9)), ("/1", (5, 9)))
+    controls = [
+        Control(origin="s", reading=reading, task=2 * n + task, mark=mark)
+        for n, (reading, marks) in enumerate(readings)
+        for task, mark in enumerate(marks)
+    ]
+    prefix = Prefix.over(controls, {"s": 3})
+    assert [prefix.lifted(np.array([NONE]), task).tolist() for task in range(4)] == [[3], [5], [3], [5]]
+    assert prefix.marks == {"s": 9}
+
+
 def test_flinks_example() -> None:
     running = Running(interval=5)
     passed = [int(running.before(np.array([m]))[0]) for m in (1, 3, 7, 8, 14)] + [running.mark]

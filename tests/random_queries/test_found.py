@@ -100,3 +100,19 @@ def test_two_zeros_have_windows_of_their_own(
     assert folded([(kind, plain(row)) for kind, row in shown]) == Counter(
         [(0.0, 0, 1), ("-0.0", starts[window], 1), ("NaN", 0, 2)]
     )
+
+
+@pytest.mark.parametrize("rows", ["1", "100"])
+def test_what_two_branches_read_of_one_source_waits_alike(
+    spark: SparkSession, tmp_path: Path, rows: str
+) -> None:
+    lines = [f'{{"n": {n}, "rt": "2024-01-01 00:00:{n:02}"}}\n' for n in range(4)]
+    (tmp_path / "rows").write_text("".join(lines))
+    session = Session({"parallelism.default": "1", "tidemill.epoch.max-rows": rows})
+    session.execute(
+        "CREATE TABLE t (n INT, rt TIMESTAMP(3), WATERMARK FOR rt AS rt - INTERVAL '0.001' SECOND) "
+        f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/rows', 'format' = 'json')"
+    )
+    both = "(SELECT n, rt FROM t UNION ALL SELECT n + 10, rt FROM t UNION ALL SELECT n + 20, rt FROM t)"
+    shown = session.changes(f"SELECT a.n, b.n FROM {both} AS a LEFT JOIN t AS b ON a.rt = b.rt")
+    assert folded(shown) == Counter((branch + n, n) for branch in (0, 10, 20) for n in range(4))

@@ -35,7 +35,8 @@ class Control:
     """What a task tells every partition that it sends to, after its rows.
 
     ``task`` orders the tasks of one ``origin`` (a source, or the operator that made the rows: its partition);
-    ``mark`` is the watermark after its last row. ``whole``: it is that of all input already, as an operator's
+    ``reading`` tells those apart that read the same, for two branches of a union; ``mark`` is the watermark
+    after its last row. ``whole``: it is that of all input already, as an operator's
     is, and the rows' ``$wm`` need no lifting.
     """
 
@@ -44,6 +45,7 @@ class Control:
     mark: int
     interval: int = 0
     whole: bool = False
+    reading: str = ""
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -119,15 +121,19 @@ class Prefix:
     def over(controls: Iterable[Control], before: Mapping[str, int]) -> Prefix:
         """From the controls of all tasks and the origins' watermarks ``before`` the epoch."""
         starts: dict[int, tuple[int, int]] = {}
-        marks: dict[str, int] = {}
-        for control in sorted(set(controls), key=lambda c: (c.origin, c.task)):
+        reached: dict[tuple[str, str], int] = {}
+        for control in sorted(set(controls), key=lambda c: (c.origin, c.reading, c.task)):
+            whose = (control.origin, control.reading)
             if control.whole:
-                marks[control.origin] = min(marks.get(control.origin, END), control.mark)
+                reached[whose] = min(reached.get(whose, END), control.mark)
                 continue
-            start = marks.get(control.origin, before.get(control.origin, NONE))
+            start = reached.get(whose, before.get(control.origin, NONE))
             starts[control.task] = (start, control.interval)
-            reached = joined(np.array([start]), np.array([control.mark]), control.interval)
-            marks[control.origin] = int(reached[0])
+            after = joined(np.array([start]), np.array([control.mark]), control.interval)
+            reached[whose] = int(after[0])
+        marks: dict[str, int] = {}
+        for (source, _), mark in reached.items():
+            marks[source] = min(marks.get(source, END), mark)
         return Prefix(starts=starts, marks=marks)
 
     def lifted(self, marks: Ints, task: int) -> Ints:

@@ -49,7 +49,8 @@ from tidemill.types.physical import quote
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochFrames:
-    """Everything the frames of one epoch depend on; ``ranges``: (start, end] per source id."""
+    """Everything the frames of one epoch depend on; ``ranges``: (start, end] per source id; ``reading``: in
+    which branch of which union they are."""
 
     spark: SparkSession
     sources: dict[str, Source]
@@ -64,6 +65,7 @@ class EpochFrames:
     stages: Stages
     event_time: EpochTime = field(default_factory=EpochTime)
     late: LateWriter | None = None
+    reading: str = ""
     _made: dict[int, DataFrame] = field(default_factory=dict)
     _kept: dict[int, DataFrame] = field(default_factory=dict)
 
@@ -100,6 +102,8 @@ class EpochFrames:
         spread = self.stages.spread(node)
         if spread is not None and self._is_arrow(node):
             return self._rows(node, None, node.schema)
+        if id(node) in self._kept:
+            return self._kept[id(node)]
         start, end = self.ranges[node.source]
         frame = self.sources[node.source].read(self.spark, start, end).toDF(*node.columns, *node.hidden)
         return frame if spread is None else self._keep(node, frame)
@@ -142,12 +146,25 @@ class EpochFrames:
 
     @_make.register
     def _(self, node: g.Merge) -> DataFrame:
-        return united([self.frame(branch).selectExpr(*_aligned(branch, node)) for branch in node.branches])
+        return united(
+            [
+                self._branch(place, node).frame(branch).selectExpr(*_aligned(branch, node))
+                for place, branch in enumerate(node.branches)
+            ]
+        )
+
+    def _branch(self, place: int, union: g.Merge) -> EpochFrames:
+        """Where event time is read, branches have frames of their own: rows of one source that come by two
+        branches are two sequences, though Spark counts the tasks of both together."""
+        if WATERMARK_COLUMN not in union.hidden:
+            return self
+        return replace(self, reading=f"{self.reading}/{place}", _made={})
 
     @_make.register
     def _(self, node: g.AssignWatermark) -> DataFrame:
         below = self.frame(node.input)
         stage = _stage(node, node.input, (*node.columns, node.mark), Handover(across=True))
+        stage = replace(stage, reading=self.reading)
         fields = [below.schema.fields[place].dataType.simpleString() for place, _ in stage.kept]
         schema = ", ".join(f"c{place} {kind}" for place, kind in enumerate([*fields, "BIGINT"]))
         made = map_batches(_plainly_named(below), stage, schema)

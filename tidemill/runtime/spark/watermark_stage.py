@@ -75,7 +75,8 @@ def _context() -> Any:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatermarkStage:
     """``mark``: the place of the column whose time, less ``delay`` ms, is the watermark; ``rowtime``: of the
-    time attribute; ``kept``: places and names of the columns that go on, before ``$wm``."""
+    time attribute; ``kept``: places and names of the columns that go on, before ``$wm``; ``reading``: which
+    of several readings of the source this is."""
 
     source: str
     rowtime: int
@@ -85,6 +86,7 @@ class WatermarkStage:
     kept: tuple[tuple[int, str], ...]
     handover: Handover | None
     then: BatchMap | None = None
+    reading: str = ""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = self._timed(batches)
@@ -102,7 +104,13 @@ class WatermarkStage:
         if self.handover is not None:
             task = task_number()
             self.handover.put(
-                Control(origin=self.source, task=task, mark=running.mark, interval=self.interval)
+                Control(
+                    origin=self.source,
+                    reading=self.reading,
+                    task=task,
+                    mark=running.mark,
+                    interval=self.interval,
+                )
             )
 
 
