@@ -308,7 +308,7 @@ class _Steps:
         """All windows as they are now, and which of them are not as they were."""
         growth = self.growth
         before = final[growth.of[: len(self.open)]]
-        names = (self.kept.store.epoch << 32) + np.arange(len(growth))
+        names = self.kept.new_names(len(growth))
         names[before[::-1]] = self.open.names[::-1]
         wakes = growth.ends.copy()
         awake = np.full(len(growth), FOREVER, np.int64)

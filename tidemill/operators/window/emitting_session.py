@@ -130,18 +130,19 @@ class _Step:
         merged = np.bincount(before, minlength=len(sessions)) > 1
         touched = (sessions.rows > 0) | merged
         ended, shut = sessions.ends <= self.horizons.upto, sessions.ends <= self.horizons.shut
-        told = self._told(sessions.keys, self._names(heirs))
+        names = self._names(heirs)
+        told = self._told(sessions.keys, names)
         shows = self._shows(heirs, touched, ended, shut) | self._wanted(told, due)
         hides = touched & ~ended if spec.emission.early is None else np.zeros(len(sessions), np.bool_)
         gone = shut[before] | (heirs[before] != np.arange(len(before)))
-        pieces = self._pieces(rows, before, gone, merged, shows, shut)
+        pieces = self._pieces(rows, before, names, gone, merged, shows, shut)
         now = self._results(pieces, told)
         lost = self.open.take(heirs[before] != np.arange(len(before)))
         asked = [told.filter(pa.array(shows | hides)), self._told(lost.keys, lost.names)]
         self._wait(told, heirs, touched & ~shows & ~shut, ended)
         output = self._changed(distinct(pa.concat_tables(asked)), now)
         self.kept.forget(self.open.take(gone))
-        self._keep(heirs, touched, ended, shut)
+        self._keep(heirs, names, touched, ended, shut)
         spec.shown.forget(told.filter(pa.array(shut)), state)
         return output
 
@@ -152,7 +153,7 @@ class _Step:
         return heirs
 
     def _names(self, heirs: Ints) -> Ints:
-        names = self.sessions.starts.copy()
+        names = self.kept.new_names(len(self.sessions))
         names[heirs >= 0] = self.open.names[heirs[heirs >= 0]]
         return names
 
@@ -189,7 +190,14 @@ class _Step:
                 self.spec.timers.put(state, due, told.filter(pa.array(waits & chosen)))
 
     def _pieces(
-        self, rows: pa.Table, before: Ints, gone: Mask, merged: Mask, shows: Mask, shut: Mask
+        self,
+        rows: pa.Table,
+        before: Ints,
+        names: Ints,
+        gone: Mask,
+        merged: Mask,
+        shows: Mask,
+        shut: Mask,
     ) -> pa.Table:
         """The pieces of the sessions that show something; the state is that of those that stay open."""
         taken = gone
@@ -201,7 +209,7 @@ class _Step:
         read = self.kept.take(self.open.take(only_read), before[only_read], nothing)
         moving = pa.concat_tables([old, self._new(rows)])
         stays = moving.filter(pa.array(~shut[ends_of(moving)]))
-        self.kept.put(stays, self.sessions.keys, self._names(self._heirs(before)))
+        self.kept.put(stays, self.sessions.keys, names)
         every = pa.concat_tables([moving, read])
         return every.filter(pa.array(shows[ends_of(every)]))
 
@@ -236,7 +244,7 @@ class _Step:
         last = spec.clock.instants(ends - 1)
         return spec.columns.shown(changes, starts, ends, last, spec.output_schema(), self.epoch)
 
-    def _keep(self, heirs: Ints, touched: Mask, ended: Mask, shut: Mask) -> None:
+    def _keep(self, heirs: Ints, names: Ints, touched: Mask, ended: Mask, shut: Mask) -> None:
         """The sessions that stay open, and when they are looked at: at once where nothing would otherwise."""
         sessions, old = self.sessions, heirs >= 0
         instants = self.spec.clock.instants(sessions.ends - 1)
@@ -247,7 +255,7 @@ class _Step:
         wakes = np.where(asleep, next_look, wakes)
         after = Open(
             keys=sessions.keys,
-            names=self._names(heirs),
+            names=names,
             starts=sessions.starts,
             ends=sessions.ends,
             wakes=wakes,

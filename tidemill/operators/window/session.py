@@ -138,7 +138,7 @@ class _Change:
     def _after(self, heirs: Ints, before: Ints) -> tuple[Open, Mask]:
         """All sessions as they are now, and which of them are not as they were."""
         sessions, old = self.sessions, heirs >= 0
-        names, wakes = sessions.starts.copy(), sessions.ends.copy()
+        names, wakes = self.kept.new_names(len(sessions)), sessions.ends.copy()
         names[old] = self.open.names[heirs[old]]
         asleep = self._asleep(heirs)
         stay = old & ~asleep

@@ -1,7 +1,8 @@
 """What is kept of sessions that are open, in three tables.
 
-``sessions``: per key and session its start, its end, and when it is looked at next. A session is named by
-what its start was when it began: open sessions of a key are apart, so no two have one name.
+``sessions``: per key and session its start, its end, and when it is looked at next. A session is named by a
+number that it gets when it begins, and no other of its key ever has: its bounds say nothing, as one that is
+over and one that a late row stretches back may have had the same start.
 ``pieces``: what was counted, by key and name, as ``pieces`` does it. It stays where it is as a session
 grows; only where sessions merge is it moved.
 ``wake``: when to look at a key, by time. A session that grew is looked at when it would have ended before,
@@ -95,6 +96,11 @@ class SessionState:
             vector(single(rows.column(name))).values for name in (SESSION, _START, _LAST, _WAKE)
         )
         return Open(keys=owners, names=names, starts=starts, ends=ends, wakes=wakes)
+
+    def new_names(self, count: int) -> Ints:
+        """Of up to ``count`` sessions that begin in this epoch, whose step asks once."""
+        names: Ints = (self.store.epoch << 32) + np.arange(count)
+        return names
 
     def forget(self, gone: Open) -> None:
         self._put(gone, np.ones(len(gone), np.bool_))

@@ -1,6 +1,5 @@
 """What is kept of windows that grow (see ``growing``): as of sessions, but their pieces by slice as well.
 
-A window's name is the number that it got when it opened, which no other window of its key ever has.
 Slices that have been shown are one (``SHOWN``) where pieces merge; the others are named by their end. So
 a window keeps as many records as there are steps that rows are ahead of the watermark, and one.
 """
