@@ -32,6 +32,7 @@ DISTINCT = AggregateSpec(function="COUNT", name="d", args=("v",), arg_types=(I64
 WINDOWS = {
     "tumble": Windows(kind=Kind.TUMBLE, size=10, offset=3),
     "hop": Windows(kind=Kind.HOP, size=10, slide=5),
+    "hop, each slice in many": Windows(kind=Kind.HOP, size=12, slide=2),
     "hop that divides nothing": Windows(kind=Kind.HOP, size=7, slide=3),
     "cumulate": Windows(kind=Kind.CUMULATE, size=12, slide=4),
     "cumulate with a short step": Windows(kind=Kind.CUMULATE, size=10, slide=4),

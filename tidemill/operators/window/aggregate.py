@@ -36,6 +36,7 @@ from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.window.firsts import FirstSlices
 from tidemill.operators.window.local import ROWS, LocalSlices
 from tidemill.operators.window.output import MICROSECONDS
+from tidemill.operators.window.overlapping import by_window
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, pieces_of, straying
 from tidemill.operators.window.sets import SliceSets
 from tidemill.operators.window.shape import WindowShape
@@ -51,6 +52,8 @@ class Kept(Protocol):
     def add(self, pieces: pa.Table, slices: TimeTable) -> None: ...
 
     def folded(self, pieces: pa.Table) -> pa.Table: ...
+
+    def stored(self, entries: pa.Table) -> pa.Table: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,19 +145,13 @@ class WindowAggregateSpec(WindowShape):
             strays=state.timeline(straying(layout)),
             before=before,
             upto=upto,
-            read=self.pieces.stored,
+            kept=self.pieces,
         )
         rows, ends, after = self._counted(table, before, epoch)
         if self.cumulates:
             return self._grown(rows, self._open(ends, after), firing, state, epoch)
         came = _Came(after, before)
-        fired = [
-            came.fired(
-                firing,
-                lambda chosen: self._cut(rows, ends, chosen),
-                self.pieces,
-            )
-        ]
+        fired = [came.fired(firing, lambda chosen: self._cut(rows, ends, chosen))]
         if self.distinct is not None:
             fired.append(
                 self.distinct.told([self._told(s, rows, ends, came, firing, state) for s in self.sets])
@@ -169,9 +166,9 @@ class WindowAggregateSpec(WindowShape):
             firing,
             slices=state.timeline(values.layout),
             strays=state.timeline(straying(values.layout)),
-            read=values.stored,
+            kept=values,
         )
-        return values.rows(came.fired(own, lambda chosen: values.cut(rows, ends, chosen), values))
+        return values.rows(came.fired(own, lambda chosen: values.cut(rows, ends, chosen)))
 
     def _grown(
         self, rows: pa.Table, ends: Ints, firing: _Firing, state: StateStore, epoch: EpochContext
@@ -282,11 +279,11 @@ class _Came:
     after: Ints
     before: int
 
-    def fired(self, firing: _Firing, cut: Callable[[Mask], pa.Table], kept: Kept) -> pa.Table:
+    def fired(self, firing: _Firing, cut: Callable[[Mask], pa.Table]) -> pa.Table:
         """What the windows that fire hold; the rest stays. ``cut`` makes what is kept of rows."""
-        clean = self.after <= self.before
+        clean, kept = self.after <= self.before, firing.kept
         kept.add(cut(clean), firing.slices)
-        found = [firing.stored(), firing.read(firing.strays.take_due(firing.upto))]
+        found = [firing.stored(), kept.stored(firing.strays.take_due(firing.upto))]
         for value in np.unique(self.after[~clean]).tolist():
             # Windows that ended between this epoch's rows do not see the rows behind them.
             strays = cut(self.after == value)
@@ -301,16 +298,16 @@ class _Came:
 
 @dataclass(frozen=True, slots=True)
 class _Firing:
-    """The windows that end in (``before``, ``upto``], and the slices they are made of; ``read`` gives entries
-    of a table as what windows hold. ``strays``: by window what came when the row's own source had gone on
-    beyond earlier windows of its slice, for which others are still waited for."""
+    """The windows that end in (``before``, ``upto``], and the slices they are made of. ``strays``: by window
+    what came when the row's own source had gone on beyond earlier windows of its slice, for which others are
+    still waited for."""
 
     spec: WindowAggregateSpec
     slices: TimeTable
     strays: TimeTable
     before: int
     upto: int
-    read: Callable[[pa.Table], pa.Table]
+    kept: Kept
 
     @property
     def fires(self) -> bool:
@@ -323,16 +320,18 @@ class _Firing:
     def due(self) -> pa.Table:
         """The pieces of which windows fire, and no others that come later."""
         first, last = (NONE, self.upto) if self.fires else (1, 0)
-        return self.read(self.slices.range(first, last))
+        return self.kept.stored(self.slices.range(first, last))
 
     def stored(self) -> pa.Table:
         """The pieces that are kept, by window."""
         if self.spec.whole:
-            return self.read(self.slices.take_due(self.upto))
+            return self.kept.stored(self.slices.take_due(self.upto))
         return self.windows(self.due(), self.before)
 
     def windows(self, pieces: pa.Table, after: int) -> pa.Table:
         """``pieces`` by window, of those that end after ``after``."""
+        if isinstance(self.kept, Accumulated):
+            return by_window(self.kept, pieces, self.spec.windows, after, self.upto)
         ends = ends_of(pieces)
         bounds = np.full(len(ends), after, np.int64), np.full(len(ends), self.upto, np.int64)
         return at_ends(pieces, *self.spec.windows.containing(ends, *bounds))

@@ -30,6 +30,7 @@ from tidemill.operators.api import EpochContext
 from tidemill.operators.window.emission import Emission, Horizons
 from tidemill.operators.window.held import held_pieces, slices_of
 from tidemill.operators.window.output import MICROSECONDS
+from tidemill.operators.window.overlapping import by_window
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, straying
 from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.shown import START, ShownWindows, distinct, places_in
@@ -236,9 +237,11 @@ class _Step:
 
     def _by_window(self, pieces: pa.Table, after: int, upto: int) -> pa.Table:
         """``pieces`` of slices as those of the windows that end in (``after``, ``upto``]."""
-        ends = ends_of(pieces)
+        spec, ends = self.spec, ends_of(pieces)
+        if isinstance(spec.pieces, Accumulated) and not spec.whole:
+            return by_window(spec.pieces, pieces, spec.windows, after, upto)
         bounds = np.full(len(ends), after, np.int64), np.full(len(ends), upto, np.int64)
-        return at_ends(pieces, *self.spec.windows_of(ends, *bounds))
+        return at_ends(pieces, *spec.windows_of(ends, *bounds))
 
     def _behind(self, after: int, cut: pa.Table, asked: pa.Table) -> pa.Table:
         """What strays add to the windows ``asked``."""

@@ -14,9 +14,10 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemill.changelog.batch import contiguous, weights_of
-from tidemill.changelog.columns import Hashes, Ints, Vec, is_fixed, single, to_arrow, vector
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, is_fixed, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN
@@ -158,6 +159,35 @@ class Accumulated:
                 columns[field.name] = as_array(take_cell(cell, last), field.type)
         return pa.table([columns[name] for name in self.schema.names], schema=self.schema)
 
+    def runs(self, pieces: pa.Table, segments: Ints, first: Ints, last: Ints) -> pa.Table:
+        """What each run of places ``first`` to ``last``, of one of ``segments``, holds: one record, as the
+        window of that number (the index in ``first``). Cost: a merge of all pieces and one of all runs for
+        every doubling of the longest."""
+        size, lengths = len(pieces), last - first + 1
+        columns = {name: single(pieces.column(name)).take(pa.array(first)) for name, _ in self.keys}
+        columns[END] = pa.array(np.arange(len(first), dtype=np.int64))
+        for accumulator in self.group.accumulators.values():
+            assert is_simple(accumulator)
+            cells = tuple(_cell(single(pieces.column(f.name))) for f in accumulator.fields)
+            held = tuple(take_cell(cell, first) for cell in cells)
+            place, step = first, 1
+            while True:
+                # A run is made of those powers of two that its length is; ``cells`` are of ``step`` pieces.
+                adds = lengths & step > 0
+                part = tuple(take_cell(cell, np.minimum(place, size - 1)) for cell in cells)
+                begun = lengths & (step - 1) > 0
+                merged = accumulator.merge(tuple(_there(cell, begun) for cell in held), part)
+                held = tuple(_chosen(adds, *pair) for pair in zip(merged, held, strict=True))
+                place, step = place + step * adds, step * 2
+                if step > lengths.max(initial=0):
+                    break
+                behind = np.minimum(np.arange(size) + step // 2, size - 1)
+                alike = (segments[behind] == segments) & (behind - np.arange(size) == step // 2)
+                cells = accumulator.merge(tuple(take_cell(c, behind, alike) for c in cells), cells)
+            for field, cell in zip(accumulator.fields, held, strict=True):
+                columns[field.name] = as_array(cell, field.type)
+        return pa.table([columns[name] for name in self.schema.names], schema=self.schema)
+
     def settle(self, pieces: pa.Table, end: int) -> pa.Table:
         """Pieces of slices that all later windows share, as those of the last of them."""
         place = pieces.schema.get_field_index(END)
@@ -261,6 +291,20 @@ class Whole(Collected):
 
 def _cell(column: pa.Array) -> Cell:
     return vector(column) if is_fixed(column.type) else column
+
+
+def _there(cell: Cell, rows: Mask) -> Cell:
+    """NULL but at ``rows``."""
+    return take_cell(cell, np.arange(len(rows)), rows)
+
+
+def _chosen(rows: Mask, a: Cell, b: Cell) -> Cell:
+    """``a`` at ``rows``, elsewhere ``b``."""
+    if not isinstance(b, Vec):
+        return pc.if_else(pa.array(rows), as_array(a, b.type), b)
+    valid = None if a.valid is None and b.valid is None else np.where(rows, a.mask(), b.mask())
+    chosen = rows.reshape(-1, *[1] * (a.values.ndim - 1))
+    return Vec(np.where(chosen, a.values, b.values), valid)
 
 
 def _fields(columns: tuple[tuple[str, pa.DataType], ...]) -> tuple[pa.Field, ...]:
