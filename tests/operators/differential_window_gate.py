@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.operators.timed_epochs import TimedEpochs, pieces
 from tidemill.changelog.watermarks import END, NONE
+from tidemill.operators.api import OperatorSpec
 from tidemill.operators.join.operator import JoinSpec
 from tidemill.operators.join.shape import JoinSide
 from tidemill.operators.rank.operator import RankSpec
@@ -179,6 +181,27 @@ def best(spec: WindowGateSpec, rows: list[Row], append: bool) -> list[tuple[Any,
     return found
 
 
+def sent(
+    spec: WindowGateSpec, rows: list[Row], splits: list[int], combines: int
+) -> tuple[OperatorSpec, pa.Table]:
+    """``rows`` of several tasks, each with the watermarks of its own rows at first."""
+    raw, combined = [], []
+    for task, (first, behind) in enumerate(pieces(len(rows), splits)):
+        if first == behind:
+            continue
+        before = rows[first].mark
+        own = [replace(r, mark=r.mark if r.mark > before else NONE) for r in rows[first:behind]]
+        table = table_of(own, ordered=True, retracts=False)
+        combine = bool(combines >> task & 1)
+        table = spec.combine(table) if combine else table
+        marks = np.maximum(table.column("$wm").to_numpy(), before)
+        table = table.set_column(table.schema.get_field_index("$wm"), "$wm", pa.array(marks))
+        (combined if combine else raw).append(table)
+    if combined:
+        return spec.merged(raw, combined)
+    return spec, pa.concat_tables(raw) if raw else table_of([], ordered=True, retracts=False)
+
+
 _TOPS = {
     "the best of each key": (top(1, 1, keyed=True, append=True), True),
     "three of each window": (top(1, 3, keyed=False, append=True), True),
@@ -191,9 +214,16 @@ _TOPS = {
 
 @pytest.mark.parametrize("shape", _TOPS)
 @settings(max_examples=60, deadline=None)
-@given(data=st.data(), cuts=st.lists(st.integers(0, 30), max_size=6))
-def test_top_n(shape: str, data: st.DataObject, cuts: list[int]) -> None:
+@given(
+    data=st.data(),
+    cuts=st.lists(st.integers(0, 30), max_size=6),
+    splits=st.lists(st.integers(1, 12), max_size=2),
+    combines=st.integers(0, 7),
+)
+def test_top_n(shape: str, data: st.DataObject, cuts: list[int], splits: list[int], combines: int) -> None:
+    """An epoch's rows come from several tasks, of which some combine theirs before they are sent."""
     spec, append = _TOPS[shape]
+    assert spec.combinable == append
     rows = data.draw(arrivals(retracts=not append))
     twin = Side()
     twin.take(rows)
@@ -203,6 +233,8 @@ def test_top_n(shape: str, data: st.DataObject, cuts: list[int]) -> None:
         kernel = TimedEpochs(root, spec)
         for first, behind in pieces(len(rows), cuts):
             table = table_of(rows[first:behind], ordered=append, retracts=not append)
+            if append:
+                kernel.spec, table = sent(spec, rows[first:behind], splits, combines)
             shown += kernel.step(table, mark=reached(rows, behind)).to_pylist()
     names = ("k", "v", "e", "r", *(("n",) if append else ()))
     assert Counter(tuple(_plain(row[name]) for name in names) for row in shown) == Counter(expected)

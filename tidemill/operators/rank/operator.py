@@ -21,6 +21,7 @@ from tidemill.changelog.columns import Ints, single
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.api import EpochContext
+from tidemill.operators.rank.ranking import Ranking
 from tidemill.operators.rank.shape import STEP_ROWS, RankShape
 from tidemill.operators.rank.step import RankStep
 from tidemill.operators.rank.top_one import TopOneStep, best_rows
@@ -58,7 +59,7 @@ class RankSpec(RankShape):
         """The net change: the steps in between did not come."""
         return replace(self, rounds=0), pa.concat_tables([*raw, *combined])
 
-    def promising(self, table: pa.Table, state: StateStore, epoch: EpochContext) -> Ints:
+    def promising(self, table: pa.Table) -> Ints:
         """The rows of append-only input that others of ``table`` do not push out."""
         if not self.prunes:
             return np.arange(len(table))
@@ -67,7 +68,7 @@ class RankSpec(RankShape):
         groups = self.grouped(table)
         if self.keeps_one:
             return arrived[best_rows(self, table, groups)]
-        return arrived[groups.order[RankStep(self, state, epoch).promising(table, groups)]]
+        return arrived[groups.order[Ranking(self).promising(table, groups)]]
 
     def grouped(self, table: pa.Table) -> Groups:
         """The rows by partition."""

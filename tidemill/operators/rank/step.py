@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import hashes_of, weights_of
-from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow
 from tidemill.changelog.emit import Kinds
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
-from tidemill.changelog.rowkind import SEQUENCE_COLUMN, RowKind
+from tidemill.changelog.rowkind import RowKind
 from tidemill.changelog.values import rows_same
 from tidemill.errors import ExecutionError
 from tidemill.operators.api import EpochContext
-from tidemill.operators.rank.shape import RankShape
-from tidemill.operators.rank.shown_rows import Shown, by_place, by_row, ranks_of
+from tidemill.operators.rank.ranking import Ranking
+from tidemill.operators.rank.shown_rows import Shown, by_place, by_row
 from tidemill.operators.rows.entries import Entries, arrivals, load_entries, put_entries, surviving
-from tidemill.operators.rows.ordering import codes, sort_rows
+from tidemill.operators.rows.ordering import codes
 from tidemill.state.store import StateStore
 
 
 @dataclass(slots=True)
-class RankStep:
-    """``arrival``: see ``arrivals``, of the entries in question."""
-
-    spec: RankShape
+class RankStep(Ranking):
     store: StateStore
     epoch: EpochContext
-    arrival: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def run(self, table: pa.Table, groups: Groups) -> pa.Table:
         new, hashes, keys = self._arrived(table, groups)
@@ -51,23 +46,6 @@ class RankStep:
         put_entries(layout, state, rows, self._remaining(rows, order, left, after), hashes, keys)
         return self._difference(rows, keys, before, after)
 
-    # -- rows -------------------------------------------------------------------------------------
-
-    def _arrived(self, table: pa.Table, groups: Groups) -> tuple[Entries, Hashes, list[pa.Array]]:
-        """The epoch's rows, partition by partition, and the partitions' hashes and keys."""
-        keys = [single(table.column(k)) for k in self.spec.partition]
-        hashes = hashes_of(table, keys)
-        heads, order = groups.heads, groups.order
-        weights, picks = weights_of(table), pa.array(order)
-        entries = Entries(
-            groups.ids(),
-            vector(table.column(SEQUENCE_COLUMN)).values[order],
-            [single(table.column(n)).take(picks) for n in self.spec.kept],
-            np.ones(len(order), np.int64) if weights is None else weights[order],
-            np.zeros(len(order), np.bool_),
-        )
-        return entries, hashes[heads], [k.take(pa.array(heads)) for k in keys]
-
     def _hopeful(self, stored: Entries, new: Entries, keys: list[pa.Array]) -> Entries:
         """Without the rows whose first order column lies behind all of a full partition's rows."""
         spec = self.spec
@@ -83,39 +61,6 @@ class RankStep:
         worst = np.maximum.reduceat(measure[: len(stored)], starts[filled])
         bound[full] = worst[np.searchsorted(filled, full)]
         return _of(new, np.flatnonzero(measure[len(stored) :] <= bound[new.owners]))
-
-    def _pushing(self, new: Entries, keys: list[pa.Array]) -> Ints:
-        """The rows that others of this epoch do not push out."""
-        everyone = np.ones(len(new), np.bool_)
-        self.arrival = np.arange(len(new))
-        return np.sort(self._shown(new, self._codes(new, keys), everyone, 1).rows)
-
-    def promising(self, table: pa.Table, groups: Groups) -> Ints:
-        """The places in group order of the rows that others do not push out."""
-        new, _, keys = self._arrived(table, groups)
-        return self._pushing(new, keys)
-
-    def _column(self, rows: Entries, keys: list[pa.Array], name: str) -> pa.Array:
-        if name in self.spec.partition:
-            return keys[self.spec.partition.index(name)].take(pa.array(rows.owners))
-        return rows.columns[self.spec.kept.index(name)]
-
-    def _codes(self, rows: Entries, keys: list[pa.Array]) -> list[Ints]:
-        return [codes(self._column(rows, keys, k.name), k) for k in self.spec.order]
-
-    # -- ranking ----------------------------------------------------------------------------------
-
-    def _shown(self, rows: Entries, order: list[Ints], there: Mask, start: int | None = None) -> Shown:
-        """The rows of ``there`` whose rank lies in ``start`` (default: the spec's) to ``end``."""
-        live = np.flatnonzero(there)
-        arrival = -self.arrival[live] if self.spec.latest else self.arrival[live]
-        live = live[sort_rows(rows.owners[live], [c[live] for c in order], arrival)]
-        owners = rows.owners[live]
-        ranks = ranks_of(self.spec.function, owners, [c[live] for c in order])
-        shown = ranks >= (self.spec.start if start is None else start)
-        if self.spec.end is not None:
-            shown &= ranks <= self.spec.end
-        return Shown(live[shown], owners[shown], ranks[shown])
 
     # -- state ------------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ after the end of its window is late. What is kept of changes is what they add up
 the window ends was never there.
 
 Cost of an epoch: its rows, and those of the windows that end; the others are not looked at (see
-``state.timeline``). Of rows that only come, those that no Top-N can show any more are not kept.
+``state.timeline``). Of rows that only come, those that no Top-N can show any more are not kept, and those
+that are pushed out where they were read not even sent.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ import pyarrow.compute as pc
 from tidemill.changelog.batch import contiguous, weights_of, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.changelog.watermarks import WATERMARK_COLUMN, all_held_back, held_back
+from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN, all_held_back, held_back
 from tidemill.operators.api import HASH_COLUMN, EpochContext, OperatorSpec
 from tidemill.operators.rows.waiting import WaitingRows, each_copy, summed
 from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.local import ROWS
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.state.run import DUE
 from tidemill.state.store import StateStore
@@ -34,9 +36,12 @@ from tidemill.state.store import StateStore
 
 @runtime_checkable
 class Choosing(Protocol):
-    """An operator that shows some of its rows as they are."""
+    """An operator that shows some of its rows as they are; ``prunes``: others may push one out for good."""
 
-    def promising(self, table: pa.Table, state: StateStore, epoch: EpochContext) -> Ints:
+    @property
+    def prunes(self) -> bool: ...
+
+    def promising(self, table: pa.Table) -> Ints:
         """The rows that it may show, whatever else comes."""
         ...
 
@@ -95,6 +100,47 @@ class WindowGateSpec:
         fields += [pa.field(SEQUENCE_COLUMN, pa.int64())] * self.sequence
         return pa.schema(fields + [pa.field(WATERMARK_COLUMN, pa.int64())] * self.keeps_time)
 
+    @property
+    def combinable(self) -> bool:
+        """Whether rows that others of their window push out need not reach the kernel."""
+        return isinstance(self.inner, Choosing) and self.inner.prunes and self.ports[0].ordered
+
+    def combine(self, table: pa.Table) -> pa.Table:
+        """The rows that are not pushed out, and how many each stands for (``$rows``), should they be late.
+
+        Whether they are is decided by what came before the task, and so in one way for all rows of a window,
+        but for those that came when the task itself had seen its end: these are late."""
+        assert isinstance(self.inner, Choosing)
+        port = self.ports[0]
+        table = contiguous(with_types(table, dict(port.columns)))
+        ends = port.ends(table)
+        late = self.late(table, ends, NONE)
+        open_ = np.flatnonzero(~late)
+        rows = table.drop_columns([HASH_COLUMN]).take(pa.array(open_))
+        chosen = open_[self.inner.promising(rows)] if len(open_) else open_
+        sizes = np.ones(len(table), np.int64)
+        _, of = np.unique(ends[np.concatenate([chosen, open_])], return_inverse=True)
+        windows, every = of[: len(chosen)], np.bincount(of[len(chosen) :])
+        first = np.unique(windows, return_index=True)[1]
+        sizes[chosen[first]] += every - np.bincount(windows)
+        kept = np.sort(np.concatenate([chosen, np.flatnonzero(late)]))
+        return table.take(pa.array(kept)).append_column(ROWS, pa.array(sizes[kept]))
+
+    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[WindowGateSpec, pa.Table]:
+        """Where some of the rows came combined, the others stand for themselves."""
+        types = dict(self.ports[0].columns)
+        ones = [with_types(t, types).append_column(ROWS, pa.array(np.ones(len(t), np.int64))) for t in raw]
+        return self, pa.concat_tables([*ones, *combined])
+
+    def late(self, table: pa.Table, ends: Ints, before: int) -> Mask:
+        """Which rows came after the end of their window; ``before``: what had been reached before all."""
+        if len(table) == 0:
+            return np.zeros(0, np.bool_)
+        marks = vector(single(table.column(WATERMARK_COLUMN))).values
+        reached = all_held_back(np.maximum(marks, before), self.lateness)
+        late: Mask = self.clock.instants(ends - 1) <= reached
+        return late
+
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """What the windows give that end in this epoch."""
         waits = [_Wait(self, port, state, epoch) for port in self.ports]
@@ -137,19 +183,12 @@ class _Wait:
         stored = port.waiting.take(self.state, upto)
         table = contiguous(with_types(table, dict(port.columns)))
         ends = port.ends(table)
-        late = self._late(table, ends)
-        self.epoch.late.add(table, late)
+        late = self.spec.late(table, ends, self.epoch.before)
+        stands_for = vector(single(table.column(ROWS))).values if ROWS in table.column_names else None
+        self.epoch.late.add(table, late, stands_for)
         self._keep(table, ends, np.flatnonzero(~late & (ends > upto)))
         ready = self._weighted(table, ends, np.flatnonzero(~late & (ends <= upto)))
         return self._whole(pa.concat_tables([stored, ready]))
-
-    def _late(self, table: pa.Table, ends: Ints) -> Mask:
-        if len(table) == 0:
-            return np.zeros(0, np.bool_)
-        marks = vector(single(table.column(WATERMARK_COLUMN))).values
-        reached = all_held_back(np.maximum(marks, self.epoch.before), self.spec.lateness)
-        late: Mask = self.spec.clock.instants(ends - 1) <= reached
-        return late
 
     def _weighted(self, table: pa.Table, ends: Ints, rows: Ints) -> pa.Table:
         chosen = table.take(pa.array(rows))
@@ -159,7 +198,7 @@ class _Wait:
         inner = self.spec.inner
         if self.port.ordered and isinstance(inner, Choosing) and len(rows):
             chosen = table.drop_columns([HASH_COLUMN]).take(pa.array(rows))
-            rows = rows[inner.promising(chosen, self.state.scratch(), self.epoch)]
+            rows = rows[inner.promising(chosen)]
         self.port.waiting.put(self.state, self._weighted(table, ends, rows))
 
     def _whole(self, rows: pa.Table) -> pa.Table:

@@ -62,6 +62,7 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
         ),
         schema=keyed_schema(node.fields, INSERT_ONLY, sequenced, spec.keeps_time),
         single=not port.keys,
+        local=spec.combinable and not proctime and not context.keeps_late,
         partitioned=tuple(frozenset({name}) for name in port.keys),
         keeps_time=spec.keeps_time,
         clocked=sources_of(below) if proctime else frozenset(),
