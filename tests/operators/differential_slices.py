@@ -6,11 +6,13 @@ import datetime as dt
 from functools import cache
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.changelog.watermarks import END, NONE
+from tidemill.operators.window.attached import AttachedWindows
 from tidemill.operators.window.slices import CalendarWindows, Kind, StepsOfMonths, Windows
 
 _SHAPES = [
@@ -63,6 +65,28 @@ def test_rows_of_a_slice_are_in_the_same_windows(shape: Windows, time: int) -> N
     assert time < end
     assert windows_of(shape, end - 1) == windows_of(shape, time)
     assert shape.slice_ends(np.array([end - 1])).tolist() == [end]
+
+
+@pytest.mark.parametrize("shape", _SHAPES, ids=repr)
+@given(times=st.lists(st.none() | st.integers(-100_999, 100_999), max_size=8))
+def test_rows_get_a_row_for_every_window(shape: Windows, times: list[int | None]) -> None:
+    """Times are in microseconds, and may be missing."""
+    stamp = pa.timestamp("us")
+    batch = pa.record_batch({"v": pa.array(range(len(times))), "t": pa.array(times, pa.int64()).cast(stamp)})
+    attached = AttachedWindows(windows=shape, rowtime=stamp)
+    rows = [
+        tuple(column.cast(pa.int64())[place].as_py() for column in part.columns)
+        for part in attached.attached([batch], 1)
+        for place in range(part.num_rows)
+    ]
+    wanted = [
+        (place, time, start * 1000, end * 1000, (end - 1) * 1000)
+        for place, time in enumerate(times)
+        if time is not None
+        for start, end in windows_of(shape, time // 1000)
+    ]
+    assert sorted(rows) == sorted(wanted)
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
 
 
 _DAY = 86_400_000

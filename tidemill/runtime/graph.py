@@ -17,6 +17,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.lookup.asking import Asking
 from tidemill.operators.api import OperatorSpec, Summary
+from tidemill.operators.window.attached import AttachedWindows
 from tidemill.runtime.pace import ALWAYS, Pace
 from tidemill.types.physical import quote
 from tidemill.user_functions.calls import BoundScalar, BoundTable
@@ -139,11 +140,14 @@ class Select(ExecNode):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generate(ExecNode):
     """``generator`` is a Spark generator text (inline...) that names the columns it gives;
-    ``expressions`` are the other visible columns, before them."""
+    ``expressions`` are the other visible columns, before them. ``attached``: what says the same over Arrow
+    batches, of windows; by ``time``, a column of the input, all of whose columns are handed on."""
 
     input: ExecNode
     expressions: tuple[str, ...]
     generator: str
+    attached: AttachedWindows | None = None
+    time: str = ""
 
     @property
     def inputs(self) -> tuple[ExecNode, ...]:

@@ -13,6 +13,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import OperatorSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.attached import AttachedWindows
 from tidemill.operators.window.by_clock import ByClockSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
@@ -56,7 +57,17 @@ def _(node: p.WindowTableFunction, context: CompileContext, sequenced: bool) -> 
         input=below,
         expressions=tuple(map(quote, below.columns)),
         generator=window_rows(node.window, quote(below.columns[node.time]), shown[kept:]),
+        attached=_attached(node, context),
+        time=below.columns[node.time],
     )
+
+
+def _attached(node: p.WindowTableFunction, context: CompileContext) -> AttachedWindows | None:
+    """How windows are attached where rows are Arrow batches; None by a clock that rows do not have."""
+    window = node.window
+    if window.proctime or (window.zoned and context.zone != "UTC"):
+        return None
+    return AttachedWindows(windows=_cut(window), rowtime=arrow_type(node.fields[-1].type))
 
 
 @build.register
@@ -204,10 +215,13 @@ def _arguments(node: p.WindowAggregate) -> tuple[str, ...]:
 
 
 def _windows(node: p.WindowAggregate) -> Windows | CalendarWindows:
-    window = node.window
-    if window.kind.made_by_rows:
+    if node.window.kind.made_by_rows:
         # Rows are in their windows already, whose starts are keys.
-        return Windows(kind=Kind.TUMBLE, size=max(window.size, 1))
+        return Windows(kind=Kind.TUMBLE, size=max(node.window.size, 1))
+    return _cut(node.window)
+
+
+def _cut(window: p.Window) -> Windows | CalendarWindows:
     kind, months = Kind(window.kind.value), window.months
     if months is None:
         return Windows(kind=kind, size=window.size, slide=window.slide, offset=window.offset)

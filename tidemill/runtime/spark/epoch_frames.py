@@ -24,6 +24,7 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError
 from tidemill.files.storage import Storage
 from tidemill.operators.api import LocalPhase
+from tidemill.operators.window.attached import AttachedWindows
 from tidemill.runtime import graph as g
 from tidemill.runtime.placement import origin, origins_of
 from tidemill.runtime.spark.exchange import (
@@ -197,6 +198,8 @@ class EpochFrames:
         event time in ``handover``."""
         if isinstance(node, g.Keyed):
             return self._keyed(self.stages.stage(node), through, schema, handover)
+        if through is not None and self._goes_on(node):
+            return self._on_the_way(node, through, schema, handover)
         if isinstance(node, g.Read) and through is not None:
             source: object = self.sources[node.source]
             if isinstance(source, ArrowSource):
@@ -204,6 +207,37 @@ class EpochFrames:
                 return source.read_through(self.spark, start, end, through, schema)
         frame = self.frame(node)
         return frame if through is None else map_batches(_plainly_named(frame), through, schema)
+
+    def _goes_on(self, node: g.ExecNode) -> bool:
+        """Whether the node's rows are made of Arrow batches in the workers that have them."""
+        if isinstance(node, g.AssignWatermark):
+            found = origin(node.input, (*node.columns, node.mark))
+            return isinstance(found.node, g.Read) and self._is_arrow(found.node) and found.marked is None
+        if isinstance(node, g.Generate) and node.attached is not None:
+            found = origin(node.input, node.input.columns)
+            return found.marked is None and self._goes_on(found.node)
+        return isinstance(node, g.Keyed) and node.timed
+
+    def _on_the_way(
+        self, node: g.ExecNode, through: BatchMap, schema: str, handover: Handover | None
+    ) -> DataFrame:
+        """``through`` over what the node makes of batches, in the workers that have these."""
+        if isinstance(node, g.AssignWatermark):
+            found = origin(node.input, (*node.columns, node.mark))
+            return self._rows(found.node, _stage(node, found.node, found.columns, handover, through), schema)
+        if isinstance(node, g.Generate) and node.attached is not None:
+            found = origin(node.input, node.input.columns)
+            places = _places(found.node)
+            windowed = _Windowed(
+                windows=node.attached,
+                kept=tuple(places[name] for name in (*found.columns, *node.hidden)),
+                hidden=len(node.hidden),
+                time=node.input.columns.index(node.time),
+                names=(*node.columns, *node.hidden),
+                then=through,
+            )
+            return self._through(found.node, windowed, schema, handover)
+        raise InternalError(f"{type(node).__name__} is not made where its input is")
 
     def _part(self, node: g.ExecNode, reader: int) -> DataFrame:
         """A reader's blocks of a node that runs once for several."""
@@ -254,17 +288,9 @@ class EpochFrames:
         below = group[0].below
         if self._is_spread(below):
             return self._part(below, stage.number)
-        if isinstance(below, g.AssignWatermark):
-            found = origin(below.input, (*below.columns, below.mark))
-            read = found.node
-            if isinstance(read, g.Read) and self._is_arrow(read):
-                writers = self._writers(group)
-                stage_of = _stage(below, read, found.columns, writers.handover, writers)
-                return self._rows(read, stage_of, BLOCK_SCHEMA)
-        if isinstance(below, g.Keyed):
-            writers = self._writers(group)
-            return self._through(below, writers, BLOCK_SCHEMA, writers.handover)
-        return self._through(below, self._writers(group, across=True), BLOCK_SCHEMA)
+        across = not (isinstance(below, g.Keyed) or self._goes_on(below))
+        writers = self._writers(group, across=across)
+        return self._through(below, writers, BLOCK_SCHEMA, None if across else writers.handover)
 
     def _task(self, task: Task, then: BatchMap | None) -> KernelTask:
         node = task.node
@@ -344,6 +370,32 @@ class _Renamed:
             pa.RecordBatch.from_arrays([batch.column(p) for p in self.places], names=list(self.names))
             for batch in chosen
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Windowed:
+    """Gives ``then`` the columns ``kept`` of batches, the last ``hidden`` of them behind their windows, as
+    ``names``; windows are cut by the ``time``-th of them."""
+
+    windows: AttachedWindows
+    kept: tuple[int, ...]
+    hidden: int
+    time: int
+    names: tuple[str, ...]
+    then: BatchMap
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.then(map(self._named, self.windows.attached(map(self._chosen, batches), self.time)))
+
+    def _chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names = [f"c{place}" for place in range(len(self.kept))]
+        return pa.RecordBatch.from_arrays([batch.column(place) for place in self.kept], names=names)
+
+    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns, width = batch.columns, len(self.kept)
+        visible = width - self.hidden
+        ordered = [*columns[:visible], *columns[width:], *columns[visible:width]]
+        return pa.RecordBatch.from_arrays(ordered, names=list(self.names))
 
 
 def _places(node: g.ExecNode) -> dict[str, int]:
