@@ -121,6 +121,18 @@ class FirstSlices:
         grouped.set_row_weights((None, ()), np.zeros(len(table), np.int64))
         return self.summing.combined(grouped).drop_columns(["$hash"])
 
+    def told_once(self, rows: pa.Table, segments: Ints) -> pa.Table:
+        """What ``rows`` add to the numbers of values, as pieces: each value where it first is among those of
+        its segment, which are in order."""
+        return self.told([self._once(view, rows, segments) for view in self.views.values()])
+
+    def _once(self, view: View, rows: pa.Table, segments: Ints) -> pa.Table:
+        there = counting(view, rows)
+        values = [single(rows.column(name)).take(pa.array(there)) for name, _ in view.args]
+        columns = [pa.array(segments[there]), *values]
+        heads = there[group_rows(hash_columns(columns, len(there)), columns).heads]
+        return self._with(rows.take(pa.array(heads)), view, np.ones(len(heads), np.int64))
+
     def forget(self, upto: int, state: StateStore) -> None:
         for view in self.views.values():
             state.timeline(view.layout(self.fields)).take_due(upto)

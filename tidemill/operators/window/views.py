@@ -3,6 +3,8 @@
 Their pieces are brought into order once, and a result is made for every piece at which something is shown,
 not for every end: a window that shows what it has at ends without rows shows the same result again. Cost: a
 merge of all pieces for every doubling of the longest window (see ``Pieces.prefixes``), and what is shown.
+Where rows are kept for DISTINCT each value counts where it first is, so that they merge as well; other rows
+that are kept are gone through anew for every result.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous
-from tidemill.changelog.columns import Ints
+from tidemill.changelog.columns import Ints, single, vector
 from tidemill.operators.api import EpochContext
-from tidemill.operators.window.pieces import Pieces, ends_of
+from tidemill.operators.window.firsts import FirstSlices
+from tidemill.operators.window.pieces import Accumulated, Collected, Pieces, at_ends, ends_of
+from tidemill.state.run import WEIGHT
 from tidemill.state.store import StateStore
 
 
@@ -32,6 +36,8 @@ def shown_at(
 ) -> tuple[pa.Table, Ints]:
     """``table``: pieces whose segments begin at ``starts``. For each place in ``last`` the results of its
     segment up to there: the rows, and which place each is of (none where all has been taken back)."""
+    if isinstance(pieces, Collected):
+        pieces, table = _merging(pieces, table, starts)
     distinct, views = np.unique(last, return_inverse=True)
     held = pieces.prefixes(table, starts, distinct)
     results = contiguous(pieces.results(contiguous(held), state.scratch(), epoch))
@@ -40,3 +46,18 @@ def shown_at(
     first, counts = np.searchsorted(of[order], views), np.bincount(of, minlength=len(distinct))[views]
     rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
     return results.take(pa.array(order[rows])), np.repeat(np.arange(len(last)), counts)
+
+
+def _merging(pieces: Collected, table: pa.Table, starts: Ints) -> tuple[Pieces, pa.Table]:
+    """``table``, piece by piece, as accumulators, if nothing but DISTINCT is in their way."""
+    firsts = FirstSlices(group=pieces.group, keys=pieces.keys)
+    if not firsts.serves or len(table) == 0:
+        return pieces, table
+    merging = Accumulated(group=firsts.summing, keys=pieces.keys)
+    weights = vector(single(table.column(WEIGHT))).values
+    places = np.repeat(np.arange(len(table)), weights)
+    rows = contiguous(at_ends(table.drop_columns([WEIGHT]), places, places))
+    segments = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(table)))
+    told = firsts.told_once(rows, segments[places])
+    merged = merging.folded(pa.concat_tables([merging.cut(firsts.plain(rows)), told]))
+    return merging, merged.take(pa.array(np.argsort(ends_of(merged))))
