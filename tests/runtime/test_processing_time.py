@@ -48,6 +48,22 @@ def test_group_windows(
     assert sum(p.late for p in made.progress) == 0
 
 
+def test_over_by_the_clock(tmp_path: Path, spark: SparkSession) -> None:
+    """Rows of one epoch come at one time: a span of time shows each all of them, other frames do not."""
+    made = by_clock(tmp_path, 2, 3)
+    changes = made.changes(
+        "SELECT n, COUNT(*) OVER (ORDER BY p"
+        " RANGE BETWEEN INTERVAL '6' SECOND PRECEDING AND CURRENT ROW) AS recent,"
+        " COUNT(*) OVER (ORDER BY p ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS three,"
+        f" COUNT(*) OVER (ORDER BY p) AS every, LAG(n) OVER (ORDER BY p) AS before FROM {TICKS}"
+    )
+    assert {kind for kind, _ in changes} == {"+I"}
+    came = [row[0] for _, row in changes]
+    spans = [2, 2, 4, 4, *[6] * 8, 5]
+    expected = zip(came, spans, [1, 2, *[3] * 11], range(1, 14), [None, *came], strict=False)
+    assert [row for _, row in changes] == list(expected)
+
+
 def test_windows_fire_when_their_time_has_come(tmp_path: Path, spark: SparkSession) -> None:
     """Every window in the first epoch at or after its end; what is open when the input ends, then."""
     made = by_clock(tmp_path, 1, 3)

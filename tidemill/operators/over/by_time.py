@@ -9,6 +9,8 @@ has been given a row of its time or a later one. Whether it had when the row cam
 does not depend on where epochs are cut. Where all frames are spans of time, a key whose last row is one and
 a half of the longest span behind the watermark is forgotten, as if it had never been.
 
+By processing time (``by_clock``) the time of a row is that of its epoch: none waits, none is late.
+
 Cost of an epoch: its rows, those that are due, and what is kept of their keys.
 """
 
@@ -55,6 +57,7 @@ class OverByTimeSpec:
     time: str
     functions: tuple[OverFunction, ...]
     lag: int | None = 0
+    by_clock: bool = False
     state_ttl: int = 0
     sequence: bool = False
     keeps_time: bool = False
@@ -145,7 +148,17 @@ class OverByTimeSpec:
         """The rows that are due, with their results."""
         state.now = epoch.time
         table = with_types(inputs[0], dict(self.columns))
+        if self.by_clock:
+            table = self._at(epoch.time, table)
+            epoch = replace(epoch, watermark=epoch.time, before=NONE)
         return _Step(self, state, epoch).run(contiguous(by_arrival(table) if len(table) else table))
+
+    def _at(self, now: int, table: pa.Table) -> pa.Table:
+        times = to_arrow(
+            Vec(np.full(len(table), now * _MICROSECONDS, np.int64)), dict(self.columns)[self.time]
+        )
+        table = table.set_column(table.schema.get_field_index(self.time), self.time, times)
+        return table.append_column(WATERMARK_COLUMN, pa.array(np.full(len(table), NONE, np.int64)))
 
 
 def _running_call(call: AggregateSpec) -> AggregateSpec:
@@ -219,6 +232,9 @@ class _Step:
         marks = vector(single(table.column(WATERMARK_COLUMN))).values if len(table) else nothing
         marks, times = np.maximum(marks, self.epoch.before), self._times(table)
         dues = np.maximum(times, np.where(marks == END, END, marks + 1))
+        if self.spec.by_clock:
+            # A millisecond may have several epochs.
+            return times, np.zeros(len(table), np.bool_)
         if self.spec.by_watermark or past is None:
             late = times <= marks
         else:

@@ -43,8 +43,12 @@ def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.Exec
     )
     for function in functions:
         check_supported(function.call)
-    if node.time == "ROWTIME":
-        return _by_time(replace(node, input=bottom.input), node, functions, context, sequenced)
+    joined = replace(node, input=bottom.input)
+    if node.time:
+        by_time = _by_time(joined, node, functions, context, sequenced)
+        if node.time == "ROWTIME":
+            return over_time(by_time, "over", joined, node, node.fields, context)
+        return keyed(joined, by_time, "over", by_time.partition, context, sequenced, whole=node)
     spec = OverSpec(
         columns=columns_of(inputs),
         partition=tuple(inputs[i].name for i in node.calls[0].partition),
@@ -54,7 +58,6 @@ def _(node: p.OverAggregate, context: CompileContext, sequenced: bool) -> g.Exec
         sequence=sequenced,
         state_ttl=node.state_ttl,
     )
-    joined = replace(node, input=bottom.input)
     return keyed(joined, spec, "over", spec.partition, context, sequenced, whole=node)
 
 
@@ -64,20 +67,20 @@ def _by_time(
     functions: tuple[OverFunction, ...],
     context: CompileContext,
     sequenced: bool,
-) -> g.Keyed:
-    """Windows by event time; ``joined`` stands for all of ``whole`` over their common input."""
+) -> OverByTimeSpec:
+    """Windows by time; ``joined`` stands for all of ``whole`` over their common input."""
     call = joined.calls[0]
-    spec = OverByTimeSpec(
+    return OverByTimeSpec(
         columns=columns_of(joined.input.fields),
         partition=tuple(joined.input.fields[i].name for i in call.partition),
         time=joined.input.fields[call.order[0].index].name,
         functions=functions,
         lag=_lag(functions, joined.input),
+        by_clock=whole.time == "PROCTIME",
         state_ttl=whole.state_ttl,
         sequence=sequenced,
-        keeps_time=context.digests.of(whole) in context.timed_digests,
+        keeps_time=whole.time == "ROWTIME" and context.digests.of(whole) in context.timed_digests,
     )
-    return over_time(spec, "over", joined, whole, whole.fields, context)
 
 
 def _lag(functions: tuple[OverFunction, ...], source: p.PhysicalNode) -> int | None:
@@ -144,10 +147,10 @@ def _call(call: OverCall, inputs: tuple[t.Field, ...], name: str) -> AggregateSp
 def _frame(call: OverCall, inputs: tuple[t.Field, ...], arrival: bool) -> Frame:
     offsets = [b.offset for b in (call.lower, call.upper) if b.offset]
     if call.rows or not offsets:
-        # No two rows arrive at once: by arrival a row's only peer is itself.
+        # By arrival a row's only peer is itself, but where a span of time is asked for.
         return Frame(rows=call.rows or arrival, lower=call.lower.offset, upper=call.upper.offset)
-    if arrival or len(call.order) != 1:
-        raise NotSupportedError("RANGE with an offset needs one numeric or event-time column in ORDER BY")
+    if len(call.order) != 1:
+        raise NotSupportedError("RANGE with an offset needs one numeric or time column in ORDER BY")
     kind = inputs[call.order[0].index].type
     return Frame(rows=False, lower=_scaled(call.lower, kind), upper=_scaled(call.upper, kind))
 
