@@ -6,10 +6,8 @@ Strict: a case that passes although it is listed here fails the suite.
 from __future__ import annotations
 
 _FIRST_ALONE = "in Flink the first row is a bundle of its own; the final rows are equal"
-_PHASES = "DISTINCT of a window aggregation is split by no bucket, which EXPLAIN would show"
 
 GAPS: dict[str, str] = {
-    "time/ex_hop_two_phase": _PHASES,
     "windows/hop_not_divisible": "Flink refuses HOP whose slide does not divide its size; Tidemill runs it",
     "types/cast_string_to_datetime": "timestamps keep microseconds; nanoseconds are cut off",
     "explain/sink_upsert_on_conflict_required": "`table.exec.sink.require-on-conflict` is false by default",

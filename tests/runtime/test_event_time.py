@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,31 @@ def test_windows(
     assert {row[0]: (row[1], row[2]) for _, row in changes} == expected
     assert len(changes) == len(expected)
     assert {kind for kind, _ in changes} == {"+I"}
+
+
+@pytest.mark.parametrize("rows", EPOCHS)
+@pytest.mark.parametrize(
+    "window",
+    [
+        "HOP(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '15' SECOND)",
+        "CUMULATE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '15' SECOND)",
+    ],
+)
+def test_distinct_values_are_split_by_bucket(
+    tmp_path: Path, spark: SparkSession, rows: int, window: str
+) -> None:
+    made = session(tmp_path, rows)
+    query = (
+        "SELECT window_start, window_end, MOD(n, 2) AS odd, COUNT(DISTINCT k) AS a, SUM(DISTINCT n / 3) AS b,"
+        " COUNT(DISTINCT n / 4) FILTER (WHERE n > 2) AS c, COUNT(*) AS d, SUM(n) AS e, MAX(n) AS f,"
+        f" MIN(k) AS g FROM TABLE({window}) GROUP BY MOD(n, 2), window_start, window_end"
+    )
+    whole = made.changes(query)
+    made.execute("SET 'table.optimizer.distinct-agg.split.enabled' = 'true'")
+    plan = made.environment.execute_sql(f"EXPLAIN {query}").collect()
+    assert str(list(plan)).count("GlobalWindowAggregate(") == 4, "two of them, in both plans"
+    assert Counter(made.changes(query)) == Counter(whole)
+    assert len(whole) > 10
 
 
 @pytest.mark.parametrize("rows", EPOCHS)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NoReturn
 
 from tidemill.errors import NotSupportedError
 from tidemill.functions.api import Argument, ScalarFunction, SparkCall
+from tidemill.functions.spark_text import template
 
 _BITMAPS = (
     *("BITMAP_AND", "BITMAP_ANDNOT", "BITMAP_BUILD", "BITMAP_CARDINALITY", "BITMAP_FROM_BYTES", "BITMAP_OR"),
@@ -33,4 +35,8 @@ def _refusal(name: str) -> ScalarFunction:
     return ScalarFunction(name=name, resolve=resolve, spark=translate)
 
 
-FUNCTIONS: tuple[ScalarFunction, ...] = tuple(_refusal(name) for name in (*_BITMAPS, *_VARIANTS, *_OTHERS))
+FUNCTIONS: tuple[ScalarFunction, ...] = (
+    *(_refusal(name) for name in (*_BITMAPS, *_VARIANTS, *_OTHERS)),
+    # Plans call it, which cut values into buckets by it; its numbers are not Flink's.
+    replace(_refusal("HASH_CODE"), spark=template("hash({0})")),
+)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.distinct_split import bucketed, can_split_windows, merging
 from tidemill.physical.conditions import columns
 from tidemill.physical.emit import emit
 from tidemill.physical.finish import PENDING, exchange, finish, select
@@ -209,19 +210,62 @@ def plan_window_aggregate(
     keys = [f for f, role in zip(node.fields, windowed.roles, strict=False) if not role]
     results = node.fields[len(node.keys) :]
     asked = [(role, f) for f, role in zip(node.fields, windowed.roles, strict=False) if role]
-    aggregate = finish(
-        p.WindowAggregate(
-            fields=(*keys, *results, *(f for _, f in asked)),
-            traits=PENDING,
-            input=exchange(child, windowed.keys),
-            keys=windowed.keys,
-            calls=windowed.calls,
-            window=_with_ttl(window_of(windowed.function), state_ttl),
-            time=windowed.time,
-            properties=tuple(role for role, _ in asked),
-            attached=windowed.attached,
-            emit=emit(config, rowtime=not window_of(windowed.function).proctime),
-        )
+    whole = p.WindowAggregate(
+        fields=(*keys, *results, *(f for _, f in asked)),
+        traits=PENDING,
+        input=child,
+        keys=windowed.keys,
+        calls=windowed.calls,
+        window=_with_ttl(window_of(windowed.function), state_ttl),
+        time=windowed.time,
+        properties=tuple(role for role, _ in asked),
+        attached=windowed.attached,
+        emit=emit(config, rowtime=not window_of(windowed.function).proctime),
     )
+    aggregate = _split(whole, config) if _can_split(whole, config) else _sent(whole)
     order = tuple(aggregate.fields.index(f) for f in node.fields)
     return select(aggregate, order, node.fields)
+
+
+def _sent(aggregate: p.WindowAggregate) -> p.PhysicalNode:
+    """``aggregate`` with its rows sent by their keys."""
+    return finish(replace(aggregate, input=exchange(aggregate.input, aggregate.keys)))
+
+
+def _can_split(whole: p.WindowAggregate, config: Configuration) -> bool:
+    if whole.emit is not None or whole.window.proctime or (whole.window.kind.made_by_rows):
+        return False
+    return can_split_windows(whole.calls, whole.keys, whole.input.fields, config)
+
+
+def _split(whole: p.WindowAggregate, config: Configuration) -> p.PhysicalNode:
+    """``whole`` as two: by bucket of what is DISTINCT, and of the windows that gives, of which it adds up."""
+    ready = bucketed(whole.input, whole.calls, whole.keys, config)
+    inputs, keys = ready.node.fields, (*whole.keys, *ready.buckets)
+    columns = [*(inputs[k] for k in keys), *(Field(f"$c{i}", c.type) for i, c in enumerate(ready.calls))]
+    names = [
+        Field(f"$window_{role}", t.TimestampType(precision=3, nullable=False)) for role in ("start", "end")
+    ]
+    partial = _sent(
+        replace(
+            whole,
+            fields=(*columns, *names),
+            input=ready.node,
+            keys=keys,
+            calls=tuple(
+                replace(c, name=f.name) for c, f in zip(ready.calls, columns[len(keys) :], strict=True)
+            ),
+            properties=("start", "end"),
+        )
+    )
+    calls = merging(whole.calls, len(keys))
+    return _sent(
+        replace(
+            whole,
+            input=partial,
+            keys=tuple(range(len(whole.keys))),
+            calls=calls,
+            time=len(columns) + 1,
+            attached=True,
+        )
+    )

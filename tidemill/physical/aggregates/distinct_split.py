@@ -3,7 +3,8 @@
 For several such columns an Expand repeats each row per column, with the other buckets NULL and ``$e``
 saying whose copy it is; calls then count only their own copies. MIN, MAX and the like get a bucket of
 their column too, so that their work spreads as well. The nodes show what Flink would do; ``core`` on
-the final one keeps the aggregation whole, so execution need not follow them.
+the final one keeps the aggregation whole, so execution need not follow them. Of aggregations by window the
+two run as they are shown.
 """
 
 from __future__ import annotations
@@ -16,27 +17,59 @@ from tidemill.physical import nodes as p
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
-from tidemill.types.logical import BIGINT, BOOLEAN, INT, Field
+from tidemill.types.logical import (
+    BIGINT,
+    BOOLEAN,
+    INT,
+    INTEGER_TYPES,
+    ArrayType,
+    Field,
+    MapType,
+    MultisetType,
+    RowType,
+)
 
 _BUCKETED = frozenset({"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"})
 _FINAL = {"COUNT": "$SUM0", "$SUM0": "$SUM0"}
+_ADDED = frozenset({"COUNT", "MIN", "MAX"})
 _SPLITTABLE = _BUCKETED | {"COUNT", "SUM", "AVG", "LISTAGG", "$SUM0", "SINGLE_VALUE"}
+_NESTED = (ArrayType, MapType, MultisetType, RowType)
 PHASE = "SPLIT"
 
 
 def can_split(node: n.Aggregate, config: Configuration) -> bool:
     if not config.read(DISTINCT_SPLIT_ENABLED) or not any(c.distinct for c in node.calls):
         return False
-    return all(c.function in _SPLITTABLE for c in node.calls) and bool(_bucket_columns(node))
+    every = all(c.function in _SPLITTABLE for c in node.calls)
+    return every and bool(_bucket_columns(node.calls, node.keys))
 
 
-def _bucket_columns(node: n.Aggregate) -> tuple[int, ...]:
-    used = {a for c in node.calls if c.distinct or c.function in _BUCKETED for a in c.args}
-    return tuple(sorted(used - set(node.keys)))
+def can_split_windows(
+    calls: tuple[AggregateCall, ...],
+    keys: tuple[int, ...],
+    inputs: tuple[Field, ...],
+    config: Configuration,
+) -> bool:
+    """Whether parts of the calls add up to them, to the last digit: this split is one that runs."""
+    if not config.read(DISTINCT_SPLIT_ENABLED) or not any(c.distinct for c in calls):
+        return False
+    exact = all(c.function in _ADDED or _sums_integers(c, inputs) for c in calls)
+    columns = _bucket_columns(calls, keys)
+    return exact and bool(columns) and not any(isinstance(inputs[c].type, _NESTED) for c in columns)
+
+
+def _sums_integers(call: AggregateCall, inputs: tuple[Field, ...]) -> bool:
+    sums = call.function in ("SUM", "$SUM0")
+    return sums and all(isinstance(inputs[a].type, INTEGER_TYPES) for a in call.args)
+
+
+def _bucket_columns(calls: tuple[AggregateCall, ...], keys: tuple[int, ...]) -> tuple[int, ...]:
+    used = {a for c in calls if c.distinct or c.function in _BUCKETED for a in c.args}
+    return tuple(sorted(used - set(keys)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Split:
+class Split:
     """``node`` feeds the partial aggregation; ``calls`` are its calls, ``buckets`` its extra keys."""
 
     node: p.PhysicalNode
@@ -48,14 +81,33 @@ def split(
     node: n.Aggregate, child: p.PhysicalNode, core: p.AggregateCore, config: Configuration
 ) -> p.PhysicalNode:
     """The two aggregations of ``node`` over ``child``."""
-    columns = _bucket_columns(node)
     calls = tuple(part for c in node.calls for part in _decomposed(c))
-    bucketed = _with_buckets(child, columns, config.read(DISTINCT_SPLIT_BUCKETS))
-    buckets = tuple(range(len(child.fields), len(bucketed.fields)))
-    ready = _Split(bucketed, calls, buckets)
-    if len(columns) > 1:
-        ready = _expanded(ready, columns)
+    ready = bucketed(child, calls, node.keys, config)
     return _final(node, _partial(node, ready), calls, core)
+
+
+def bucketed(
+    child: p.PhysicalNode, calls: tuple[AggregateCall, ...], keys: tuple[int, ...], config: Configuration
+) -> Split:
+    """What the partial aggregation of ``calls`` by ``keys`` is over."""
+    columns = _bucket_columns(calls, keys)
+    made = _with_buckets(child, columns, config.read(DISTINCT_SPLIT_BUCKETS))
+    ready = Split(made, calls, tuple(range(len(child.fields), len(made.fields))))
+    return _expanded(ready, columns) if len(columns) > 1 else ready
+
+
+def merging(calls: tuple[AggregateCall, ...], first: int) -> tuple[AggregateCall, ...]:
+    """The calls over what parts of ``calls`` give, from column ``first`` on."""
+    return tuple(
+        AggregateCall(
+            function=_FINAL.get(c.function, c.function),
+            args=(first + i,),
+            type=c.type,
+            name=c.name,
+            options=c.options,
+        )
+        for i, c in enumerate(calls)
+    )
 
 
 def _decomposed(call: AggregateCall) -> tuple[AggregateCall, ...]:
@@ -83,7 +135,7 @@ def _fresh(child: p.PhysicalNode, count: int) -> list[str]:
     return [f"$f{first + i}" for i in range(count)]
 
 
-def _expanded(ready: _Split, columns: tuple[int, ...]) -> _Split:
+def _expanded(ready: Split, columns: tuple[int, ...]) -> Split:
     """One copy of a row per bucket column (and one for the calls without any)."""
     place = {column: i for i, column in enumerate(columns)}
     full = (1 << len(columns)) - 1
@@ -103,7 +155,7 @@ def _owner(call: AggregateCall, place: dict[int, int], full: int) -> int:
     return full
 
 
-def _copy(ready: _Split, number: int, full: int) -> tuple[Expr, ...]:
+def _copy(ready: Split, number: int, full: int) -> tuple[Expr, ...]:
     refs: list[Expr] = list(references(ready.node.fields))
     for i, bucket in enumerate(ready.buckets):
         if number & (1 << (len(ready.buckets) - 1 - i)):
@@ -111,7 +163,7 @@ def _copy(ready: _Split, number: int, full: int) -> tuple[Expr, ...]:
     return (*refs, Literal(type=INT, value=number))
 
 
-def _flagged(ready: _Split, expand: p.PhysicalNode, owners: tuple[int, ...]) -> _Split:
+def _flagged(ready: Split, expand: p.PhysicalNode, owners: tuple[int, ...]) -> Split:
     """A Calc with one flag per different condition, and the calls filtered by their flags."""
     number = InputRef(type=INT, index=len(expand.fields) - 1)
     flags: dict[Expr, int] = {}
@@ -131,10 +183,10 @@ def _flagged(ready: _Split, expand: p.PhysicalNode, owners: tuple[int, ...]) -> 
     fields = (*expand.fields[:-1], *(Field(x, BOOLEAN) for x in names))
     projections = (*references(expand.fields[:-1]), *flags)
     calc = p.Calc(fields=fields, traits=PENDING, input=expand, projections=projections, phase=PHASE)
-    return _Split(finish(calc), tuple(calls), ready.buckets)
+    return Split(finish(calc), tuple(calls), ready.buckets)
 
 
-def _partial(node: n.Aggregate, ready: _Split) -> p.PhysicalNode:
+def _partial(node: n.Aggregate, ready: Split) -> p.PhysicalNode:
     keys = (*node.keys, *ready.buckets)
     key_fields = [ready.node.fields[k] for k in keys]
     taken = {f.name for f in key_fields}
@@ -161,16 +213,7 @@ def _final(
 ) -> p.PhysicalNode:
     keys = tuple(range(len(node.keys)))
     first = len(partial.fields) - len(calls)
-    merged = tuple(
-        AggregateCall(
-            function=_FINAL.get(c.function, c.function),
-            args=(first + i,),
-            type=c.type,
-            name=f"$f{len(keys) + i}",
-            options=c.options,
-        )
-        for i, c in enumerate(calls)
-    )
+    merged = tuple(replace(call, name=f"$f{len(keys) + i}") for i, call in enumerate(merging(calls, first)))
     return finish(
         p.GroupAggregate(
             fields=node.fields,
