@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.runtime.running import Session, folded
 from tidemill.client import main
 from tidemill.connectors.nexmark import scripts
 from tidemill.connectors.nexmark.functions import count_char
@@ -65,12 +68,52 @@ def test_q13_looks_into_a_file(spark: SparkSession, tmp_path: Path, mode: str) -
     assert 100 < len(found) < 1840
 
 
+@pytest.fixture
+def slow_events() -> Session:
+    """In epochs of 900 rows."""
+    made = Session({"tidemill.epoch.max-rows": "900"})
+    list(made.environment.execute_script(scripts.declaration()))
+    made.execute("ALTER TABLE nexmark SET ('events.num' = '5000', 'next-event.rate' = '100')")
+    return made
+
+
+def test_q6_is_what_its_definition_says(spark: SparkSession, slow_events: Session) -> None:
+    streamed = folded(slow_events.changes(scripts.select("q6")))
+    slow_events.execute("SET 'execution.runtime-mode' = 'batch'")
+    assert folded(slow_events.changes(scripts.select("q6"))) == streamed
+    bids: dict[int, list[tuple[Any, int]]] = {}
+    for _, (auction, time, price) in slow_events.changes("SELECT auction, `dateTime`, price FROM bid"):
+        bids.setdefault(auction, []).append((time, price))
+    finals: dict[int, list[int]] = {}
+    auctions = slow_events.changes("SELECT expires, id, seller, `dateTime` FROM auction")
+    for expires, auction, seller, begins in sorted(row for _, row in auctions):
+        prices = [price for time, price in bids.get(auction, []) if begins <= time <= expires]
+        if prices:
+            finals.setdefault(seller, []).append(max(prices))
+    last = [(s, f[max(0, i - 10) : i + 1]) for s, f in finals.items() for i in range(len(f))]
+    assert streamed == Counter((seller, sum(prices) // len(prices)) for seller, prices in last)
+    assert len(last) > 50
+    assert max(map(len, finals.values())) > 11
+
+
+def test_q12_counts_every_bid_once(spark: SparkSession, slow_events: Session) -> None:
+    """Three seconds of the clock are between epochs."""
+    slow_events.environment.context.clock = lambda: 1_714_557_600.0 + 3 * len(slow_events.progress)
+    counted = folded(slow_events.changes(f"SELECT bidder, endtime, bid_count FROM ({scripts.select('q12')})"))
+    assert set(counted.values()) == {1}
+    assert len({end for _, end, _ in counted}) > 1
+    bids = Counter[int]()
+    for bidder, _, number in counted:
+        bids[bidder] += number
+    assert bids == Counter(row[0] for _, row in slow_events.changes("SELECT bidder FROM bid"))
+
+
 def test_queries_by_name() -> None:
     assert scripts.names()[:4] == ("q0", "q1", "q2", "q3")
-    assert scripts.names()[-1] == "q22"
+    assert scripts.names()[-1] == "q23"
     assert scripts.select("q22").endswith("FROM bid")
-    with pytest.raises(ValidationError, match="no query 'q6'"):
-        scripts.query("q6")
+    with pytest.raises(ValidationError, match="no query 'q24'"):
+        scripts.query("q24")
 
 
 def test_count_char_counts_the_first_byte() -> None:
