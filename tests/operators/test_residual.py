@@ -13,6 +13,7 @@ from tidemill.operators.join.residual import (
     ColumnTerm,
     ComputedTerm,
     ConstantTerm,
+    ElapsedTerm,
     Residual,
 )
 
@@ -96,3 +97,21 @@ def test_signs_wrap_as_in_flink() -> None:
     rows = pa.table({"l": pa.array([low, -5, 7, None], pa.int32())})
     assert ComputedTerm("ABS", (L,)).of(rows).to_pylist() == [low, 5, 7, None]
     assert ComputedTerm("UNARY -", (L,)).of(rows).to_pylist() == [low, 5, -7, None]
+
+
+def test_division_and_elapsed_units_as_in_flink() -> None:
+    """Doubles divide by zero; units are whole, cut towards zero, and wrap."""
+    doubles = pa.table({"l": [1.0, -1.0, 7.0], "r": [0.0, 0.0, 2.0]})
+    assert ComputedTerm("/", (L, R)).of(doubles).to_pylist() == [float("inf"), float("-inf"), 3.5]
+    stamps = [[0, 1_999, 2**33 * 1_000, None], [1_999, 0, 0, 5]]
+    times = pa.table({n: pa.array(v, pa.timestamp("us")) for n, v in zip("lr", stamps, strict=True)})
+    assert ElapsedTerm((L, R), 1_000).of(times).to_pylist() == [1, -1, 0, None]
+
+
+def test_choices_take_the_first_that_holds() -> None:
+    case = ComputedTerm(
+        "CASE", (L, ConstantTerm(1, pa.int8()), R, ConstantTerm(2, pa.int8()), ConstantTerm(3, pa.int8()))
+    )
+    found = case.of(BOTH).to_pylist()
+    assert found == [1 if a else 2 if b else 3 for a, b in PAIRS]
+    assert ComputedTerm("COALESCE", (L, R)).of(BOTH).to_pylist() == [b if a is N else a for a, b in PAIRS]

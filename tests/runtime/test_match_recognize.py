@@ -53,6 +53,13 @@ QUERIES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
         " DEFINE B AS B.d > A.d + 1 AND ABS(A.n - B.n) < 5 AND B.ts < A.ts + INTERVAL '3' SECOND",
         [("a", 10, 1), ("a", 12, 4)],
     ),
+    "arithmetic, choices and elapsed time over several rows": (
+        "MEASURES A.n AS a, B.n AS b PATTERN (A B)"
+        " DEFINE B AS (B.d - A.d > 0.5 AND TIMESTAMPDIFF(SECOND, A.ts, B.ts) <= 3)"
+        " OR CASE WHEN B.d IS NULL THEN B.n > A.n ELSE B.d * A.d > 8 END"
+        " OR CAST(B.n AS DOUBLE) / CAST(A.n AS DOUBLE) > 5",
+        [("a", 10, 11), ("a", 12, 8), ("a", 9, 13), ("a", 13, 14), ("b", 5, 9), ("b", 2, 11)],
+    ),
     "a function of a row that is not there": (
         "MEASURES A.n AS a, B.n AS b, C.n AS c PATTERN (A B? C)"
         " DEFINE B AS B.n > 12, C AS C.n < COALESCE(B.n, 6)",

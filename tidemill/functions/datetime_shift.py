@@ -74,6 +74,11 @@ def _add(call: SparkCall) -> str:
     return shift(point, kind, f"({amount} * {_UNIT_MILLIS[unit]}L)", MILLIS)
 
 
+def elapsed_micros(options: Mapping[str, str]) -> int | None:
+    """The microseconds of the unit that a TIMESTAMPDIFF counts in; None for those of months."""
+    return _UNIT_MICROS.get(_unit(options))
+
+
 def _resolve_diff(arguments: tuple[Argument, ...], options: Mapping[str, str]) -> Resolved:
     check_count("TIMESTAMPDIFF", len(arguments), 2, 2)
     unit = _unit(options)

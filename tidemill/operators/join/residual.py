@@ -75,6 +75,19 @@ class CastTerm:
 
 
 @dataclass(frozen=True, slots=True)
+class ElapsedTerm:
+    """The whole units of ``micros`` microseconds from the first time to the second, as an INT."""
+
+    operands: tuple[Term, Term]
+    micros: int
+
+    def of(self, pairs: PairColumns) -> Any:
+        first, second = (pc.cast(o.of(pairs), pa.int64()) for o in self.operands)
+        units = pc.divide(pc.subtract(second, first), pa.scalar(self.micros))
+        return pc.cast(units, pa.int32(), safe=False)
+
+
+@dataclass(frozen=True, slots=True)
 class UserTerm:
     """A user's function over columns of both sides."""
 
@@ -112,6 +125,18 @@ def _same(left: pa.Array, right: pa.Array) -> pa.Array:
     return pa.array(same_at(single(left), rows, single(right), rows))
 
 
+def _if(condition: Any, value: Any, other: Any) -> Any:
+    return pc.if_else(pc.fill_null(condition, False), value, other)
+
+
+def _case(*parts: Any) -> Any:
+    """Condition, value, condition, value, ..., else."""
+    chosen = parts[-1]
+    for condition, value in zip(parts[-3::-2], parts[-2::-2], strict=True):
+        chosen = _if(condition, value, chosen)
+    return chosen
+
+
 def _all(*conditions: Any) -> Any:
     return reduce(pc.and_kleene, conditions)
 
@@ -130,8 +155,13 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "+": pc.add,
     "-": pc.subtract,
     "*": pc.multiply,
+    "/": pc.divide,
     "ABS": pc.abs,
     "UNARY -": pc.negate,
+    "CASE": _case,
+    "IF": _if,
+    "COALESCE": pc.coalesce,
+    "IFNULL": pc.coalesce,
     "AND": _all,
     "OR": _any,
     "NOT": pc.invert,

@@ -18,7 +18,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec, Source
 from tidemill.operators.aggregates.records import is_simple
 from tidemill.operators.aggregates.registry import build as aggregate
-from tidemill.operators.join.residual import CastTerm, ColumnTerm, ComputedTerm, ConstantTerm, Residual, Term
+from tidemill.operators.join.residual import ColumnTerm, ConstantTerm, Residual, Term
 from tidemill.operators.match.by_clock import MatchByClockSpec
 from tidemill.operators.match.operator import MatchSpec
 from tidemill.operators.match.pattern import Folded, Piece, Reference, Variable
@@ -35,7 +35,7 @@ from tidemill.plan.rewrite import map_down, map_expr
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import sources_of, timed_input
-from tidemill.runtime.compile.residual import CONSTANTS
+from tidemill.runtime.compile.residual import CONSTANTS, computed
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.runtime.spark.expressions import Translator
@@ -296,18 +296,12 @@ class _Conditions:
             return ColumnTerm(self.pieces.reference(rows[0], _plain(expr)))
         if not known_to_kernels(expr) or not isinstance(expr, Call | Cast):
             raise _unknown(expr)
-        operands = tuple(map(self.term, expr.children))
-        if isinstance(expr, Cast):
-            return CastTerm(operands[0], arrow_type(expr.type))
-        if expr.function == "BETWEEN":
-            value, low, high = operands
-            return ComputedTerm("AND", (ComputedTerm(">=", (value, low)), ComputedTerm("<=", (value, high))))
-        return ComputedTerm(expr.function, operands)
+        return computed(expr, tuple(map(self.term, expr.children)))
 
 
 def _unknown(expr: Expr) -> NotSupportedError:
     name = expr.function if isinstance(expr, Call) else f"a {type(expr).__name__} to {expr.type}"
     return NotSupportedError(
         f"A condition of DEFINE that applies {name} to values of several rows at once is not supported",
-        hint="Comparisons, AND, OR, NOT, IS NULL, and +, -, *, ABS of equal types work across rows.",
+        hint="Comparisons, logic, CASE, COALESCE, TIMESTAMPDIFF, and +, -, *, ABS work across rows.",
     )

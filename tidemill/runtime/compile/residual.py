@@ -15,11 +15,12 @@ from tidemill.operators.join.residual import (
     ColumnTerm,
     ComputedTerm,
     ConstantTerm,
+    ElapsedTerm,
     Residual,
     Term,
     UserTerm,
 )
-from tidemill.physical.joins.pairwise import known_to_kernels, sides_of
+from tidemill.physical.joins.pairwise import elapsed_unit, known_to_kernels, sides_of
 from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal, UserCall
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
@@ -52,16 +53,7 @@ class ResidualSplit:
             return self._carried(expr, int(True in sides))
         if not known_to_kernels(expr):
             raise _unknown(expr)
-        operands = tuple(map(self._term, expr.children))
-        if isinstance(expr, Cast):
-            return CastTerm(operands[0], arrow_type(expr.type))
-        if isinstance(expr, UserCall):
-            return UserTerm(expr.function, operands)
-        assert isinstance(expr, Call)
-        if expr.function == "BETWEEN":
-            value, low, high = operands
-            return ComputedTerm("AND", (ComputedTerm(">=", (value, low)), ComputedTerm("<=", (value, high))))
-        return ComputedTerm(expr.function, operands)
+        return computed(expr, tuple(map(self._term, expr.children)))
 
     def _carried(self, expr: Expr, side: int) -> ColumnTerm:
         parts = self.parts[side]
@@ -74,6 +66,22 @@ class ResidualSplit:
         name = f"$r{side}.{len(parts)}"
         parts[name] = expr
         return ColumnTerm(name)
+
+
+def computed(expr: Expr, operands: tuple[Term, ...]) -> Term:
+    """The topmost operation of ``expr``, one that kernels know, over ``operands``."""
+    if isinstance(expr, Cast):
+        return CastTerm(operands[0], arrow_type(expr.type))
+    if isinstance(expr, UserCall):
+        return UserTerm(expr.function, operands)
+    assert isinstance(expr, Call)
+    if expr.function == "BETWEEN":
+        value, low, high = operands
+        return ComputedTerm("AND", (ComputedTerm(">=", (value, low)), ComputedTerm("<=", (value, high))))
+    if expr.function == "TIMESTAMPDIFF":
+        first, second = operands
+        return ElapsedTerm((first, second), elapsed_unit(expr) or 1)
+    return ComputedTerm(expr.function, operands)
 
 
 def side_column(side: int, place: int) -> str:
