@@ -55,7 +55,7 @@ def test_over_by_the_clock(tmp_path: Path, spark: SparkSession) -> None:
         "SELECT n, COUNT(*) OVER (ORDER BY p"
         " RANGE BETWEEN INTERVAL '6' SECOND PRECEDING AND CURRENT ROW) AS recent,"
         " COUNT(*) OVER (ORDER BY p ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS three,"
-        f" COUNT(*) OVER (ORDER BY p) AS every, LAG(n) OVER (ORDER BY p) AS before FROM {TICKS}"
+        f" COUNT(*) OVER (ORDER BY p) AS so_far, LAG(n) OVER (ORDER BY p) AS before FROM {TICKS}"
     )
     assert {kind for kind, _ in changes} == {"+I"}
     came = [row[0] for _, row in changes]
