@@ -127,7 +127,7 @@ def over_function(
     )
     return OverFunction(
         call=_call(call, inputs, name),
-        order=() if arrival else order,
+        order=order,
         frame=_frame(call, inputs, arrival),
     )
 
