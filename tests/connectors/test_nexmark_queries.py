@@ -73,7 +73,10 @@ def slow_events() -> Session:
     """In epochs of 900 rows."""
     made = Session({"tidemill.epoch.max-rows": "900"})
     list(made.environment.execute_script(scripts.declaration()))
-    made.execute("ALTER TABLE nexmark SET ('events.num' = '5000', 'next-event.rate' = '100')")
+    made.execute(
+        "ALTER TABLE nexmark SET ('events.num' = '5000', 'first-event.rate' = '100',"
+        " 'next-event.rate' = '100')"
+    )
     return made
 
 
