@@ -185,7 +185,8 @@ def sent(
     spec: WindowGateSpec, rows: list[Row], splits: list[int], combines: int
 ) -> tuple[OperatorSpec, pa.Table]:
     """``rows`` of several tasks, each with the watermarks of its own rows at first."""
-    raw, combined = [], []
+    raw: list[pa.Table] = []
+    combined: list[pa.Table] = []
     for task, (first, behind) in enumerate(pieces(len(rows), splits)):
         if first == behind:
             continue
