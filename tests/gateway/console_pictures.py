@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/console.md: ``python -m tests.gateway.console_pictures``."""
+"""Takes pictures of the console at work into docs/images: ``python -m tests.gateway.console_pictures``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUERY = """-- who looks at what, as it happens
 SELECT page, COUNT(*) AS visits, COUNT(DISTINCT visitor) AS visitors, SUM(spent) AS spent
 FROM named
 GROUP BY page;"""
-EPOCHS = 14
+EPOCHS = 8
 
 
 def main() -> int:
