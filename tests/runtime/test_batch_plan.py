@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import new_session
+from tidemill.errors import ValidationError
 from tidemill.physical.batch import nodes as b
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
@@ -108,3 +109,39 @@ def test_phases_that_are_shown_run(environment: TableEnvironment, query: str) ->
         spark_plans.executedPlan()
     )
     assert found["Exchange"] + found["BroadcastExchange"] >= sum(n.name == "Exchange" for n in plan.walk())
+
+
+@pytest.mark.parametrize(
+    ("hint", "join", "name", "pattern"),
+    [
+        ("BROADCAST(b)", "JOIN", "HashJoin", r"BroadcastHashJoin .*, Inner, BuildRight"),
+        ("broadcast(a)", "JOIN", "HashJoin", r"BroadcastHashJoin .*, Inner, BuildLeft"),
+        ("BROADCAST(a)", "RIGHT JOIN", "HashJoin", r"BroadcastHashJoin .*, RightOuter, BuildLeft"),
+        ("SHUFFLE_HASH(a)", "JOIN", "HashJoin", r"ShuffledHashJoin .*, Inner, BuildLeft"),
+        ("SHUFFLE_MERGE(b)", "FULL JOIN", "SortMergeJoin", r"SortMergeJoin .*, FullOuter"),
+        ("NEST_LOOP(b)", "LEFT JOIN", "NestedLoopJoin", r"BroadcastHashJoin .*, LeftOuter, BuildRight"),
+        ("BROADCAST(a), SHUFFLE_HASH(b)", "LEFT JOIN", "HashJoin", r"ShuffledHashJoin .*, BuildRight"),
+    ],
+)
+def test_a_hint_says_how_to_join(
+    environment: TableEnvironment, hint: str, join: str, name: str, pattern: str
+) -> None:
+    """Of several the first that the kind of join allows."""
+    query = f"SELECT /*+ {hint} */ a.n, b.url FROM f a {join} f b ON a.usr = b.usr"
+    plan, execution = compiled(environment.context, query)
+    (node,) = (x for x in plan.walk() if isinstance(x, b.Join))
+    assert node.hint in hint.upper()
+    assert node.name == name
+    assert re.search(pattern, execution.executedPlan().toString()), execution.executedPlan().toString()
+    assert not any(x.hint for x in _joins(environment, query.replace("a.usr = b.usr", "a.n > b.n"), hint))
+
+
+def _joins(environment: TableEnvironment, query: str, hint: str) -> list[b.Join]:
+    """Without keys there is only the nested loop."""
+    found = [x for x in compiled(environment.context, query)[0].walk() if isinstance(x, b.Join)]
+    return [] if hint.startswith("NEST_LOOP") else found
+
+
+def test_a_hint_of_what_is_not_there(environment: TableEnvironment) -> None:
+    with pytest.raises(ValidationError, match="`z` in `BROADCAST`"):
+        compiled(environment.context, "SELECT /*+ BROADCAST(z) */ a.n FROM f a JOIN f b ON a.usr = b.usr")
