@@ -7,6 +7,7 @@ import http.client
 import json
 import shutil
 import ssl
+import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,8 @@ from tidemill.errors import SetupError
 from tidemill.gateway.api import LimitError, OperationStatus, UnknownSessionError
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.security.access import Access, AccessError
-from tidemill.gateway.security.users import password_hash, token_hash, users_in
+from tidemill.gateway.security.audit import Audit
+from tidemill.gateway.security.users import password_hash, token_hash, users_by, users_in
 
 TOKEN = "0123456789abcdef"
 AUTHENTICATION = "tidemill.gateway.authentication"
@@ -130,13 +132,16 @@ def test_an_address_that_others_reach_must_be_chosen(tmp_path: Path, users: str)
 def test_users_of_a_program_and_files_that_are_none(tmp_path: Path) -> None:
     function = f"{__name__}:check_of_a_program"
     access = Access.of(
-        Configuration({AUTHENTICATION: "PASSWORD", "tidemill.gateway.authenticator": function})
+        Configuration({AUTHENTICATION: "PASSWORD", "tidemill.gateway.authenticator": function}),
+        Audit(),
     )
     assert access.by_password("eve", "of a program") == "eve"
     with pytest.raises(AccessError):
         access.by_password("eve", "")
     with pytest.raises(SetupError, match="no function"):
-        Access.of(Configuration({AUTHENTICATION: "PASSWORD", "tidemill.gateway.authenticator": "nosuch:f"}))
+        Access.of(
+            Configuration({AUTHENTICATION: "PASSWORD", "tidemill.gateway.authenticator": "nosuch:f"}), Audit()
+        )
     file = tmp_path / "users"
     file.write_text("ann:secret\n", encoding="utf-8")
     with pytest.raises(SetupError, match=r"Line 1 of .* is not of the form") as caught:
@@ -194,3 +199,35 @@ def _certificate(folder: Path) -> str:
     subprocess.run([program, "req", "-x509", *kind, *names, *files], check=True, capture_output=True)
     certificate.write_text(key.read_text() + certificate.read_text())
     return str(certificate)
+
+
+def test_the_audit_log_has_who_did_what_and_no_secrets(tmp_path: Path) -> None:
+    file = tmp_path / "audit.log"
+    made, _ = gateway(tmp_path, tidemill__gateway__audit_file=str(file))
+    session = made.open_session({}, name="mine", user="ann")
+    operation = made.execute(session, "CREATE TABLE t (a INT) WITH ('password' = 'hidden')", user="ann")
+    made.wait(session, operation, 60, user="ann")
+    made.configure_session(session, "SET 'a' = 'b'", user="ann")
+    made.close_session(session, user="ann")
+    access = Access(users_by(f"{__name__}:check_of_a_program"), audit=made.audit)
+    with pytest.raises(AccessError):
+        access.user("Basic " + base64.b64encode(b"eve:guess").decode())
+    with pytest.raises(AccessError):
+        access.by_password("eve", "guess")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(line["event"], line["user"], line.get("session")) for line in lines] == [
+        ("open session", "ann", session),
+        ("execute", "ann", session),
+        ("configure session", "ann", session),
+        ("close session", "ann", session),
+        ("refused", "eve", None),
+        ("refused", "eve", None),
+    ]
+    assert lines[1]["operation"] == operation
+    assert lines[1]["statement"].startswith("CREATE TABLE t (a INT) WITH ('password' = '")
+    assert "hidden" not in file.read_text()
+    assert "guess" not in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    made.close()
+    with pytest.raises(SetupError, match="cannot be written"):
+        gateway(tmp_path, tidemill__gateway__audit_file=str(tmp_path / "no" / "folder"))

@@ -357,6 +357,12 @@ def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_
     third.start()
     assert third.gateway.list_sessions(user=None) == []
     assert [(s.job.job_id, s.job.status) for s in third.jobs("").all()] == [(job, "CANCELED")]
+    # What was seen of the job is there still: in both processes that it ran in.
+    look = third.gateway.watch("").look(job)
+    assert look is not None
+    assert [node.name for node in look.plan] == ["g", "target"]
+    assert look.resumed is not None
+    assert sum(epoch.rows_out for epoch in look.epochs) > 0
     third.close()
 
 

@@ -13,10 +13,13 @@ import sqlalchemy as sa
 from tests.session.environments import ask, new_session
 from tidemill.config.option import Configuration
 from tidemill.errors import StateError
+from tidemill.gateway.service.job_watch import JobLook, JobWatch
 from tidemill.gateway.service.keeping import Keeping
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
 from tidemill.gateway.store.tables import METADATA, VERSIONS
+from tidemill.runtime.job_plan import PlanNode, PlanRole
+from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodeProgress
 from tidemill.session.catalogs.database import sqlite_url
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.jobs import ENDED
@@ -144,3 +147,30 @@ def test_a_session_taken_down_answers_as_before() -> None:
     assert taken(again.context) == taken(session.context)
     with pytest.raises(StateError, match="form 99"):
         restored({**taken(session.context), "format": 99})
+
+
+def test_what_was_seen_of_a_job_is_kept(url: str, tmp_path: Path) -> None:
+    watch = JobWatch()
+    node = PlanNode(id="n", role=PlanRole.OPERATOR, name="GroupAggregate", inputs=("s",))
+    watch.event(JobBegun(job_id="j", name="mine", plan=(node,)))
+    watch.event(JobFailed(job_id="j", error="down", wait=1.5))
+    epoch = EpochProgress(
+        epoch=1, rows_in=2, rows_out=1, seconds=0.5, state_rows=3, state_bytes=9, job_id="j"
+    )
+    watch.epoch(replace(epoch, nodes={"n": NodeProgress(rows_in=2, state_bytes=9)}, watermark=7))
+    look = watch.look("j")
+    assert look is not None
+    store = Store.open(url)
+    results = Results(Configuration({}), str(tmp_path))
+    keeping = Keeping(store=store, results=results, jobs_folder=str(tmp_path))
+    keeping.job_seen("/p", JobLook(name="before"))
+    keeping.job_seen("/p", look)
+    assert keeping.job_history("/p") == look
+    later = JobWatch()
+    later.put_back("j", look)
+    assert later.look("j") == look
+    store.put_history("/q", {"of": "another version"})
+    assert keeping.job_history("/q") is keeping.job_history("/none") is None
+    store.remove_job("/p")
+    assert keeping.job_history("/p") is None
+    store.close()

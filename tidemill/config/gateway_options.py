@@ -145,6 +145,13 @@ TLS_KEY = Option(
     own=True,
     doc="The certificate's key (PEM); unset: it lies in the certificate's file.",
 )
+AUDIT_FILE = Option(
+    key="tidemill.gateway.audit-file",
+    kind=str,
+    default="",
+    own=True,
+    doc="Where a line of JSON is added for each session, statement and refused login; unset: nowhere.",
+)
 USER_SESSIONS = Option(
     key="tidemill.gateway.user.max-sessions",
     kind=int,
@@ -189,6 +196,7 @@ OPTIONS = (
     AUTHENTICATOR,
     TLS_CERTIFICATE,
     TLS_KEY,
+    AUDIT_FILE,
     USER_SESSIONS,
     USER_OPERATIONS,
     USER_RESULTS,

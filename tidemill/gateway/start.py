@@ -16,6 +16,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -47,6 +48,7 @@ _LOGGER = logging.getLogger("tidemill.gateway")
 _RESULTS, _JOBS, _STORE = "results", "jobs", "store"
 _FILE, _LOCK = "gateway.db", "lock"
 _LAST_EPOCH_SECONDS = 10.0
+_SEEN_SECONDS = 5.0
 
 
 def command(parsed: argparse.Namespace) -> int:
@@ -170,7 +172,12 @@ class House:
         ).start()
 
     def _take_down(self, job: JobHandle, place: str, user: str) -> None:
-        error = ""
+        """What there is to show of the job is kept now and then, and at its end."""
+        error, seen = "", 0
+        while place and job.is_running():
+            with suppress(Exception):
+                job.wait(_SEEN_SECONDS)
+            seen = self._keep_seen(job, place, user, seen)
         try:
             job.wait()
         except Exception as e:
@@ -178,6 +185,14 @@ class House:
         if place:
             self._memory.job_ended(place, job.status, error or None)
         self.jobs(user).retire(job, error)
+
+    def _keep_seen(self, job: JobHandle, place: str, user: str, seen: int) -> int:
+        """How much has been seen of it by now."""
+        watch = self.gateway.watch(user)
+        changes, look = watch.changes(job.job_id), watch.look(job.job_id)
+        if changes > seen and look is not None:
+            self._memory.job_seen(place, look)
+        return changes
 
     def _place(self, config: Configuration) -> str:
         """A checkpoint directory for a new job; '' where there is none that all machines reach."""
@@ -214,6 +229,9 @@ class House:
     def _bring_back_job(self, kept: KeptJob) -> None:
         """A job that ran goes on; one that had ended is history."""
         jobs = self.jobs(kept.owner)
+        seen = self._memory.job_history(kept.place)
+        if seen is not None:
+            self.gateway.watch(kept.owner).put_back(kept.job_id, seen)
         if kept.status != "RUNNING":
             jobs.put_back(EndedJob(kept.job_id, kept.name, kept.status, kept.error or ""), kept.started)
             return

@@ -15,6 +15,7 @@ from tidemill.config import gateway_options as g
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
 from tidemill.gateway.api import GatewayError
+from tidemill.gateway.security.audit import Audit
 from tidemill.gateway.security.passes import Passes
 from tidemill.gateway.security.users import Users, users_by, users_in
 
@@ -29,26 +30,28 @@ class Access:
 
     users: Users | None = None
     passes: Passes = field(default_factory=Passes)
+    audit: Audit = field(default_factory=Audit)
 
     @classmethod
-    def of(cls, config: Configuration) -> Access:
+    def of(cls, config: Configuration, audit: Audit) -> Access:
         """SetupError where what the options name cannot be used."""
         kind = config.read(g.AUTHENTICATION).upper()
         if kind != "PASSWORD":
-            return cls()
+            return cls(audit=audit)
         file, function = config.read(g.USERS_FILE), config.read(g.AUTHENTICATOR)
         if bool(file) == bool(function):
             raise SetupError(
                 f"'{g.AUTHENTICATION.key}' is PASSWORD: say who the users are, by '{g.USERS_FILE.key}' or "
                 f"'{g.AUTHENTICATOR.key}'."
             )
-        return cls(users_in(file) if file else users_by(function))
+        return cls(users_in(file) if file else users_by(function), audit=audit)
 
     def user(self, authorization: str) -> str:
         """The name in an Authorization header; AccessError where there is none, or it is wrong."""
         if self.users is None:
             return ""
         scheme, _, said = authorization.partition(" ")
+        name = ""
         if scheme.lower() == "basic":
             name, password = _basic(said)
             if self.users.with_password(name, password):
@@ -57,7 +60,10 @@ class Access:
             found = self.users.with_token(said.strip()) or self.passes.user(said.strip())
             if found is not None:
                 return found
-        raise AccessError("The user or the password is wrong." if authorization else "Say who you are.")
+        if not authorization:
+            raise AccessError("Say who you are.")
+        self.audit.note("refused", name)
+        raise AccessError("The user or the password is wrong.")
 
     def by_password(self, name: str, password: str) -> str:
         """As ``user``, for wires that send a name and a password."""
@@ -65,6 +71,7 @@ class Access:
             return ""
         if self.users.with_password(name, password) or self.users.with_token(password) == name:
             return name
+        self.audit.note("refused", name)
         raise AccessError("The user or the password is wrong.")
 
 

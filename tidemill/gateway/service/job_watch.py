@@ -91,12 +91,14 @@ class _Job:
     resumed: int | None = None
     running: EpochBegun | None = None
     failures: deque[Failure] = field(default_factory=lambda: deque(maxlen=FAILURES))
+    changes: int = 0
 
     def begin(self, event: JobBegun) -> None:
         self.name, self.plan, self.running = event.name, event.plan, None
 
     def add(self, epoch: EpochProgress) -> None:
         self.done += 1
+        self.changes += 1
         self.rows_in += epoch.rows_in
         self.rows_out += epoch.rows_out
         self.late += epoch.late
@@ -134,6 +136,7 @@ class JobWatch:
             return  # of a batch statement, which is no job here
         with self._lock:
             job = self._job(event.job_id)
+            job.changes += 1
             match event:
                 case JobBegun():
                     job.begin(event)
@@ -148,6 +151,22 @@ class JobWatch:
     def epoch(self, progress: EpochProgress) -> None:
         with self._lock:
             self._job(progress.job_id).add(progress)
+
+    def changes(self, job_id: str) -> int:
+        """Grows with each epoch and event of a job; 0 for one that nothing is known of."""
+        with self._lock:
+            found = self._jobs.get(job_id)
+            return 0 if found is None else found.changes
+
+    def put_back(self, job_id: str, look: JobLook) -> None:
+        """What an earlier process has seen of a job."""
+        with self._lock:
+            found = self._job(job_id)
+            found.name, found.plan, found.nodes = look.name, look.plan, dict(look.nodes)
+            found.epochs.extend(look.epochs)
+            found.failures.extend(look.failures)
+            found.done, found.resumed = look.epochs_done, look.resumed
+            found.rows_in, found.rows_out, found.late = look.rows_in, look.rows_out, look.late
 
     def look(self, job_id: str) -> JobLook | None:
         """None for a job that nothing is known of."""

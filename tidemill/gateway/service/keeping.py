@@ -19,6 +19,9 @@ from typing import Any, Protocol
 from tidemill import errors
 from tidemill.errors import TidemillError
 from tidemill.gateway.api import GatewayError, OperationStatus, ResultInfo
+from tidemill.gateway.service.job_history import document
+from tidemill.gateway.service.job_history import restored as restored_look
+from tidemill.gateway.service.job_watch import JobLook
 from tidemill.gateway.service.operation import Operation, Outcome
 from tidemill.gateway.service.pages import restored
 from tidemill.gateway.service.results import Results
@@ -197,6 +200,18 @@ class Keeping:
             self._try(lambda: self.store.end_job(place, status, dt.datetime.now(dt.UTC), error))
             if status != "FAILED" and place.startswith(self.jobs_folder):
                 shutil.rmtree(place, ignore_errors=True)
+
+    def job_seen(self, place: str, look: JobLook) -> None:
+        """What there is to show of it, now and then: a killed process may lose the last seconds of it."""
+        if not self._ending.is_set():
+            self._try(lambda: self.store.put_history(place, document(look)))
+
+    def job_history(self, place: str) -> JobLook | None:
+        kept = self.store.history(place)
+        try:
+            return None if kept is None else restored_look(kept)
+        except (KeyError, TypeError, ValueError):  # another version's: it is only shown
+            return None
 
     def end(self) -> None:
         """From now on what stops does so with the process: the next one finds it as it is now."""

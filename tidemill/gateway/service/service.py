@@ -22,6 +22,7 @@ from tidemill.gateway.api import (
     StatusError,
     UnknownOperationError,
 )
+from tidemill.gateway.security.audit import Audit
 from tidemill.gateway.service.catalog import SessionCatalog
 from tidemill.gateway.service.job_watch import JobWatch
 from tidemill.gateway.service.keeping import Forgetful, Memory
@@ -48,6 +49,7 @@ class Gateway:
     workers: Workers = field(init=False)
     sessions: Sessions = field(init=False)
     quotas: Quotas = field(init=False)
+    audit: Audit = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     jobs: Callable[[str], Jobs] = lambda _: Jobs()
     """The INSERTs of a user."""
@@ -56,6 +58,7 @@ class Gateway:
     def __post_init__(self) -> None:
         read = self.config.read
         self.quotas = Quotas.of(self.config)
+        self.audit = Audit(self.config.read(g.AUDIT_FILE))
         self.workers = Workers(
             least=read(g.MIN_WORKERS), most=read(g.MAX_WORKERS), keepalive=read(g.KEEPALIVE).seconds
         )
@@ -83,15 +86,19 @@ class Gateway:
         """The handle of a new session; ValidationError for properties that are refused at once."""
         self.quotas.check_session(self.sessions.of(user))
         statements = self.new_session(properties, user)
-        return self.sessions.open(name, user, statements, self.workers, self.memory.session_opened).handle
+        made = self.sessions.open(name, user, statements, self.workers, self.memory.session_opened)
+        self.audit.note("open session", user, session=made.handle, name=name)
+        return made.handle
 
     def close_session(self, session: str, *, user: str = "") -> None:
         """Ends what it runs and frees what it holds; jobs that its INSERTs have started go on."""
+        self.audit.note("close session", user, session=session)
         self.sessions.close(session, user)
 
     def configure_session(self, session: str, statement: str, *, timeout: float = 0, user: str = "") -> None:
         """Runs SET, RESET, CREATE, DROP, ALTER, USE and the like, to the end; others are refused."""
         opened = self.sessions.get(session, user)
+        self.audit.note("configure session", user, session=session, statement=shown_statement(statement))
         operation = Operation(work=self._noticed(opened, partial(opened.statements.configure, statement)))
         opened.submit(operation, timeout)
         try:
@@ -155,6 +162,8 @@ class Gateway:
         operation = Operation(
             work=self._noticed(opened, work), changed=self._operation_changed, statement=shown
         )
+        ids = {"session": session, "operation": operation.handle}
+        self.audit.note("execute", user, **ids, statement=shown)
         self.memory.submitted(opened, operation)
         opened.submit(operation, timeout)
         return operation.handle
@@ -189,6 +198,7 @@ class Gateway:
     def cancel(self, session: str, operation: str, *, user: str = "") -> OperationStatus:
         """Stops the statement and Spark's work for it; StatusError where it has ended."""
         found = self._operation(session, operation, user)
+        self.audit.note("cancel", user, session=session, operation=operation)
         found.cancel()
         return found.status.value
 

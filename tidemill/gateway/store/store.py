@@ -17,7 +17,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from tidemill.errors import StateError
-from tidemill.gateway.store.tables import JOBS, METADATA, OPERATIONS, SESSIONS, VERSION, VERSIONS
+from tidemill.gateway.store.tables import HISTORIES, JOBS, METADATA, OPERATIONS, SESSIONS, VERSION, VERSIONS
 from tidemill.session.catalogs.database import engine, said
 
 Json = dict[str, Any]
@@ -186,6 +186,22 @@ class Store:
     def remove_job(self, place: str) -> None:
         with self._writing() as connection:
             connection.execute(JOBS.delete().where(JOBS.c.place == place))
+            connection.execute(HISTORIES.delete().where(HISTORIES.c.place == place))
+
+    def put_history(self, place: str, document: Json) -> None:
+        """What was seen of a job, instead of what was kept of it before."""
+        text = json.dumps(document)
+        with self._writing() as connection:
+            mine = HISTORIES.c.place == place
+            if not connection.execute(HISTORIES.update().where(mine).values(document=text)).rowcount:
+                connection.execute(HISTORIES.insert().values(place=place, document=text))
+
+    def history(self, place: str) -> Json | None:
+        with self._reading() as connection:
+            found = connection.execute(
+                sa.select(HISTORIES.c.document).where(HISTORIES.c.place == place)
+            ).scalar()
+        return _loaded(found)
 
     def jobs(self) -> list[KeptJob]:
         """In the order in which they were started."""

@@ -26,6 +26,12 @@ OPERATIONS = sa.Table(
     sa.Column("error", sa.Text),
     sa.Column("result", sa.Text),
 )
+HISTORIES = sa.Table(
+    "tidemill_job_histories",
+    METADATA,
+    sa.Column("place", sa.Text, primary_key=True),
+    sa.Column("document", sa.Text, nullable=False),
+)
 JOBS = sa.Table(
     "tidemill_jobs",
     METADATA,

@@ -44,7 +44,7 @@ class HiveServer2Endpoint:
     def start(self) -> None:
         host, port = self.config.read(h.HOST), self.config.read(h.PORT)
         check_chosen(self.config, host)
-        self._access, self._tls = Access.of(self.config), _tls(self.config)
+        self._access, self._tls = Access.of(self.config, self.gateway.audit), _tls(self.config)
         structs()
         listening = _listening(host, port)
         self._socket = listening

@@ -36,7 +36,7 @@ class RestEndpoint:
     def start(self) -> None:
         host, port = self.config.read(g.REST_ADDRESS), self.config.read(g.REST_PORT)
         check_chosen(self.config, host)
-        access = Access.of(self.config)
+        access = Access.of(self.config, self.gateway.audit)
         certificate = self.config.read(g.TLS_CERTIFICATE)
         self._socket = _listening(host, port)
         port = self._socket.getsockname()[1]
