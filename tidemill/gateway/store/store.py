@@ -201,7 +201,8 @@ class Store:
             found = connection.execute(
                 sa.select(HISTORIES.c.document).where(HISTORIES.c.place == place)
             ).scalar()
-        return _loaded(found)
+        kept: Json | None = _loaded(found)
+        return kept
 
     def jobs(self) -> list[KeptJob]:
         """In the order in which they were started."""
