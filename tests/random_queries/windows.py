@@ -110,7 +110,7 @@ def window_top_n(maker: Maker, depth: int) -> Relation:
     source = window.table(inner, partition if window.kind in BY_ROWS else [])
     ranked = f"(SELECT {', '.join(f'{a}.{n}' for n, _ in shown)}, {call} FROM {source} AS {a})"
     rest = f"FROM {ranked} AS {b} WHERE {b}.{rank} {maker.chance.choice(('= 1', '<= 2', '<= 4'))}"
-    return maker.select([(f"{b}.{n}", c) for n, c in shown], rest, (inner,))
+    return maker.select(_untimed([(f"{b}.{n}", c) for n, c in shown]), rest, (inner,))
 
 
 def window_join(maker: Maker, depth: int) -> Relation:
@@ -128,10 +128,17 @@ def window_join(maker: Maker, depth: int) -> Relation:
     first, second = f"{window.table(left, [])} AS {a}", f"{window.table(right, [])} AS {b}"
     if maker.flip(0.3):
         asked = f"{maker.chance.choice(('', 'NOT '))}EXISTS (SELECT * FROM {second} WHERE {' AND '.join(on)})"
-        return maker.select(shown, f"FROM {first} WHERE {asked}", (left, right))
+        return maker.select(_untimed(shown), f"FROM {first} WHERE {asked}", (left, right))
     kind = maker.chance.choice(("INNER", "LEFT", "RIGHT", "FULL"))
     shown += items(b, maker.some(right.columns, 1, 2))
-    return maker.select(shown, f"FROM {first} {kind} JOIN {second} ON {' AND '.join(on)}", (left, right))
+    rest = f"FROM {first} {kind} JOIN {second} ON {' AND '.join(on)}"
+    return maker.select(_untimed(shown), rest, (left, right))
+
+
+def _untimed(shown: list[tuple[str, Column]]) -> list[tuple[str, Column]]:
+    """Without time attributes: a row comes out of its window when its own time is long over, and is late for
+    whatever works by that."""
+    return [(f"CAST({text} AS TIMESTAMP(3))" if text.endswith(".rt") else text, c) for text, c in shown]
 
 
 def over_time(maker: Maker, depth: int) -> Relation:
