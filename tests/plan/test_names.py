@@ -261,3 +261,24 @@ def descend(plan: n.LogicalNode) -> Iterator[n.LogicalNode]:
     yield plan
     for child in plan.inputs:
         yield from descend(child)
+
+
+def test_a_field_of_what_is_no_column_has_no_name() -> None:
+    query = "SELECT (r).a, q.r.a, m[1].a FROM (SELECT ROW(1, 2) AS r, ARRAY[ROW(1, 2)] AS m) AS q"
+    query = query.replace(".a", ".EXPR$1")
+    assert [name for name, _ in columns(query)] == ["EXPR$0", "EXPR$1", "EXPR$2"]
+
+
+def test_rows_in_words_are_rows_of_values() -> None:
+    assert columns("VALUES (ROW(1, 'a')), ROW(2, 'bcd')") == [
+        ("EXPR$0", "INT NOT NULL"),
+        ("EXPR$1", "VARCHAR(3) NOT NULL"),
+    ]
+    assert [name for name, _ in columns("VALUES ((1, 2)), ((3, 4))")] == ["EXPR$0"]
+
+
+@pytest.mark.parametrize("join", ["JOIN", "INNER JOIN", "LEFT JOIN", "FULL OUTER JOIN"])
+def test_a_join_needs_a_condition(join: str) -> None:
+    with pytest.raises(ValidationError, match="join requires a condition"):
+        columns(f"SELECT * FROM (VALUES (1)) AS a(x) {join} (VALUES (1)) AS b(y)")
+    assert len(columns("SELECT * FROM (VALUES (1)) AS a(x), (VALUES (1)) AS b(y)")) == 2

@@ -63,6 +63,8 @@ def test_precedence(text: str, tree: str) -> None:
         ("'a'\n'b'", "'ab'"),
         ("u&'\\0041'", "'A'"),
         ("U&'!0041' UESCAPE '!'", "'A'"),
+        ("U&'a\\\\b\\d83d\\de00\\d83d'", "'a\\\\b\U0001f600?'"),
+        ("U&'\\zz' UESCAPE '!'", "'\\\\zz'"),
         ("_UTF16'x'", "'x'"),
         ("X'0aFf'", "(BinaryLiteral 0aFf)"),
         ("DATE '2020-01-02'", "(DateTimeLiteral 2020-01-02 DATE)"),
@@ -87,6 +89,11 @@ def test_literals(text: str, tree: str) -> None:
 def test_a_bad_date_or_time_is_a_syntax_error(text: str) -> None:
     with pytest.raises(SqlSyntaxError, match="not in format"):
         parse_expression(text)
+
+
+def test_a_unicode_escape_has_four_digits() -> None:
+    with pytest.raises(SqlSyntaxError, match="starting at character 1 is not exactly four hex digits"):
+        parse_expression("U&'a\\00'")
 
 
 @pytest.mark.parametrize("text", ["a MEMBER OF b", "a IS A SET", "a CONTAINS b"])

@@ -22,7 +22,7 @@ def joins(text: str) -> list[tuple[str, str | None, str | None, str | None]]:
 def test_joins_are_a_flat_list() -> None:
     assert joins("a, b JOIN c ON x LEFT JOIN d ON y CROSS JOIN e") == [
         ("b", None, None, None),
-        ("c", None, None, None),
+        ("c", None, None, "INNER"),
         ("d", None, "LEFT", "OUTER"),
         ("e", None, None, "CROSS"),
     ]

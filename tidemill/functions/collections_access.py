@@ -54,7 +54,7 @@ def _resolve_element(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> R
     kind = arguments[0].type
     if not isinstance(kind, t.ArrayType):
         raise mismatch("ELEMENT", arguments, "ELEMENT(<ARRAY>)'\n'ELEMENT(<MULTISET>)")
-    return Resolved(arg_types=(kind,), result=kind.element.with_nullable(True))
+    return Resolved(arg_types=(kind,), result=kind.element)
 
 
 def _element(call: SparkCall) -> str:

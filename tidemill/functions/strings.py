@@ -156,7 +156,7 @@ def _overlay_of(text: str, new: str, start: str, length: str) -> str:
     return (
         f"CASE WHEN {start} < 1 OR {start} > length({text}) THEN CASE WHEN {new} IS NOT NULL "
         f"AND {length} IS NOT NULL THEN {text} END "
-        f"WHEN {length} < 0 OR {start} + {length} > length({text}) THEN {head}) "
+        f"WHEN {length} <= 0 OR {start} + {length} > length({text}) THEN {head}) "
         f"ELSE {head}, substring({text}, {start} + {length})) END"
     )
 

@@ -90,19 +90,35 @@ _KINDS = {
 _UNCLOSED = {"'": "string", "`": "quoted name", "/": "comment"}
 
 
+_LONE_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character beyond the first plane, which no text can hold alone: Java writes '?'."""
+
+
 def _between_quotes(text: str) -> str:
     return text[text.index("'") + 1 : -1].replace("''", "'")
 
 
 def unicode_string(text: str, escape: str = "\\") -> str:
-    """The value of ``U&'...'`` as written, whose escapes are ``escape`` and four hexadecimal digits."""
-    pattern = re.escape(escape) + "([0-9A-Fa-f]{4})"
-    return re.sub(pattern, lambda m: chr(int(m[1], 16)), _between_quotes(text))
+    """The value of ``U&'...'`` as written, whose escapes are ``escape`` and four hexadecimal digits, or
+    ``escape``.
+
+    ValueError says where an escape is neither. Two halves of a character beyond the first plane make it.
+    """
+    content, mark = _between_quotes(text), re.escape(escape)
+    pattern = re.compile(f"{mark}(?:({mark})|([0-9A-Fa-f]{{4}}|[+][0-9A-Fa-f]{{3}})|)")
+
+    def shown(match: re.Match[str]) -> str:
+        if match[1] is None and match[2] is None:
+            place = f"starting at character {match.start()}"
+            raise ValueError(f"Unicode escape sequence {place} is not exactly four hex digits")
+        return escape if match[1] else chr(int(match[2], 16))
+
+    halves = pattern.sub(shown, content).encode("utf-16", "surrogatepass")
+    return _LONE_HALF.sub("?", halves.decode("utf-16", "surrogatepass"))
 
 
 _VALUES: dict[str, Callable[[str], str]] = {
     "hex": lambda text: text[2:-1],
-    "unicode": unicode_string,
     "charset": _between_quotes,
     "string": _between_quotes,
     "quoted": lambda text: text[1:-1].replace("``", "`"),

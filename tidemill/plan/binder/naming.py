@@ -21,8 +21,6 @@ def derived_name(node: exp.Expr, ordinal: int) -> str:
         return str(node.alias)
     if isinstance(node, exp.Column):
         return str(node.name)
-    if isinstance(node, exp.Dot):
-        return str(node.expression.name)
     if isinstance(node, exp.Anonymous) and not node.expressions and node.name.upper() in BARE_FUNCTIONS:
         return str(node.name)
     return f"EXPR${ordinal}"

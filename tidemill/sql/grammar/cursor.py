@@ -166,8 +166,12 @@ class Cursor:
         if not self.at_kind(Kind.STRING):
             self.fail("<QUOTED_STRING>")
         token = self.advance()
-        if token.text[:2].upper() == "U&" and self.take("UESCAPE"):
-            return unicode_string(token.text, self.advance().value)
+        if token.text[:2].upper() == "U&":
+            escape = self.advance().value if self.take("UESCAPE") else "\\"
+            try:
+                return unicode_string(token.text, escape) + self.continued_string()
+            except ValueError as e:
+                raise SqlSyntaxError(str(e), position=token.position) from None
         return token.value + self.continued_string()
 
     def continued_string(self) -> str:

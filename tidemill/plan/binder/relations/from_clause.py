@@ -59,6 +59,7 @@ def relation(binder: QueryBinder, node: exp.Expr, context: Context, given: _Give
 
 def _joined(binder: QueryBinder, source: Source, node: exp.Expr, context: Context, given: _Given) -> Source:
     for join in node.args.get("joins") or ():
+        _check_condition(join)
         see_left = _LATERAL.get(type(join.this))
         joined = None if see_left is None else see_left(binder, source, join, context)
         if joined is None:
@@ -69,6 +70,16 @@ def _joined(binder: QueryBinder, source: Source, node: exp.Expr, context: Contex
         _check_names(joined.scope, join)
         source = joined
     return source
+
+
+def _check_condition(join: exp.Expr) -> None:
+    """Only a comma, CROSS and NATURAL do without."""
+    given = any(join.args.get(slot) for slot in ("on", "using", "method"))
+    if not given and (join.args.get("side") or join.args.get("kind") == "INNER"):
+        raise ValidationError(
+            "INNER, LEFT, RIGHT or FULL join requires a condition (NATURAL keyword or ON or USING clause)",
+            position=position_of(join),
+        )
 
 
 def _check_names(scope: Scope, node: exp.Expr) -> None:

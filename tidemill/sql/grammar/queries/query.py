@@ -97,9 +97,13 @@ class Queries:
         self.cursor.fail("SELECT", "VALUES", "WITH", "TABLE", "(")
 
     def _row_of_values(self) -> exp.Tuple:
-        """A row is a Tuple, also where one value is written without parentheses."""
+        """A row is a Tuple, also where one value is written without parentheses; ``(ROW(1, 2))`` is the row
+        of two, ``((1, 2))`` that of one which is a row."""
         token = self.cursor.current
+        in_words = token.upper == "(" and self.cursor.peek().upper == "ROW"
         node = self.nested.expression()
+        if in_words and isinstance(node, exp.Paren):
+            node = node.this
         if isinstance(node, exp.Tuple):
             return node
         value = node.this if isinstance(node, exp.Paren) else node

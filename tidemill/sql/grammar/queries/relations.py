@@ -65,14 +65,14 @@ class Relations:
             node.set("using", self.cursor.wrapped(self.cursor.identifier))
         return place(node, token)
 
-    def _join_kind(self) -> tuple[str | None, str | None]:
+    def _join_kind(self) -> tuple[str | None, str]:
         side = self.cursor.take_any("LEFT", "RIGHT", "FULL")
         if side:
             if self.cursor.at("ASOF"):
                 self.cursor.refuse("ASOF JOIN")
             self.cursor.take("OUTER")
             return side, "OUTER"
-        return None, self.cursor.take_any("INNER", "CROSS") or None
+        return None, self.cursor.take_any("INNER", "CROSS") or "INNER"
 
     def relation(self) -> exp.Expression:
         """One table reference with its alias."""
