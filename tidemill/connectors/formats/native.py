@@ -64,12 +64,6 @@ class NativeFormat(Protocol):
         ...
 
 
-def native_columns(stored: StoredColumns, fields: tuple[Field, ...]) -> tuple[NativeColumn, ...] | None:
-    """How Spark gives each of ``fields``; None where one must be decoded by us."""
-    found = [native_column(stored, field) for field in fields]
-    return tuple(c for c in found if c is not None) if None not in found else None
-
-
 def native_column(stored: StoredColumns, field: Field) -> NativeColumn | None:
     """A column that the file does not have is NULL."""
     if field.name not in stored:
