@@ -91,8 +91,9 @@ class Windows:
         # The ends of a slice's windows: first, first + step, ...; a CUMULATE's last may come early.
         skipped = np.maximum(0, -((first - np.maximum(after, first - 1) - 1) // step))
         first = first + skipped * step
-        regular = np.minimum(upto, last)
-        counts = np.maximum(0, (regular - first) // step + 1)
+        # Also ``upto`` may be before all time, from which nothing can be taken off.
+        regular = np.maximum(np.minimum(upto, last), first - step)
+        counts = (regular - first) // step + 1
         short = np.zeros(len(slices), np.bool_)
         if self.kind is Kind.CUMULATE:
             short = (first + (counts - 1) * step < last) & (first + counts * step > last)
