@@ -51,7 +51,7 @@ CUTTING = [
     *_cases("OVERLAY", (("abcdef", "XY", 0), "abcdef"), (("abcdef", "XY", 6, 5), "abcdeXY")),
     *_cases("OVERLAY", (("abcdef", "XY", 7), "abcdef"), (("abcdef", "XY", 2, -1), "aXY")),
     *_cases("OVERLAY", (("abcdef", "XY", 2, 0), "aXY"), (("abcdef", "", 2), "a")),
-    *_cases("OVERLAY", (("abcdef", "XY", 5, 0), "abcdXYef"), (("a😀bc", "X", 4), "a😀Xc")),
+    *_cases("OVERLAY", (("abcdef", "XY", 5, 0), "abcdXY"), (("a😀bc", "X", 4), "a😀Xc")),
 ]
 REPLACING = [
     *_cases(

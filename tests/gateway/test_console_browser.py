@@ -192,7 +192,7 @@ def test_a_job_is_seen_and_stopped(page: Page) -> None:
     page.wait("document.querySelectorAll('.charts path.line').length >= 3")
     page.wait("/[1-9]/.test(document.querySelector('.graph .operator .rows').textContent)")
     assert page.text("h1") == "insert-into_default_catalog.default_database.hole"
-    page.click(".head .button", "Stop")
+    page.click(".head .button.danger")
     page.click("dialog .danger")
     page.wait("document.querySelector('.head .pill.canceled')")
     page.press("g")
