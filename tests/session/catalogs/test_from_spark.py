@@ -35,6 +35,7 @@ def test_tables_are_read_and_written(database: str, spark: SparkSession) -> None
     assert ask(session, "SELECT id, name FROM t ORDER BY id") == [(1, "one"), (2, "two")]
     assert ask(session, f"SELECT SUM(twice) AS s FROM s.{database}.v") == [(6,)]
     ask(session, "INSERT OVERWRITE t SELECT id, 'last', seen FROM t WHERE id = 2")
+    spark.sql(f"REFRESH TABLE {database}.t")  # what another session has written Spark has to be told
     assert spark.table(f"{database}.t").select("id", "name").collect() == [(2, "last")]
     with pytest.raises(NotSupportedError, match="Catalog 's' is Spark's: changes of it"):
         ask(session, "CREATE TABLE x (a INT) WITH ('connector'='datagen')")
