@@ -45,7 +45,9 @@ def test_jobs_are_listed_and_ended(
         assert main(["stop", first]) == 1
         assert "--savepoint-dir" in capsys.readouterr().err
         assert main(["stop", first, "--savepoint-dir", str(tmp_path / "savepoints")]) == 0
-        assert (Path(capsys.readouterr().out.strip()) / "savepoint.json").is_file()
+        savepoint = Path(capsys.readouterr().out.strip())
+        assert (savepoint / "savepoint.json").is_file()
+        assert not (savepoint / "job-2").exists()  # the second job keeps its own below the first one's
         assert main(["stop", first, "--savepoint-dir", str(tmp_path / "savepoints")]) == 1
         assert "does not run: it is CANCELED" in capsys.readouterr().err
         assert main(["cancel", second]) == 0

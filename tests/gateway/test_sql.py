@@ -158,7 +158,7 @@ def test_what_runs_is_stopped(made: Gateway, spark: SparkSession) -> None:
     until(lambda: spark_is_idle(spark))
     waited = client.submit("INSERT INTO b SELECT id FROM g", {"table.dml-sync": "true"})
     until(lambda: made.operation_info(client.session, waited).status is OperationStatus.RUNNING)
-    until(lambda: other.ask("SHOW JOBS")[-1][2] == "RUNNING")
+    until(lambda: [job[2] for job in other.ask("SHOW JOBS")][-1:] == ["RUNNING"])
     assert made.cancel(client.session, waited) is OperationStatus.CANCELED
     until(lambda: other.ask("SHOW JOBS")[-1][2] == "CANCELED")
     endless = client.submit("SELECT id FROM g")

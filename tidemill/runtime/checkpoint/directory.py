@@ -40,6 +40,9 @@ T = TypeVar("T")
 _JOB = "the job record"
 _IDENTITY, _SHOWN, _EPOCHS = "job.json", "committed.json", "epochs"
 _PLAN, _COMMIT = ".plan.json", ".commit.json"
+_STATE, _SOURCES = "state", "sources"
+FOLDERS = (_EPOCHS, _STATE, _SOURCES, "owners")
+"""All that a job keeps lies in these and in files beside them; other folders there are other jobs'."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +120,7 @@ class CheckpointDirectory:
 
     @property
     def state_root(self) -> Storage:
-        return self.root.below("state")
+        return self.root.below(_STATE)
 
     @property
     def run_id(self) -> str:
@@ -127,7 +130,7 @@ class CheckpointDirectory:
     @property
     def source_root(self) -> Storage:
         """Where sources keep records of their own."""
-        return self.root.below("sources")
+        return self.root.below(_SOURCES)
 
     @property
     def is_owned(self) -> bool:
@@ -260,7 +263,7 @@ class CheckpointDirectory:
         path = Path(self.root.root)
         new = not path.exists()
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (_EPOCHS, "state", "sources"):
+        for folder in (_EPOCHS, _STATE, _SOURCES):
             (path / folder).mkdir(mode=0o700, exist_ok=True)
         sync(str(path))
         if new:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tidemill.errors import StateError
 from tidemill.files.storage import Storage
+from tidemill.runtime.checkpoint.directory import FOLDERS
 
 MARK = "savepoint.json"
 _LOCK = "lock"
@@ -21,7 +22,8 @@ _PIECE = 8 << 20
 
 
 def write_savepoint(checkpoint: Storage, target: Storage, job_id: str) -> None:
-    """Copies a stopped job's directory; StateError where it cannot be written."""
+    """Copies a stopped job's directory, without those that other jobs have below it; StateError where it
+    cannot be written."""
     mark = json.dumps({"job": job_id}).encode()
     try:
         _copy(checkpoint, target)
@@ -44,9 +46,13 @@ def take_savepoint(savepoint: Storage, checkpoint: Storage) -> None:
 
 
 def _copy(source: Storage, target: Storage) -> None:
-    for entry in sorted(source.files(), key=lambda entry: entry.path):
-        if entry.path not in (_LOCK, MARK):
-            _copy_file(source, target, entry.path)
+    entries = [
+        *source.files(recursive=False),
+        *(entry for folder in FOLDERS for entry in source.files(folder)),
+    ]
+    for path in sorted(entry.path for entry in entries):
+        if path not in (_LOCK, MARK):
+            _copy_file(source, target, path)
 
 
 def _copy_file(source: Storage, target: Storage, path: str) -> None:

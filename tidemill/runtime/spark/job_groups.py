@@ -1,5 +1,8 @@
 """Spark's work under a name, so that another thread can give it up, in a scheduler pool of its own.
 
+Spark forgets that a group was given up when adaptive execution submits its next stage: it is told again until
+the group's work has ended.
+
 Spark never forgets a pool, and looks at all of them whenever a task may start: pools are numbered and used
 again, so that there are as many as there were groups at work at a time.
 """
@@ -8,8 +11,9 @@ from __future__ import annotations
 
 import heapq
 import threading
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +21,8 @@ from pyspark import SparkContext
 
 _GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _POOL = "spark.scheduler.pool"
+_AGAIN_SECONDS = 0.2
+_REMEMBERED = 1000
 
 
 @dataclass(slots=True)
@@ -39,7 +45,36 @@ class _Pools:
             heapq.heappush(self._free, number)
 
 
+@dataclass(slots=True)
+class _Groups:
+    """Which groups are at work, and which of late were given up."""
+
+    _at_work: dict[str, threading.Event] = field(default_factory=dict)
+    _given_up: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin(self, group: str) -> tuple[threading.Event, bool]:
+        """What is set when the work has ended, and whether it was given up before it began."""
+        ended = threading.Event()
+        with self._lock:
+            self._at_work[group] = ended
+            return ended, group in self._given_up
+
+    def end(self, group: str, ended: threading.Event) -> None:
+        with self._lock:
+            if self._at_work.get(group) is ended:
+                del self._at_work[group]
+        ended.set()
+
+    def give_up(self, group: str) -> threading.Event | None:
+        """What is set when its work has ended; None where none has begun."""
+        with self._lock:
+            self._given_up.append(group)
+            return self._at_work.get(group)
+
+
 _POOLS = _Pools()
+_GROUPS = _Groups()
 
 
 @contextmanager
@@ -49,6 +84,9 @@ def grouped(context: SparkContext, group: str, name: str) -> Iterator[None]:
         yield
         return
     pool = _POOLS.take()
+    ended, given_up = _GROUPS.begin(group)
+    if given_up:
+        _keep_giving_up(context, group, ended)
     context.setJobGroup(group, name, interruptOnCancel=True)
     _set(context, _POOL, f"pool-{pool}")
     try:
@@ -56,14 +94,17 @@ def grouped(context: SparkContext, group: str, name: str) -> Iterator[None]:
     finally:
         for key in (*_GROUP, _POOL):
             _set(context, key, None)
+        _GROUPS.end(group, ended)
         _POOLS.give_back(pool)
 
 
 def give_up(context: SparkContext, group: str) -> None:
     """Ends the group's Spark jobs, those that are about to start among them; returns at once. A group that
     was given up runs nothing any more."""
-    java: Any = context._jsc
-    java.sc().cancelJobGroupAndFutureJobs(group, "it was cancelled")
+    ended = _GROUPS.give_up(group)
+    _cancel(context, group)
+    if ended is not None:
+        _keep_giving_up(context, group, ended)
 
 
 def give_up_here(group: str) -> None:
@@ -71,6 +112,20 @@ def give_up_here(group: str) -> None:
     context = SparkContext._active_spark_context
     if context is not None:
         give_up(context, group)
+
+
+def _keep_giving_up(context: SparkContext, group: str, ended: threading.Event) -> None:
+    def repeat() -> None:
+        with suppress(Exception):  # Spark itself has ended
+            while not ended.wait(_AGAIN_SECONDS):
+                _cancel(context, group)
+
+    threading.Thread(target=repeat, name="tidemill-give-up", daemon=True).start()
+
+
+def _cancel(context: SparkContext, group: str) -> None:
+    java: Any = context._jsc
+    java.sc().cancelJobGroupAndFutureJobs(group, "it was cancelled")
 
 
 def _set(context: SparkContext, key: str, value: str | None) -> None:

@@ -1,0 +1,56 @@
+"""Work that is given up ends, whenever that is said: before it begins, or between two stages."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tidemill.runtime.spark.job_groups import give_up, grouped
+
+LONG = 60.0
+
+
+def endless(spark: SparkSession, group: str, begun: threading.Event) -> None:
+    """A query whose first stage adaptive execution submits by itself, and never ends."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.adaptive.enabled", "true")
+    frame = session.range(1 << 50).groupBy((F.col("id") % 7).alias("k")).count()
+    with grouped(spark.sparkContext, group, "endless"):
+        begun.set()
+        frame.collect()
+
+
+@pytest.mark.parametrize("seconds", [None, 0.0, 0.1, 0.5, 2.0])
+def test_given_up_work_ends(spark: SparkSession, seconds: float | None) -> None:
+    group, begun = uuid.uuid4().hex, threading.Event()
+    failed: list[Exception] = []
+
+    def work() -> None:
+        try:
+            endless(spark, group, begun)
+        except Exception as e:
+            failed.append(e)
+
+    if seconds is None:
+        give_up(spark.sparkContext, group)
+    thread = threading.Thread(target=work)
+    thread.start()
+    if seconds is not None:
+        begun.wait(LONG)
+        threading.Event().wait(seconds)
+        give_up(spark.sparkContext, group)
+    thread.join(LONG)
+    assert not thread.is_alive()
+    assert len(failed) == 1
+
+
+def test_other_work_goes_on(spark: SparkSession) -> None:
+    for _ in range(3):
+        group = uuid.uuid4().hex
+        give_up(spark.sparkContext, group)
+        with grouped(spark.sparkContext, uuid.uuid4().hex, "other"):
+            assert spark.range(10).groupBy().count().collect()[0][0] == 10
