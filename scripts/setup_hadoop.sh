@@ -11,10 +11,14 @@ home=${JAVA_HOME:-$(dirname "$(dirname "$(readlink -f "$(command -v javac)")")")
 [ -f "$home/include/jni.h" ] || { echo "error: no JDK with include/jni.h; set JAVA_HOME" >&2; exit 1; }
 mkdir -p "$folder"
 
-if [ ! -f "$folder/hadoop-client-minicluster-$version.jar" ]; then
-    mvn -q -B dependency:copy -Dartifact="org.apache.hadoop:hadoop-client-minicluster:$version" \
-        -DoutputDirectory="$folder"
-fi
+# The YARN among these classes asserts with JUnit, and makes certificates.
+for artifact in "org.apache.hadoop:hadoop-client-minicluster:$version" org.junit.jupiter:junit-jupiter-api:5.13.4 \
+    org.junit.platform:junit-platform-commons:1.13.4 org.opentest4j:opentest4j:1.3.0 \
+    org.bouncycastle:bcprov-jdk18on:1.80 org.bouncycastle:bcpkix-jdk18on:1.80 org.bouncycastle:bcutil-jdk18on:1.80; do
+    name=${artifact#*:}
+    [ -f "$folder/${name%:*}-${name#*:}.jar" ] ||
+        mvn -q -B dependency:copy -Dartifact="$artifact" -DoutputDirectory="$folder"
+done
 if [ ! -f "$folder/libhdfs.so" ]; then
     crate=$(mktemp -d)
     trap 'rm -rf "$crate"' EXIT

@@ -83,21 +83,20 @@ class Hadoop:
 
 
 def fetched() -> Path:
-    """The jar of the classes; skips where there is none."""
-    found = list(_FETCHED.glob("hadoop-client-minicluster-*.jar"))
-    if not found or not (_FETCHED / "libhdfs.so").exists():
+    """The folder of the classes; skips where there is none."""
+    if not list(_FETCHED.glob("opentest4j-*.jar")) or not (_FETCHED / "libhdfs.so").exists():
         pytest.skip("scripts/setup_hadoop.sh has not been run")
-    return found[0]
+    return _FETCHED
 
 
 @contextlib.contextmanager
 def hadoop(folder: Path) -> Iterator[Hadoop]:
-    jar, cluster = fetched(), Hadoop(folder)
+    jars, cluster = fetched(), Hadoop(folder)
     command = [
         java_program(),
         "-Xmx768m",
         "-cp",
-        f"{jar}:{_JARS}/*",
+        f"{jars}/*:{_JARS}/*",
         "py4j.GatewayServer",
         "--die-on-broken-pipe",
         "0",
@@ -114,4 +113,4 @@ def hadoop(folder: Path) -> Iterator[Hadoop]:
     finally:
         gateway.close()
         process.kill()
-        process.wait()
+        process.communicate()
