@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tests.goldens.comparer import CASES
 from tests.session.environments import new_session
@@ -13,6 +13,7 @@ from tidemill.client.script import read_script
 from tidemill.errors import TidemillError
 from tidemill.physical.batch import nodes as b
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames
+from tidemill.runtime.spark.batch_frames.relation import Relation
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.dispatch import execute
@@ -28,13 +29,13 @@ Framed = list[tuple[BatchFrames, b.BatchNode]]
 def framed(monkeypatch: pytest.MonkeyPatch) -> Framed:
     """The nodes that a frame was asked for, in order; the first is the plan's root."""
     asked: Framed = []
-    plain = BatchFrames.frame
+    plain = BatchFrames.rows
 
-    def frame(self: BatchFrames, node: b.BatchNode, sequenced: bool = False) -> DataFrame:
+    def rows(self: BatchFrames, node: b.BatchNode, sequenced: bool = False) -> Relation:
         asked.append((self, node))
         return plain(self, node, sequenced)
 
-    monkeypatch.setattr(BatchFrames, "frame", frame)
+    monkeypatch.setattr(BatchFrames, "rows", rows)
     return asked
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.changelog.rowkind import INSERT_ONLY, SEQUENCE_COLUMN
+from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors import registry
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError, ValidationError
@@ -22,7 +22,8 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.job_start import JobRequest, parallelism
 from tidemill.runtime.spark.adaptive import batch_settings
-from tidemill.runtime.spark.batch_frames.frames import BatchFrames, ScanFrame
+from tidemill.runtime.spark.batch_frames.frames import BatchFrames, ScanRows, TableRows
+from tidemill.runtime.spark.batch_frames.relation import Views
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.job_groups import grouped
@@ -50,13 +51,12 @@ def batch_frame(root: b.BatchNode, request: JobRequest) -> DataFrame:
         streaming=False,
     )
 
-    def scan(node: b.TableSourceScan, sequenced: bool) -> DataFrame:
+    def scan(node: b.TableSourceScan, sequenced: bool) -> TableRows:
         _check_insert_only(node.table, dict(node.options))
         options, filters = dict(node.options), column_filters(node.filters, node.columns)
         wanted = source_request(node.table, node.columns, options, node.fields, context, sequenced, filters)
         frame = make_source(wanted, request.shared).read_all(spark)
-        names, hidden = tuple(f.name for f in node.fields), (SEQUENCE_COLUMN,) * sequenced
-        return selected(frame.toDF(*names, *hidden), declared(wanted, names), names, hidden)
+        return TableRows(frame, declared(wanted, tuple(f.name for f in node.fields)))
 
     try:
         return with_room(lambda: _frames(spark, scan, root, request).frame(root))
@@ -81,9 +81,9 @@ def _nodes(root: b.BatchNode) -> Iterator[b.BatchNode]:
             yield node
 
 
-def _frames(spark: SparkSession, scan: ScanFrame, root: b.BatchNode, request: JobRequest) -> BatchFrames:
+def _frames(spark: SparkSession, scan: ScanRows, root: b.BatchNode, request: JobRequest) -> BatchFrames:
     return BatchFrames(
-        spark=spark, scan=scan, given=request.frames, zone=request.zone, sharing=Sharing.of(root)
+        views=Views(spark), scan=scan, given=request.frames, zone=request.zone, sharing=Sharing.of(root)
     )
 
 

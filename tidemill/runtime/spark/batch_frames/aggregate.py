@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.errors import InternalError, NotSupportedError
 from tidemill.functions import registry
@@ -13,7 +10,8 @@ from tidemill.functions.decimal_sums import needs_kernel
 from tidemill.functions.values import marked, unmarked
 from tidemill.physical.batch.nodes import Aggregate
 from tidemill.plan.expressions import AggregateCall
-from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
+from tidemill.runtime.spark.batch_frames.relation import Relation
+from tidemill.types.logical import Field
 from tidemill.types.physical import quote
 from tidemill.types.values import has_floats
 
@@ -27,10 +25,10 @@ def function_of(call: AggregateCall) -> AggregateFunction:
 
 def needs_order(node: Aggregate) -> bool:
     """Whether any call depends on arrival order."""
-    return _by_kernel(node) or any(function_of(c).ordered for c in node.calls)
+    return by_kernel(node) or any(function_of(c).ordered for c in node.calls)
 
 
-def _by_kernel(node: Aggregate) -> bool:
+def by_kernel(node: Aggregate) -> bool:
     """Whether some call cannot be said in Spark SQL: one of the user's, a DISTINCT sum of long decimals."""
     return any(c.user or _is_long_sum(c, node) for c in node.calls)
 
@@ -41,26 +39,36 @@ def _is_long_sum(call: AggregateCall, node: Aggregate) -> bool:
     return needs_kernel(node.source.fields[call.args[0]].type, call.distinct)
 
 
-def aggregate_frame(node: Aggregate, below: DataFrame, zone: str) -> DataFrame:
+def aggregated(node: Aggregate, below: Relation, zone: str) -> Relation:
     """``below`` (with ``$seq`` where needs_order) grouped; the columns are the node's fields."""
-    if _by_kernel(node):
-        return kernel_frame(node, below)
-    inputs = node.source.fields
-    grouped = tuple(zip((inputs[k] for k in node.keys), node.fields, strict=False))
-    keys = [F.expr(marked(quote(own.name), own.type)).alias(f.name) for own, f in grouped]
-    calls = _columns(node, zone)
-    found = below.groupBy(*keys).agg(*calls) if calls else below.select(*keys).distinct()
-    if not any(has_floats(own.type) for own, _ in grouped):
-        return found
-    shown = [F.expr(unmarked(quote(f.name), own.type)).alias(f.name) for own, f in grouped]
-    return found.select(*shown, *(F.col(quote(f.name)) for f in node.fields[len(grouped) :]))
+    inputs, names = node.source.fields, tuple(f.name for f in node.fields)
+    keys = [inputs[k] for k in node.keys]
+    calls = _calls(node, zone)
+    floats = any(has_floats(k.type) for k in keys)
+    columns = [quote(k.name) for k in keys]
+    if floats:
+        hidden = tuple(f"$key{i}" for i in range(len(keys)))
+        texts = [f"{marked(quote(k.name), k.type)} AS {quote(h)}" for k, h in zip(keys, hidden, strict=True)]
+        below, columns = below.with_columns(texts, hidden), list(map(quote, hidden))
+    grouped = [f"{c} AS {quote(name)}" for c, name in zip(columns, names, strict=False)]
+    rest = f"GROUP BY {', '.join(columns)}" if columns else ""
+    # Without keys there is one row, though nothing may be asked of it.
+    made = below.select([*grouped, *calls] or [f"count(1) AS {quote('$rows')}"], names, rest)
+    return _shown(node, keys, made) if floats else made
 
 
-def _columns(node: Aggregate, zone: str) -> list[Column]:
+def _shown(node: Aggregate, keys: list[Field], made: Relation) -> Relation:
+    """Keys as the values that they are."""
+    names = [quote(f.name) for f in node.fields]
+    texts = [f"{unmarked(name, k.type)} AS {name}" for name, k in zip(names, keys, strict=False)]
+    return made.select([*texts, *names[len(keys) :]], made.columns)
+
+
+def _calls(node: Aggregate, zone: str) -> list[str]:
     fields = node.fields[len(node.keys) :]
     ordered = needs_order(node)
     return [
-        F.expr(_text(node, call, zone, ordered)).alias(f.name)
+        f"{_text(node, call, zone, ordered)} AS {quote(f.name)}"
         for call, f in zip(node.calls, fields, strict=True)
     ]
 

@@ -1,18 +1,18 @@
-"""A batch plan as one Spark DataFrame: batch mode is plain Spark SQL with its adaptive execution.
+"""A batch plan as one Spark query: batch mode is plain Spark SQL with its adaptive execution.
 
-Every operator of the plan is one piece of the frame, every Step is part of the piece above it. A frame has
-its node's field names. The same expressions and aggregates as in streaming: where an aggregate has no Spark
-translation (it depends on arrival order), the streaming kernel runs on the whole input instead, so both
-modes give one answer.
+Every operator of the plan is one piece of the query, every Step is part of the piece above it. A piece is
+text (``Relation``), or a frame where SQL cannot say it; it has its node's field names. The same expressions
+and aggregates as in streaming: where an aggregate has no Spark translation (it depends on arrival order), the
+streaming kernel runs on the whole input instead, so both modes give one answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
@@ -20,7 +20,7 @@ from tidemill.errors import InternalError
 from tidemill.functions.literals import literal_sql
 from tidemill.functions.values import marked, unmarked
 from tidemill.physical.batch import nodes as b
-from tidemill.plan.expressions import Expr, InputRef
+from tidemill.plan.expressions import SortKey
 from tidemill.plan.nodes import SetKind
 from tidemill.runtime.compile.generators import (
     ROWS_COLUMN,
@@ -29,12 +29,14 @@ from tidemill.runtime.compile.generators import (
     unnest_generator,
 )
 from tidemill.runtime.graph import UserColumn
-from tidemill.runtime.spark.batch_frames.aggregate import aggregate_frame, needs_order
-from tidemill.runtime.spark.batch_frames.join import join_frames
+from tidemill.runtime.spark.batch_frames.aggregate import aggregated, by_kernel, needs_order
+from tidemill.runtime.spark.batch_frames.join import joined, not_in_frame
 from tidemill.runtime.spark.batch_frames.keeping import kept
+from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
 from tidemill.runtime.spark.batch_frames.lookup import lookup_frame
 from tidemill.runtime.spark.batch_frames.match import match_frame
-from tidemill.runtime.spark.batch_frames.over import over_frame, sort_columns
+from tidemill.runtime.spark.batch_frames.over import over_rows, ranking, sort_texts
+from tidemill.runtime.spark.batch_frames.relation import Relation, Views
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.batch_frames.temporal import temporal_frame
 from tidemill.runtime.spark.batch_frames.windows import windowed
@@ -45,50 +47,70 @@ from tidemill.types.logical import Field, LogicalType
 from tidemill.types.physical import quote, spark_schema
 from tidemill.types.values import has_floats
 
-ScanFrame = Callable[[b.TableSourceScan, bool], DataFrame]
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """A table's rows as they come: columns by position, and what the node's fields are over their names."""
+
+    frame: DataFrame
+    texts: tuple[str, ...]
+
+
+ScanRows = Callable[[b.TableSourceScan, bool], TableRows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFrames:
     """``scan(node, sequenced)`` reads a table now; ``given`` are registered DataFrames.
 
-    ``sequenced`` frames carry ``$seq``; it is asked for only below what needs order: some aggregates, and
+    ``sequenced`` pieces carry ``$seq``; it is asked for only below what needs order: some aggregates, and
     ROW_NUMBER, whose ties go to the rows that came first. ``sharing``: which nodes are one.
     """
 
-    spark: SparkSession
-    scan: ScanFrame
+    views: Views
+    scan: ScanRows
     given: Mapping[str, DataFrame]
     zone: str
     sharing: Sharing
-    _made: dict[tuple[str, bool], DataFrame] = field(default_factory=dict)
+    _made: dict[tuple[str, bool], Relation] = field(default_factory=dict)
 
     def frame(self, node: b.BatchNode, sequenced: bool = False) -> DataFrame:
-        """The lazy frame of ``node``: its fields, then ``$seq`` if asked for. Equal nodes are one frame."""
+        """The lazy frame of ``node``: its fields, then ``$seq`` if asked for."""
+        return self.rows(node, sequenced).frame()
+
+    def rows(self, node: b.BatchNode, sequenced: bool = False) -> Relation:
+        """As ``frame``. Equal nodes are one piece."""
         key = self.sharing.key(node), sequenced
         made = self._made.get(key)
         if made is None:
-            made = self.make(node, sequenced)
+            found = self.make(node, sequenced)
+            names = _names(node.fields, sequenced)
             if self.sharing.keeps(node):
-                made = kept(made)
+                found = kept(found.frame() if isinstance(found, Relation) else found)
+            made = found if isinstance(found, Relation) else self.views.of(found, names)
+            if self.sharing.readers(node) > 1:
+                made = made.view()
             self._made[key] = made
         return made
 
     @singledispatchmethod
-    def make(self, node: b.BatchNode, sequenced: bool = False) -> DataFrame:
-        """What ``frame`` gives, by the kind of node."""
+    def make(self, node: b.BatchNode, sequenced: bool = False) -> Relation | DataFrame:
+        """What ``rows`` gives, by the kind of node."""
         raise InternalError(f"no frame for {type(node).__name__}")
 
     def translator(self, node: b.BatchNode) -> Translator:
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
 
     @make.register
-    def _(self, node: b.Step, sequenced: bool = False) -> DataFrame:
+    def _(self, node: b.Step, sequenced: bool = False) -> Relation:
         raise InternalError(f"a Step ({node.title}) is part of the operator above it")
 
     @make.register
-    def _(self, node: b.TableSourceScan, sequenced: bool = False) -> DataFrame:
-        return self.scan(node, sequenced)
+    def _(self, node: b.TableSourceScan, sequenced: bool = False) -> Relation:
+        found, names = self.scan(node, sequenced), _names(node.fields, sequenced)
+        read = self.views.of(found.frame, names)
+        texts = (*found.texts, *_sequence(sequenced))
+        return read if texts == tuple(map(quote, names)) else read.select(_aliased(texts, names), names)
 
     @make.register
     def _(self, node: b.DataFrameScan, sequenced: bool = False) -> DataFrame:
@@ -99,63 +121,73 @@ class BatchFrames:
     def _(self, node: b.Values, sequenced: bool = False) -> DataFrame:
         names = [f.name for f in node.fields]
         if not node.rows:
-            frame = self.spark.createDataFrame([], spark_schema(node.fields))
+            frame = self.views.spark.createDataFrame([], spark_schema(node.fields))
         else:
             rows = ", ".join(
                 "(" + ", ".join(literal_sql(v.value, v.type) for v in row) + ")" for row in node.rows
             )
-            frame = self.spark.sql(f"SELECT * FROM VALUES {rows} AS v({', '.join(map(quote, names))})")
+            frame = self.views.spark.sql(f"SELECT * FROM VALUES {rows} AS v({', '.join(map(quote, names))})")
         return _with_sequence(frame.coalesce(1)) if sequenced else frame
 
     @make.register
-    def _(self, node: b.Calc, sequenced: bool = False) -> DataFrame:
+    def _(self, node: b.Calc, sequenced: bool = False) -> Relation | DataFrame:
         translator = self.translator(node.source)
-        frame = self.frame(node.source, sequenced)
-        if node.condition is not None:
-            frame = frame.where(F.expr(translator.sql(node.condition)))
-        if _passes(node.projections, node.source):
-            return _named(frame, node.fields, sequenced)
-        expressions = [expression(e, translator) for e in node.projections]
-        names = [f.name for f in node.fields]
-        return selected(frame, expressions, names, [SEQUENCE_COLUMN] * sequenced)
+        below, names = self.rows(node.source, sequenced), _names(node.fields, sequenced)
+        where = "" if node.condition is None else f"WHERE {translator.sql(node.condition)}"
+        made = [expression(e, translator) for e in node.projections]
+        texts = [e for e in made if isinstance(e, str)]
+        if len(texts) == len(made):
+            return below.select(_aliased([*texts, *_sequence(sequenced)], names), names, where)
+        frame = below.select(list(map(quote, below.columns)), below.columns, where).frame()
+        return selected(frame, made, [f.name for f in node.fields], [SEQUENCE_COLUMN] * sequenced)
 
     @make.register
-    def _(self, node: b.Expand, sequenced: bool = False) -> DataFrame:
+    def _(self, node: b.Expand, sequenced: bool = False) -> Relation:
         generator = expand_generator(node.projections, node.fields, self.translator(node.source))
-        return (
-            self.frame(node.source, sequenced)
-            .selectExpr(*_sequence(sequenced), generator)
-            .selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+        below = self.rows(node.source, sequenced)
+        return self._generated(below, [generator], node.fields, sequenced)
+
+    def _generated(
+        self, below: Relation, texts: list[str], fields: tuple[Field, ...], sequenced: bool
+    ) -> Relation:
+        """``texts``, of which one gives several columns, are the fields; ``$seq`` goes behind them."""
+        names = tuple(f.name for f in fields)
+        made = below.select([*_sequence(sequenced), *texts], (*[SEQUENCE_COLUMN] * sequenced, *names))
+        if not sequenced:
+            return made
+        return made.select([*map(quote, names), *_sequence(True)], _names(fields, True))
+
+    @make.register
+    def _(self, node: b.Aggregate, sequenced: bool = False) -> Relation | DataFrame:
+        below = self.rows(node.source, needs_order(node))
+        made = kernel_frame(node, below.frame()) if by_kernel(node) else aggregated(node, below, self.zone)
+        return _with_sequence(_frame(made)) if sequenced else made
+
+    @make.register
+    def _(self, node: b.Sort, sequenced: bool = False) -> Relation:
+        return self.rows(node.source, sequenced).renamed(
+            _names(node.fields, sequenced), _order_by(node.order, node.fields)
         )
 
     @make.register
-    def _(self, node: b.Aggregate, sequenced: bool = False) -> DataFrame:
-        frame = aggregate_frame(node, self.frame(node.source, needs_order(node)), self.zone)
-        return _with_sequence(frame) if sequenced else frame
-
-    @make.register
-    def _(self, node: b.Sort, sequenced: bool = False) -> DataFrame:
-        frame = self.frame(node.source, sequenced)
-        return frame.orderBy(*(c for k in node.order for c in sort_columns(k, node.source.fields)))
-
-    @make.register
-    def _(self, node: b.Limit, sequenced: bool = False) -> DataFrame:
-        frame = self.frame(node.source, sequenced)
-        if node.order:
-            frame = frame.orderBy(*(c for k in node.order for c in sort_columns(k, node.source.fields)))
-        if node.offset:
-            frame = frame.offset(node.offset)
+    def _(self, node: b.Limit, sequenced: bool = False) -> Relation:
+        parts = [_order_by(node.order, node.fields)]
         if node.fetch is not None:
-            frame = frame.limit(node.fetch)
-        return _named(frame, node.fields, sequenced)
+            parts.append(f"LIMIT {node.fetch}")
+        if node.offset:
+            parts.append(f"OFFSET {node.offset}")
+        below = self.rows(node.source, sequenced)
+        return below.renamed(_names(node.fields, sequenced), " ".join(parts).strip())
 
     @make.register
-    def _(self, node: b.OverAggregate, sequenced: bool = False) -> DataFrame:
+    def _(self, node: b.OverAggregate, sequenced: bool = False) -> Relation | DataFrame:
         ordered = sequenced or any(call.function == "ROW_NUMBER" for call in node.calls)
-        frame = over_frame(
-            node.calls, node.source.fields, node.fields, self.frame(node.source, ordered), node.last_first
-        )
-        return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+        below = self.rows(node.source, ordered)
+        made = over_rows(node.calls, node.source.fields, node.fields, below, node.last_first)
+        names = _names(node.fields, sequenced)
+        if isinstance(made, DataFrame):
+            return made.selectExpr(*map(quote, names))
+        return made if made.columns == names else made.select(list(map(quote, names)), names)
 
     @make.register
     def _(self, node: b.Match, sequenced: bool = False) -> DataFrame:
@@ -163,15 +195,19 @@ class BatchFrames:
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
-    def _(self, node: b.Rank, sequenced: bool = False) -> DataFrame:
-        frame = self.frame(node.source, sequenced)
-        ranked = over_frame((node.call,), node.source.fields, node.fields, frame, False)
-        rank = F.col(quote(node.fields[-1].name))
-        kept = ranked.where(rank.between(node.start, node.end))
-        return kept.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+    def _(self, node: b.Rank, sequenced: bool = False) -> Relation:
+        below = self.rows(node.source, sequenced)
+        inputs, names = node.source.fields, _names(node.fields, sequenced)
+        rank = quote(node.fields[-1].name)
+        ranked = below.with_columns(
+            [f"{ranking(node.call, inputs, below, False)} AS {rank}"], (node.fields[-1].name,)
+        )
+        return ranked.select(
+            list(map(quote, names)), names, f"WHERE {rank} BETWEEN {node.start} AND {node.end}"
+        )
 
     @make.register
-    def _(self, node: b.Unnest, sequenced: bool = False) -> DataFrame:
+    def _(self, node: b.Unnest, sequenced: bool = False) -> Relation:
         generator = unnest_generator(
             node.collection,
             node.fields[len(node.source.fields) :],
@@ -180,9 +216,8 @@ class BatchFrames:
             node.condition,
             self.translator(node.source),
         )
-        kept = _quoted(node.source.fields)
-        frame = self.frame(node.source, sequenced).selectExpr(*kept, *_sequence(sequenced), generator)
-        return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
+        below = self.rows(node.source, sequenced)
+        return self._generated(below, [*_quoted(node.source.fields), generator], node.fields, sequenced)
 
     @make.register
     def _(self, node: b.TableFunction, sequenced: bool = False) -> DataFrame:
@@ -196,10 +231,13 @@ class BatchFrames:
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
     @make.register
-    def _(self, node: b.Join, sequenced: bool = False) -> DataFrame:
-        left, right = (self.frame(side) for side in node.sources)
-        frame = join_frames(node, left, right, self.zone)
-        return _with_sequence(frame) if sequenced else frame
+    def _(self, node: b.Join, sequenced: bool = False) -> Relation | DataFrame:
+        left, right = (self.rows(side) for side in node.sources)
+        if node.null_aware:
+            made: Relation | DataFrame = not_in_frame(node, left.frame(), right.frame(), self.zone)
+        else:
+            made = joined(node, left, right, self.zone)
+        return _with_sequence(_frame(made)) if sequenced else made
 
     @make.register
     def _(self, node: b.TemporalJoin, sequenced: bool = False) -> DataFrame:
@@ -215,7 +253,7 @@ class BatchFrames:
     @make.register
     def _(self, node: b.Union, sequenced: bool = False) -> DataFrame:
         names = _names(node.fields, sequenced)
-        return united([self.frame(x, sequenced).toDF(*names) for x in self._branches(node)])
+        return united([self.rows(x, sequenced).renamed(names).frame() for x in self._branches(node)])
 
     def _branches(self, union: b.Union) -> list[b.BatchNode]:
         """What a union and those in it read, in order; one that others read, too, is a frame of its own."""
@@ -232,7 +270,7 @@ class BatchFrames:
     @make.register
     def _(self, node: b.CountedSets, sequenced: bool = False) -> DataFrame:
         names = _names(node.fields, False)
-        sides = (self.frame(side).toDF(*names) for side in node.inputs)
+        sides = (self.rows(side).renamed(names).frame() for side in node.inputs)
         left, right = (_rewritten(side, node.fields, marked) for side in sides)
         frame = _rewritten(_COUNTED[node.kind](left, right), node.fields, unmarked)
         return _with_sequence(frame) if sequenced else frame
@@ -243,9 +281,9 @@ class BatchFrames:
         return frame.selectExpr(*_quoted(node.fields), *_sequence(sequenced))
 
     @make.register
-    def _(self, node: b.Sink, sequenced: bool = False) -> DataFrame:
+    def _(self, node: b.Sink, sequenced: bool = False) -> Relation:
         """The rows to be written; the sink itself is the job's last step."""
-        return self.frame(node.source, sequenced)
+        return self.rows(node.source, sequenced)
 
 
 _COUNTED: dict[SetKind, Callable[[DataFrame, DataFrame], DataFrame]] = {
@@ -263,14 +301,18 @@ def _rewritten(
     return frame.selectExpr(*(f"{each(quote(f.name), f.type)} AS {quote(f.name)}" for f in fields))
 
 
-def _passes(projections: tuple[Expr, ...], source: b.BatchNode) -> bool:
-    """Whether the columns are the source's, by place."""
-    columns = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(source.fields))
-    return projections == columns
+def _order_by(order: tuple[SortKey, ...], fields: tuple[Field, ...]) -> str:
+    texts = [text for key in order for text in sort_texts(key, fields)]
+    return f"ORDER BY {', '.join(texts)}" if texts else ""
 
 
-def _names(fields: tuple[Field, ...], sequenced: bool) -> list[str]:
-    return [f.name for f in fields] + [SEQUENCE_COLUMN] * sequenced
+def _names(fields: tuple[Field, ...], sequenced: bool) -> tuple[str, ...]:
+    return (*(f.name for f in fields), *[SEQUENCE_COLUMN] * sequenced)
+
+
+def _aliased(texts: Sequence[str], names: Sequence[str]) -> list[str]:
+    pairs = zip(texts, map(quote, names), strict=True)
+    return [text if text == name else f"{text} AS {name}" for text, name in pairs]
 
 
 def _quoted(fields: tuple[Field, ...]) -> list[str]:
@@ -281,8 +323,8 @@ def _sequence(sequenced: bool) -> list[str]:
     return [quote(SEQUENCE_COLUMN)] * sequenced
 
 
-def _named(frame: DataFrame, fields: tuple[Field, ...], sequenced: bool) -> DataFrame:
-    return frame.toDF(*_names(fields, sequenced))
+def _frame(made: Relation | DataFrame) -> DataFrame:
+    return made.frame() if isinstance(made, Relation) else made
 
 
 def _with_sequence(frame: DataFrame) -> DataFrame:

@@ -21,17 +21,18 @@ from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjuncts
 from tidemill.plan.rules.construct import predicate
 from tidemill.plan.rules.determinism import has_user_call
+from tidemill.runtime.spark.batch_frames.relation import NO_COLUMN, Relation
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import APPROXIMATE_TYPES
 from tidemill.types.physical import quote
 
-_SPARK_KIND = {
-    JoinKind.INNER: "inner",
-    JoinKind.LEFT: "left_outer",
-    JoinKind.RIGHT: "right_outer",
-    JoinKind.FULL: "full_outer",
-    JoinKind.SEMI: "left_semi",
-    JoinKind.ANTI: "left_anti",
+_SQL_KIND = {
+    JoinKind.INNER: "INNER",
+    JoinKind.LEFT: "LEFT OUTER",
+    JoinKind.RIGHT: "RIGHT OUTER",
+    JoinKind.FULL: "FULL OUTER",
+    JoinKind.SEMI: "LEFT SEMI",
+    JoinKind.ANTI: "LEFT ANTI",
 }
 _SPARK_HINTS = {
     "BROADCAST": "broadcast",
@@ -39,37 +40,48 @@ _SPARK_HINTS = {
     "SHUFFLE_HASH": "shuffle_hash",
     "SHUFFLE_MERGE": "merge",
 }
-_ANTI = _SPARK_KIND[JoinKind.ANTI]
+_ANTI = "left_anti"
 _MISSING = "$missing"
 _ANY = "$any"
 
 
-def join_frames(node: Join, left: DataFrame, right: DataFrame, zone: str) -> DataFrame:
-    """The joined frame under the node's field names."""
+def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
+    """The joined rows under the node's field names."""
     _refuse_calls_across(node)
-    left_names = tuple(f"l{i}" for i in range(len(node.sources[0].fields)))
-    right_names = tuple(f"r{i}" for i in range(len(node.sources[1].fields)))
-    left, right = left.toDF(*left_names), right.toDF(*right_names)
-    if node.hint and not node.null_aware:
-        left, right = _hinted(node, left, right)
-    if node.broadcast == "left":
-        left = left.hint("broadcast")
+    left, right = left.shallow(), right.shallow()
+    outer, names = (left, right)[left.depth < right.depth], tuple(f.name for f in node.fields)
+    columns, translator = _sides(node, zone)
+    condition = _condition(conjuncts(node.condition), translator)
+    hint = _hint(node)
+    shown = [f"{quote(c)} AS {quote(name)}" for c, name in zip(sum(columns, ()), names, strict=False)]
+    return outer.around(
+        f"SELECT {hint} {', '.join(shown) or NO_COLUMN} FROM {left.named('l', columns[0])} "
+        f"{_SQL_KIND[node.kind]} JOIN {right.named('r', columns[1])} ON {condition}",
+        names,
+    )
+
+
+def not_in_frame(node: Join, left: DataFrame, right: DataFrame, zone: str) -> DataFrame:
+    """The rows of ``left`` under the node's field names."""
+    _refuse_calls_across(node)
+    (left_names, right_names), translator = _sides(node, zone)
+    found = _not_in(node, left.toDF(*left_names), right.toDF(*right_names), translator)
+    return found.toDF(*(f.name for f in node.fields))
+
+
+def _sides(node: Join, zone: str) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], Translator]:
+    """Names of both sides' columns that are unique, and the translator of what is over them."""
+    left = tuple(f"l{i}" for i in range(len(node.sources[0].fields)))
+    right = tuple(f"r{i}" for i in range(len(node.sources[1].fields)))
     shown = tuple(f.name for side in node.sources for f in side.fields)
-    translator = Translator(columns=(*left_names, *right_names), zone=zone, names=shown)
-    if node.null_aware:
-        joined = _not_in(node, left, right, translator)
-    else:
-        sent = right.hint("broadcast") if node.broadcast == "right" else right
-        joined = left.join(
-            sent, F.expr(_condition(conjuncts(node.condition), translator)), _SPARK_KIND[node.kind]
-        )
-    return joined.toDF(*(f.name for f in node.fields))
+    return (left, right), Translator(columns=(*left, *right), zone=zone, names=shown)
 
 
-def _hinted(node: Join, left: DataFrame, right: DataFrame) -> tuple[DataFrame, DataFrame]:
+def _hint(node: Join) -> str:
     """Spark takes a hint of the side that is built; of a merge there is none."""
-    name = _SPARK_HINTS[node.hint]
-    return (left, right.hint(name)) if node.build == "right" else (left.hint(name), right)
+    found = [f"{_SPARK_HINTS[node.hint]}({'r' if node.build == 'right' else 'l'})"] if node.hint else []
+    found += [f"broadcast({node.broadcast[0]})"] if node.broadcast else []
+    return f"/*+ {', '.join(found)} */" if found else ""
 
 
 def _not_in(node: Join, left: DataFrame, right: DataFrame, translator: Translator) -> DataFrame:

@@ -6,13 +6,12 @@ are brought together: one exchange per partitioning, the rows of a task in memor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.arrow_maps import map_batches
@@ -22,64 +21,53 @@ from tidemill.operators.over.window import check_supported
 from tidemill.plan.expressions import OverCall, SortKey
 from tidemill.runtime.compile.over import over_function
 from tidemill.runtime.compile.rank import columns_of
+from tidemill.runtime.spark.batch_frames.relation import Relation
 from tidemill.types.logical import APPROXIMATE_TYPES, Field
-from tidemill.types.physical import quote, spark_schema
+from tidemill.types.physical import quote, spark_schema, spark_type
 
-RANKING: dict[str, Callable[[], Column]] = {
-    "ROW_NUMBER": F.row_number,
-    "RANK": F.rank,
-    "DENSE_RANK": F.dense_rank,
-    "PERCENT_RANK": F.percent_rank,
-    "CUME_DIST": F.cume_dist,
-}
+RANKING = ("ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST")
+"""Spark's names, too."""
 
 
-def over_frame(
+def over_rows(
     calls: tuple[OverCall, ...],
     inputs: tuple[Field, ...],
     fields: tuple[Field, ...],
-    frame: DataFrame,
+    below: Relation,
     last_first: bool,
-) -> DataFrame:
-    """``frame`` (of ``inputs``, perhaps hidden columns) with a column per call; ``fields`` is all of them.
+) -> Relation | DataFrame:
+    """``below`` (of ``inputs``, perhaps hidden columns) with a column per call; ``fields`` is all of them.
 
-    The calls share their partition and order. With ``$seq`` in the frame, rows that are equal in a
-    ROW_NUMBER's order are numbered as they came, with ``last_first`` the other way round.
+    The calls share their partition and order. With ``$seq`` below, rows that are equal in a ROW_NUMBER's
+    order are numbered as they came, with ``last_first`` the other way round.
     """
     made = list(zip(calls, fields[len(inputs) :], strict=True))
-    for call, field in made:
-        if call.function in RANKING:
-            frame = _ranked(call, field, inputs, frame, last_first)
+    ranked = [(call, field) for call, field in made if call.function in RANKING]
+    if ranked:
+        texts = [f"{ranking(c, inputs, below, last_first)} AS {quote(f.name)}" for c, f in ranked]
+        below = below.with_columns(texts, tuple(f.name for _, f in ranked))
     others = [(call, field) for call, field in made if call.function not in RANKING]
-    return _aggregated(others, inputs, frame) if others else frame
+    return _aggregated(others, inputs, below.frame()) if others else below
 
 
-def sort_columns(key: SortKey, fields: tuple[Field, ...]) -> list[Column]:
-    """The Spark sort columns of ``key``, NULLs where Flink puts them; of FLOATs -0.0 is below 0.0."""
+def sort_texts(key: SortKey, fields: tuple[Field, ...]) -> list[str]:
+    """What ORDER BY says for ``key``, NULLs where Flink puts them; of FLOATs -0.0 is below 0.0."""
     field = fields[key.index]
-    found = [_placed(F.col(quote(field.name)), key)]
+    order = f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+    found = [f"{quote(field.name)} {order}"]
     if isinstance(field.type, APPROXIMATE_TYPES):
-        found.append(_placed(F.expr(is_positive(quote(field.name))), key))
+        found.append(f"{is_positive(quote(field.name))} {order}")
     return found
 
 
-def _placed(column: Column, key: SortKey) -> Column:
-    if key.ascending:
-        return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
-    return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
-
-
-def _ranked(
-    call: OverCall, field: Field, inputs: tuple[Field, ...], frame: DataFrame, last_first: bool
-) -> DataFrame:
-    partition = [F.expr(marked(quote(inputs[i].name), inputs[i].type)) for i in call.partition]
-    order = [column for k in call.order for column in sort_columns(k, inputs)]
-    if call.function == "ROW_NUMBER" and SEQUENCE_COLUMN in frame.columns:
-        arrival = F.col(quote(SEQUENCE_COLUMN))
-        order.append(arrival.desc() if last_first else arrival.asc())
-    window = Window.partitionBy(*partition).orderBy(*order)
-    kind = spark_schema((field,)).removeprefix(quote(field.name)).strip()
-    return frame.withColumn(field.name, RANKING[call.function]().over(window).cast(kind))
+def ranking(call: OverCall, inputs: tuple[Field, ...], below: Relation, last_first: bool) -> str:
+    """The rank as the function's own type."""
+    keys = [marked(quote(inputs[i].name), inputs[i].type) for i in call.partition]
+    order = [text for k in call.order for text in sort_texts(k, inputs)]
+    if call.function == "ROW_NUMBER" and SEQUENCE_COLUMN in below.columns:
+        order.append(f"{quote(SEQUENCE_COLUMN)} {'DESC' if last_first else 'ASC'}")
+    parts = [f"PARTITION BY {', '.join(keys)}"] * bool(keys) + [f"ORDER BY {', '.join(order)}"] * bool(order)
+    return f"CAST({call.function}() OVER ({' '.join(parts)}) AS {spark_type(call.type)})"
 
 
 def _aggregated(made: list[tuple[OverCall, Field]], inputs: tuple[Field, ...], frame: DataFrame) -> DataFrame:

@@ -1,0 +1,90 @@
+"""Parts of a batch query as Spark SQL text, which Spark reads and analyses as a whole.
+
+A step of a DataFrame is analysed when it is made, and asks the JVM some dozen times: for a query of a second
+that was a third of its cost. Here a step is text around the text below it. Frames (tables, what Python
+computes) come in as views of the job's own session.
+
+Invariant: a relation gives ``columns``, in order, and nothing else (but where there are none: Spark SQL has
+no such SELECT). Cost: an analysis for every ``_DEEPEST`` queries that stand within each other, since Spark's
+parser looks at a text again for each parenthesis around it, and one for what has several readers, whose text
+would be doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.types.physical import quote
+
+_DEEPEST = 12
+NO_COLUMN = "0 AS `$nothing`"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """``item``: what stands behind FROM; ``depth``: queries within each other; ``made``: a view's frame."""
+
+    views: Views
+    item: str
+    columns: tuple[str, ...]
+    depth: int = 0
+    made: DataFrame | None = None
+
+    def frame(self) -> DataFrame:
+        if self.made is not None:
+            return self.made
+        rows = self.views.spark.sql(f"SELECT * FROM {self.item}")
+        return rows if self.columns else rows.select()
+
+    def view(self) -> Relation:
+        """The same, analysed once for all of its readers."""
+        return self if self.made is not None else self.views.of(self.frame(), self.columns)
+
+    def shallow(self) -> Relation:
+        """The same, as text that may stand in another."""
+        return self.view() if self.depth >= _DEEPEST else self
+
+    def around(self, text: str, columns: tuple[str, ...]) -> Relation:
+        """The query ``text`` that reads this relation's item, and of others none that is deeper."""
+        return Relation(self.views, f"({text})", columns, self.depth + 1)
+
+    def select(self, texts: Sequence[str], columns: tuple[str, ...], rest: str = "") -> Relation:
+        """``columns`` of ``texts`` over the relation's; ``rest``: what follows FROM."""
+        below = self.shallow()
+        return below.around(f"SELECT {', '.join(texts) or NO_COLUMN} FROM {below.item} {rest}", columns)
+
+    def with_columns(self, texts: Sequence[str], columns: tuple[str, ...]) -> Relation:
+        """``columns`` of ``texts``, behind those that are there."""
+        return self.select([*map(quote, self.columns), *texts], (*self.columns, *columns))
+
+    def renamed(self, columns: tuple[str, ...], rest: str = "") -> Relation:
+        """By position; ``rest`` is over the new names."""
+        if columns == self.columns and not rest:
+            return self
+        below = self.shallow()
+        names = ", ".join(map(quote, columns)) or NO_COLUMN
+        return below.around(f"SELECT {names} FROM {below.named('t', columns)} {rest}", columns)
+
+    def named(self, alias: str, columns: tuple[str, ...]) -> str:
+        """What stands behind FROM where the columns have other names."""
+        if columns in ((), self.columns):
+            return f"{self.item} AS {alias}"
+        return f"{self.item} AS {alias}({', '.join(map(quote, columns))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """Frames by name, in the session of one job."""
+
+    spark: SparkSession
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def of(self, frame: DataFrame, columns: tuple[str, ...]) -> Relation:
+        """``columns``: the frame's, some of which may have the same name in it."""
+        name = f"$view{next(self._numbers)}"
+        frame.createTempView(name)
+        return Relation(self, quote(name), columns, made=frame)
