@@ -99,7 +99,7 @@ def planned(sql: str, options: Mapping[str, str], *, batch: bool) -> str:
     logical = bind(context, statement)
     optimized = planning.optimized(logical)
     if batch:
-        return batch_text(plan_batch(optimized, context.configuration, planning.table_size))
+        return batch_text(plan_batch(optimized, context.configuration, planning.table_size), {})
     root = plan_job(
         [optimized],
         context.configuration,

@@ -20,7 +20,7 @@ from tidemill.sql.parser import parse_statement
 
 SPARK: dict[type[b.BatchNode], tuple[str, ...]] = {
     b.TableSourceScan: ("MapInArrow",),
-    b.Values: ("View", "LocalRelation", "SubqueryAlias"),
+    b.Values: ("LocalRelation",),
     b.Aggregate: ("Aggregate", "Distinct", "Deduplicate"),
     b.Join: ("Join",),
     b.Sort: ("Sort",),

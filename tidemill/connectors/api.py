@@ -98,6 +98,15 @@ class SizedConnector(Protocol):
 
 
 @runtime_checkable
+class ReadingConnector(Protocol):
+    """Optional face of a connector that reads a bounded table in one of several ways."""
+
+    def how_read(self, request: SourceRequest) -> str:
+        """For EXPLAIN: what reads it, and why; '' where that cannot be told now."""
+        ...
+
+
+@runtime_checkable
 class PlacedConnector(Protocol):
     """Optional face of a connector whose tables use files that the driver and all workers must see alike."""
 

@@ -62,11 +62,13 @@ least one input row (GROUP BY keys, no FILTER), so that NOT NULL arguments give 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkAggregateCall(SparkCall):
     """``where``: FILTER's condition as Spark SQL text, '' for none. ``sequence``: a Spark SQL text that
-    orders rows by arrival, '' where the input has none (then order-dependent results are any order's)."""
+    orders rows by arrival, '' where the input has none (then order-dependent results are any order's).
+    ``quick``: what fails runs again without it (``decimal_sums``)."""
 
     distinct: bool = False
     where: str = ""
     sequence: str = ""
+    quick: bool = False
 
     @property
     def of_all_rows(self) -> SparkAggregateCall:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -12,13 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors import registry
+from tidemill.connectors.api import ReadingConnector, SourceRequest
 from tidemill.deep_calls import with_room
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import ExecutionError, NotSupportedError, ValidationError
+from tidemill.functions.decimal_sums import RAN_OVER
 from tidemill.functions.render import render_sql
 from tidemill.physical.batch import nodes as b
+from tidemill.physical.batch.arrival import scans
 from tidemill.plan.column_filters import column_filters
 from tidemill.runtime.compile.constraints import constraints
-from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.context import CompileContext, MakeSource
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.job_start import JobRequest, parallelism
 from tidemill.runtime.spark.adaptive import batch_settings
@@ -35,33 +39,58 @@ from tidemill.runtime.tables import make_sink, make_source
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
 
+Found = TypeVar("Found")
 
-def batch_frame(root: b.BatchNode, request: JobRequest) -> DataFrame:
-    """The lazy frame of ``root``, in a Spark session of its own."""
+
+def batch_frame(root: b.BatchNode, request: JobRequest, quick: bool = False) -> DataFrame:
+    """The lazy frame of ``root``, in a Spark session of its own; a ``quick`` one may fail without need."""
     width = parallelism(request)
     settings = batch_settings(request.config, width, _volume(root))
     chosen = unless_given(request.application, settings)
     spark = job_session(request.application, time_zone=request.zone, settings=chosen)
-    context = CompileContext(
-        make_source=partial(make_source, shared=request.shared),
-        frames=request.frames,
-        zone=request.zone,
+    source_of = partial(make_source, shared=request.shared)
+    context = _context(request.frames, request.zone, width, source_of)
+
+    def scan(node: b.TableSourceScan, sequenced: bool) -> TableRows:
+        _check_insert_only(node.table, dict(node.options))
+        wanted = _wanted(node, sequenced, context)
+        frame = source_of(wanted).read_all(spark)
+        return TableRows(frame, declared(wanted, tuple(f.name for f in node.fields)))
+
+    try:
+        return with_room(lambda: _frames(spark, scan, root, request, quick).frame(root))
+    except Exception as e:
+        raise translated(e) from e
+
+
+def how_read(root: b.BatchNode, zone: str) -> dict[int, str]:
+    """By the id of a scan what reads its table, where there is more than one way. Cost: looks at files."""
+    context = _context({}, zone, 1, make_source)
+    found: dict[int, dict[str, None]] = {}
+    for node, sequenced in scans(root):
+        connector = registry.validate(node.table, dict(node.options), role="source")
+        if isinstance(connector, ReadingConnector):
+            how = connector.how_read(_wanted(node, sequenced, context))
+            found.setdefault(id(node), {})[how] = None
+    return {key: "; ".join(filter(None, ways)) for key, ways in found.items()}
+
+
+def _context(frames: Mapping[str, DataFrame], zone: str, width: int, source_of: MakeSource) -> CompileContext:
+    return CompileContext(
+        make_source=source_of,
+        frames=frames,
+        zone=zone,
         parallelism=width,
         per_record=False,
         streaming=False,
     )
 
-    def scan(node: b.TableSourceScan, sequenced: bool) -> TableRows:
-        _check_insert_only(node.table, dict(node.options))
-        options, filters = dict(node.options), column_filters(node.filters, node.columns)
-        wanted = source_request(node.table, node.columns, options, node.fields, context, sequenced, filters)
-        frame = make_source(wanted, request.shared).read_all(spark)
-        return TableRows(frame, declared(wanted, tuple(f.name for f in node.fields)))
 
-    try:
-        return with_room(lambda: _frames(spark, scan, root, request).frame(root))
-    except Exception as e:
-        raise translated(e) from e
+def _wanted(node: b.TableSourceScan, sequenced: bool, context: CompileContext) -> SourceRequest:
+    filters = column_filters(node.filters, node.columns)
+    return source_request(
+        node.table, node.columns, dict(node.options), node.fields, context, sequenced, filters
+    )
 
 
 def _volume(root: b.BatchNode) -> int | None:
@@ -81,15 +110,41 @@ def _nodes(root: b.BatchNode) -> Iterator[b.BatchNode]:
             yield node
 
 
-def _frames(spark: SparkSession, scan: ScanRows, root: b.BatchNode, request: JobRequest) -> BatchFrames:
+def _frames(
+    spark: SparkSession, scan: ScanRows, root: b.BatchNode, request: JobRequest, quick: bool
+) -> BatchFrames:
     return BatchFrames(
-        views=Views(spark), scan=scan, given=request.frames, zone=request.zone, sharing=Sharing.of(root)
+        views=Views(spark),
+        scan=scan,
+        given=request.frames,
+        zone=request.zone,
+        sharing=Sharing.of(root),
+        quick=quick,
     )
 
 
 def run_query(root: b.BatchNode, request: JobRequest) -> pa.Table:
     """The rows of a batch SELECT: the root's columns in order."""
-    frame = _enforcing(batch_frame(root, request), root, root.fields, request)
+    return _run(lambda quick: _rows(root, request, quick))
+
+
+def run_insert(sink: b.Sink, request: JobRequest) -> int:
+    """Runs a batch INSERT: everything is staged, then published at once; returns the number of tasks."""
+    return _run(lambda quick: _insert(sink, request, quick))
+
+
+def _run(job: Callable[[bool], Found]) -> Found:
+    """What a quick job gives; where a sum ran over, what one gives that takes its time."""
+    try:
+        return job(True)
+    except ExecutionError as e:
+        if RAN_OVER not in str(e):
+            raise
+    return job(False)
+
+
+def _rows(root: b.BatchNode, request: JobRequest, quick: bool) -> pa.Table:
+    frame = _enforcing(batch_frame(root, request, quick), root, root.fields, request)
     if request.text:
         frame = frame.selectExpr(
             *(f"{render_sql(quote(f.name), f.type, request.zone)} AS {quote(f.name)}" for f in root.fields)
@@ -109,8 +164,7 @@ def _tell_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -
             request.on_event(event)
 
 
-def run_insert(sink: b.Sink, request: JobRequest) -> int:
-    """Runs a batch INSERT: everything is staged, then published at once; returns the number of tasks."""
+def _insert(sink: b.Sink, request: JobRequest, quick: bool) -> int:
     target = sink.target
     if target.conflict in ("NOTHING", "ERROR"):
         raise NotSupportedError(
@@ -119,7 +173,7 @@ def run_insert(sink: b.Sink, request: JobRequest) -> int:
     made = make_sink(target, INSERT_ONLY, uuid.uuid4().hex, request.zone, request.shared, streaming=False)
     targets = tuple(Field(c.name, c.type) for c in target.table.physical_columns)
     try:
-        frame = _enforcing(batch_frame(sink, request), sink.source, targets, request)
+        frame = _enforcing(batch_frame(sink, request, quick), sink.source, targets, request)
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(frame, 1)
             staged = staging.collect()

@@ -16,7 +16,7 @@ from tidemill.physical.explain.text import explain_text
 from tidemill.physical.plan import PhysicalPlan
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
-from tidemill.runtime import job_start
+from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.execution_text import combined, execution_text
 from tidemill.session import execution, planning
 from tidemill.session.bundles import bundled
@@ -36,7 +36,8 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
     _check_length(plans)
     if batch:
         run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
-        return with_room(lambda: explain_batch_text(plans, run))
+        runs = [batch_job.how_read(root, context.time_zone) for root in run]
+        return with_room(lambda: explain_batch_text(plans, run, runs))
     config = bundled(context.configuration, plans)
     physical = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
     try:

@@ -101,6 +101,14 @@ class FilesystemConnector:
             native=_native(found, storage, request, options),
         )
 
+    def how_read(self, request: SourceRequest) -> str:
+        source = self.source(request)
+        reason = _why_own(self._format(request.options), _storage(request.options), request)
+        try:
+            return f"by our decoders: {reason}" if source.native is None else source.how_read(source.native)
+        except ConnectorError:
+            return ""
+
     def lookup_table(self, request: LookupRequest) -> FileTable:
         if self.source_kinds(request.table, request.options) != INSERT_ONLY:
             raise NotSupportedError(
@@ -176,9 +184,7 @@ def _pruning(found: Format, request: SourceRequest, options: OptionValues) -> Pa
 def _native(
     found: Format, storage: Storage, request: SourceRequest, options: OptionValues
 ) -> NativeScan | None:
-    """Spark keeps no order of rows, and knows only the file systems that its classes are there for."""
-    plain = not (request.streaming or request.sequence or request.metadata) and bool(request.fields)
-    if not isinstance(found, NativeFormat) or not plain or not storage.is_local:
+    if not isinstance(found, NativeFormat) or request.streaming or _why_own(found, storage, request):
         return None
     names = {f.name for f in request.fields}
     return NativeScan(
@@ -189,6 +195,18 @@ def _native(
         default_partition=options["partition.default-name"],
         table=str(request.table.path) if request.table.partitioned_by else "",
     )
+
+
+def _why_own(found: Format, storage: Storage, request: SourceRequest) -> str:
+    """Why Spark does not read a bounded table whatever its files; '' where it may. Spark keeps no order of
+    rows, and knows only the file systems that its classes are there for."""
+    reasons = {
+        f"the format is {request.options['format']}": not isinstance(found, NativeFormat),
+        "the order of rows matters": request.sequence,
+        "metadata columns": bool(request.metadata),
+        "not on a local disk": not storage.is_local,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSink:

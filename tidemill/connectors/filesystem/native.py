@@ -47,6 +47,7 @@ _HIDDEN = "._COPYING_"
 TABLE, PARTITIONS = "tidemill.table", "tidemill.partitions"
 """Options of a relation: whose partitions these are, and how many there would be without conditions."""
 
+_OPTION = "scala.Option"
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 Columns = tuple[NativeColumn | None, ...]
 """Of a file by field; None for one that it does not have."""
@@ -115,6 +116,14 @@ class NativeScan:
             found.append(column if own.name in stored else None)
         return tuple(found)
 
+    def why_left(self, file: FileEntry) -> str:
+        """What in ``file`` Spark would not read as our decoders do; '' where there is nothing."""
+        if self._columns(file) is not None:
+            return ""
+        stored = None if file.path.endswith(_HIDDEN) else _stored(self.format, self.storage, file)
+        odd = [f.name for f in self._stored if stored is not None and native_column(stored, f) is None]
+        return f"column {quote(odd[0])}" if odd else "what is no column"
+
     def _frame(self, spark: SparkSession, group: _Group, told: dict[str, str]) -> DataFrame:
         columns = {
             f.name: c or NativeColumn(spark_type(f.type))
@@ -124,18 +133,19 @@ class NativeScan:
         index = self._index(spark, group.files)
         frame = _relation(spark, self.format.spark_class, index, schema, {**_AS_IT_IS, **told})
         as_it_is = NativeColumn("")
+        texts = [columns.get(f.name, as_it_is).value.format(quote(f.name)) for f in self.fields]
+        if texts == [quote(f.name) for f in (*self._stored, *self.partitions)]:
+            return frame
         return frame.selectExpr(
-            *(
-                f"{columns.get(f.name, as_it_is).value.format(quote(f.name))} AS {quote(f.name)}"
-                for f in self.fields
-            )
+            *(f"{text} AS {quote(f.name)}" for text, f in zip(texts, self.fields, strict=True))
         )
 
     def _index(self, spark: SparkSession, files: list[FileEntry]) -> Any:
         """Spark's list of the files, by partition."""
         jvm: Any = spark._jvm
-        none = jvm.scala.Option.empty()
-        spec = jvm.scala.Option.apply(self._partitions(spark, files))
+        option = getattr(jvm, _OPTION)
+        none = option.empty()
+        spec = option.apply(self._partitions(spark, files))
         paths = _hadoop_paths(jvm, [self._uri(f.path) for f in files])
         no_cache = getattr(getattr(jvm, f"{_SOURCES}.NoopCache$"), "MODULE$")
         made = getattr(jvm, f"{_SOURCES}.InMemoryFileIndex")
@@ -200,7 +210,7 @@ def _relation(
         index,
         index.partitionSchema(),
         _struct_type(jvm, schema),
-        jvm.scala.Option.empty(),
+        getattr(jvm, _OPTION).empty(),
         getattr(jvm, spark_class)(),
         jvm.PythonUtils.toScalaMap(options),
         session,

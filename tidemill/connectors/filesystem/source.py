@@ -154,6 +154,16 @@ class FileSource:
             frames.append(replace(self, chosen=chosen, log=TakenLog())._read_all(spark))
         return reduce(DataFrame.unionAll, frames)
 
+    def how_read(self, native: NativeScan) -> str:
+        """For EXPLAIN; ``native`` is this source's. Cost: a footer of each file that is not known yet."""
+        entries = list(self.entries())
+        left = [(entry, why) for entry in entries if (why := native.why_left(entry))]
+        if not left:
+            return "by Spark's reader"
+        file, why = left[0]
+        count = f"{len(left)} of {len(entries)} files" if len(left) < len(entries) else "files"
+        return f"{count} by our decoders: {why} in {self.storage.shown(file.path)}"
+
     def _read_all(self, spark: SparkSession) -> DataFrame:
         return self.read(spark, None, self.next_offset(None, ReadLimit()))
 

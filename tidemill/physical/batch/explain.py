@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidemill.physical.batch.attributes import attributes
 from tidemill.physical.batch.nodes import BatchNode
@@ -10,10 +10,16 @@ from tidemill.physical.explain.syntax_tree import syntax_tree
 from tidemill.physical.explain.text import draw
 from tidemill.plan import nodes as n
 
+Runs = Mapping[int, str]
+"""How nodes run, by their ids."""
 
-def explain_batch_text(logical: Sequence[n.LogicalNode], plans: Sequence[BatchNode]) -> str:
-    """The three sections; ``logical`` are the bound plans, ``plans`` those that run for them."""
-    texts = [batch_text(x) for x in plans]
+
+def explain_batch_text(
+    logical: Sequence[n.LogicalNode], plans: Sequence[BatchNode], runs: Sequence[Runs]
+) -> str:
+    """The three sections; ``logical`` are the bound plans, ``plans`` those that run for them, each with its
+    ``runs``."""
+    texts = [batch_text(x, r) for x, r in zip(plans, runs, strict=True)]
     sections = (
         ("Abstract Syntax Tree", [syntax_tree(x) for x in logical]),
         ("Optimized Physical Plan", texts),
@@ -22,9 +28,10 @@ def explain_batch_text(logical: Sequence[n.LogicalNode], plans: Sequence[BatchNo
     return "\n".join(f"== {title} ==\n" + "\n\n".join(parts) + "\n" for title, parts in sections)
 
 
-def batch_text(plan: BatchNode) -> str:
-    return draw(plan, _line, lambda node: node.inputs)
+def batch_text(plan: BatchNode, runs: Runs) -> str:
+    return draw(plan, lambda node: _line(node, runs.get(id(node), "")), lambda node: node.inputs)
 
 
-def _line(node: BatchNode) -> str:
-    return f"{node.name}({', '.join(f'{k}={v}' for k, v in attributes(node))})"
+def _line(node: BatchNode, runs: str) -> str:
+    shown = (*attributes(node), *((("runs", f"[{runs}]"),) if runs else ()))
+    return f"{node.name}({', '.join(f'{k}={v}' for k, v in shown)})"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.errors import InternalError, NotSupportedError
-from tidemill.functions import registry
-from tidemill.functions.api import AggregateFunction, SparkAggregateCall
-from tidemill.functions.decimal_sums import needs_kernel
+from tidemill.errors import NotSupportedError
+from tidemill.functions.api import SparkAggregateCall
 from tidemill.functions.values import marked, unmarked
+from tidemill.physical.batch.arrival import function_of, needs_order
 from tidemill.physical.batch.nodes import Aggregate
 from tidemill.plan.expressions import AggregateCall
 from tidemill.runtime.spark.batch_frames.relation import Relation
@@ -16,34 +15,11 @@ from tidemill.types.physical import quote
 from tidemill.types.values import has_floats
 
 
-def function_of(call: AggregateCall) -> AggregateFunction:
-    function = registry.aggregate(call.function)
-    if function is None:
-        raise InternalError(f"aggregate {call.function} is bound but not registered")
-    return function
-
-
-def needs_order(node: Aggregate) -> bool:
-    """Whether any call depends on arrival order."""
-    return by_kernel(node) or any(function_of(c).ordered for c in node.calls)
-
-
-def by_kernel(node: Aggregate) -> bool:
-    """Whether some call cannot be said in Spark SQL: one of the user's, a DISTINCT sum of long decimals."""
-    return any(c.user or _is_long_sum(c, node) for c in node.calls)
-
-
-def _is_long_sum(call: AggregateCall, node: Aggregate) -> bool:
-    if call.function not in ("SUM", "$SUM0", "AVG"):
-        return False
-    return needs_kernel(node.source.fields[call.args[0]].type, call.distinct)
-
-
-def aggregated(node: Aggregate, below: Relation, zone: str) -> Relation:
+def aggregated(node: Aggregate, below: Relation, zone: str, quick: bool) -> Relation:
     """``below`` (with ``$seq`` where needs_order) grouped; the columns are the node's fields."""
     inputs, names = node.source.fields, tuple(f.name for f in node.fields)
     keys = [inputs[k] for k in node.keys]
-    calls = _calls(node, zone)
+    calls = _calls(node, zone, quick)
     floats = any(has_floats(k.type) for k in keys)
     columns = [quote(k.name) for k in keys]
     if floats:
@@ -64,16 +40,16 @@ def _shown(node: Aggregate, keys: list[Field], made: Relation) -> Relation:
     return made.select([*texts, *names[len(keys) :]], made.columns)
 
 
-def _calls(node: Aggregate, zone: str) -> list[str]:
+def _calls(node: Aggregate, zone: str, quick: bool) -> list[str]:
     fields = node.fields[len(node.keys) :]
     ordered = needs_order(node)
     return [
-        f"{_text(node, call, zone, ordered)} AS {quote(f.name)}"
+        f"{_text(node, call, zone, ordered, quick)} AS {quote(f.name)}"
         for call, f in zip(node.calls, fields, strict=True)
     ]
 
 
-def _text(node: Aggregate, call: AggregateCall, zone: str, ordered: bool) -> str:
+def _text(node: Aggregate, call: AggregateCall, zone: str, ordered: bool, quick: bool) -> str:
     function = function_of(call)
     if function.spark is None:
         raise NotSupportedError(f"{call.function} in batch mode is not supported")
@@ -89,5 +65,6 @@ def _text(node: Aggregate, call: AggregateCall, zone: str, ordered: bool) -> str
             distinct=call.distinct,
             where="" if call.filter is None else quote(inputs[call.filter].name),
             sequence=quote(SEQUENCE_COLUMN) if ordered else "",
+            quick=quick,
         )
     )

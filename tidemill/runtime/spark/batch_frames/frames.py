@@ -20,6 +20,7 @@ from tidemill.errors import InternalError
 from tidemill.functions.literals import literal_sql
 from tidemill.functions.values import marked, unmarked
 from tidemill.physical.batch import nodes as b
+from tidemill.physical.batch.arrival import asked, by_kernel
 from tidemill.plan.expressions import SortKey
 from tidemill.plan.nodes import SetKind
 from tidemill.runtime.compile.generators import (
@@ -29,7 +30,7 @@ from tidemill.runtime.compile.generators import (
     unnest_generator,
 )
 from tidemill.runtime.graph import UserColumn
-from tidemill.runtime.spark.batch_frames.aggregate import aggregated, by_kernel, needs_order
+from tidemill.runtime.spark.batch_frames.aggregate import aggregated
 from tidemill.runtime.spark.batch_frames.join import joined, not_in_frame
 from tidemill.runtime.spark.batch_frames.keeping import kept
 from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
@@ -63,8 +64,8 @@ ScanRows = Callable[[b.TableSourceScan, bool], TableRows]
 class BatchFrames:
     """``scan(node, sequenced)`` reads a table now; ``given`` are registered DataFrames.
 
-    ``sequenced`` pieces carry ``$seq``; it is asked for only below what needs order: some aggregates, and
-    ROW_NUMBER, whose ties go to the rows that came first. ``sharing``: which nodes are one.
+    ``sequenced`` pieces carry ``$seq``, which ``physical.batch.arrival`` asks for. ``sharing``: which nodes
+    are one. ``quick``: see ``functions.decimal_sums``.
     """
 
     views: Views
@@ -72,6 +73,7 @@ class BatchFrames:
     given: Mapping[str, DataFrame]
     zone: str
     sharing: Sharing
+    quick: bool = False
     _made: dict[tuple[str, bool], Relation] = field(default_factory=dict)
 
     def frame(self, node: b.BatchNode, sequenced: bool = False) -> DataFrame:
@@ -159,8 +161,11 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Aggregate, sequenced: bool = False) -> Relation | DataFrame:
-        below = self.rows(node.source, needs_order(node))
-        made = kernel_frame(node, below.frame()) if by_kernel(node) else aggregated(node, below, self.zone)
+        below = self.rows(node.source, *asked(node, sequenced))
+        if by_kernel(node):
+            made: Relation | DataFrame = kernel_frame(node, below.frame())
+        else:
+            made = aggregated(node, below, self.zone, self.quick)
         return _with_sequence(_frame(made)) if sequenced else made
 
     @make.register
@@ -181,8 +186,7 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.OverAggregate, sequenced: bool = False) -> Relation | DataFrame:
-        ordered = sequenced or any(call.function == "ROW_NUMBER" for call in node.calls)
-        below = self.rows(node.source, ordered)
+        below = self.rows(node.source, *asked(node, sequenced))
         made = over_rows(node.calls, node.source.fields, node.fields, below, node.last_first)
         names = _names(node.fields, sequenced)
         if isinstance(made, DataFrame):
@@ -191,7 +195,7 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Match, sequenced: bool = False) -> DataFrame:
-        frame = match_frame(node, self.frame(node.source, True), self.zone)
+        frame = match_frame(node, self.frame(node.source, *asked(node, sequenced)), self.zone)
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
@@ -232,7 +236,7 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Join, sequenced: bool = False) -> Relation | DataFrame:
-        left, right = (self.rows(side) for side in node.sources)
+        left, right = map(self.rows, node.sources, asked(node, sequenced))
         if node.null_aware:
             made: Relation | DataFrame = not_in_frame(node, left.frame(), right.frame(), self.zone)
         else:
@@ -241,13 +245,13 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.TemporalJoin, sequenced: bool = False) -> DataFrame:
-        left, right = node.sources
-        frame = temporal_frame(node, self.frame(left), self.frame(right, True), self.zone)
+        left, right = map(self.frame, node.sources, asked(node, sequenced))
+        frame = temporal_frame(node, left, right, self.zone)
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
     def _(self, node: b.LookupJoin, sequenced: bool = False) -> DataFrame:
-        frame = lookup_frame(node, self.frame(node.source), self.zone)
+        frame = lookup_frame(node, self.frame(node.source, *asked(node, sequenced)), self.zone)
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
