@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from tidemill.catalog.table import CatalogTable, Column, ColumnKind, ObjectPath
 from tidemill.connectors.api import Offset, ReadLimit, Source, SourceRequest
+from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.registry import connector
 from tidemill.types.logical import Field, LogicalType
 
@@ -40,6 +41,7 @@ def source(
     sequence: bool = False,
     streaming: bool = False,
     parallelism: int = 2,
+    filters: tuple[ColumnFilter, ...] = (),
 ) -> Source:
     types = {c.name: c.type for c in declared.columns}
     return connector(declared.options).source(
@@ -52,6 +54,7 @@ def source(
             parallelism=parallelism,
             time_zone="UTC",
             streaming=streaming,
+            filters=filters,
         )
     )
 

@@ -18,6 +18,7 @@ from tests.connectors.sources import rows, source, table
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT
 from tidemill.connectors.api import ReadLimit, SourceRequest
+from tidemill.connectors.filters import AllOf, AnyOf, ColumnFilter, Comparison, Nullness
 from tidemill.connectors.jdbc.connector import CONNECTOR
 from tidemill.connectors.jdbc.sink import JdbcSink
 from tidemill.connectors.jdbc.source import slices
@@ -223,6 +224,33 @@ def test_scan_by_ranges_reads_everything_once(spark: SparkSession, url: str) -> 
     end = read.next_offset(None, ReadLimit(rows=1))
     assert read.is_finished(end)
     assert read.read(spark, end, end).count() == 0
+
+
+PUSHED: dict[str, t.LogicalType] = {"k": t.INT, "v": t.STRING, "d": t.DATE, "odd:v0": t.INT}
+
+
+def test_a_database_looks_at_conditions(spark: SparkSession, url: str) -> None:
+    """Rows that it leaves out are not read: one that does not fit is no error then."""
+    run(url, 'CREATE TABLE target (k INT, v VARCHAR(20), d DATE, "odd:v0" BIGINT)')
+    run(url, "INSERT INTO target VALUES (1, 'a', '2024-01-01', 7), (2, 'B', '2024-01-02', 9999999999)")
+    run(url, "INSERT INTO target VALUES (3, NULL, NULL, NULL), (NULL, 'a''b', '2024-01-03', 8)")
+    declared = declare(url, PUSHED)
+
+    def asked(*filters: ColumnFilter) -> list[object]:
+        return [row[0] for row in rows(spark, source(declared, filters=filters))]
+
+    with pytest.raises(Exception, match="does not fit"):
+        asked()
+    few = Comparison("odd:v0", "<", 100)
+    assert asked(few) == [1, None]
+    assert asked(few, Comparison("v", "=", "a'b")) == [None]
+    assert asked(few, AnyOf((Comparison("k", "=", 1), Comparison("v", "=", "a'b")))) == [1, None]
+    assert asked(few, AnyOf((Comparison("k", "=", 1), Comparison("v", "<", "a")))) == [1, None]
+    assert asked(few, AllOf((Comparison("k", ">=", 1), Comparison("v", "<>", "a")))) == [1]
+    assert asked(few, Nullness("k", False)) == [1]
+    assert asked(few, Nullness("k", True)) == [1, None]
+    assert asked(few, Comparison("k", "=", 2**70)) == [1, None]
+    assert asked(few, Comparison("v", "=", "a\0")) == [1, None]
 
 
 def test_slices_cover_everything() -> None:

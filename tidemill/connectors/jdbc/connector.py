@@ -121,7 +121,8 @@ class JdbcConnector:
                 slices=slices(column, low, high, count) if column is not None else (),
                 fetch_size=options["scan.fetch-size"],
                 sequence=request.sequence,
-            )
+            ),
+            filters=() if request.streaming else request.filters,
         )
 
     def lookup_table(self, request: LookupRequest) -> JdbcLookup:

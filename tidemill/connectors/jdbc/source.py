@@ -7,7 +7,7 @@ read twice unless the first try failed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,9 @@ from sqlalchemy import text
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import Offset
 from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.formats.text_scalars import CSV_RULES, fit_decimal, parse
+from tidemill.connectors.jdbc.conditions import EVERYTHING, Where, where
 from tidemill.connectors.jdbc.failures import DATABASE_ERRORS, failure
 from tidemill.connectors.jdbc.target import listed, quote
 from tidemill.connectors.jdbc.urls import Database
@@ -60,6 +62,7 @@ class JdbcReader:
     slices: tuple[Slice, ...]
     fetch_size: int
     sequence: bool
+    where: Where = EVERYTHING
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for task in assigned(batches):
@@ -68,13 +71,14 @@ class JdbcReader:
     def _slice(self, task: int) -> Iterator[pa.RecordBatch]:
         name = ".".join(quote(part) for part in self.table.split("."))
         columns = listed(tuple(f.name for f in self.fields)) or "1"
-        condition = self.slices[task].condition() if self.slices else ""
-        sql = f"SELECT {columns} FROM {name}" + (f" WHERE {condition}" if condition else "")
+        sliced = self.slices[task].condition() if self.slices else ""
+        conditions = " AND ".join(filter(None, (_escaped(sliced), self.where.text)))
+        sql = _escaped(f"SELECT {columns} FROM {name}") + (f" WHERE {conditions}" if conditions else "")
         count = 0
         try:
             with self.database.engine.connect() as open:
                 streamed = open.execution_options(yield_per=self.fetch_size or _BATCH)
-                for rows in streamed.execute(text(sql.replace(":", "\\:"))).partitions():
+                for rows in streamed.execute(text(sql), self.where.values).partitions():
                     yield self._batch(rows, (task << 40) + count)
                     count += len(rows)
         except DATABASE_ERRORS as e:
@@ -88,6 +92,11 @@ class JdbcReader:
             columns.append(pa.array(first + np.arange(len(rows), dtype=np.int64)))
             names = [*names, SEQUENCE_COLUMN]
         return pa.record_batch(columns, names=names)
+
+
+def _escaped(sql: str) -> str:
+    """What SQLAlchemy takes for no names of values."""
+    return sql.replace(":", "\\:")
 
 
 def arrays(rows: Any, fields: tuple[Field, ...]) -> list[pa.Array]:
@@ -121,13 +130,17 @@ _WIDE = t.DecimalType(precision=38, scale=18)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcSource(WholeSource):
+    """``filters``: what rows are wanted for, as far as the database can be asked."""
+
     reader: JdbcReader
+    filters: tuple[ColumnFilter, ...] = ()
 
     def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
         tasks = 0 if start else max(len(self.reader.slices), 1)
         schema = spark_schema(self.reader.fields)
         schema += f", `{SEQUENCE_COLUMN}` BIGINT" if self.reader.sequence else ""
-        return map_batches(task_frame(spark, range(tasks)), self.reader, schema)
+        asked = where(self.filters, self.reader.database, self.reader.table)
+        return map_batches(task_frame(spark, range(tasks)), replace(self.reader, where=asked), schema)
 
 
 def slices(column: str, low: int, high: int, count: int) -> tuple[Slice, ...]:

@@ -85,6 +85,6 @@ class Views:
 
     def of(self, frame: DataFrame, columns: tuple[str, ...]) -> Relation:
         """``columns``: the frame's, some of which may have the same name in it."""
-        name = f"$view{next(self._numbers)}"
+        name = f"rows_{next(self._numbers)}"
         frame.createTempView(name)
         return Relation(self, quote(name), columns, made=frame)
