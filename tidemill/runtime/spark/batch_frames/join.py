@@ -40,6 +40,7 @@ _SPARK_HINTS = {
     "SHUFFLE_HASH": "shuffle_hash",
     "SHUFFLE_MERGE": "merge",
 }
+_ALIASES = {"left": "`$l`", "right": "`$r`"}
 _ANTI = "left_anti"
 _MISSING = "$missing"
 _ANY = "$any"
@@ -55,8 +56,8 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     hint = _hint(node)
     shown = [f"{quote(c)} AS {quote(name)}" for c, name in zip(sum(columns, ()), names, strict=False)]
     return outer.around(
-        f"SELECT {hint} {', '.join(shown) or NO_COLUMN} FROM {left.named('l', columns[0])} "
-        f"{_SQL_KIND[node.kind]} JOIN {right.named('r', columns[1])} ON {condition}",
+        f"SELECT {hint} {', '.join(shown) or NO_COLUMN} FROM {left.named(_ALIASES['left'], columns[0])} "
+        f"{_SQL_KIND[node.kind]} JOIN {right.named(_ALIASES['right'], columns[1])} ON {condition}",
         names,
     )
 
@@ -79,8 +80,8 @@ def _sides(node: Join, zone: str) -> tuple[tuple[tuple[str, ...], tuple[str, ...
 
 def _hint(node: Join) -> str:
     """Spark takes a hint of the side that is built; of a merge there is none."""
-    found = [f"{_SPARK_HINTS[node.hint]}({'r' if node.build == 'right' else 'l'})"] if node.hint else []
-    found += [f"broadcast({node.broadcast[0]})"] if node.broadcast else []
+    found = [f"{_SPARK_HINTS[node.hint]}({_ALIASES[node.build or 'left']})"] if node.hint else []
+    found += [f"broadcast({_ALIASES[node.broadcast]})"] if node.broadcast else []
     return f"/*+ {', '.join(found)} */" if found else ""
 
 

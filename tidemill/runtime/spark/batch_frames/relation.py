@@ -67,10 +67,11 @@ class Relation:
             return self
         below = self.shallow()
         names = ", ".join(map(quote, columns)) or NO_COLUMN
-        return below.around(f"SELECT {names} FROM {below.named('t', columns)} {rest}", columns)
+        return below.around(f"SELECT {names} FROM {below.named('`$t`', columns)} {rest}", columns)
 
     def named(self, alias: str, columns: tuple[str, ...]) -> str:
-        """What stands behind FROM where the columns have other names."""
+        """What stands behind FROM where the columns have other names. ``alias`` must be no column's name: a
+        field of a column is written as a column of a table is."""
         if columns in ((), self.columns):
             return f"{self.item} AS {alias}"
         return f"{self.item} AS {alias}({', '.join(map(quote, columns))})"
@@ -85,6 +86,6 @@ class Views:
 
     def of(self, frame: DataFrame, columns: tuple[str, ...]) -> Relation:
         """``columns``: the frame's, some of which may have the same name in it."""
-        name = f"rows_{next(self._numbers)}"
-        frame.createTempView(name)
-        return Relation(self, quote(name), columns, made=frame)
+        item = quote(f"$rows{next(self._numbers)}")
+        frame.createTempView(item)
+        return Relation(self, item, columns, made=frame)
