@@ -19,6 +19,7 @@ from tests.connectors import sources
 from tidemill.config.option import Configuration
 from tidemill.connectors.api import ReadLimit
 from tidemill.connectors.filesystem.source import FileSource
+from tidemill.connectors.formats.columnar.orc_footer import stored_columns as orc_columns
 from tidemill.connectors.formats.columnar.parquet_footer import stored_columns
 from tidemill.connectors.formats.native import native_column
 from tidemill.errors import ConnectorError
@@ -225,6 +226,92 @@ def test_timestamps_of_old_writers(session: SparkSession, tmp_path: Path) -> Non
     assert is_native(frame)
     assert shown(frame) == shown(ours.read_all(session))
     assert "(-1, -1)" in shown(frame)
+
+
+NEW_DAYS = [2932896, 2**31 - 1, 0, -141427, None]
+ORC: tuple[Pair, ...] = (
+    *(p for p in NATIVE if str(p[1]) in ("bool", "int8", "int16", "int32", "int64", "float", "double")),
+    *(p for p in NATIVE if str(p[1]) in ("string", "binary") or pa.types.is_decimal(p[1])),
+    (t.DATE, pa.date32(), NEW_DAYS),
+)
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "zlib", "snappy", "zstd"])
+def test_orc(session: SparkSession, tmp_path: Path, compression: str) -> None:
+    """All types at once, in three files as of Parquet; of what no column is asked for the rows are counted."""
+    whole = pa.table({f"c{i}": column(stored, values, 23) for i, (_, stored, values) in enumerate(ORC)})
+    some = whole.select([n for i, n in enumerate(whole.column_names) if i % 2])
+    for number, table in enumerate((whole, some, whole.slice(0, 0))):
+        orc.write_table(table, tmp_path / f"{number}.orc", compression=compression)
+    kinds: dict[str, t.LogicalType] = {f"c{i}": kind for i, (kind, _, _) in enumerate(ORC)}
+    declared = sources.table(
+        {**kinds, "never": t.STRING}, {"connector": "filesystem", "path": str(tmp_path), "format": "orc"}
+    )
+    native, ours = both(session, declared)
+    frame = native.read_all(session)
+    assert is_native(frame)
+    assert shown(frame) == shown(ours.read_all(session))
+    for fields in (("never",), ()):
+        nothing = sources.source(declared, fields=fields).read_all(session)
+        assert is_native(nothing)
+        assert nothing.count() == 46
+
+
+ORC_OURS: tuple[Pair, ...] = (
+    (t.DATE, pa.date32(), [0, -141428]),
+    (t.TimestampType(precision=6), pa.timestamp("us"), [0]),
+    (t.LocalZonedTimestampType(precision=6), pa.timestamp("us", "UTC"), [0]),
+    (t.ArrayType(element=t.INT), pa.list_(pa.int32()), [[1]]),
+    (t.INT, pa.int64(), [1]),
+    (t.DecimalType(precision=5, scale=1), pa.decimal128(5, 2), [Decimal("1.25")]),
+)
+
+
+def test_orc_files_that_are_left_to_our_decoders(session: SparkSession, tmp_path: Path) -> None:
+    for number, (kind, stored, values) in enumerate(ORC_OURS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        orc.write_table(pa.table({"c": column(stored, values, 2)}), folder / "f.orc")
+        declared = sources.table(
+            {"c": kind}, {"connector": "filesystem", "path": str(folder), "format": "orc"}
+        )
+        assert not is_native(both(session, declared)[0].read_all(session)), stored
+    positional = tmp_path / "positional.orc"
+    orc.write_table(pa.table({"_col0": [1]}), positional)
+    with pa.OSFile(str(positional)) as file:
+        assert orc_columns(file) is None
+
+
+def test_conditions_over_orc(session: SparkSession, tmp_path: Path) -> None:
+    """A thousand rows of each value, so that most are skipped by the statistics of a thousand."""
+    columns: dict[str, tuple[t.LogicalType, pa.DataType, Sequence[Any]]] = {
+        "d": (t.DOUBLE, pa.float64(), [-0.0, 0.0, math.nan, 1.0, None, -2.0]),
+        "f": (t.FloatType(), pa.float32(), [-0.0, 0.0, math.nan, None]),
+        "s": (t.STRING, pa.string(), ["\uffff", "\U0001f600", "a", "", None, "é", "xx"]),
+        "i": (t.INT, pa.int32(), ints(32)),
+        "b": (t.BOOLEAN, pa.bool_(), [True, None, False]),
+        "m": (t.DecimalType(precision=15, scale=2), pa.decimal128(15, 2),
+              [Decimal("9999.99"), Decimal(-1), None]),
+        "day": (t.DATE, pa.date32(), NEW_DAYS),
+    }  # fmt: skip
+    rows = pa.array([i // 1000 for i in range(8000)])
+    data = {name: column(stored, values, 8).take(rows) for name, (_, stored, values) in columns.items()}
+    orc.write_table(pa.table(data), tmp_path / "f.orc", row_index_stride=1000)
+    declared = sources.table(
+        {name: kind for name, (kind, _, _) in columns.items()},
+        {"connector": "filesystem", "path": str(tmp_path), "format": "orc"},
+    )
+    native, ours = both(session, declared)
+    read, expected = native.read_all(session), ours.read_all(session).cache()
+    assert is_native(read)
+    over = [c for c in CONDITIONS if c.split()[0] not in ("r.x", "ts", "at", "n")]
+    for condition in (*over, "s = '\U0001f600'", "s > '\uffff'", "day < DATE'1600-01-01'"):
+        assert counted(read, condition) == counted(expected, condition), condition
+    assert "GreaterThan(i,0)" in read.where("i > 0")._jdf.queryExecution().executedPlan().toString()
+
+
+def counted(frame: DataFrame, condition: str) -> list[str]:
+    return shown(frame.where(condition).groupBy(*frame.columns).count())
 
 
 CONDITIONS = (

@@ -18,7 +18,9 @@ from tidemill.connectors.formats.api import (
     Format,
     Framing,
 )
+from tidemill.connectors.formats.columnar.orc_footer import stored_columns
 from tidemill.connectors.formats.columnar.tables import file_schema, from_file_table, to_file_table
+from tidemill.connectors.formats.native import StoredColumns
 from tidemill.connectors.option_values import OptionValues
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -109,6 +111,7 @@ class OrcFormat(Format):
     options: tuple[ConnectorOption, ...] = _OPTIONS
     extension = "orc"
     passes_options = True
+    spark_class = "org.apache.spark.sql.execution.datasources.orc.OrcFileFormat"
 
     def framing(self, options: OptionValues) -> Framing:
         return Framing.ROW_GROUPS
@@ -116,6 +119,9 @@ class OrcFormat(Format):
     def group_rows(self, file: pa.NativeFile) -> list[int]:
         """One group for the whole file: a stripe's rows are known only by reading it."""
         return [orc.ORCFile(file).nrows]
+
+    def stored(self, file: pa.NativeFile) -> StoredColumns | None:
+        return stored_columns(file)
 
     def decoder(self, request: DecodeRequest) -> Decoder:
         return OrcDecoder(wanted=request.wanted)
