@@ -238,7 +238,7 @@ ORC: tuple[Pair, ...] = (
 
 @pytest.mark.parametrize("compression", ["uncompressed", "zlib", "snappy", "zstd"])
 def test_orc(session: SparkSession, tmp_path: Path, compression: str) -> None:
-    """All types at once, in three files as of Parquet; of what no column is asked for the rows are counted."""
+    """All types at once, in three files as of Parquet; where no column is asked for the rows are counted."""
     whole = pa.table({f"c{i}": column(stored, values, 23) for i, (_, stored, values) in enumerate(ORC)})
     some = whole.select([n for i, n in enumerate(whole.column_names) if i % 2])
     for number, table in enumerate((whole, some, whole.slice(0, 0))):
