@@ -51,7 +51,7 @@ from tidemill.types.values import has_floats
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """A table's rows as they come: columns by position, and what the node's fields are over their names."""
+    """A table's rows as they come, and the texts of the node's fields over columns of their names."""
 
     frame: DataFrame
     texts: tuple[str, ...]
@@ -110,8 +110,9 @@ class BatchFrames:
     @make.register
     def _(self, node: b.TableSourceScan, sequenced: bool = False) -> Relation:
         found, names = self.scan(node, sequenced), _names(node.fields, sequenced)
-        read = self.views.of(found.frame, names)
-        texts = (*found.texts, *_sequence(sequenced))
+        hidden = [SEQUENCE_COLUMN] * sequenced
+        read = self.views.of(found.frame, (*node.columns, *hidden)).renamed(names)
+        texts = (*found.texts, *map(quote, hidden))
         return read if texts == tuple(map(quote, names)) else read.select(_aliased(texts, names), names)
 
     @make.register

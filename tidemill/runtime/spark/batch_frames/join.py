@@ -54,7 +54,9 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     columns, translator = _sides(node, zone)
     condition = _condition(conjuncts(node.condition), translator)
     hint = _hint(node)
-    shown = [f"{quote(c)} AS {quote(name)}" for c, name in zip(sum(columns, ()), names, strict=False)]
+    shown = [
+        f"{quote(c)} AS {quote(name)}" for c, name in zip((*columns[0], *columns[1]), names, strict=False)
+    ]
     return outer.around(
         f"SELECT {hint} {', '.join(shown) or NO_COLUMN} FROM {left.named(_ALIASES['left'], columns[0])} "
         f"{_SQL_KIND[node.kind]} JOIN {right.named(_ALIASES['right'], columns[1])} ON {condition}",

@@ -85,7 +85,14 @@ class Views:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def of(self, frame: DataFrame, columns: tuple[str, ...]) -> Relation:
-        """``columns``: the frame's, some of which may have the same name in it."""
+        """``columns``: the frame's own names. A user's frame is of another session."""
         item = quote(f"$rows{next(self._numbers)}")
+        if frame.sparkSession is not self.spark:
+            frame = self._adopted(frame)
         frame.createTempView(item)
         return Relation(self, item, columns, made=frame)
+
+    def _adopted(self, frame: DataFrame) -> DataFrame:
+        dataset = getattr(self.spark._jvm, "org.apache.spark.sql.classic.Dataset")
+        rows = dataset.ofRows(self.spark._jsparkSession, frame._jdf.logicalPlan())
+        return DataFrame(rows, self.spark)
