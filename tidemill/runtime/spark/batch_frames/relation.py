@@ -26,7 +26,8 @@ NO_COLUMN = "0 AS `$nothing`"
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """``item``: what stands behind FROM; ``depth``: queries within each other; ``made``: a view's frame."""
+    """``item``: what stands behind FROM, a query in parentheses or a view, which has its frame (``made``).
+    ``depth``: queries within each other."""
 
     views: Views
     item: str
@@ -37,7 +38,7 @@ class Relation:
     def frame(self) -> DataFrame:
         if self.made is not None:
             return self.made
-        rows = self.views.spark.sql(f"SELECT * FROM {self.item}")
+        rows = self.views.spark.sql(self.item.removeprefix("(").removesuffix(")"))
         return rows if self.columns else rows.select()
 
     def view(self) -> Relation:
