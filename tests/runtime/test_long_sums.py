@@ -14,9 +14,9 @@ from tidemill.session.environment import TableEnvironment
 LARGE = 9 * 10**37
 QUERY = f"""
     SELECT g, SUM(v) AS s, AVG(v) AS a, SUM(v) FILTER (WHERE v < 0) AS f FROM (VALUES
-      (1, CAST({LARGE} AS DECIMAL(38, 0))), (1, CAST({LARGE} AS DECIMAL(38, 0))),
-      (1, CAST(-{LARGE} AS DECIMAL(38, 0))), (2, CAST({LARGE} AS DECIMAL(38, 0))),
-      (2, CAST({LARGE} AS DECIMAL(38, 0))), (3, CAST(7 AS DECIMAL(38, 0))),
+      (1, CAST('{LARGE}' AS DECIMAL(38, 0))), (1, CAST('{LARGE}' AS DECIMAL(38, 0))),
+      (1, CAST('-{LARGE}' AS DECIMAL(38, 0))), (2, CAST('{LARGE}' AS DECIMAL(38, 0))),
+      (2, CAST('{LARGE}' AS DECIMAL(38, 0))), (3, CAST(7 AS DECIMAL(38, 0))),
       (4, CAST(NULL AS DECIMAL(38, 0)))) AS t (g, v) GROUP BY g"""
 SUMS = [(1, Decimal(LARGE)), (2, None), (3, Decimal(7)), (4, None)]
 
