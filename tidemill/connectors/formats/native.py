@@ -21,21 +21,17 @@ from tidemill.types.physical import spark_type
 NANOS = "NANOS"
 """Nanoseconds since 1970 in a file, of which Spark gives the number."""
 
-TEXT = "TEXT"
-"""Text of a file whose reader compares it otherwise than SQL does when it skips rows."""
 
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _MICROS = "(({0} DIV 1000L) - IF({0} % 1000L < 0L, 1L, 0L))"
 _UNPUSHED = "nanvl({0}, {0})"
 """A float as it is. Spark's readers hold 0.0 and -0.0 apart when they skip rows by what is equal to a
 constant: of a column they see bare they would miss some."""
-_UNPUSHED_TEXT = "elt(1, {0})"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredType:
-    """``spark``: a scalar type's name, NANOS, TEXT, or one of ARRAY, MAP, STRUCT of ``parts`` (named in a
-    STRUCT)."""
+    """``spark``: a scalar type's name, NANOS, or ARRAY, MAP, STRUCT of ``parts`` (named in a STRUCT)."""
 
     spark: str
     parts: tuple[tuple[str, StoredType], ...] = ()
@@ -83,8 +79,6 @@ def converted(kind: t.LogicalType, stored: StoredType) -> NativeColumn | None:
     wanted = spark_type(kind)
     if stored.spark == wanted:
         return NativeColumn(wanted)
-    if (stored.spark, wanted) == (TEXT, "STRING"):
-        return NativeColumn(wanted, _UNPUSHED_TEXT)
     if stored.spark in _WIDENED.get(wanted, ()):
         return NativeColumn(stored.spark, f"CAST({{0}} AS {wanted})")
     return None

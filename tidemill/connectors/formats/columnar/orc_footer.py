@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
-from tidemill.connectors.formats.native import TEXT, StoredColumns, StoredType
+from tidemill.connectors.formats.native import StoredColumns, StoredType
 
 _TAIL = 1 << 14
 """So much of a file's end is read at once."""
@@ -26,7 +26,7 @@ _PLAIN = {
     4: "BIGINT",
     5: "FLOAT",
     6: "DOUBLE",
-    7: TEXT,
+    7: "STRING",
     8: "BINARY",
 }
 _NEW_CALENDAR = -141427
