@@ -145,6 +145,8 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by ``spark-submit``, which has a JVM for this process already, with settings of its own."""
 _CHECKED: set[str] = set()
 """Applications whose workers have been asked."""
+_GIVEN: dict[str, frozenset[str]] = {}
+"""By application the keys of its settings."""
 
 
 def start_ahead(options: Mapping[str, str]) -> None:
@@ -197,8 +199,16 @@ def _running() -> SparkSession | None:
 
 def unless_given(application: SparkSession, settings: Mapping[str, str]) -> dict[str, str]:
     """Those that nobody has chosen otherwise for the whole application; how wide exchanges are, jobs say."""
-    given = application.sparkContext.getConf()
-    return {k: v for k, v in settings.items() if k == WIDTH or not given.contains(k)}
+    given = _given(application.sparkContext)
+    return {k: v for k, v in settings.items() if k == WIDTH or k not in given}
+
+
+def _given(context: SparkContext) -> frozenset[str]:
+    """The keys that an application was started with: asked for once, a call into the JVM for each."""
+    known = _GIVEN.get(context.applicationId)
+    if known is None:
+        known = _GIVEN[context.applicationId] = frozenset(key for key, _ in context.getConf().getAll())
+    return known
 
 
 def job_session(application: SparkSession, *, time_zone: str, settings: Mapping[str, str]) -> SparkSession:
