@@ -106,6 +106,27 @@ def _others(rows: int, hour: Table) -> tuple[TableCase, ...]:
             ),
             floor=2.0,
         ),
+        _pattern(rows),
+    )
+
+
+def _pattern(rows: int) -> TableCase:
+    keys = max(1, rows // 100)
+    return TableCase(
+        name="match",
+        title=f"MATCH_RECOGNIZE, falls that end in a rise within a minute, {keys:,} keys",
+        rows=rows,
+        tables=(_timed("match", rows, keys, 3_600),),
+        sink="k BIGINT, a BIGINT, low BIGINT, c BIGINT, up BIGINT",
+        query=(
+            "SELECT k, a, low, c, up FROM {src} MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts"
+            " MEASURES A.v AS a, LAST(B.v) AS low, COUNT(B.v) AS c, C.v AS up"
+            " ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW"
+            " PATTERN (A B+ C) WITHIN INTERVAL '1' MINUTE"
+            " DEFINE B AS B.v < LAST(B.v, 1) OR (LAST(B.v, 1) IS NULL AND B.v < A.v),"
+            " C AS C.v > LAST(B.v))"
+        ),
+        floor=1.0,
     )
 
 

@@ -30,7 +30,7 @@ from tidemill.connectors.nexmark import scripts
 from tidemill.session.environment import TableEnvironment
 
 NAMES = (*PLAIN, *WINDOWED)
-STATEFUL = ("q4", "q9", "q16", "q18", "q19", "q20")
+STATEFUL = ("q4", "q9", "q16", "q18", "q19", "q20", "q23")
 ANSWERS: dict[str, Any] = json.loads(RECORDED.read_text())
 PLANNED_DIFFERENTLY = {
     "q9": "a better bid replaces an earlier one, so it is not insert-only",

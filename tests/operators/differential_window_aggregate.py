@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.timed_epochs import TimedEpochs, pieces
+from tidemill.changelog.columns import Ints
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import END, NONE, Control, Prefix, Running
 from tidemill.operators.aggregates.api import AggregateSpec
@@ -21,7 +22,7 @@ from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.slices import Kind, Windows
+from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
 
 I64 = pa.int64()
 COUNT = AggregateSpec(function="COUNT", name="n", args=(), arg_types=(), result=I64)
@@ -29,13 +30,39 @@ SUM = AggregateSpec(function="SUM", name="s", args=("v",), arg_types=(I64,), res
 LARGEST = AggregateSpec(function="MAX", name="m", args=("v",), arg_types=(I64,), result=I64)
 DISTINCT = AggregateSpec(function="COUNT", name="d", args=("v",), arg_types=(I64,), result=I64, distinct=True)
 
-WINDOWS = {
+LENGTHS = (3, 5, 2, 4)
+"""Of months, one year after the other."""
+STARTS = np.cumsum([0, *LENGTHS])[:-1]
+
+
+class ShortMonths(CalendarWindows):
+    """Months of some milliseconds each, so that many come and go."""
+
+    def _months(self, times: Ints) -> Ints:
+        year, day = np.divmod(times - self.offset, sum(LENGTHS))
+        return year * len(LENGTHS) + np.searchsorted(STARTS, day, side="right") - 1
+
+    def _times(self, months: Ints) -> Ints:
+        year, month = np.divmod(months, len(LENGTHS))
+        times: Ints = year * sum(LENGTHS) + STARTS[month] + self.offset
+        return times
+
+    def month(self, time: int) -> int:
+        return self._month(time)
+
+    def time(self, month: int) -> int:
+        return self._time(month)
+
+
+WINDOWS: dict[str, Windows | ShortMonths] = {
     "tumble": Windows(kind=Kind.TUMBLE, size=10, offset=3),
     "hop": Windows(kind=Kind.HOP, size=10, slide=5),
     "hop, each slice in many": Windows(kind=Kind.HOP, size=12, slide=2),
     "hop that divides nothing": Windows(kind=Kind.HOP, size=7, slide=3),
     "cumulate": Windows(kind=Kind.CUMULATE, size=12, slide=4),
     "cumulate with a short step": Windows(kind=Kind.CUMULATE, size=10, slide=4),
+    "hop by months": ShortMonths(inner=Windows(kind=Kind.HOP, size=3, slide=1), offset=1),
+    "cumulate by months": ShortMonths(inner=Windows(kind=Kind.CUMULATE, size=4, slide=3)),
 }
 TOTAL = AggregateSpec(function="SUM", name="total", args=("v",), arg_types=(I64,), result=I64, distinct=True)
 SMALL = AggregateSpec(
@@ -64,8 +91,10 @@ class Row:
     weight: int = 1
 
 
-def ends_of(windows: Windows, time: int) -> list[int]:
+def ends_of(windows: Windows | ShortMonths, time: int) -> list[int]:
     """Of all windows that ``time`` is in."""
+    if isinstance(windows, ShortMonths):
+        return [windows.time(end) for end in ends_of(windows.inner, windows.month(time))]
     size, slide, offset = windows.size, windows.slide or windows.size, windows.offset
     if windows.kind is Kind.CUMULATE:
         start = (time - offset) // size * size + offset
@@ -99,7 +128,7 @@ def naive(
     spec: WindowAggregateSpec, rows: list[Row], marks: list[int]
 ) -> tuple[Counter[tuple[Any, ...]], int]:
     """What the windows give, and how many rows were late for all of theirs."""
-    assert isinstance(spec.windows, Windows)
+    assert isinstance(spec.windows, Windows | ShortMonths)
     found: dict[tuple[str | None, int], list[Row]] = {}
     late = 0
     for row, mark in zip(rows, marks, strict=True):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.operators.differential_window_aggregate import (
     WINDOWS,
     Row,
+    ShortMonths,
     arrivals,
     ends_of,
     results,
@@ -43,7 +44,9 @@ Shown = dict[tuple[Any, ...], int]
 class Naive:
     """Every row in all its windows; which of them can be seen."""
 
-    def __init__(self, windows: Windows, emission: Emission, calls: tuple[AggregateSpec, ...]) -> None:
+    def __init__(
+        self, windows: Windows | ShortMonths, emission: Emission, calls: tuple[AggregateSpec, ...]
+    ) -> None:
         self.windows, self.emission, self.calls = windows, emission, calls
         self.rows: dict[tuple[str | None, int], list[Row]] = {}
         self.own: set[tuple[str | None, int]] = set()

@@ -203,7 +203,7 @@ def sent(
     return spec, pa.concat_tables(raw) if raw else table_of([], ordered=True, retracts=False)
 
 
-_TOPS = {
+TOPS = {
     "the best of each key": (top(1, 1, keyed=True, append=True), True),
     "three of each window": (top(1, 3, keyed=False, append=True), True),
     "the second and third": (top(2, 3, keyed=True, append=True), True),
@@ -213,7 +213,7 @@ _TOPS = {
 }
 
 
-@pytest.mark.parametrize("shape", _TOPS)
+@pytest.mark.parametrize("shape", TOPS)
 @settings(max_examples=60, deadline=None)
 @given(
     data=st.data(),
@@ -223,7 +223,7 @@ _TOPS = {
 )
 def test_top_n(shape: str, data: st.DataObject, cuts: list[int], splits: list[int], combines: int) -> None:
     """An epoch's rows come from several tasks, of which some combine theirs before they are sent."""
-    spec, append = _TOPS[shape]
+    spec, append = TOPS[shape]
     assert spec.combinable == append
     rows = data.draw(arrivals(retracts=not append))
     twin = Side()
@@ -238,14 +238,14 @@ def test_top_n(shape: str, data: st.DataObject, cuts: list[int], splits: list[in
                 kernel.spec, table = sent(spec, rows[first:behind], splits, combines)
             shown += kernel.step(table, mark=reached(rows, behind)).to_pylist()
     names = ("k", "v", "e", "r", *(("n",) if append else ()))
-    assert Counter(tuple(_plain(row[name]) for name in names) for row in shown) == Counter(expected)
-    assert [_plain(r["e"]) for r in shown] == sorted(e for _, _, e, *_ in expected), "windows in order"
-    assert [r["$wm"] for r in shown] == [_plain(r["e"]) - 2 for r in shown]
+    assert Counter(tuple(plain(row[name]) for name in names) for row in shown) == Counter(expected)
+    assert [plain(r["e"]) for r in shown] == sorted(e for _, _, e, *_ in expected), "windows in order"
+    assert [r["$wm"] for r in shown] == [plain(r["e"]) - 2 for r in shown]
     assert [r["$seq"] for r in shown] == sorted({r["$seq"] for r in shown})
     assert kernel.late == twin.late
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     return int(value.timestamp() * 1000) if hasattr(value, "timestamp") else value
 
 
@@ -318,6 +318,6 @@ def test_join(kind: str, retracts: bool, data: st.DataObject, cuts: list[tuple[i
             mark = min(reached(rows, upto) for rows, upto in zip(sides, after, strict=True))
             shown += kernel.step(*tables, mark=mark).to_pylist()
     names = [n for n in spec.output_schema().names if n[1:] in ("k", "v", "e")]
-    assert Counter(tuple(_plain(row[name]) for name in names) for row in shown) == expected
-    assert all(r["$wm"] == _plain(r["le"] or r.get("re")) - 2 for r in shown)
+    assert Counter(tuple(plain(row[name]) for name in names) for row in shown) == expected
+    assert all(r["$wm"] == plain(r["le"] or r.get("re")) - 2 for r in shown)
     assert kernel.late == sum(twin.late for twin in twins)

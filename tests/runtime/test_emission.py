@@ -85,27 +85,46 @@ def test_windows_over_windows_that_change(tmp_path: Path, spark: SparkSession) -
             ]  # fmt: skip
 
 
-def test_whole_windows_wait_for_their_late_rows(tmp_path: Path, spark: SparkSession) -> None:
-    """The best of each window, of rows and of what changes: given once, when nothing can change any more."""
-    for rows in (1, 4):
-        made = emitting(tmp_path, rows, allow_lateness="3 s", **EARLY)
-        best = "SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY {} DESC) AS r"
-        changes = made.changes(
-            "SELECT EXTRACT(SECOND FROM window_end) AS e, n"
-            f" FROM ({best.format('n')} FROM TABLE({WINDOW})) WHERE r <= 2"
-        )
-        expected = {5: (4, 3), 10: (8, 7), 15: (13, 12), 25: (24,), 30: (26, 25)}
-        assert sorted(changes) == sorted(("+I", (e, n)) for e, found in expected.items() for n in found)
+BEST = "SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY {} DESC) AS r"
+
+
+def test_the_best_of_windows_is_shown_early_and_corrected(tmp_path: Path, spark: SparkSession) -> None:
+    """Of rows, of what changes, and side by side with others; what works on by the window's time is right."""
+    expected = {5: (4, 3), 10: (8, 7), 15: (13, 12), 25: (24,), 30: (26, 25)}
+    rows = [(e, n) for e, found in expected.items() for n in found]
+    for size in (1, 4):
+        made = emitting(tmp_path, size, allow_lateness="3 s", **EARLY)
+        best = f"({BEST.format('n')} FROM TABLE({WINDOW})) WHERE r <= 2"
+        changes = made.changes(f"SELECT EXTRACT(SECOND FROM window_end) AS e, n FROM {best}")
+        assert folded(changes) == Counter(rows)
+        if size == 1:
+            # 1, 4, 2, 8 come one by one, and 3 when 5 s was reached.
+            assert changes[:4] == [("+I", (5, 1)), ("+I", (5, 4)), ("-D", (5, 1)), ("+I", (5, 2))]
+            assert ("-D", (5, 2)) in changes
         made.execute(
             "CREATE TEMPORARY VIEW totals AS SELECT k, window_start, window_end, SUM(n) AS s"
             f" FROM TABLE({WINDOW}) GROUP BY k, window_start, window_end"
         )
         changes = made.changes(
-            f"SELECT EXTRACT(SECOND FROM window_end) AS e, k, s FROM ({best.format('s')} FROM totals)"
+            f"SELECT EXTRACT(SECOND FROM window_end) AS e, k, s FROM ({BEST.format('s')} FROM totals)"
             " WHERE r = 1"
         )
         totals = [(5, "k0", 6), (10, "k0", 8), (15, "k1", 24), (25, "k0", 24), (30, "k0", 26)]
-        assert sorted(changes) == [("+I", row) for row in totals]
+        assert folded(changes) == Counter(totals)
+        counted = made.changes(
+            "SELECT EXTRACT(SECOND FROM TUMBLE_END(window_time, INTERVAL '15' SECOND)) AS e, SUM(n) AS s"
+            f" FROM (SELECT window_time, n FROM {best}) GROUP BY TUMBLE(window_time, INTERVAL '15' SECOND)"
+        )
+        assert folded(counted) == Counter([(15, 4 + 3 + 8 + 7 + 13 + 12), (30, 24 + 26 + 25)])
+        pairs = made.changes(
+            f"SELECT l.n, r.n FROM TABLE({WINDOW}) AS l"
+            f" LEFT JOIN (SELECT * FROM TABLE({WINDOW}) WHERE n > 3) AS r"
+            " ON l.window_start = r.window_start AND l.window_end = r.window_end AND l.n = r.n + 1"
+        )
+        windows = {5: (1, 4, 2, 3), 10: (8, 7), 15: (11, 12, 13), 25: (24,), 30: (25, 26)}
+        assert folded(pairs) == Counter(
+            (n, n - 1 if n - 1 in found and n > 4 else None) for found in windows.values() for n in found
+        )
 
 
 def test_lateness_alone_shows_nothing(tmp_path: Path, spark: SparkSession) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tidemill.config import emit_options as o
 from tidemill.config.option import Configuration, Duration, Option
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.tree import walk
 
 
 def emit(config: Configuration, *, rowtime: bool) -> p.Emit | None:
@@ -22,11 +19,6 @@ def emit(config: Configuration, *, rowtime: bool) -> p.Emit | None:
     if early is None and not lateness:
         return None
     return p.Emit(early=early, late=late, lateness=lateness)
-
-
-def has_windows(roots: Iterable[p.PhysicalNode]) -> bool:
-    """Whether anything waits for whole windows."""
-    return any(isinstance(node, p.WindowRank | p.WindowJoin) for root in roots for node in walk(root))
 
 
 def corrects(config: Configuration) -> bool:

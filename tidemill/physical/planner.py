@@ -193,7 +193,14 @@ def _ranked(
     narrow = narrow_rank(found, child, used)
     found, child, projections = narrow.top, narrow.child, narrow.moved(projections)
     used = frozenset(narrow.places[i] for i in used)
-    rank, outputs = plan_rank(found, child, used, final=_final_times(context), state_ttl=state_ttl(context))
+    rank, outputs = plan_rank(
+        found,
+        child,
+        used,
+        final=_final_times(context),
+        state_ttl=state_ttl(context),
+        config=context.config,
+    )
     condition = rest_condition(found, outputs)
     shown = tuple(substituted(x, outputs) for x in projections)
     if condition is None and shown == references(rank.fields) and fields == rank.fields:
@@ -336,7 +343,8 @@ def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
     _refuse_subqueries([node.condition])
     left, right = convert(node.left, context), convert(node.right, context)
     mini_batch = context.mini_batch is not None
-    return plan_join(node, left, right, mini_batch=mini_batch, state_ttl=state_ttl(context))
+    ttl = state_ttl(context)
+    return plan_join(node, left, right, mini_batch=mini_batch, state_ttl=ttl, config=context.config)
 
 
 @convert_node.register

@@ -9,8 +9,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, replace
 
+from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import columns, conjunction, conjuncts, constant, substituted
+from tidemill.physical.emit import emit
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.traits.keys import in_key_group
@@ -112,6 +114,7 @@ def plan_rank(
     *,
     final: frozenset[str],
     state_ttl: int,
+    config: Configuration,
 ) -> tuple[p.PhysicalNode, tuple[Expr, ...]]:
     """The Rank, and for each field of the Over the expression over it that gives that field.
 
@@ -123,7 +126,7 @@ def plan_rank(
     rank = _rank(found, child, with_rank=kept and not single, final=final, state_ttl=state_ttl)
     windows = window_columns(found.over.input)
     if windows is not None and windows.tell_window(found.call.partition):
-        rank = _window_rank(rank, windows)
+        rank = _window_rank(rank, windows, config)
     outputs: list[Expr] = list(references(found.over.input.fields))
     field = found.over.fields[found.column]
     if rank.with_rank:
@@ -165,12 +168,14 @@ def _rank(
     )
 
 
-def _window_rank(rank: p.Rank, windows: WindowColumns) -> p.WindowRank:
+def _window_rank(rank: p.Rank, windows: WindowColumns, config: Configuration) -> p.WindowRank:
     """``rank``, of whole windows."""
     keys = tuple(i for i in rank.partition if i not in windows.all)
+    attached = attached_window(windows, rank.partition)
+    emitted = emit(config, rowtime=not attached.window.proctime)
     parts = {f.name: getattr(rank, f.name) for f in dataclasses.fields(rank)}
-    parts |= {"input": exchange(rank.input.inputs[0], keys), "insert_only": True}
-    return finish(p.WindowRank(**parts, attached=attached_window(windows, rank.partition), keys=keys))
+    parts |= {"input": exchange(rank.input.inputs[0], keys), "insert_only": emitted is None}
+    return finish(p.WindowRank(**parts, attached=attached, keys=keys, emit=emitted))
 
 
 def rest_condition(found: TopN, outputs: tuple[Expr, ...]) -> Expr | None:

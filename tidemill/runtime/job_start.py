@@ -37,7 +37,6 @@ from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.functions.render import render_sql
 from tidemill.physical import nodes as p
-from tidemill.physical.emit import allowed_lateness, has_windows
 from tidemill.runtime import graph as g
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, JobIdentity
 from tidemill.runtime.checkpoint.savepoint import MARK, take_savepoint, write_savepoint
@@ -246,7 +245,6 @@ def compile_context(
         compact=config.read(DEDUPLICATE_COMPACT),
         idle_timeout=config.read(IDLE_TIMEOUT).milliseconds,
         keeps_late=bool(config.read(LATE_ROWS_TABLE)),
-        lateness=allowed_lateness(config) if has_windows(roots) else 0,
     )
     with_room(lambda: context.survey(roots))
     return context

@@ -55,6 +55,8 @@ class Kept(Protocol):
 
     def stored(self, entries: pa.Table) -> pa.Table: ...
 
+    def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table: ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class WindowAggregateSpec(WindowShape):
@@ -264,7 +266,10 @@ class WindowAggregateSpec(WindowShape):
     def _shown(self, fired: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
         if len(fired) == 0:
             return self.output_schema().empty_table()
-        results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
+        if isinstance(self.pieces, Accumulated) and self.distinct is None:
+            results = self.pieces.told(contiguous(fired))
+        else:
+            results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
         return self._with_windows(results, ends_of(results), epoch)
 
     def _with_windows(self, results: pa.Table, ends: Ints, epoch: EpochContext) -> pa.Table:
@@ -280,20 +285,23 @@ class _Came:
     before: int
 
     def fired(self, firing: _Firing, cut: Callable[[Mask], pa.Table]) -> pa.Table:
-        """What the windows that fire hold; the rest stays. ``cut`` makes what is kept of rows."""
+        """What the windows that fire hold, of accumulators one piece each; the rest stays. ``cut`` makes what
+        is kept of rows."""
         clean, kept = self.after <= self.before, firing.kept
+        if firing.spec.whole:
+            return firing.whole(cut(clean))
         kept.add(cut(clean), firing.slices)
-        found = [firing.stored(), kept.stored(firing.strays.take_due(firing.upto))]
+        found = kept.together(firing.stored(), kept.stored(firing.strays.take_due(firing.upto)))
         for value in np.unique(self.after[~clean]).tolist():
             # Windows that ended between this epoch's rows do not see the rows behind them.
             strays = cut(self.after == value)
             if value <= firing.upto:
-                found.append(firing.windows(strays, value))
+                found = kept.together(found, firing.windows(strays, value))
                 kept.add(strays, firing.slices)
             elif len(strays):
                 kept.add(kept.folded(firing.later(strays, value)), firing.strays)
         firing.forget()
-        return pa.concat_tables(found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,10 +330,16 @@ class _Firing:
         first, last = (NONE, self.upto) if self.fires else (1, 0)
         return self.kept.stored(self.slices.range(first, last))
 
+    def whole(self, fresh: pa.Table) -> pa.Table:
+        """What the windows hold that end, where a slice is a window and ``fresh`` came: what is not kept is
+        not written. No row of such a window comes when it has ended, so there are no strays."""
+        over = ends_of(fresh) <= self.upto
+        self.kept.add(fresh.filter(pa.array(~over)), self.slices)
+        ended = self.kept.stored(self.slices.take_due(self.upto))
+        return self.kept.together(ended, fresh.filter(pa.array(over)))
+
     def stored(self) -> pa.Table:
         """The pieces that are kept, by window."""
-        if self.spec.whole:
-            return self.kept.stored(self.slices.take_due(self.upto))
         return self.windows(self.due(), self.before)
 
     def windows(self, pieces: pa.Table, after: int) -> pa.Table:

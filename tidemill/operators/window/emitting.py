@@ -28,7 +28,7 @@ from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.window.emission import Emission, Horizons
-from tidemill.operators.window.held import held_pieces, slices_of
+from tidemill.operators.window.held import held_pieces
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.overlapping import by_window
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, straying
@@ -118,10 +118,7 @@ class EmittingAggregateSpec(EmittingShape):
 
     def parts(self, ends: Ints) -> tuple[Ints, Ints]:
         """The slices of windows."""
-        if self.whole:
-            return np.arange(len(ends)), ends
-        assert isinstance(self.windows, Windows)
-        return slices_of(self.windows, ends)
+        return (np.arange(len(ends)), ends) if self.whole else self.windows.parts(ends)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from tidemill.changelog.batch import contiguous, weights_of, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN, all_held_back, held_back
+from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import HASH_COLUMN, EpochContext, OperatorSpec
 from tidemill.operators.rows.waiting import WaitingRows, each_copy, summed
 from tidemill.operators.window.clock import Clock
@@ -76,19 +76,14 @@ class GatedPort:
 @dataclass(frozen=True, kw_only=True)
 class WindowGateSpec:
     """``ends``: columns of the output with the end of the window, of which the first that is not NULL counts.
-    ``lateness``: by how many ms windows are waited for beyond their end. ``inner`` gives no ``$seq``."""
+    ``inner`` gives no ``$seq``."""
 
     inner: OperatorSpec
     ports: tuple[GatedPort, ...]
     clock: Clock
     ends: tuple[str, ...]
-    lateness: int = 0
     keeps_time: bool = False
     sequence: bool = False
-
-    @property
-    def delay(self) -> int:
-        return self.lateness
 
     @property
     def fingerprint(self) -> str:
@@ -137,8 +132,7 @@ class WindowGateSpec:
         if len(table) == 0:
             return np.zeros(0, np.bool_)
         marks = vector(single(table.column(WATERMARK_COLUMN))).values
-        reached = all_held_back(np.maximum(marks, before), self.lateness)
-        late: Mask = self.clock.instants(ends - 1) <= reached
+        late: Mask = self.clock.instants(ends - 1) <= np.maximum(marks, before)
         return late
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
@@ -151,7 +145,7 @@ class WindowGateSpec:
 
     def _shown(self, rows: pa.Table, epoch: EpochContext) -> pa.Table:
         """``rows`` window by window, as they would come one epoch after the other."""
-        ends = self._window_ends(rows)
+        ends = window_ends(rows, self.ends)
         order = np.argsort(ends, kind="stable")
         columns = {name: rows.column(name).take(pa.array(order)) for name in rows.column_names}
         columns[SEQUENCE_COLUMN] = pa.array((epoch.epoch << 32) + np.arange(len(rows), dtype=np.int64))
@@ -160,11 +154,6 @@ class WindowGateSpec:
         columns[WATERMARK_COLUMN] = to_arrow(Vec(last - 1), pa.int64())
         schema = self.output_schema()
         return pa.table([columns[name] for name in schema.names], schema=schema)
-
-    def _window_ends(self, rows: pa.Table) -> Ints:
-        found = pc.coalesce(*(single(rows.column(name)) for name in self.ends))
-        ends: Ints = vector(found).values // MICROSECONDS
-        return ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +167,7 @@ class _Wait:
 
     def due(self, table: pa.Table) -> pa.Table:
         """The rows of the windows that end, as the inner operator gets them; the others are kept."""
-        port, reached = self.port, held_back(self.epoch.watermark, self.spec.lateness)
-        upto = self.spec.clock.ended(reached)
+        port, upto = self.port, self.spec.clock.ended(self.epoch.watermark)
         stored = port.waiting.take(self.state, upto)
         table = contiguous(with_types(table, dict(port.columns)))
         ends = port.ends(table)
@@ -207,3 +195,11 @@ class _Wait:
             return each_copy(rows).drop_columns([DUE])
         whole = each_copy(summed(rows)).drop_columns([DUE])
         return whole.append_column(SEQUENCE_COLUMN, pa.array(np.arange(len(whole), dtype=np.int64)))
+
+
+def window_ends(rows: pa.Table, columns: tuple[str, ...]) -> Ints:
+    """In ms, by the first of ``columns`` that is not NULL."""
+    if len(rows) == 0:
+        return np.zeros(0, np.int64)
+    ends: Ints = vector(pc.coalesce(*(single(rows.column(name)) for name in columns))).values // MICROSECONDS
+    return ends

@@ -10,20 +10,8 @@ from tidemill.changelog.columns import Ints, Vec, single, to_arrow
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of
-from tidemill.operators.window.slices import Kind, Windows
 from tidemill.state.run import WEIGHT
 from tidemill.state.timeline import TimeTable, by_time_order
-
-
-def slices_of(windows: Windows, ends: Ints) -> tuple[Ints, Ints]:
-    """The slices that windows are made of: the place of the window in ``ends``, and the end of the slice."""
-    if windows.kind is Kind.TUMBLE:
-        return np.arange(len(ends)), ends
-    starts, width = windows.starts(ends), windows.slice_width
-    counts = -(-(ends - starts) // width)
-    owners = np.repeat(np.arange(len(ends)), counts)
-    steps = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
-    return owners, np.minimum(starts[owners] + steps * width, ends[owners])
 
 
 def held_pieces(pieces: Pieces, asked: pa.Table, parts: tuple[Ints, Ints], slices: TimeTable) -> pa.Table:

@@ -4,7 +4,7 @@ Of a key the slices of a window are neighbours. So its pieces are brought into o
 holds is made of a few runs of neighbours, of 1, 2, 4, ... pieces, that all windows share (see
 ``Accumulated.runs``): the cost is a merge of all pieces, and of all windows, for every doubling of the pieces
 of a window, where each piece merged into each of its windows would be as many merges as it has windows. Where
-it has few that is cheaper, and is left to the aggregation of the windows.
+it has few that is cheaper.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ _FEW = 2
 def by_window(
     pieces: Accumulated, slices: pa.Table, windows: Windows | CalendarWindows, after: int, upto: int
 ) -> pa.Table:
-    """``slices``, one piece per slice and key, as pieces of the windows that end in (``after``, ``upto``]."""
+    """``slices``, one piece per slice and key, as one piece for each key and window that ends in (``after``,
+    ``upto``]."""
     ends = ends_of(slices)
     bounds = np.full(len(ends), after, np.int64), np.full(len(ends), upto, np.int64)
     if _shares(ends, windows, after, upto) <= _FEW * len(ends):
-        return at_ends(slices, *windows.containing(ends, *bounds))
+        each = at_ends(slices, *windows.containing(ends, *bounds))
+        return pieces.folded(each) if len(each) else each
     keys = [single(slices.column(name)) for name, _ in pieces.keys]
     groups = group_rows(hash_columns(keys, len(slices)), keys)
     numbers = groups.ids()

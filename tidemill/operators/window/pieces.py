@@ -23,7 +23,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.operators.aggregates.api import Cell
 from tidemill.operators.aggregates.extreme import as_array
-from tidemill.operators.aggregates.records import is_simple, take_cell
+from tidemill.operators.aggregates.records import ROWS, is_simple, take_cell
 from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.state.layout import Layout
@@ -55,6 +55,10 @@ class Pieces(Protocol):
 
     def folded(self, pieces: pa.Table) -> pa.Table:
         """Pieces with what is of one identity brought together; there are some."""
+        ...
+
+    def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table:
+        """Both as one table; of accumulators one piece for each identity, as either has."""
         ...
 
     @property
@@ -122,8 +126,29 @@ class Accumulated:
         return _renamed(entries, self.schema)
 
     def results(self, pieces: pa.Table, scratch: StateStore, epoch: EpochContext) -> pa.Table:
-        merging = replace(self.group, partial_input=True)
-        return merging.step((_spread(pieces, self.group),), scratch, epoch)
+        return self.told(self.folded(pieces)) if len(pieces) else self.told(pieces)
+
+    def told(self, pieces: pa.Table) -> pa.Table:
+        """The results of pieces of which no two are of one window and key."""
+        cells = {
+            accumulator.name: tuple(_cell(single(pieces.column(f.name))) for f in accumulator.fields)
+            for accumulator in self.group.accumulators.values()
+        }
+        columns = {name: pieces.column(name) for name, _ in self.group.keys}
+        columns |= {a.spec.name: a.result(cells) for a in self.group.aggregates}
+        told = pa.table(columns)
+        if not self.group.retracts:
+            return told
+        return told.filter(pa.array(vector(single(pieces.column(ROWS.fields[0].name))).values > 0))
+
+    def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table:
+        """``ended`` and ``fresh``, either one piece per window and key, as one such table. Cost: that of the
+        windows that both have."""
+        both = np.isin(ends_of(fresh), np.unique(ends_of(ended))) if len(fresh) else np.zeros(0, np.bool_)
+        if not both.any():
+            return pa.concat_tables([ended, fresh])
+        shared = self.folded(pa.concat_tables([ended, fresh.filter(pa.array(both))]))
+        return pa.concat_tables([shared, fresh.filter(pa.array(~both))])
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -248,6 +273,9 @@ class Collected:
 
     def stored(self, entries: pa.Table) -> pa.Table:
         return _renamed(entries, self.schema)
+
+    def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table:
+        return pa.concat_tables([ended, fresh])
 
     def prefixes(self, pieces: pa.Table, starts: Ints, last: Ints) -> pa.Table:
         first = starts[np.searchsorted(starts, last, side="right") - 1]

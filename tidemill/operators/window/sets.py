@@ -74,6 +74,9 @@ class SliceSets:
         names = [DUE if name == END else name for name in self._schema.names]
         return entries.select(names).rename_columns(self._schema.names).cast(self._schema)
 
+    def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table:
+        return pa.concat_tables([ended, fresh])
+
     def rows(self, values: pa.Table) -> pa.Table:
         """Values of windows (``$end``), each as one row that tells it."""
         values = summed(values)

@@ -84,6 +84,14 @@ class Windows:
         starts = _floor(upto, self.size, self.offset)
         return starts + (upto - starts) // self.slide * self.slide
 
+    def parts(self, ends: Ints) -> tuple[Ints, Ints]:
+        """The slices of the windows that end there: the place of the window, and the end of the slice."""
+        starts, width = self.starts(ends), self.slice_width
+        counts = -(-(ends - starts) // width)
+        owners = np.repeat(np.arange(len(ends)), counts)
+        steps = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+        return owners, np.minimum(starts[owners] + steps * width, ends[owners])
+
     def containing(self, slices: Ints, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
         """All windows of each slice whose end lies in (``after``, ``upto``]: row numbers, and ends."""
         first, last = self.first_ends(slices), self.last_ends(slices)
@@ -133,6 +141,10 @@ class CalendarWindows:
 
     def fired(self, upto: Ints) -> Ints:
         return self._times(self.inner.fired(self._months(upto)))
+
+    def parts(self, ends: Ints) -> tuple[Ints, Ints]:
+        owners, slices = self.inner.parts(self._months(ends))
+        return owners, self._times(slices)
 
     def containing(self, slices: Ints, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
         # The beginning and the end of all time are no months.

@@ -40,7 +40,10 @@ def shown_at(
         pieces, table = _merging(pieces, table, starts)
     distinct, views = np.unique(last, return_inverse=True)
     held = pieces.prefixes(table, starts, distinct)
-    results = contiguous(pieces.results(contiguous(held), state.scratch(), epoch))
+    if isinstance(pieces, Accumulated):
+        results = contiguous(pieces.told(held))
+    else:
+        results = contiguous(pieces.results(contiguous(held), state.scratch(), epoch))
     of, views = ends_of(results), views.reshape(-1)
     order = np.argsort(of, kind="stable")
     first, counts = np.searchsorted(of[order], views), np.bincount(of, minlength=len(distinct))[views]

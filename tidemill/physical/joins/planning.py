@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field, replace
 
+from tidemill.config.option import Configuration
 from tidemill.config.sink_options import STATE_TTL
 from tidemill.functions.comparison import SAME
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import columns, conjunction, conjuncts, shifted
+from tidemill.physical.emit import emit
 from tidemill.physical.finish import PENDING, exchange, finish, references, select
 from tidemill.physical.joins.intervals import time_bounds
 from tidemill.physical.traits.keys import in_key_group
@@ -135,6 +137,7 @@ def plan_join(
     *,
     mini_batch: bool,
     state_ttl: int,
+    config: Configuration,
 ) -> p.PhysicalNode:
     bounds = time_bounds(node.kind, conjuncts(node.condition), left, right)
     keys, rest = split_condition(node.condition, len(left.fields), timed=bounds is not None)
@@ -167,7 +170,7 @@ def plan_join(
     )
     windows = joined_windows(node)
     if windows is not None:
-        planned: p.PhysicalNode = _window_join(join, windows, (sides.left, sides.right))
+        planned: p.PhysicalNode = _window_join(join, windows, (sides.left, sides.right), config)
     else:
         planned = finish(join if bounds is None else _bounded(join, bounds))
     return select(planned, wanted_columns(node, sides), node.fields)
@@ -179,13 +182,17 @@ def _bounded(join: p.Join, bounds: p.TimeBounds) -> p.IntervalJoin:
 
 
 def _window_join(
-    join: p.Join, windows: JoinedWindows, sides: tuple[p.PhysicalNode, p.PhysicalNode]
+    join: p.Join,
+    windows: JoinedWindows,
+    sides: tuple[p.PhysicalNode, p.PhysicalNode],
+    config: Configuration,
 ) -> p.WindowJoin:
     same = [k for k in zip(join.left_keys, join.right_keys, strict=True) if windows.are(*k)]
     left = attached_window(windows.left, [a for a, _ in same])
     right = attached_window(windows.right, [b for _, b in same])
     parts = {f.name: getattr(join, f.name) for f in dataclasses.fields(join)}
-    planned = p.WindowJoin(**parts, left_window=left, right_window=right)
+    emitted = emit(config, rowtime=not left.window.proctime)
+    planned = p.WindowJoin(**parts, left_window=left, right_window=right, emit=emitted)
     by_left, by_right = planned.partition_keys
     return finish(replace(planned, left=exchange(sides[0], by_left), right=exchange(sides[1], by_right)))
 

@@ -105,20 +105,22 @@ class AttachedWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRank(Rank):
-    """A Top-N of each window, when the window's end has come: its rows stay. ``keys``: the partition without
-    the window's columns, by which rows are sent."""
+    """A Top-N of each window, when the window's end has come: its rows stay, unless ``emit`` shows it more
+    than once. ``keys``: the partition without the window's columns, by which rows are sent."""
 
     attached: AttachedWindow
     keys: tuple[int, ...]
+    emit: Emit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowJoin(Join):
-    """A join of rows of the same window, when the window's end has come: its rows stay. The windows' columns
-    are keys like others, but rows are not sent by them."""
+    """A join of rows of the same window, when the window's end has come: its rows stay, unless ``emit`` shows
+    them more than once. The windows' columns are keys like others, but rows are not sent by them."""
 
     left_window: AttachedWindow
     right_window: AttachedWindow
+    emit: Emit | None = None
 
     @property
     def partition_keys(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -22,6 +22,7 @@ from tidemill.plan.nodes import JoinKind, WindowKind
 from tidemill.plan.once import once_per_node
 
 Kinds = frozenset[RowKind]
+INSERT_DELETE: Kinds = frozenset({RowKind.INSERT, RowKind.DELETE})
 INSERT_UPDATE: Kinds = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER})
 CHANGES: Kinds = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE})
 BEFORE: Kinds = frozenset({RowKind.UPDATE_BEFORE})
@@ -66,8 +67,6 @@ def _joined(kinds: Iterable[Kinds]) -> Kinds:
 @modifications.register(p.Match)
 @modifications.register(p.ToChangelog)
 @modifications.register(p.WindowsOfRows)
-@modifications.register(p.WindowRank)
-@modifications.register(p.WindowJoin)
 @modifications.register(p.Values)
 @modifications.register(p.DataFrameScan)
 def _(node: p.PhysicalNode) -> Kinds:
@@ -91,6 +90,13 @@ def _(node: p.WindowAggregate) -> Kinds:
         return INSERT_ONLY
     grows = node.window.kind is WindowKind.SESSION
     return INSERT_UPDATE if insert_only(node.input) and not grows else CHANGES
+
+
+@modifications.register(p.WindowRank)
+@modifications.register(p.WindowJoin)
+def _(node: p.WindowRank | p.WindowJoin) -> Kinds:
+    """What is shown more than once goes, and other rows come."""
+    return INSERT_ONLY if node.emit is None else INSERT_DELETE
 
 
 @modifications.register(p.FromChangelog)

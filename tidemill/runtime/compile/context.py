@@ -35,8 +35,7 @@ class CompileContext:
     ``descriptions``: by operator id its node as EXPLAIN shows it, by source what people call it;
     ``sub_plans``: by operator id the digest of its plan.
     ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
-    ``keeps_late``: rows that come too late are wanted as they came. ``lateness``: for how many ms beyond its
-    end a window can change.
+    ``keeps_late``: rows that come too late are wanted as they came.
     ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark.
     """
 
@@ -49,7 +48,6 @@ class CompileContext:
     compact: bool = False
     idle_timeout: int = 0
     keeps_late: bool = False
-    lateness: int = 0
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)

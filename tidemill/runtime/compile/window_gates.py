@@ -8,8 +8,10 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.operators.api import LocalPhase, OperatorSpec
 from tidemill.operators.window.by_clock import ByClockSpec
 from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.emitting_gate import EmittingGateSpec
 from tidemill.operators.window.gate import GatedPort, WindowGateSpec
 from tidemill.physical import nodes as p
 from tidemill.plan.expressions import InputRef
@@ -20,6 +22,7 @@ from tidemill.runtime.compile.join import JoinCondition, join_parts, partitioned
 from tidemill.runtime.compile.rank import columns_of, rank_spec
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
+from tidemill.runtime.compile.windows import emission
 
 
 @build.register
@@ -33,20 +36,20 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
         ordered=append,
         retracts=not append,
     )
-    spec = WindowGateSpec(
-        inner=rank_spec(node),
-        ports=(port,),
-        clock=_clock(node.attached, context),
-        lateness=0 if node.attached.window.proctime else context.lateness,
-        ends=(node.fields[node.attached.end].name,),
-        keeps_time=context.digests.of(node) in context.timed_digests,
-        sequence=sequenced,
+    spec = _gate(
+        node,
+        rank_spec(node),
+        (port,),
+        (node.fields[node.attached.end].name,),
+        node.attached,
+        context,
+        sequenced,
     )
     proctime = node.attached.window.proctime
     below = _rows(node, node.input, context, append, proctime)
     return g.Keyed(
         columns=names(node.fields),
-        kinds=INSERT_ONLY,
+        kinds=node.traits.kinds,
         sequenced=sequenced,
         operator=context.add_operator("window-rank", node, spec),
         spec=ByClockSpec(inner=spec, clock=spec.clock) if proctime else spec,
@@ -60,9 +63,9 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
                 timed=not proctime,
             ),
         ),
-        schema=keyed_schema(node.fields, INSERT_ONLY, sequenced, spec.keeps_time),
+        schema=keyed_schema(node.fields, node.traits.kinds, sequenced, spec.keeps_time),
         single=not port.keys,
-        local=spec.combinable and not proctime and not context.keeps_late,
+        local=isinstance(spec, LocalPhase) and spec.combinable and not proctime and not context.keeps_late,
         partitioned=tuple(frozenset({name}) for name in port.keys),
         keeps_time=spec.keeps_time,
         clocked=sources_of(below) if proctime else frozenset(),
@@ -86,23 +89,17 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
         )
         for name, side in zip(("left", "right"), sides, strict=True)
     )
-    spec = WindowGateSpec(
-        inner=replace(
-            joined.spec,
-            left=replace(sides[0], retracts=False, ttl=0),
-            right=replace(sides[1], retracts=False, ttl=0),
-            insert_only=True,
-        ),
-        ports=ports,
-        clock=_clock(node.left_window, context),
-        lateness=0 if proctime else context.lateness,
-        ends=tuple(side.keys[ends] for side in sides if side.output),
-        keeps_time=context.digests.of(node) in context.timed_digests,
-        sequence=sequenced,
+    inner = replace(
+        joined.spec,
+        left=replace(sides[0], retracts=False, ttl=0),
+        right=replace(sides[1], retracts=False, ttl=0),
+        insert_only=True,
     )
+    shown = tuple(side.keys[ends] for side in sides if side.output)
+    spec = _gate(node, inner, ports, shown, node.left_window, context, sequenced)
     return g.Keyed(
         columns=names(node.fields),
-        kinds=INSERT_ONLY,
+        kinds=node.traits.kinds,
         sequenced=sequenced,
         operator=context.add_operator("window-join", node, spec),
         spec=ByClockSpec(inner=spec, clock=spec.clock) if proctime else spec,
@@ -115,11 +112,38 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
             )
             for port, gated in zip(joined.ports, ports, strict=True)
         ),
-        schema=keyed_schema(node.fields, INSERT_ONLY, sequenced, spec.keeps_time),
+        schema=keyed_schema(node.fields, node.traits.kinds, sequenced, spec.keeps_time),
         single=not by,
         partitioned=tuple(partitioned(node, joined.condition)[place] for place in by),
         keeps_time=spec.keeps_time,
         clocked=sources_of(left) | sources_of(right) if proctime else frozenset(),
+    )
+
+
+def _gate(
+    node: p.WindowRank | p.WindowJoin,
+    inner: OperatorSpec,
+    ports: tuple[GatedPort, ...],
+    ends: tuple[str, ...],
+    attached: p.AttachedWindow,
+    context: CompileContext,
+    sequenced: bool,
+) -> WindowGateSpec | EmittingGateSpec:
+    """The kernel: ``inner`` behind what waits for windows, or shows them more than once."""
+    clock = Clock(context.zone if attached.window.zoned else "")
+    keeps_time = context.digests.of(node) in context.timed_digests
+    if node.emit is None:
+        return WindowGateSpec(
+            inner=inner, ports=ports, clock=clock, ends=ends, keeps_time=keeps_time, sequence=sequenced
+        )
+    return EmittingGateSpec(
+        inner=inner,
+        ports=ports,
+        clock=clock,
+        ends=ends,
+        emission=emission(node.emit),
+        keeps_time=keeps_time,
+        sequence=sequenced,
     )
 
 
@@ -129,10 +153,6 @@ def _rows(
     if proctime:
         return compile_node(source, context, sequenced)
     return timed_rows(node, source, context, sequenced)
-
-
-def _clock(attached: p.AttachedWindow, context: CompileContext) -> Clock:
-    return Clock(context.zone if attached.window.zoned else "")
 
 
 def _sent_by(node: p.WindowJoin, condition: JoinCondition) -> tuple[int, ...]:

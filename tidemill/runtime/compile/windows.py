@@ -185,17 +185,18 @@ def _emitting(
 ) -> EmittingAggregateSpec | EmittingSessionSpec:
     """The kernel of windows that show more than their end."""
     parts = _parts(shape) | {
-        "emission": Emission(early=emit.early, late=emit.late or 0, lateness=emit.lateness),
+        "emission": emission(emit),
         "update_before": RowKind.UPDATE_BEFORE in node.traits.kinds,
     }
     if node.attached or not node.window.kind.made_by_rows:
-        windows = _windows(node)
-        if not isinstance(windows, Windows) and windows.kind is not Kind.TUMBLE and not node.attached:
-            raise NotSupportedError("Early and late results of HOP and CUMULATE by months are not supported")
-        return EmittingAggregateSpec(**parts, windows=windows, attached=node.attached)
+        return EmittingAggregateSpec(**parts, windows=_windows(node), attached=node.attached)
     if node.window.kind is not WindowKind.SESSION:
         raise NotSupportedError("Early and late results of DYNAMIC_CUMULATE are not supported")
     return EmittingSessionSpec(**parts, gap=node.window.size)
+
+
+def emission(emit: p.Emit) -> Emission:
+    return Emission(early=emit.early, late=emit.late or 0, lateness=emit.lateness)
 
 
 def by_clock(inner: _Kernel, time: str) -> ByClockSpec:

@@ -8,7 +8,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjuncts
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.names import Attributes, bracket, names
-from tidemill.physical.explain.attributes.windows import attached
+from tidemill.physical.explain.attributes.windows import attached, emitted
 from tidemill.physical.explain.printer import Form, Printer
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
@@ -99,6 +99,7 @@ def _(node: p.WindowJoin, form: Form) -> Attributes:
     return [
         ("leftWindow", f"[{attached(node.left_window, node.left)}]"),
         ("rightWindow", f"[{attached(node.right_window, node.right)}]"),
+        *emitted(node.emit),
         ("joinType", f"[{node.kind.value}]"),
         ("where", f"[{_where(node, form)}]"),
         ("select", f"[{names(node)}]"),

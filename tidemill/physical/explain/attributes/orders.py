@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemill.physical import nodes as p
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.names import Attributes, bracket, names
-from tidemill.physical.explain.attributes.windows import attached
+from tidemill.physical.explain.attributes.windows import attached, emitted
 from tidemill.physical.explain.patterns import pattern_attributes
 from tidemill.physical.explain.printer import Form, Printer, order_text
 from tidemill.plan.expressions import OverCall, SortKey
@@ -45,9 +45,11 @@ def _(node: p.WindowRank, form: Form) -> Attributes:
             ("partitionKeys", f"[{printer.columns(node.keys)}]"),
             ("orderKey", f"[{printer.column(node.order[0].index)}]"),
             ("order", f"[{node.time}]"),
+            *emitted(node.emit),
         ]
     return [
         window,
+        *emitted(node.emit),
         ("rankType", f"[{node.function}]"),
         ("rankRange", f"[rankStart={node.start}, rankEnd={node.end}]"),
         ("partitionBy", f"[{printer.columns(node.keys)}]"),

@@ -64,12 +64,12 @@ def _(node: p.WindowAggregate, form: Form) -> Attributes:
     return [
         *group_by(node.input, node.keys),
         ("window", f"[{window_text(node.window, times, partition)}]"),
-        *_emit(node.emit),
+        *emitted(node.emit),
         ("select", bracket([*names[: len(node.keys)], *calls, *properties])),
     ]
 
 
-def _emit(emit: p.Emit | None) -> Attributes:
+def emitted(emit: p.Emit | None) -> Attributes:
     if emit is None:
         return []
     parts = [
