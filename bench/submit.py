@@ -1,14 +1,16 @@
-"""Runs the statements that standard input holds as a JSON list; prints as JSON the seconds of each, and
-the bytes of state that the last one left."""
+"""Runs the statements that standard input holds as a JSON list; prints as JSON the seconds of each, by the
+clock and of the processors, and the bytes of state that the last one left."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from bench.memory import processor_seconds
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory
 from tidemill.session.environment import TableEnvironment
@@ -19,12 +21,14 @@ from tidemill.state.storage import StateFiles
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = TableEnvironment.create({"execution.checkpointing.dir": folder})
-        seconds = []
+        seconds, processor = [], []
         for statement in json.load(sys.stdin):
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), processor_seconds(os.getpid())
             environment.execute_sql(statement).wait()
             seconds.append(round(time.perf_counter() - begun, 3))
-        print(json.dumps({"seconds": seconds, "state": state_bytes(Path(folder))}))
+            processor.append(round(processor_seconds(os.getpid()) - used, 2))
+        state = state_bytes(Path(folder))
+        print(json.dumps({"seconds": seconds, "processor": processor, "state": state}))
 
 
 def state_bytes(folder: Path) -> int:

@@ -1,12 +1,11 @@
-"""Random windows by event time: aggregation, grouping sets, Top-N and joins by window, OVER by time; and the
-version of a row that held at the time of another.
+"""Random windows by event time: aggregation, grouping sets, Top-N and joins by window, OVER by time.
 
 Only over tables as they come, whose watermark no row is behind: a batch knows of no late rows. Gaps end
 between the whole seconds of rows: sessions that only touch are one or two, by when the watermark passes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tests.random_queries import aggregates
 from tests.random_queries.pools import Theme, Type
@@ -162,26 +161,3 @@ def over_time(maker: Maker, depth: int) -> Relation:
     call, result = maker.chance.choice(calls)
     shown = [*items(a, maker.some(inner.columns, 1, 4)), (f"{call} OVER {window}", result)]
     return maker.select(shown, f"FROM {inner.source} AS {a}", (inner,))
-
-
-def as_of(maker: Maker, depth: int) -> Relation:
-    """Rows with the last one of a key as of their time; some versions end the one before unseen."""
-    left, right = _table(maker), _table(maker)
-    pairs = [] if left is None or right is None else same_type(left.ordered, right.ordered)
-    pairs = [(x, y) for x, y in pairs if "rt" not in (x.name, y.name)]
-    if left is None or right is None or not pairs:
-        return aggregates.grouped(maker, depth)
-    a, b, version, rank = (maker.name(letter) for letter in "ttvr")
-    x, y = maker.chance.choice(pairs)
-    seen = f"{rank} = 1"
-    if maker.flip(0.3):
-        seen += f" AND {maker.chance.choice(right.columns).name} IS NOT NULL"
-    call = f"ROW_NUMBER() OVER (PARTITION BY {y.name} ORDER BY rt DESC) AS {rank}"
-    listed = ", ".join(c.name for c in right.columns)
-    view = f"SELECT {listed} FROM (SELECT *, {call} FROM {right.source}) WHERE {seen}"
-    kind = maker.chance.choice(("JOIN", "LEFT JOIN"))
-    rest = f"FROM {left.source} AS {a} {kind} {version} FOR SYSTEM_TIME AS OF {a}.rt AS {b}"
-    rest += f" ON {a}.{x.name} = {b}.{y.name}"
-    shown = [*items(a, maker.some(left.columns, 1, 3)), *items(b, maker.some(right.columns, 1, 3))]
-    made = maker.select(_untimed(shown), rest, (left, right))
-    return replace(made, source=f"(WITH {version} AS ({view}) {made.source[1:]}")

@@ -94,6 +94,7 @@ class _Came:
     waited: pa.Table
 
     def groups(self, rows: pa.Table, identity: pa.Schema) -> pa.Table:
+        """The group of each of ``rows``."""
         columns = [rows.column(DUE), *(rows.column(name) for name in self.port.keys)]
         return pa.table(columns, names=identity.names).cast(identity)
 
@@ -109,8 +110,10 @@ class _Step:
         spec = self.spec
         came = [self._came(port, table) for port, table in zip(spec.ports, inputs, strict=True)]
         asked = self._asked(came)
-        output = self._changed(asked, came) if len(asked) else spec.output_schema().empty_table()
-        if not len(asked):
+        if len(asked):
+            output = self._changed(asked, came)
+        else:
+            output = spec.output_schema().empty_table()
             for each in came:
                 each.port.waiting.put(self.state, pa.concat_tables([each.new, each.waited]))
         for seen in spec.seen:
