@@ -9,7 +9,7 @@ from tidemill.functions.values import marked, unmarked
 from tidemill.physical.batch.arrival import function_of, needs_order
 from tidemill.physical.batch.nodes import Aggregate
 from tidemill.plan.expressions import AggregateCall
-from tidemill.runtime.spark.batch_frames.relation import Relation
+from tidemill.runtime.spark.batch_frames.relation import Relation, aliased
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
 from tidemill.types.values import has_floats
@@ -26,7 +26,7 @@ def aggregated(node: Aggregate, below: Relation, zone: str, quick: bool) -> Rela
         hidden = tuple(f"$key{i}" for i in range(len(keys)))
         texts = [f"{marked(quote(k.name), k.type)} AS {quote(h)}" for k, h in zip(keys, hidden, strict=True)]
         below, columns = below.with_columns(texts, hidden), list(map(quote, hidden))
-    grouped = [f"{c} AS {quote(name)}" for c, name in zip(columns, names, strict=False)]
+    grouped = aliased(columns, names[: len(keys)])
     rest = f"GROUP BY {', '.join(columns)}" if columns else ""
     # Without keys there is one row, though nothing may be asked of it.
     made = below.select([*grouped, *calls] or [f"count(1) AS {quote('$rows')}"], names, rest)

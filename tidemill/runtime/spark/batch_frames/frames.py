@@ -8,7 +8,7 @@ streaming kernel runs on the whole input instead, so both modes give one answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
@@ -37,7 +37,7 @@ from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
 from tidemill.runtime.spark.batch_frames.lookup import lookup_frame
 from tidemill.runtime.spark.batch_frames.match import match_frame
 from tidemill.runtime.spark.batch_frames.over import over_rows, ranking, sort_texts
-from tidemill.runtime.spark.batch_frames.relation import Relation, Views
+from tidemill.runtime.spark.batch_frames.relation import Relation, Views, aliased
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.batch_frames.temporal import temporal_frame
 from tidemill.runtime.spark.batch_frames.windows import windowed
@@ -113,7 +113,7 @@ class BatchFrames:
         hidden = [SEQUENCE_COLUMN] * sequenced
         read = self.views.of(found.frame, (*node.columns, *hidden)).renamed(names)
         texts = (*found.texts, *map(quote, hidden))
-        return read if texts == tuple(map(quote, names)) else read.select(_aliased(texts, names), names)
+        return read if texts == tuple(map(quote, names)) else read.select(aliased(texts, names), names)
 
     @make.register
     def _(self, node: b.DataFrameScan, sequenced: bool = False) -> DataFrame:
@@ -140,7 +140,7 @@ class BatchFrames:
         made = [expression(e, translator) for e in node.projections]
         texts = [e for e in made if isinstance(e, str)]
         if len(texts) == len(made):
-            return below.select(_aliased([*texts, *_sequence(sequenced)], names), names, where)
+            return below.select(aliased([*texts, *_sequence(sequenced)], names), names, where)
         frame = below.select(list(map(quote, below.columns)), below.columns, where).frame()
         return selected(frame, made, [f.name for f in node.fields], [SEQUENCE_COLUMN] * sequenced)
 
@@ -313,11 +313,6 @@ def _order_by(order: tuple[SortKey, ...], fields: tuple[Field, ...]) -> str:
 
 def _names(fields: tuple[Field, ...], sequenced: bool) -> tuple[str, ...]:
     return (*(f.name for f in fields), *[SEQUENCE_COLUMN] * sequenced)
-
-
-def _aliased(texts: Sequence[str], names: Sequence[str]) -> list[str]:
-    pairs = zip(texts, map(quote, names), strict=True)
-    return [text if text == name else f"{text} AS {name}" for text, name in pairs]
 
 
 def _quoted(fields: tuple[Field, ...]) -> list[str]:

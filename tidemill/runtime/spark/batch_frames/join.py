@@ -21,7 +21,7 @@ from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjuncts
 from tidemill.plan.rules.construct import predicate
 from tidemill.plan.rules.determinism import has_user_call
-from tidemill.runtime.spark.batch_frames.relation import NO_COLUMN, Relation
+from tidemill.runtime.spark.batch_frames.relation import NO_COLUMN, Relation, aliased
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import APPROXIMATE_TYPES
 from tidemill.types.physical import quote
@@ -54,9 +54,7 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     columns, translator = _sides(node, zone)
     condition = _condition(conjuncts(node.condition), translator)
     hint = _hint(node)
-    shown = [
-        f"{quote(c)} AS {quote(name)}" for c, name in zip((*columns[0], *columns[1]), names, strict=False)
-    ]
+    shown = aliased([quote(c) for side in columns for c in side][: len(names)], names)
     return outer.around(
         f"SELECT {hint} {', '.join(shown) or NO_COLUMN} FROM {left.named(_ALIASES['left'], columns[0])} "
         f"{_SQL_KIND[node.kind]} JOIN {right.named(_ALIASES['right'], columns[1])} ON {condition}",
@@ -67,17 +65,22 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
 def not_in_frame(node: Join, left: DataFrame, right: DataFrame, zone: str) -> DataFrame:
     """The rows of ``left`` under the node's field names."""
     _refuse_calls_across(node)
-    (left_names, right_names), translator = _sides(node, zone)
+    left_names, right_names = (
+        tuple(f"{x}{i}" for i in range(len(s.fields))) for x, s in zip("lr", node.sources, strict=True)
+    )
+    shown = tuple(f.name for side in node.sources for f in side.fields)
+    translator = Translator(columns=(*left_names, *right_names), zone=zone, names=shown)
     found = _not_in(node, left.toDF(*left_names), right.toDF(*right_names), translator)
     return found.toDF(*(f.name for f in node.fields))
 
 
 def _sides(node: Join, zone: str) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], Translator]:
-    """Names of both sides' columns that are unique, and the translator of what is over them."""
-    left = tuple(f"l{i}" for i in range(len(node.sources[0].fields)))
-    right = tuple(f"r{i}" for i in range(len(node.sources[1].fields)))
-    shown = tuple(f.name for side in node.sources for f in side.fields)
-    return (left, right), Translator(columns=(*left, *right), zone=zone, names=shown)
+    """Names of both sides' columns that are unique, and the translator of what is over them. Only the right's
+    that the left has, too, get others: each would be one more column for Spark to plan."""
+    left, right = (tuple(f.name for f in side.fields) for side in node.sources)
+    taken = frozenset(left)
+    named = tuple(f"$right{i}" if name in taken else name for i, name in enumerate(right))
+    return (left, named), Translator(columns=(*left, *named), zone=zone, names=(*left, *right))
 
 
 def _hint(node: Join) -> str:

@@ -97,3 +97,9 @@ class Views:
         dataset = getattr(self.spark._jvm, "org.apache.spark.sql.classic.Dataset")
         rows = dataset.ofRows(self.spark._jsparkSession, frame._jdf.logicalPlan())
         return DataFrame(rows, self.spark)
+
+
+def aliased(texts: Sequence[str], names: Sequence[str]) -> list[str]:
+    """``texts`` under ``names``, as SELECT lists them."""
+    pairs = zip(texts, map(quote, names), strict=True)
+    return [text if text == name else f"{text} AS {name}" for text, name in pairs]
