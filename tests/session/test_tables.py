@@ -15,6 +15,8 @@ BASE = (
     "WITH ('connector'='filesystem','path'='/tmp/x','format'='json')"
 )
 
+FILES = "WITH ('connector'='filesystem','path'='/tmp/x','format'='json')"
+
 
 @pytest.fixture
 def session() -> TableEnvironment:
@@ -246,9 +248,50 @@ def test_alter_table_of_nothing(session: TableEnvironment) -> None:
     assert ask(session, "ALTER TABLE IF EXISTS nope RENAME TO u") == [("OK",)]
 
 
-def test_replace_is_refused_by_name(session: TableEnvironment) -> None:
-    with pytest.raises(NotSupportedError, match="CREATE OR REPLACE TABLE"):
-        session.execute_sql("CREATE OR REPLACE TABLE t WITH ('connector'='blackhole') AS SELECT 1 AS a")
+def test_partitions_of_the_catalog(session: TableEnvironment) -> None:
+    ask(session, f"CREATE TABLE p (a INT, b STRING, c BIGINT) PARTITIONED BY (b, c) {FILES}")
+    assert ask(session, "SHOW PARTITIONS p") == []
+    ask(session, "ALTER TABLE p ADD PARTITION (b='x', c=1) WITH ('k'='v') PARTITION (c=-2, b='y/z')")
+    assert ask(session, "SHOW PARTITIONS p") == [("b=x/c=1",), ("b=y/z/c=-2",)]
+    assert ask(session, "SHOW PARTITIONS p PARTITION (c=-2)") == [("b=y/z/c=-2",)]
+    ask(session, "ALTER TABLE p ADD IF NOT EXISTS PARTITION (b='x', c=1) PARTITION (b='w', c=3)")
+    kept = restored(taken(session.context)).catalogs.find(session.context.catalogs.qualify(("p",)))
+    assert kept == session.context.catalogs.find(session.context.catalogs.qualify(("p",)))
+    ask(session, "ALTER TABLE p DROP PARTITION (b='x', c=1), PARTITION (b='y/z', c=-2)")
+    ask(session, "ALTER TABLE p DROP IF EXISTS PARTITION (b='x', c=1)")
+    assert ask(session, "SHOW PARTITIONS p") == [("b=w/c=3",)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("ALTER TABLE p ADD PARTITION (b='x')", r"{{b=x}} does not match partition keys \[b\, c\] of table"),
+        ("ALTER TABLE p ADD PARTITION (b='w', c=3)", "Partition CatalogPartitionSpec{{b=w, c=3}} .* already"),
+        (
+            "ALTER TABLE p DROP PARTITION (b='v', c=3)",
+            "{{b=v, c=3}} of table .*p in .* not exist",
+        ),
+        ("SHOW PARTITIONS nope", r"Table \(or view\) default_database.nope does not exist in Catalog"),
+        ("SHOW PARTITIONS q", "default_database.q in catalog default_catalog is not partitioned"),
+    ],
+)
+def test_partitions_that_are_not_there(session: TableEnvironment, statement: str, message: str) -> None:
+    ask(session, f"CREATE TABLE p (a INT, b STRING, c BIGINT) PARTITIONED BY (b, c) {FILES}")
+    ask(session, "ALTER TABLE p ADD PARTITION (b='w', c=3)", f"CREATE TABLE q (a INT) {FILES}")
+    with pytest.raises(ValidationError, match=message):
+        session.execute_sql(statement)
+    assert ask(session, "SHOW PARTITIONS p") == [("b=w/c=3",)]
+
+
+def test_types_are_spelled_out_inside_others(session: TableEnvironment) -> None:
+    types = "a TIMESTAMP_LTZ(3) NOT NULL, b ROW<`STRING` STRING, y ARRAY<BYTES> NOT NULL>, c MAP<STRING, INT>"
+    ask(session, f"CREATE TABLE t ({types}) WITH ('connector'='print')")
+    text = created(session, "t")
+    assert "  `a` TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL,\n" in text
+    assert "  `b` ROW<`STRING` VARCHAR(2147483647), `y` ARRAY<VARBINARY(2147483647)> NOT NULL>,\n" in text
+    assert "  `c` MAP<VARCHAR(2147483647), INT>\n" in text
+    ask(session, "ALTER TABLE t RENAME TO u", text)
+    assert created(session, "t") == text
 
 
 def test_nanoseconds_are_warned_of_once_a_table(caplog: pytest.LogCaptureFixture) -> None:

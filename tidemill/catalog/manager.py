@@ -13,6 +13,7 @@ from tidemill.catalog import memory
 from tidemill.catalog.functions import FunctionCatalog
 from tidemill.catalog.kinds import KINDS, CatalogDescription, CatalogKind, CatalogStore, make_catalog
 from tidemill.catalog.memory import InMemoryCatalog
+from tidemill.catalog.models import ModelCatalog
 from tidemill.catalog.table import CatalogFrame, CatalogObject, CatalogTable, CatalogView, ObjectPath
 from tidemill.errors import ValidationError
 
@@ -31,6 +32,7 @@ class CatalogManager:
         self._listed: set[str] = set()
         self.temporary: dict[ObjectPath, CatalogObject] = {}
         self.functions = FunctionCatalog(self)
+        self.models = ModelCatalog(self)
         self.current_catalog = catalog
         self.current_database = database
 

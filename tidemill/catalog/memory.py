@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from tidemill.catalog.function import CatalogFunction
+from tidemill.catalog.model import CatalogModel
 from tidemill.catalog.table import CatalogTable, CatalogView, ObjectPath
 from tidemill.errors import ValidationError
 
@@ -27,10 +28,11 @@ class Database:
     properties: dict[str, str] = field(default_factory=dict)
     tables: dict[str, CatalogTable | CatalogView] = field(default_factory=dict)
     functions: dict[str, CatalogFunction] = field(default_factory=dict)
+    models: dict[str, CatalogModel] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
-        return not self.tables and not self.functions
+        return not (self.tables or self.functions or self.models)
 
 
 class InMemoryCatalog:

@@ -62,8 +62,22 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A partition that was added to the catalog. ``values`` by column, in the table's order of them."""
+
+    values: tuple[tuple[str, str], ...]
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """As SHOW PARTITIONS has it."""
+        return "/".join(f"{name}={value}" for name, value in self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
-    """A table; ``columns`` in declared order with resolved types, ``primary_key`` column names."""
+    """A table; ``columns`` in declared order with resolved types, ``primary_key`` column names.
+    ``partitions`` are the catalog's: what there is to read is the connector's affair."""
 
     path: ObjectPath
     columns: tuple[Column, ...]
@@ -75,6 +89,7 @@ class CatalogTable:
     comment: str = ""
     temporary: bool = False
     distribution: Distribution | None = None
+    partitions: tuple[Partition, ...] = ()
 
     @property
     def physical_columns(self) -> tuple[Column, ...]:

@@ -14,6 +14,7 @@ from tidemill.config.option import Configuration
 from tidemill.connectors import registry as connectors
 from tidemill.connectors.api import SizedConnector
 from tidemill.deep_calls import with_room
+from tidemill.errors import TidemillError
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.plan import PhysicalPlan
@@ -26,6 +27,8 @@ from tidemill.session.context import SessionContext
 from tidemill.session.schema.columns import TypeOf
 from tidemill.session.schema.places import place_of
 from tidemill.sql import statements as s
+from tidemill.sql.full_text.names import Unprintable
+from tidemill.sql.full_text.queries import full_text
 from tidemill.sql.parser import parse_statement
 from tidemill.types.logical import Field, LogicalType
 
@@ -109,9 +112,30 @@ def view_fields(context: SessionContext, path: ObjectPath) -> tuple[Field, ...]:
     """The columns of a view: its query's, under the view's names."""
     view = context.catalogs.find(path)
     assert isinstance(view, CatalogView)
-    star = parse_statement(f"SELECT * FROM `{path.catalog}`.`{path.database}`.`{path.name}`")
-    assert isinstance(star, s.Query)
+    star = _query(f"SELECT * FROM `{path.catalog}`.`{path.database}`.`{path.name}`")
     return Binder(context).bind_query(star.tree).fields
+
+
+def view_text(context: SessionContext, view: CatalogView) -> str:
+    """The view's query with every name in full; as it was written where that has no such form. The text is
+    bound again, from where it will be read: it must mean the same."""
+    home = Binder(context, catalog=view.default_catalog, database=view.default_database)
+    tree = _query(view.text).tree
+    try:
+        plan, names = home.full_names(tree)
+        text = with_room(lambda: full_text(tree, names))
+        _query(text)
+        same_words = with_room(lambda: full_text(tree, names, rewritten=False))
+        same = Binder(context).bind_query(_query(same_words).tree) == plan
+    except (Unprintable, TidemillError):
+        return view.text
+    return text if same else view.text
+
+
+def _query(text: str) -> s.Query:
+    statement = parse_statement(text)
+    assert isinstance(statement, s.Query)
+    return statement
 
 
 def did_you_mean(name: str) -> str:

@@ -14,9 +14,11 @@ from tidemill.errors import StateError
 from tidemill.session.catalogs.documents import (
     database_document,
     function_document,
+    model_document,
     object_documents,
     restored_database,
     restored_function,
+    restored_model,
     restored_object,
 )
 from tidemill.session.context import SessionContext
@@ -38,6 +40,7 @@ def taken(context: SessionContext, *, whole: bool = False) -> Json:
         "catalogs": [_catalog(c, whole) for c in catalogs.catalogs.values()],
         "temporary": object_documents(catalogs.temporary.values()),
         "functions": [function_document(f) for f in catalogs.functions.temporary() if f.declared is None],
+        "models": [model_document(m) for m in catalogs.models.temporary.values()],
         "folders": list(context.module_folders),
         "modules": [context.modules.loaded, context.modules.used],
     }
@@ -62,6 +65,8 @@ def restored(snapshot: Json) -> SessionContext:
         catalogs.temporary[entry.path] = entry
     for function in snapshot["functions"]:
         catalogs.functions.create(restored_function(function), ignore_if_exists=True)
+    for model in map(restored_model, snapshot.get("models", ())):
+        catalogs.models.temporary[model.path] = model
     return context
 
 

@@ -154,7 +154,8 @@ class Like:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable(Statement):
-    """CREATE TABLE, also LIKE and AS. ``column_names`` is CTAS's list of names without types."""
+    """CREATE TABLE, also LIKE and AS. ``column_names`` is CTAS's list of names without types; ``must_exist``:
+    REPLACE TABLE, without CREATE OR."""
 
     path: Path
     columns: tuple[ColumnDefinition, ...] = ()
@@ -171,6 +172,7 @@ class CreateTable(Statement):
     temporary: bool = False
     if_not_exists: bool = False
     replace: bool = False
+    must_exist: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +287,20 @@ class SetDistribution:
     add: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddPartitions:
+    """Pairs of values by column and options."""
+
+    partitions: tuple[tuple[Options, Options], ...]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropPartitions:
+    partitions: tuple[Options, ...]
+    if_exists: bool = False
+
+
 TableChange = (
     RenameTable
     | SetOptions
@@ -296,6 +312,8 @@ TableChange = (
     | DropConstraint
     | DropWatermark
     | SetDistribution
+    | AddPartitions
+    | DropPartitions
 )
 
 
@@ -400,6 +418,29 @@ class AlterFunction(Statement):
     if_exists: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateModel(Statement):
+    path: Path
+    inputs: tuple[PhysicalColumn, ...] = ()
+    outputs: tuple[PhysicalColumn, ...] = ()
+    options: Options = ()
+    comment: str = ""
+    temporary: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterModel(Statement):
+    path: Path
+    change: RenameTable | SetOptions | ResetOptions
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropModel(Drop):
+    pass
+
+
 class ShowKind(Enum):
     """What SHOW lists; the value is the words after SHOW."""
 
@@ -420,6 +461,11 @@ class ShowKind(Enum):
     CREATE_TABLE = "CREATE TABLE"
     CREATE_VIEW = "CREATE VIEW"
     CREATE_CATALOG = "CREATE CATALOG"
+    CREATE_MODEL = "CREATE MODEL"
+    CREATE_MATERIALIZED_TABLE = "CREATE MATERIALIZED TABLE"
+    MODELS = "MODELS"
+    MATERIALIZED_TABLES = "MATERIALIZED TABLES"
+    PROCEDURES = "PROCEDURES"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -453,6 +499,12 @@ class DescribeCatalog(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeFunction(Statement):
+    path: Path
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeModel(Statement):
     path: Path
     extended: bool = False
 

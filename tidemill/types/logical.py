@@ -246,7 +246,8 @@ class RowType(LogicalType):
     fields: tuple[Field, ...]
 
     def text(self) -> str:
-        return "ROW<" + ", ".join(f"`{f.name}` {f.type}" for f in self.fields) + ">"
+        named = (f"`{f.name.replace('`', '``')}` {f.type}" for f in self.fields)
+        return "ROW<" + ", ".join(named) + ">"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from tidemill.plan.binder.relations import table_columns
 from tidemill.plan.binder.relations.table_columns import START
 from tidemill.plan.expressions import Expr
 from tidemill.sql import statements
+from tidemill.sql.full_text.names import FullNames
 from tidemill.types.logical import Field
 
 HANDLERS: Mapping[type[exp.Expr], Handler] = {
@@ -49,17 +50,24 @@ HANDLERS: Mapping[type[exp.Expr], Handler] = {
 class Binder:
     """Binds against one environment; cheap to make, one per statement."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, *, catalog: str = "", database: str = "") -> None:
+        """``catalog`` and ``database``: of names that are not in full, where not the current ones."""
         self._trees = TreeBinder(HANDLERS)
         self._context = Context(
             environment=environment,
-            catalog=environment.current_catalog,
-            database=environment.current_database,
+            catalog=catalog or environment.current_catalog,
+            database=database or environment.current_database,
         )
 
     def bind_query(self, tree: exp.Expr) -> n.LogicalNode:
         """The plan of a query; its fields are the result's columns."""
         return with_room(lambda: self._trees.bind(tree, self._context)).plan
+
+    def full_names(self, tree: exp.Expr) -> tuple[n.LogicalNode, FullNames]:
+        """The plan of a query as a view has it, and what the names in it mean."""
+        names = FullNames()
+        context = replace(self._context, full_names=names)
+        return with_room(lambda: self._trees.bind(tree, context)).plan, names
 
     def column_names(self, tree: exp.Expression) -> tuple[str, ...]:
         """The names of a query's columns as it gives them, before repeated ones are told apart."""

@@ -9,6 +9,7 @@ from tidemill.catalog.table import ObjectPath
 from tidemill.plan.binder.environment import Environment
 from tidemill.plan.binder.scope import Scope
 from tidemill.plan.nodes import LogicalNode
+from tidemill.sql.full_text.names import FullNames
 from tidemill.types.logical import Field
 
 
@@ -28,7 +29,8 @@ class BoundQuery:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """``scopes``: the enclosing queries' rows, innermost first. ``views``: guards against cycles.
-    ``untyped_null``: a bare NULL column is fine, INSERT gives it the sink column's type."""
+    ``untyped_null``: a bare NULL column is fine, INSERT gives it the sink column's type. ``full_names``:
+    where to note what the names in the tree mean."""
 
     environment: Environment
     catalog: str
@@ -37,6 +39,7 @@ class Context:
     scopes: tuple[Scope, ...] = ()
     views: tuple[ObjectPath, ...] = ()
     untyped_null: bool = False
+    full_names: FullNames | None = None
 
     def inside(self, scope: Scope) -> Context:
         """The context of a subquery within a query whose row is ``scope``."""

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 
 from tidemill.errors import Position, ValidationError
 from tidemill.plan.expressions import Expr, InputRef
+from tidemill.sql.full_text.names import UNNAMED
 from tidemill.types.logical import Field, RowType
 
 
@@ -94,6 +95,14 @@ class Scope:
             return (*self.merged, *rest)
         relations = [r for r in self.relations if r.answers(qualifier)]
         return tuple(c for r in relations for c in _columns(r)) if relations else None
+
+    def full_name(self, column: Expr) -> tuple[str, ...]:
+        """The relation's alias and the column's name; () for what is no column of one relation."""
+        if not isinstance(column, InputRef) or column in dict(self.merged).values():
+            return ()
+        at = column.index
+        owner = next((r for r in self.relations if r.offset <= at < r.offset + len(r.fields)), None)
+        return (owner.alias or UNNAMED, owner.fields[at - owner.offset].name) if owner else ()
 
     def names(self) -> list[str]:
         return [f.name for r in self.relations for f in r.fields]

@@ -8,6 +8,7 @@ from typing import Any
 
 from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.memory import Database
+from tidemill.catalog.model import CatalogModel
 from tidemill.catalog.table import (
     CatalogObject,
     CatalogTable,
@@ -16,6 +17,7 @@ from tidemill.catalog.table import (
     ColumnKind,
     Distribution,
     ObjectPath,
+    Partition,
     WatermarkSpec,
 )
 from tidemill.sql.types import parse_type
@@ -31,18 +33,21 @@ def database_document(database: Database) -> Json:
         "properties": database.properties,
         "objects": object_documents(database.tables.values()),
         "functions": [function_document(f) for f in database.functions.values() if f.declared is None],
+        "models": [model_document(m) for m in database.models.values()],
     }
 
 
 def restored_database(kept: Json) -> Database:
     objects = map(restored_object, kept["objects"])
     functions = map(restored_function, kept["functions"])
+    models = map(restored_model, kept.get("models", ()))
     return Database(
         name=kept["name"],
         comment=kept["comment"],
         properties=kept["properties"],
         tables={entry.path.name: entry for entry in objects},
         functions={function.name.lower(): function for function in functions},
+        models={model.path.name: model for model in models},
     )
 
 
@@ -53,9 +58,12 @@ def object_documents(entries: Iterable[CatalogObject]) -> list[Json]:
 def _object(entry: CatalogTable | CatalogView) -> Json:
     kept = asdict(entry) | {"kind": "table" if isinstance(entry, CatalogTable) else "view"}
     if isinstance(entry, CatalogTable):
-        columns = (asdict(c) | {"type": str(c.type), "kind": c.kind.value} for c in entry.columns)
-        kept["columns"] = list(columns)
+        kept["columns"] = list(map(_column_document, entry.columns))
     return kept
+
+
+def _column_document(column: Column) -> Json:
+    return asdict(column) | {"type": str(column.type), "kind": column.kind.value}
 
 
 def restored_object(kept: Json) -> CatalogTable | CatalogView:
@@ -67,9 +75,14 @@ def restored_object(kept: Json) -> CatalogTable | CatalogView:
     if kept.get("distribution") is not None:
         found = kept["distribution"]
         fields["distribution"] = Distribution(**{**found, "columns": tuple(found["columns"])})
+    fields["partitions"] = tuple(map(_restored_partition, kept.get("partitions", ())))
     if kept["watermark"] is not None:
         fields["watermark"] = WatermarkSpec(**kept["watermark"])
     return CatalogTable(**fields)
+
+
+def _restored_partition(kept: Json) -> Partition:
+    return Partition(values=tuple(map(tuple, kept["values"])), options=tuple(map(tuple, kept["options"])))
 
 
 def _restored_column(kept: Json) -> Column:
@@ -98,6 +111,16 @@ def function_document(function: CatalogFunction) -> Json:
         "language": function.language,
         "temporary": function.temporary,
     }
+
+
+def model_document(model: CatalogModel) -> Json:
+    columns = {"inputs": model.inputs, "outputs": model.outputs}
+    return asdict(model) | {key: list(map(_column_document, found)) for key, found in columns.items()}
+
+
+def restored_model(kept: Json) -> CatalogModel:
+    columns = {key: tuple(map(_restored_column, kept[key])) for key in ("inputs", "outputs")}
+    return CatalogModel(**{**kept, **columns, "path": ObjectPath(**kept["path"])})
 
 
 def restored_function(kept: Json) -> CatalogFunction:

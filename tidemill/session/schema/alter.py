@@ -12,6 +12,7 @@ from functools import singledispatch
 
 from tidemill.catalog.table import CatalogTable, Column, ColumnKind
 from tidemill.errors import ValidationError
+from tidemill.session.schema import partitions
 from tidemill.session.schema.columns import TypeOf, check_distribution, declared, find, typed
 from tidemill.session.schema.primary_key import only_key, with_key
 from tidemill.session.schema.watermark import with_watermark
@@ -55,6 +56,16 @@ def _(change: s.SetDistribution, table: CatalogTable, type_of: TypeOf) -> Catalo
     made = replace(table, distribution=change.distribution)
     check_distribution(made, None)
     return made
+
+
+@changed.register
+def _(change: s.AddPartitions, table: CatalogTable, type_of: TypeOf) -> CatalogTable:
+    return partitions.added(change, table)
+
+
+@changed.register
+def _(change: s.DropPartitions, table: CatalogTable, type_of: TypeOf) -> CatalogTable:
+    return partitions.dropped(change, table)
 
 
 @changed.register

@@ -1,25 +1,23 @@
-"""CREATE TABLE with columns, LIKE or AS."""
+"""CREATE TABLE with columns or LIKE."""
 
 from __future__ import annotations
 
 from tidemill.catalog.manager import quoted
-from tidemill.catalog.table import CatalogTable, Column
-from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.plan import nodes as n
-from tidemill.session import execution, planning
+from tidemill.catalog.table import CatalogTable
+from tidemill.errors import ValidationError
+from tidemill.session import planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema.precision import cut_times
 from tidemill.session.schema.table import completed, like_table, plain_table
+from tidemill.session.statements import create_table_as
 from tidemill.sql import statements as s
 
 
 def create_table(statement: s.CreateTable, context: SessionContext) -> TableResult:
-    """OK, or for CREATE TABLE AS the job that fills the table."""
-    if statement.replace:
-        raise NotSupportedError("CREATE OR REPLACE TABLE is not supported", position=statement.position)
+    """OK, or for CREATE TABLE AS the job that fills the table. OR REPLACE means something with AS only."""
     if statement.query is not None:
-        return _create_as(statement, context)
+        return create_table_as.create(statement, context, taken=_taken(statement, context))
     if not _taken(statement, context):
         table = resolved(statement, context)
         context.catalogs.create(table, ignore_if_exists=statement.if_not_exists)
@@ -51,34 +49,3 @@ def _taken(statement: s.CreateTable, context: SessionContext) -> bool:
     held = context.catalogs.temporary if statement.temporary else None
     exists = path in held if held is not None else context.catalogs.find_permanent(path) is not None
     return statement.if_not_exists and exists
-
-
-def _create_as(statement: s.CreateTable, context: SessionContext) -> TableResult:
-    if _taken(statement, context):
-        return ok()
-    table, sink = planned(statement, context)
-    context.catalogs.create(table)
-    context.warn(cut_times(table))
-    return execution.run_inserts(context, [sink])
-
-
-def planned(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogTable, n.Sink]:
-    """The table of CREATE TABLE AS, and the INSERT that fills it; nothing is created."""
-    assert statement.query is not None
-    if statement.column_names or statement.columns:
-        raise NotSupportedError(
-            "CREATE TABLE AS with a column list is not supported", position=statement.position
-        )
-    query = s.Query(text=statement.query_text, position=statement.position, tree=statement.query)
-    fields = planning.bind(context, query).fields
-    columns = tuple(Column(name=f.name, type=f.type) for f in fields)
-    path = context.catalogs.qualify(statement.path)
-    table = completed(statement, plain_table(statement, path, columns), planning.typer(context, statement))
-    insert = s.Insert(
-        text=statement.text,
-        position=statement.position,
-        target=(path.catalog, path.database, path.name),
-        query=statement.query,
-        target_position=statement.position,
-    )
-    return table, planning.bind_insert(context, insert, table)

@@ -8,7 +8,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.session import execution, explaining, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import StatementKind, TableResult, listing
-from tidemill.session.statements import create_table
+from tidemill.session.statements import create_table_as
 from tidemill.sql import statements as s
 from tidemill.types.logical import STRING, Field
 
@@ -50,7 +50,7 @@ def _(target: s.Insert, statement: s.Explain, context: SessionContext) -> str:
 
 @_explained.register
 def _(target: s.CreateTable, statement: s.Explain, context: SessionContext) -> str:
-    return explaining.text(context, [create_table.planned(target, context)[1]], statement.details)
+    return explaining.text(context, [create_table_as.planned(target, context)[1]], statement.details)
 
 
 @_explained.register

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterable
 
 from tidemill.catalog.table import CatalogTable, CatalogView
-from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.errors import NotSupportedError, SqlSyntaxError, ValidationError
 from tidemill.functions import registry
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing
+from tidemill.session.schema import partitions
 from tidemill.session.statements import show_create
 from tidemill.session.statements.describe import show_columns
 from tidemill.session.statements.jobs import show_jobs
@@ -49,9 +50,7 @@ def _views(statement: s.Show, context: SessionContext) -> Iterable[str]:
 def _database(statement: s.Show, context: SessionContext) -> tuple[str, str]:
     """The database after FROM / IN, or the current one; it must exist."""
     catalogs = context.catalogs
-    if not statement.path:
-        return catalogs.current_catalog, catalogs.current_database
-    catalog, database = catalogs.qualify_database(statement.path)
+    catalog, database = _place(statement, context)
     if catalog not in catalogs.catalogs or database not in catalogs.catalogs[catalog].databases:
         raise ValidationError(
             f"Database '{catalog}'.'{database}' doesn't exist.", position=statement.position
@@ -60,6 +59,12 @@ def _database(statement: s.Show, context: SessionContext) -> tuple[str, str]:
 
 
 def _databases(statement: s.Show, context: SessionContext) -> Iterable[str]:
+    if len(statement.path) > 1:
+        raise SqlSyntaxError(
+            f"Show databases from/in identifier [ {'.'.join(statement.path)} ] format error, catalog must be "
+            "a single part identifier.",
+            position=statement.position,
+        )
     name = statement.path[0] if statement.path else context.current_catalog
     return context.catalogs.catalog(name).databases
 
@@ -81,7 +86,61 @@ def _modules(statement: s.Show, context: SessionContext) -> TableResult:
 
 
 def _partitions(statement: s.Show, context: SessionContext) -> TableResult:
-    raise NotSupportedError("SHOW PARTITIONS is not supported", position=statement.position)
+    path = context.catalogs.qualify(statement.path)
+    table = context.catalogs.find(path)
+    if not isinstance(table, CatalogTable):
+        raise ValidationError(
+            f"Table (or view) {path.database}.{path.name} does not exist in Catalog {path.catalog}.",
+            position=statement.position,
+        )
+    names = partitions.listed(table, statement.partition)
+    return listing((Field("partition name", STRING),), [(name,) for name in names])
+
+
+def _models(statement: s.Show, context: SessionContext) -> Iterable[str]:
+    return context.catalogs.models.names(*_place(statement, context))
+
+
+def _materialized(statement: s.Show, context: SessionContext) -> Iterable[str]:
+    """There are none, of a database that exists."""
+    catalog, database = _place(statement, context)
+    context.catalogs.catalog(catalog).database(database)
+    return ()
+
+
+def _create_materialized(statement: s.Show, context: SessionContext) -> TableResult:
+    path = context.catalogs.qualify(statement.path)
+    raise ValidationError(
+        f"Could not execute SHOW CREATE MATERIALIZED TABLE {path}. Materialized table with identifier "
+        f"{show_create.quoted(path)} does not exist.",
+        position=statement.position,
+    )
+
+
+def _procedures(statement: s.Show, context: SessionContext) -> TableResult:
+    """No kind of catalog has any: Flink's in memory says the same."""
+    raise NotSupportedError(
+        "listProcedures is not implemented: catalogs have no procedures", position=statement.position
+    )
+
+
+def _place(statement: s.Show, context: SessionContext) -> tuple[str, str]:
+    catalogs = context.catalogs
+    if not statement.path:
+        return catalogs.current_catalog, catalogs.current_database
+    return catalogs.qualify_database(statement.path)
+
+
+def _create_model(statement: s.Show, context: SessionContext) -> TableResult:
+    path = context.catalogs.qualify(statement.path)
+    model = context.catalogs.models.find(path)
+    if model is None:
+        raise ValidationError(
+            f"Could not execute SHOW CREATE MODEL. Model with identifier {show_create.quoted(path)} does "
+            "not exist.",
+            position=statement.position,
+        )
+    return show_create.model(model)
 
 
 def _create_catalog(statement: s.Show, context: SessionContext) -> TableResult:
@@ -134,4 +193,9 @@ _KINDS: dict[ShowKind, Handler] = {
     ShowKind.CREATE_TABLE: _create(view=False),
     ShowKind.CREATE_VIEW: _create(view=True),
     ShowKind.CREATE_CATALOG: _create_catalog,
+    ShowKind.CREATE_MODEL: _create_model,
+    ShowKind.CREATE_MATERIALIZED_TABLE: _create_materialized,
+    ShowKind.MODELS: _names("model name", _models),
+    ShowKind.MATERIALIZED_TABLES: _names("materialized table name", _materialized),
+    ShowKind.PROCEDURES: _procedures,
 }

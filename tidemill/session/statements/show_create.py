@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.memory import InMemoryCatalog
+from tidemill.catalog.model import CatalogModel
 from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind
 from tidemill.config.secrets import shown_value
 from tidemill.session import planning
@@ -13,9 +15,9 @@ from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing
 from tidemill.session.schema.expression_text import canonical
 from tidemill.session.statements.describe import metadata_suffix
-from tidemill.types.logical import MAX_LENGTH, STRING, Field, LengthType, LogicalType
+from tidemill.types.logical import MAX_LENGTH, STRING, Field, LogicalType
 
-__all__ = ["catalog", "quoted", "table", "view"]
+__all__ = ["catalog", "model", "quoted", "table", "view"]
 
 
 def table(entry: CatalogTable) -> TableResult:
@@ -37,11 +39,18 @@ def table(entry: CatalogTable) -> TableResult:
 
 
 def view(entry: CatalogView, context: SessionContext) -> TableResult:
-    """The query as it was written; Flink prints it with every name in full."""
     names = entry.column_names or tuple(f.name for f in planning.view_fields(context, entry.path))
     word = "TEMPORARY VIEW" if entry.temporary else "VIEW"
     text = f"CREATE {word} {quoted(entry.path)} (\n" + _indented(map(name, names)) + "\n)\n"
-    return _answer(text + _comment(entry.comment) + f"AS {entry.text}\n")
+    return _answer(text + _comment(entry.comment) + f"AS {planning.view_text(context, entry)}\n")
+
+
+def model(entry: CatalogModel) -> TableResult:
+    text = f"CREATE {'TEMPORARY ' if entry.temporary else ''}MODEL {quoted(entry.path)}\n"
+    for word, columns in (("INPUT", entry.inputs), ("OUTPUT", entry.outputs)):
+        if columns:
+            text += f"{word} ({', '.join(map(_column, columns))})\n"
+    return _answer(text + _comment(entry.comment) + _with(entry.options))
 
 
 def catalog(entry: InMemoryCatalog) -> TableResult:
@@ -68,11 +77,17 @@ def _column(column: Column) -> str:
 
 
 def _type(kind: LogicalType) -> str:
-    """Serialised types spell STRING and BYTES out."""
-    text = str(kind)
-    if isinstance(kind, LengthType) and kind.length == MAX_LENGTH:
-        text = text.replace(kind.SHORT, f"{kind.NAME}({MAX_LENGTH})") if kind.SHORT else text
-    return text
+    """As the catalog serialises types: STRING, BYTES and TIMESTAMP_LTZ spelled out, inside others, too."""
+    return _SHORT.sub(lambda found: found[0] if found[1] else _spelled(found), str(kind))
+
+
+_SHORT = re.compile(r"(`(?:[^`]|``)*`)|\b(?:STRING|BYTES)\b|\bTIMESTAMP_LTZ(\(\d\))")
+"""A quoted name, which is left as it is, or a type's short form."""
+_LONG = {"STRING": f"VARCHAR({MAX_LENGTH})", "BYTES": f"VARBINARY({MAX_LENGTH})"}
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return _LONG.get(found[0]) or f"TIMESTAMP{found[2]} WITH LOCAL TIME ZONE"
 
 
 def _indented(lines: Iterable[str]) -> str:

@@ -97,8 +97,9 @@ class ExpressionBinder:
         """The same scope under other rules (inside an aggregate, a FILTER, a window)."""
         return replace(self, clause=clause, filter=None)
 
-    def column(self, parts: tuple[str, ...], position: Position | None) -> Expr:
-        """The column that a dotted name means, here or in an enclosing query."""
+    def column(self, parts: tuple[str, ...], node: exp.Expr) -> Expr:
+        """The column that the dotted name ``node`` means, here or in an enclosing query."""
+        position = position_of(node)
         named = [x for name, x in self.aliases if (name,) == parts[:1]]
         if len(named) > 1:
             raise ValidationError(f"Column '{parts[0]}' is ambiguous", position=position)
@@ -107,6 +108,7 @@ class ExpressionBinder:
         found = self.scope.find(parts, position)
         if found is not None:
             _check_rest(found, parts, position)
+            self._note(node, self.scope, found)
             if isinstance(found.column, InputRef):
                 self.mentions.setdefault(found.column.index, (".".join(parts), position))
             return self.fields_of(found.column, found.rest, position)
@@ -114,8 +116,14 @@ class ExpressionBinder:
             found = scope.find(parts, position)
             if found is not None:
                 _check_rest(found, parts, position)
+                self._note(node, scope, found)
                 return self.fields_of(_outer(found.column, level), found.rest, position)
         raise self._not_found(parts, position)
+
+    def _note(self, node: exp.Expr, scope: Scope, found: NamedColumn) -> None:
+        if self.context.full_names is not None:
+            full = scope.full_name(found.column)
+            self.context.full_names.column(node, full and (*full, *found.rest))
 
     def _not_found(self, parts: tuple[str, ...], position: Position | None) -> ValidationError:
         if len(parts) > 1:

@@ -223,7 +223,7 @@ def _row_item(binder: ExpressionBinder, operand: Expr, node: exp.Expr) -> Expr:
 
 def _column(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     assert isinstance(node, exp.Column)
-    return binder.column(tuple(p.name for p in node.parts), position_of(node))
+    return binder.column(tuple(p.name for p in node.parts), node)
 
 
 def _dot(binder: ExpressionBinder, node: exp.Expr) -> Expr:
@@ -236,7 +236,7 @@ def _dot(binder: ExpressionBinder, node: exp.Expr) -> Expr:
         root = root.this
     if isinstance(root, exp.Column):
         parts = (*(p.name for p in root.parts), *names)
-        return binder.column(parts, position_of(node))
+        return binder.column(parts, node)
     return binder.fields_of(binder.bind(root), tuple(names), position_of(node))
 
 

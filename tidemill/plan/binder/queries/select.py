@@ -137,6 +137,9 @@ def _star(binder: ExpressionBinder, node: exp.Expr, taken: Sequence[str]) -> lis
         used.add(unique)
         items.append(Item(expr, unique))
     binder.mention_all(position_of(node))
+    if binder.context.full_names is not None:
+        given = ((binder.scope.full_name(i.expr), i.name) for i in items)
+        binder.context.full_names.star(node, given)
     return items
 
 

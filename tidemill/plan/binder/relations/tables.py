@@ -55,8 +55,11 @@ def bind_named(binder: QueryBinder, node: exp.Table, context: Context) -> Source
     query = renamed(query, column_aliases(node), node)
     alias = node.alias or parts[-1]
     named_itself = path is not None and alias == path.name
-    full = (path.catalog, path.database, path.name) if path is not None and named_itself else ()
-    return named_source(query, alias, full)
+    full = (path.catalog, path.database, path.name) if path is not None else ()
+    if context.full_names is not None:
+        context.full_names.table(node, full or parts)
+        context.full_names.star(node, (((alias, name), name) for name in query.names))
+    return named_source(query, alias, full if named_itself else ())
 
 
 def table_options(node: exp.Expr) -> Options:

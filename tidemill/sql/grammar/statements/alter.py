@@ -1,4 +1,4 @@
-"""ALTER TABLE, VIEW, CATALOG, DATABASE and FUNCTION."""
+"""ALTER TABLE, VIEW, CATALOG, DATABASE, FUNCTION and MODEL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemill.sql.grammar.statements.table_elements import TableBody, TableEleme
 from tidemill.sql.grammar.trees import Trees
 from tidemill.sql.lexer import Token
 
-_UNSUPPORTED = ("MATERIALIZED", "MODEL", "CONNECTION")
+_UNSUPPORTED = ("MATERIALIZED", "CONNECTION")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,18 @@ class Alters:
 
     def _add_change(self) -> s.TableChange:
         if self.cursor.at("PARTITION") or self.cursor.at("IF", "NOT", "EXISTS", "PARTITION"):
-            self.cursor.refuse("ALTER TABLE ADD PARTITION")
+            return self._add_partitions()
         if self.cursor.take("DISTRIBUTION"):
             return s.SetDistribution(distribution=clauses.distribution(self.cursor), add=True)
         return self._elements(s.AddSchema)
+
+    def _add_partitions(self) -> s.AddPartitions:
+        if_not_exists = clauses.if_not_exists(self.cursor)
+        added = []
+        while not added or self.cursor.at("PARTITION"):
+            values = clauses.partition(self.cursor)
+            added.append((values, clauses.with_properties(self.cursor)))
+        return s.AddPartitions(partitions=tuple(added), if_not_exists=if_not_exists)
 
     def _modify_change(self) -> s.TableChange:
         if self.cursor.take("DISTRIBUTION"):
@@ -95,7 +103,9 @@ class Alters:
         if self.cursor.take("DISTRIBUTION"):
             return s.SetDistribution(distribution=None)
         if self.cursor.at("PARTITION") or self.cursor.at("IF", "EXISTS", "PARTITION"):
-            self.cursor.refuse("ALTER TABLE DROP PARTITION")
+            if_exists = self.cursor.take("IF", "EXISTS")
+            dropped = self.cursor.separated(lambda: clauses.partition(self.cursor))
+            return s.DropPartitions(partitions=tuple(dropped), if_exists=if_exists)
         columns = self.cursor.wrapped(self.cursor.names) if self.cursor.at("(") else [self.cursor.names()]
         return s.DropColumns(columns=tuple(columns))
 
@@ -167,9 +177,25 @@ class Alters:
             position=token.position,
         )
 
+    def _alter_model(self, token: Token) -> s.Statement:
+        if_exists = self.cursor.take("IF", "EXISTS")
+        path = self.cursor.names()
+        word = self.cursor.expect_any("RENAME", "SET", "RESET")
+        change: s.RenameTable | s.SetOptions | s.ResetOptions
+        if word == "RENAME":
+            self.cursor.expect("TO")
+            change = s.RenameTable(to=self.cursor.names())
+        elif word == "SET":
+            change = s.SetOptions(options=clauses.properties(self.cursor))
+        else:
+            change = self._reset_change()
+        text = self.cursor.text_since(token)
+        return s.AlterModel(path=path, change=change, if_exists=if_exists, text=text, position=token.position)
+
     _ALTERS: ClassVar[dict[str, Callable[[Alters, Token], s.Statement]]] = {
         "TABLE": _alter_table,
         "VIEW": _alter_view,
         "CATALOG": _alter_catalog,
         "DATABASE": _alter_database,
+        "MODEL": _alter_model,
     }

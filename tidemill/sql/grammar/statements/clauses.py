@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidemill.catalog.table import Distribution
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.lexer import Kind
 
 
 def properties(cursor: Cursor) -> s.Options:
@@ -52,3 +53,22 @@ def distribution(cursor: Cursor) -> Distribution:
         buckets = cursor.integer()
         cursor.expect("BUCKETS")
     return Distribution(kind=kind, columns=columns, buckets=buckets)
+
+
+def partition(cursor: Cursor) -> s.Options:
+    """``PARTITION (column = literal, ...)``: values as text."""
+    cursor.expect("PARTITION")
+    return tuple(cursor.wrapped(lambda: _partition_value(cursor)))
+
+
+def _partition_value(cursor: Cursor) -> tuple[str, str]:
+    name = cursor.identifier().name
+    cursor.expect("=")
+    if cursor.current.kind is Kind.STRING:
+        return name, cursor.string()
+    first = cursor.current
+    cursor.take("-")
+    if cursor.current.kind is not Kind.NUMBER:
+        cursor.fail("<literal>")
+    cursor.advance()
+    return name, cursor.text_since(first)

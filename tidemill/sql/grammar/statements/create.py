@@ -1,9 +1,10 @@
-"""CREATE: views, functions, catalogs and databases; tables have a part of their own."""
+"""CREATE: views, functions, models, catalogs and databases; tables have a part of their own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidemill.errors import SqlSyntaxError
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.statements import clauses
@@ -11,7 +12,7 @@ from tidemill.sql.grammar.statements.create_table import CreateTables
 from tidemill.sql.grammar.trees import Trees
 from tidemill.sql.lexer import Token
 
-_UNSUPPORTED = ("MATERIALIZED", "MODEL", "CONNECTION")
+_UNSUPPORTED = ("MATERIALIZED", "CONNECTION")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,15 @@ class Creates:
         system = temporary and self.cursor.take("SYSTEM")
         if self.cursor.at_any(*_UNSUPPORTED):
             self.cursor.refuse(f"CREATE {self.cursor.current.upper}")
-        word = self.cursor.expect_any("TABLE", "VIEW", "FUNCTION", "CATALOG", "DATABASE")
+        word = self.cursor.expect_any("TABLE", "VIEW", "FUNCTION", "CATALOG", "DATABASE", "MODEL")
         if word == "TABLE":
-            return self.tables.create_table(token, temporary=temporary, replace=replace)
+            return self.tables.create_table(token, temporary=temporary, or_replace=replace)
         if word == "VIEW":
             return self._create_view(token, temporary, replace)
         if replace:
             self.cursor.refuse(f"CREATE OR REPLACE {word}", token)
+        if word == "MODEL":
+            return self._create_model(token, temporary)
         if word == "FUNCTION":
             return self._create_function(token, temporary, system)
         return self._create_catalog(token) if word == "CATALOG" else self._create_database(token)
@@ -80,6 +83,47 @@ class Creates:
             text=self.cursor.text_since(token),
             position=token.position,
         )
+
+    def _create_model(self, token: Token, temporary: bool) -> s.CreateModel:
+        if_not_exists = clauses.if_not_exists(self.cursor)
+        path = self.cursor.names()
+        inputs, outputs = (self._model_columns(word) for word in ("INPUT", "OUTPUT"))
+        if bool(inputs) != bool(outputs):
+            empty, given = ("Input", "output") if outputs else ("Output", "input")
+            raise SqlSyntaxError(
+                f"{empty} column list can not be empty with non-empty {given} column list.",
+                position=token.position,
+            )
+        comment = clauses.comment(self.cursor)
+        options = clauses.with_properties(self.cursor)
+        if not options:
+            raise SqlSyntaxError("Model property list can not be empty.", position=token.position)
+        if self.cursor.at("AS"):
+            self.cursor.refuse("CREATE MODEL AS")
+        return s.CreateModel(
+            path=path,
+            inputs=inputs,
+            outputs=outputs,
+            options=options,
+            comment=comment,
+            temporary=temporary,
+            if_not_exists=if_not_exists,
+            text=self.cursor.text_since(token),
+            position=token.position,
+        )
+
+    def _model_columns(self, word: str) -> tuple[s.PhysicalColumn, ...]:
+        """``INPUT (name type, ...)``, if here; neither keys nor computed columns."""
+        if not self.cursor.take(word):
+            return ()
+        token = self.cursor.current
+        body = self.tables.elements.body()
+        columns = [placed.column for placed in body.columns]
+        plain = tuple(column for column in columns if isinstance(column, s.PhysicalColumn))
+        if body.constraints or body.watermarks or len(plain) < len(columns):
+            message = f"{word} of a model has columns with names and types only."
+            raise SqlSyntaxError(message, position=token.position)
+        return plain
 
     def _create_catalog(self, token: Token) -> s.CreateCatalog:
         if_not_exists = clauses.if_not_exists(self.cursor)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tidemill.errors import SqlSyntaxError
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.statements import clauses
@@ -23,8 +24,16 @@ class CreateTables:
     trees: Trees
     elements: TableElements
 
-    def create_table(self, token: Token, *, temporary: bool, replace: bool = False) -> s.CreateTable:
-        """Behind CREATE [TEMPORARY] TABLE."""
+    def replace_table(self, token: Token) -> s.CreateTable:
+        """Behind REPLACE: the table must be there."""
+        self.cursor.expect("TABLE")
+        made = self.create_table(token, temporary=False, or_replace=True)
+        if made.query is None:
+            self.cursor.fail("AS")
+        return replace(made, must_exist=True)
+
+    def create_table(self, token: Token, *, temporary: bool, or_replace: bool = False) -> s.CreateTable:
+        """Behind CREATE [OR REPLACE] [TEMPORARY] TABLE."""
         if_not_exists = clauses.if_not_exists(self.cursor)
         path = self.cursor.names()
         body = self.elements.body(allow_names=True) if self.cursor.at("(") else TableBody()
@@ -34,7 +43,8 @@ class CreateTables:
         options = clauses.with_properties(self.cursor)
         like = self._like_clause() if self.cursor.at("LIKE") else None
         query, query_text = None, ""
-        if self.cursor.take("AS"):
+        if like is None and self.cursor.take("AS"):
+            _check_kind(token, or_replace, temporary=temporary, if_not_exists=if_not_exists)
             first = self.cursor.current
             query = self.trees.query()
             query_text = self.cursor.text_since(first)
@@ -57,7 +67,7 @@ class CreateTables:
             query_text=query_text,
             temporary=temporary,
             if_not_exists=if_not_exists,
-            replace=replace,
+            replace=or_replace,
         )
 
     def _partitioned_by(self) -> tuple[str, ...]:
@@ -76,3 +86,15 @@ class CreateTables:
                 options.append((verb, self.cursor.expect_any(*_LIKE_FEATURES)))
             self.cursor.expect(")")
         return s.Like(source=source, position=token.position, options=tuple(options))
+
+
+def _check_kind(token: Token, or_replace: bool, *, temporary: bool, if_not_exists: bool) -> None:
+    """What cannot be filled by a query."""
+    words = "CREATE OR REPLACE TABLE AS SELECT" if or_replace else "CREATE TABLE AS SELECT"
+    if or_replace and if_not_exists:
+        raise SqlSyntaxError(
+            f"{words} syntax does not support IF NOT EXISTS statements yet.", position=token.position
+        )
+    if temporary:
+        kind = "temporary table" if or_replace else "to create temporary table"
+        raise SqlSyntaxError(f"{words} syntax does not support {kind} yet.", position=token.position)

@@ -6,12 +6,13 @@ from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.lexer import Token
 
-_UNSUPPORTED = ("MATERIALIZED", "MODEL", "CONNECTION")
+_UNSUPPORTED = ("MATERIALIZED", "CONNECTION")
 _DROPS: dict[str, type[s.Drop]] = {
     "TABLE": s.DropTable,
     "VIEW": s.DropView,
     "CATALOG": s.DropCatalog,
     "DATABASE": s.DropDatabase,
+    "MODEL": s.DropModel,
 }
 
 

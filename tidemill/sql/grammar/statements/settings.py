@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidemill.errors import SqlSyntaxError
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.statements import clauses
@@ -77,6 +78,9 @@ def stop_job(cursor: Cursor, token: Token) -> s.StopJob:
     given: set[str] = set()
     while cursor.take("WITH"):
         given.add(cursor.expect_any("SAVEPOINT", "DRAIN"))
+    if given == {"DRAIN"}:
+        message = "WITH DRAIN could only be used after WITH SAVEPOINT."
+        raise SqlSyntaxError(message, position=token.position)
     return s.StopJob(
         job_id=job_id,
         savepoint="SAVEPOINT" in given,

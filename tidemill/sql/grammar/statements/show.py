@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
+from tidemill.sql.grammar.statements import clauses
 from tidemill.sql.grammar.trees import Trees
 from tidemill.sql.lexer import Kind, Token
 
@@ -16,6 +17,8 @@ _WITH_PATH = frozenset(
         s.ShowKind.CREATE_TABLE,
         s.ShowKind.CREATE_VIEW,
         s.ShowKind.CREATE_CATALOG,
+        s.ShowKind.CREATE_MODEL,
+        s.ShowKind.CREATE_MATERIALIZED_TABLE,
         s.ShowKind.PARTITIONS,
     }
 )
@@ -27,13 +30,21 @@ _WITH_SOURCE = frozenset(
         s.ShowKind.FUNCTIONS,
         s.ShowKind.USER_FUNCTIONS,
         s.ShowKind.COLUMNS,
+        s.ShowKind.MODELS,
+        s.ShowKind.MATERIALIZED_TABLES,
+        s.ShowKind.PROCEDURES,
     }
 )
 _WITH_PATTERN = _WITH_SOURCE | {s.ShowKind.CATALOGS}
 _WITH_ILIKE = frozenset(
-    {s.ShowKind.CATALOGS, s.ShowKind.DATABASES, s.ShowKind.FUNCTIONS, s.ShowKind.USER_FUNCTIONS}
+    {
+        s.ShowKind.CATALOGS,
+        s.ShowKind.DATABASES,
+        s.ShowKind.FUNCTIONS,
+        s.ShowKind.USER_FUNCTIONS,
+        s.ShowKind.PROCEDURES,
+    }
 )
-_UNSUPPORTED = ("PROCEDURES", "MODELS", "MATERIALIZED", "CONNECTIONS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +54,8 @@ class Shows:
 
     def show(self, token: Token) -> s.Statement:
         """Behind SHOW."""
-        if self.cursor.at_any(*_UNSUPPORTED):
-            self.cursor.refuse(f"SHOW {self.cursor.current.upper}")
+        if self.cursor.at("CONNECTIONS"):
+            self.cursor.refuse("SHOW CONNECTIONS")
         kind = self._show_kind()
         path = self._show_path(kind)
         pattern, negated, insensitive = self._pattern_filter(kind)
@@ -88,16 +99,7 @@ class Shows:
         return self.cursor.string(), negated, word == "ILIKE"
 
     def _partition_filter(self) -> s.Options:
-        if not self.cursor.take("PARTITION"):
-            return ()
-        return tuple(self.cursor.wrapped(self._partition_value))
-
-    def _partition_value(self) -> tuple[str, str]:
-        name = self.cursor.identifier().name
-        self.cursor.expect("=")
-        first = self.cursor.current
-        self.trees.expression()
-        return name, self.cursor.text_since(first).strip("'")
+        return clauses.partition(self.cursor) if self.cursor.at("PARTITION") else ()
 
     def describe(self, token: Token) -> s.Statement:
         """Behind DESCRIBE or DESC."""
@@ -106,9 +108,9 @@ class Shows:
             job_id = self.cursor.string()
             return s.DescribeJob(job_id=job_id, text=self.cursor.text_since(token), position=token.position)
         if self.cursor.peek().upper not in ("", ".", ";", "<EOF>"):
-            if self.cursor.at_any("DATABASE", "JOB", "MODEL"):
+            if self.cursor.at_any("DATABASE", "JOB"):
                 self.cursor.refuse(f"DESCRIBE {self.cursor.current.upper}")
-            word = self.cursor.take_any("CATALOG", "FUNCTION")
+            word = self.cursor.take_any("CATALOG", "FUNCTION", "MODEL")
             if word:
                 return self._describe_other(token, word)
         extended = self.cursor.take("EXTENDED")
@@ -124,4 +126,6 @@ class Shows:
             return s.DescribeCatalog(name=name, extended=extended, text=text, position=token.position)
         path = self.cursor.names()
         text = self.cursor.text_since(token)
+        if word == "MODEL":
+            return s.DescribeModel(path=path, extended=extended, text=text, position=token.position)
         return s.DescribeFunction(path=path, extended=extended, text=text, position=token.position)

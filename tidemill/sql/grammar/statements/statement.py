@@ -70,9 +70,14 @@ class Statements:
     def _elements(self) -> TableElements:
         return TableElements(self.cursor, self.trees)
 
+    def _tables(self) -> CreateTables:
+        return CreateTables(self.cursor, self.trees, self._elements())
+
     def _create(self, token: Token) -> s.Statement:
-        tables = CreateTables(self.cursor, self.trees, self._elements())
-        return Creates(self.cursor, self.trees, tables).create(token)
+        return Creates(self.cursor, self.trees, self._tables()).create(token)
+
+    def _replace(self, token: Token) -> s.CreateTable:
+        return self._tables().replace_table(token)
 
     def _alter(self, token: Token) -> s.Statement:
         return Alters(self.cursor, self.trees, self._elements()).alter(token)
@@ -122,6 +127,8 @@ class Statements:
             return self._inserts().insert(first)
         if self.cursor.take("CREATE"):
             return self._explained_create(first)
+        if self.cursor.take("REPLACE"):
+            return self._replace(first)
         if first.upper in _UNSUPPORTED:
             return self._unsupported(first, f"EXPLAIN {first.upper}")
         return self._query(first)
@@ -149,6 +156,7 @@ class Statements:
         "LOAD": lambda self, token: settings.load_module(self.cursor, token),
         "UNLOAD": lambda self, token: settings.unload_module(self.cursor, token),
         "CREATE": _create,
+        "REPLACE": _replace,
         "DROP": lambda self, token: drop(self.cursor, token),
         "ALTER": _alter,
         "USE": lambda self, token: settings.use(self.cursor, token),
