@@ -81,6 +81,11 @@ class Process:
         self.rest, self.hive = found["http"], int(found["thrift"].rpartition(":")[2])
         self.up.set()
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """With all that belongs to it."""
         self.up.clear()

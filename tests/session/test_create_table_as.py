@@ -31,7 +31,7 @@ def columns(session: TableEnvironment, table: str) -> list[str]:
 
 
 def test_rows_go_where_the_columns_are(session: TableEnvironment, tmp_path: Path) -> None:
-    into = f"WITH ('connector'='filesystem','path'='{tmp_path}','format'='csv')"
+    into = f"WITH ('connector'='filesystem','path'='{tmp_path}','format'='json')"
     query = "SELECT * FROM (VALUES (1, 'x', 5), (2, 'y', 6)) AS v(a, b, c)"
     ask(session, f"CREATE TABLE t (z STRING, c BIGINT, d AS c + 1) {into} AS {query}")
     assert columns(session, "t") == [
@@ -78,6 +78,8 @@ def test_columns(session: TableEnvironment) -> None:
             "A column named 'a' already exists in the",
         ),
         (f"CREATE TABLE t (z INT NOT NULL) {INTO}", ValidationError, "'z' .*does not allow NULLs"),
+        (f"CREATE TABLE t (b STRING NOT NULL) {INTO}", ValidationError, "target column has type 'STRING NOT"),
+        (f"CREATE TABLE t (PRIMARY KEY (b) NOT ENFORCED) {INTO}", ValidationError, "Column 'b' is nullable"),
         (f"CREATE TEMPORARY TABLE t {INTO}", SqlSyntaxError, "not support to create temporary table yet"),
         (f"CREATE OR REPLACE TEMPORARY TABLE t {INTO}", SqlSyntaxError, "not support temporary table yet"),
         (f"CREATE OR REPLACE TABLE IF NOT EXISTS t {INTO}", SqlSyntaxError, "IF NOT EXISTS"),

@@ -25,9 +25,9 @@ def session() -> TableEnvironment:
 def test_shown_and_described(session: TableEnvironment) -> None:
     assert ask(session, "SHOW MODELS") == [("m",)]
     assert ask(session, "DESCRIBE MODEL m") == [
-        ("a", "INT", True, True),
-        ("s", "STRING", False, True),
-        ("b", "ARRAY<INT>", True, False),
+        ("a", "INT", True, True, "x"),
+        ("s", "STRING", False, True, None),
+        ("b", "ARRAY<INT>", True, False, None),
     ]
     text = ask(session, "SHOW CREATE MODEL m")[0][0]
     assert text == (

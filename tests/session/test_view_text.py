@@ -54,6 +54,15 @@ CASES = {
     "SELECT (n + 1) * 2 - (3 - 4), -(n + 1), 1 + (2 * 3) FROM t": (
         f"SELECT (`t`.`n` + 1) * 2 - (3 - 4), - (`t`.`n` + 1), 1 + 2 * 3\nFROM {T} AS `t`"
     ),
+    "SELECT -1, 1e3, ceiling(1.5), year(ts), json_query(p, '$.a'), cast(tags AS array<varchar(3)>) FROM t": (
+        "SELECT -1, 1E3, CEIL(1.5), EXTRACT(YEAR FROM `t`.`ts`), "
+        "JSON_QUERY(`t`.`p`, '$.a' WITHOUT ARRAY WRAPPER NULL ON EMPTY NULL ON ERROR), "
+        f"CAST(`t`.`tags` AS ARRAY< VARCHAR(3) >)\nFROM {T} AS `t`"
+    ),
+    "SELECT /*+ BROADCAST(u) */ t.p FROM t JOIN u ON t.p = u.p": (
+        f"SELECT\n/*+ `BROADCAST`(`u`) */\n`t`.`p`\nFROM {T} AS `t`\n"
+        f"INNER JOIN {U} AS `u` ON `t`.`p` = `u`.`p`"
+    ),
     "SELECT trim(p), overlay(p placing 'x' from 1), position('a' in p), extract(year from ts) FROM t": (
         "SELECT TRIM(BOTH ' ' FROM `t`.`p`), OVERLAY(`t`.`p` PLACING 'x' FROM 1), POSITION('a' IN `t`.`p`), "
         f"EXTRACT(YEAR FROM `t`.`ts`)\nFROM {T} AS `t`"

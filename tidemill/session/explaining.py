@@ -1,18 +1,21 @@
 """EXPLAIN: the text of a statement's plans.
 
-CHANGELOG_MODE adds it to every node of a streaming plan; EXECUTION_PLAN, a detail of Tidemill's own, adds
-what an epoch runs. ESTIMATED_COST and PLAN_ADVICE need statistics that Tidemill does not keep and are
-refused, as is the JSON form.
+CHANGELOG_MODE adds it to every node of a streaming plan, PLAN_ADVICE what to set otherwise,
+JSON_EXECUTION_PLAN the plan as a graph; EXECUTION_PLAN, a detail of Tidemill's own, adds what an epoch runs.
+ESTIMATED_COST needs statistics that Tidemill does not keep and is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidemill.config.execution_options import PARALLELISM
+from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
-from tidemill.physical.batch.explain import explain_batch_text
-from tidemill.physical.explain.text import explain_text
+from tidemill.physical.batch.explain import batch_graph, explain_batch_text
+from tidemill.physical.explain.advice import advice_of
+from tidemill.physical.explain.text import execution_graph, explain_text
 from tidemill.physical.plan import PhysicalPlan
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
@@ -23,6 +26,11 @@ from tidemill.session.bundles import bundled
 from tidemill.session.context import SessionContext
 
 _CHANGELOG_MODE, _EXECUTION_PLAN = "CHANGELOG_MODE", "EXECUTION_PLAN"
+_JSON, _ADVICE = "JSON_EXECUTION_PLAN", "PLAN_ADVICE"
+_BATCH = (_CHANGELOG_MODE, _JSON)
+_STREAMING = (*_BATCH, _EXECUTION_PLAN, _ADVICE)
+_UNSET = -1
+"""The parallelism of a plan where no option says it."""
 
 
 def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple[str, ...]) -> str:
@@ -30,14 +38,12 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
     wanted = {detail.upper() for detail in details}
     batch = execution.is_batch(context)
     for detail in details:
-        if detail.upper() not in ((_CHANGELOG_MODE,) if batch else (_CHANGELOG_MODE, _EXECUTION_PLAN)):
-            mode = " in batch mode" if detail.upper() == _EXECUTION_PLAN else ""
-            raise NotSupportedError(f"EXPLAIN {detail}{mode} is not supported")
+        if detail.upper() not in (_BATCH if batch else _STREAMING):
+            mode = " under batch mode" if detail.upper() in _STREAMING else ""
+            raise NotSupportedError(f"EXPLAIN {detail} is not supported{mode}.")
     _check_length(plans)
     if batch:
-        run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
-        runs = [batch_job.how_read(root, context.time_zone) for root in run]
-        return with_room(lambda: explain_batch_text(plans, run, runs))
+        return _batch_text(context, plans, wanted)
     config = bundled(context.configuration, plans)
     physical = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
     try:
@@ -51,16 +57,44 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
         # A plan is shown though a node of it cannot run yet.
         if _EXECUTION_PLAN in wanted:
             raise
-        return _shown(plans, physical, wanted, frozenset())
-    shown = _shown(plans, physical, wanted, combined(*job))
+        return _shown(plans, physical, wanted, frozenset(), config)
+    shown = _shown(plans, physical, wanted, combined(*job), config)
     return f"{shown}\n{execution_text(*job)}" if _EXECUTION_PLAN in wanted else shown
 
 
+def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted: set[str]) -> str:
+    run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
+    runs = [batch_job.how_read(root, context.time_zone) for root in run]
+    shown = with_room(lambda: explain_batch_text(plans, run, runs))
+    if _JSON not in wanted:
+        return shown
+    return shown + _graph(with_room(lambda: batch_graph(run, _parallelism(context.configuration))))
+
+
 def _shown(
-    plans: Sequence[n.LogicalNode], physical: list[PhysicalPlan], wanted: set[str], fewer: frozenset[str]
+    plans: Sequence[n.LogicalNode],
+    physical: list[PhysicalPlan],
+    wanted: set[str],
+    fewer: frozenset[str],
+    config: Configuration,
 ) -> str:
-    changelog_mode = _CHANGELOG_MODE in wanted
-    return with_room(lambda: explain_text(plans, physical, changelog_mode=changelog_mode, combined=fewer))
+    advice = advice_of([plan.shown for plan in physical], config) if _ADVICE in wanted else None
+    shown = with_room(
+        lambda: explain_text(
+            plans, physical, changelog_mode=_CHANGELOG_MODE in wanted, combined=fewer, advice=advice
+        )
+    )
+    if _JSON not in wanted:
+        return shown
+    return shown + _graph(with_room(lambda: execution_graph(physical, _parallelism(config))))
+
+
+def _graph(document: str) -> str:
+    return f"\n== Physical Execution Plan ==\n{document}"
+
+
+def _parallelism(config: Configuration) -> int:
+    return config.read(PARALLELISM) or _UNSET
 
 
 LONGEST = 100_000

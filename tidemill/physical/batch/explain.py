@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tidemill.physical.batch.attributes import attributes
 from tidemill.physical.batch.nodes import BatchNode
+from tidemill.physical.explain.json_plan import Reading, json_plan
 from tidemill.physical.explain.syntax_tree import syntax_tree
 from tidemill.physical.explain.text import draw
 from tidemill.plan import nodes as n
@@ -30,6 +31,30 @@ def explain_batch_text(
 
 def batch_text(plan: BatchNode, runs: Runs) -> str:
     return draw(plan, lambda node: _line(node, runs.get(id(node), "")), lambda node: node.inputs)
+
+
+def batch_graph(plans: Sequence[BatchNode], parallelism: int) -> str:
+    """EXPLAIN JSON_EXECUTION_PLAN."""
+    reading = Reading(
+        name=lambda node: node.name,
+        line=lambda node: _line(node, ""),
+        inputs=lambda node: node.inputs,
+        exchange=_shipped,
+        parallelism=parallelism,
+    )
+    return json_plan(plans, reading)
+
+
+def _shipped(node: BatchNode) -> str:
+    """``distribution=[hash[a]]`` ships HASH[a]."""
+    if node.name != "Exchange":
+        return ""
+    way = dict(attributes(node))["distribution"].removeprefix("[").removesuffix("]")
+    kind, bracket, keys = way.partition("[")
+    return f"{_WAYS.get(kind, kind.upper())}{bracket}{keys}"
+
+
+_WAYS = {"single": "GLOBAL"}
 
 
 def _line(node: BatchNode, runs: str) -> str:

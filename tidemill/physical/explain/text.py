@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidemill.physical import nodes as p
+from tidemill.physical.explain.advice import Advice
 from tidemill.physical.explain.attributes import attributes, execution_name, hints, joined, node_name
 from tidemill.physical.explain.differences import Runs, differences
+from tidemill.physical.explain.json_plan import Reading, json_plan
 from tidemill.physical.explain.printer import Form
 from tidemill.physical.explain.syntax_tree import syntax_tree
 from tidemill.physical.plan import PhysicalPlan
@@ -32,30 +34,38 @@ def explain_text(
     *,
     changelog_mode: bool = False,
     combined: Container[str] = (),
+    advice: Advice | None = None,
 ) -> str:
     """The whole text; several statements of one job show one tree each in every section.
 
     ``logical`` is the bound plan before optimization. ``changelog_mode`` is EXPLAIN CHANGELOG_MODE.
-    ``combined``: as for ``differences``.
+    ``combined``: as for ``differences``. ``advice`` is EXPLAIN PLAN_ADVICE.
     """
     logicals = [logical] if isinstance(logical, LogicalNode) else logical
     plans = [physical] if isinstance(physical, PhysicalPlan) else physical
     physicals = [plan.shown for plan in plans]
     reuse = _Reuse.of(physicals, [differences(plan.shown, plan.runs, combined) for plan in plans])
+    trees = [physical_plan(x, changelog_mode=changelog_mode, advice=advice) for x in physicals]
     sections = (
         ("Abstract Syntax Tree", [syntax_tree(x) for x in logicals]),
-        ("Optimized Physical Plan", [physical_plan(x, changelog_mode=changelog_mode) for x in physicals]),
+        ("Optimized Physical Plan", trees)
+        if advice is None
+        else ("Optimized Physical Plan With Advice", [*trees, advice.text]),
         ("Optimized Execution Plan", [_execution_plan(x, reuse) for x in physicals]),
     )
     return "\n".join(f"== {title} ==\n" + "\n\n".join(trees) + "\n" for title, trees in sections)
 
 
-def physical_plan(root: p.PhysicalNode, *, changelog_mode: bool) -> str:
-    return draw(root, lambda node: _physical_line(node, changelog_mode=changelog_mode), visible_inputs)
+def physical_plan(root: p.PhysicalNode, *, changelog_mode: bool, advice: Advice | None = None) -> str:
+    def line(node: p.PhysicalNode) -> str:
+        advised = advice is not None and id(node) in advice.nodes
+        return _physical_line(node, changelog_mode=changelog_mode, advised=advised)
+
+    return draw(root, line, visible_inputs)
 
 
-def _physical_line(node: p.PhysicalNode, *, changelog_mode: bool) -> str:
-    pairs = attributes(node, Form.PREFIX)
+def _physical_line(node: p.PhysicalNode, *, changelog_mode: bool, advised: bool = False) -> str:
+    pairs = [*([("advice", "[1]")] if advised else []), *attributes(node, Form.PREFIX)]
     if changelog_mode:
         pairs = [*pairs, ("changelogMode", f"[{changelog_text(node.traits.kinds)}]")]
     return f"{node_name(node)}({joined([*pairs, *hints(node)])})"
@@ -120,6 +130,24 @@ class _Reuse:
 
     def is_repeated(self, shape: int) -> bool:
         return self.times[shape] > 1
+
+
+def execution_graph(plans: Sequence[PhysicalPlan], parallelism: int) -> str:
+    """EXPLAIN JSON_EXECUTION_PLAN."""
+    reading = Reading(
+        name=execution_name,
+        line=lambda node: f"{execution_name(node)}({joined([*attributes(node, Form.INFIX), *hints(node)])})",
+        inputs=visible_inputs,
+        exchange=_shipped,
+        parallelism=parallelism,
+    )
+    return json_plan([visible(plan.shown) for plan in plans], reading)
+
+
+def _shipped(node: p.PhysicalNode) -> str:
+    if not isinstance(node, p.Exchange):
+        return ""
+    return "HASH" if node.keys else "GLOBAL"
 
 
 def _execution_plan(root: p.PhysicalNode, reuse: _Reuse) -> str:

@@ -43,9 +43,11 @@ def like_table(statement: s.CreateTable, path: ObjectPath, source: CatalogTable)
 
 
 def completed(statement: s.CreateTable, table: CatalogTable, type_of: TypeOf) -> CatalogTable:
-    """Steps 2 to 5. A key on columns that LIKE brought does not make them NOT NULL: they must be so."""
+    """Steps 2 to 5. A key on columns that LIKE or a query brought does not make them NOT NULL: they must be
+    so."""
     check_unique(statement.columns)
-    keyed = with_key(table, only_key(statement.constraints), make_not_null=statement.like is None)
+    own = statement.like is None and statement.query is None
+    keyed = with_key(table, only_key(statement.constraints), make_not_null=own)
     full = typed(keyed, type_of)
     check_partitions(full, statement.position)
     check_distribution(full, statement.position)

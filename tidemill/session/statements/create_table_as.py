@@ -121,7 +121,8 @@ def _check_declared(column: Column, definition: s.ColumnDefinition, source: Colu
             position=definition.position,
             hint=f"Give the {kind} column another name.",
         )
-    if not casts.can_cast_implicitly(source.type, column.type):
+    may_be_null = source.type.nullable and not column.type.nullable
+    if may_be_null or not casts.can_cast_implicitly(source.type, column.type):
         raise ValidationError(
             f"Incompatible types for sink column '{column.name}' at position {position}. The source column "
             f"has type '{source.type}', while the target column has type '{column.type}'.",

@@ -3,6 +3,7 @@ there."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tidemill.catalog.manager import quoted
@@ -11,7 +12,7 @@ from tidemill.catalog.table import Column
 from tidemill.errors import ValidationError
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing, ok
-from tidemill.session.schema.columns import check_unique, declared
+from tidemill.session.schema.columns import declared
 from tidemill.sql import statements as s
 from tidemill.types.logical import BOOLEAN, STRING, Field
 
@@ -24,8 +25,8 @@ _COLUMNS = (
 
 
 def create_model(statement: s.CreateModel, context: SessionContext) -> TableResult:
-    check_unique(statement.inputs)
-    check_unique(statement.outputs)
+    _check_unique("input", statement.inputs)
+    _check_unique("output", statement.outputs)
     model = CatalogModel(
         path=context.catalogs.qualify(statement.path),
         inputs=tuple(map(declared, statement.inputs)),
@@ -36,6 +37,14 @@ def create_model(statement: s.CreateModel, context: SessionContext) -> TableResu
     )
     context.catalogs.models.create(model, ignore_if_exists=statement.if_not_exists)
     return ok()
+
+
+def _check_unique(word: str, columns: Sequence[s.PhysicalColumn]) -> None:
+    names = [column.name for column in columns]
+    for column in columns:
+        if names.count(column.name) > 1:
+            message = f"Duplicate {word} column name: '{column.name}'."
+            raise ValidationError(message, position=column.position)
 
 
 def alter_model(statement: s.AlterModel, context: SessionContext) -> TableResult:
@@ -84,8 +93,11 @@ def describe_model(statement: s.DescribeModel, context: SessionContext) -> Table
         raise ValidationError(
             f"Model with the identifier '{path}' doesn't exist.", position=statement.position
         )
-    rows = [_row(c, True) for c in model.inputs] + [_row(c, False) for c in model.outputs]
-    return listing(_COLUMNS, rows)
+    columns = [(c, True) for c in model.inputs] + [(c, False) for c in model.outputs]
+    if not any(column.comment for column, _ in columns):
+        return listing(_COLUMNS, [_row(*column) for column in columns])
+    rows = [(*_row(column, is_input), column.comment or None) for column, is_input in columns]
+    return listing((*_COLUMNS, Field("comment", STRING)), rows)
 
 
 def _row(column: Column, is_input: bool) -> tuple[str, str, bool, bool]:

@@ -103,8 +103,7 @@ def _models(statement: s.Show, context: SessionContext) -> Iterable[str]:
 
 def _materialized(statement: s.Show, context: SessionContext) -> Iterable[str]:
     """There are none, of a database that exists."""
-    catalog, database = _place(statement, context)
-    context.catalogs.catalog(catalog).database(database)
+    _database(statement, context)
     return ()
 
 
@@ -196,6 +195,6 @@ _KINDS: dict[ShowKind, Handler] = {
     ShowKind.CREATE_MODEL: _create_model,
     ShowKind.CREATE_MATERIALIZED_TABLE: _create_materialized,
     ShowKind.MODELS: _names("model name", _models),
-    ShowKind.MATERIALIZED_TABLES: _names("materialized table name", _materialized),
+    ShowKind.MATERIALIZED_TABLES: _names("materialized table", _materialized),
     ShowKind.PROCEDURES: _procedures,
 }

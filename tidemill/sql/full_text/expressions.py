@@ -82,6 +82,9 @@ class Printer:
                 return self._test(tested, left, right, "NOT ")
             return f"NOT {self.text(tested, _NOT, _NOT + 1)}"
         if isinstance(node, exp.Neg):
+            number = _bare(node.this)
+            if isinstance(number, exp.Literal) and not number.args["is_string"]:
+                return f"-{number.name.upper()}"
             return f"- {self.text(node.this, _SIGN, _SIGN + 1)}"
         if isinstance(node, exp.Exists):
             return f"EXISTS ({self.query(node.this)})"
@@ -186,7 +189,7 @@ def _interval(_: Printer, node: exp.Expr) -> str:
 
 
 def _literal(_: Printer, node: exp.Expr) -> str:
-    return string(node.name) if node.args["is_string"] else node.name
+    return string(node.name) if node.args["is_string"] else node.name.upper()
 
 
 def _date_time(_: Printer, node: exp.Expr) -> str:

@@ -14,6 +14,13 @@ from tidemill.sql.reserved import BARE_FUNCTIONS
 
 Form = Callable[[Printer, exp.Expr], str]
 _WORDED = {"POSITION": ("IN", "FROM"), "OVERLAY": ("PLACING", "FROM", "FOR")}
+_PARTS = {unit: unit for unit in ("YEAR", "QUARTER", "MONTH", "WEEK", "HOUR", "MINUTE", "SECOND")} | {
+    "DAYOFMONTH": "DAY",
+    "DAYOFWEEK": "DOW",
+    "DAYOFYEAR": "DOY",
+}
+"""Functions that Flink writes as EXTRACT of a unit."""
+_SHORT = {"CEILING": "CEIL"}
 _PLAIN = re.compile("[A-Za-z_][A-Za-z_0-9]*")
 
 
@@ -29,11 +36,14 @@ def _call(printer: Printer, node: exp.Expr) -> str:
         first, second = arguments
         tested = printer.text(exp.EQ(this=first, expression=second))
         return f"CASE WHEN {tested} THEN NULL ELSE {printer.text(first)} END"
+    if upper in _PARTS and len(arguments) == 1 and printer.rewritten:
+        return f"EXTRACT({_PARTS[upper]} FROM {printer.text(arguments[0])})"
     if upper in BARE_FUNCTIONS and not arguments:
         return upper
     if upper == "MOD" and len(arguments) == 2:
         return printer.text(exp.Mod(this=arguments[0], expression=arguments[1]))
-    return f"{upper}({', '.join(_argument(printer, a) for a in arguments)})"
+    shown = ", ".join(_argument(printer, a) for a in arguments)
+    return f"{_SHORT.get(upper, upper) if printer.rewritten else upper}({shown})"
 
 
 def _argument(printer: Printer, node: exp.Expr) -> str:
@@ -50,8 +60,9 @@ def _rounded(word: str) -> Form:
 
 def _trim(printer: Printer, node: exp.Expr) -> str:
     characters = node.args.get("expression")
-    shown = "' '" if characters is None else printer.text(characters)
-    return f"TRIM({node.args['position']} {shown} FROM {printer.text(node.this)})"
+    blank = "' ' " if printer.rewritten else ""
+    shown = blank if characters is None else f"{printer.text(characters)} "
+    return f"TRIM({node.args['position']} {shown}FROM {printer.text(node.this)})"
 
 
 def _cast(word: str) -> Form:
@@ -63,7 +74,8 @@ def type_text(spec: exp.Expr) -> str:
     written = " ".join(str(spec.args["written"]).upper().split())
     if "ROW" in written or "`" in written:
         raise Unprintable(written)
-    return re.sub(r"\bINT\b", "INTEGER", written)
+    spaced = re.sub(r"\s*>", " >", re.sub(r"<\s*", "< ", written))
+    return re.sub(r"\bINT\b", "INTEGER", spaced.replace("DOUBLE PRECISION", "DOUBLE"))
 
 
 def _over(printer: Printer, node: exp.Expr) -> str:
@@ -108,11 +120,15 @@ def _bound(printer: Printer, spec: exp.Expr, side: str) -> str:
 
 
 def _behaviors(printer: Printer, node: exp.Expr) -> str:
-    return "".join(
-        f" {behavior.args['kind']}{_default(printer, behavior)} ON {word}"
-        for slot, word in (("on_empty", "EMPTY"), ("on_error", "ERROR"))
-        if (behavior := node.args.get(slot)) is not None
-    )
+    """JSON_QUERY says what it does where nothing is written."""
+    text = ""
+    for slot, word in (("on_empty", "EMPTY"), ("on_error", "ERROR")):
+        behavior = node.args.get(slot)
+        if behavior is not None:
+            text += f" {behavior.args['kind']}{_default(printer, behavior)} ON {word}"
+        elif isinstance(node, x.JsonQuery) and printer.rewritten:
+            text += f" NULL ON {word}"
+    return text
 
 
 def _default(printer: Printer, behavior: exp.Expr) -> str:
@@ -123,7 +139,8 @@ def _json(word: str) -> Form:
     def form(printer: Printer, node: exp.Expr) -> str:
         kind, wrapper = node.args.get("returning"), node.args.get("wrapper")
         returned = f" RETURNING {type_text(kind)}" if kind is not None else ""
-        wrapped = f" {_WRAPPERS[wrapper]} ARRAY WRAPPER" if wrapper else ""
+        said = isinstance(node, x.JsonQuery) and (wrapper or printer.rewritten)
+        wrapped = f" {_WRAPPERS[wrapper or 'WITHOUT']} ARRAY WRAPPER" if said else ""
         path = printer.text(node.args["path"])
         return f"{word}({printer.text(node.this)}, {path}{returned}{wrapped}{_behaviors(printer, node)})"
 
@@ -135,6 +152,22 @@ _WRAPPERS = {
     "CONDITIONAL": "WITH CONDITIONAL",
     "UNCONDITIONAL": "WITH UNCONDITIONAL",
 }
+
+
+def _json_object(printer: Printer, node: exp.Expr) -> str:
+    pairs = ", ".join(
+        f"KEY {printer.text(pair.this)} VALUE {printer.text(pair.expression)}" for pair in node.expressions
+    )
+    return f"JSON_OBJECT({pairs}{_on_null(printer, node, 'NULL')})"
+
+
+def _json_array(printer: Printer, node: exp.Expr) -> str:
+    return f"JSON_ARRAY({printer.listed(node.expressions)}{_on_null(printer, node, 'ABSENT')})"
+
+
+def _on_null(printer: Printer, node: exp.Expr, default: str) -> str:
+    word = node.args.get("on_null") or (default if printer.rewritten else "")
+    return f" {word} ON NULL" if word else ""
 
 
 FORMS: dict[type[exp.Expr], Form] = {
@@ -152,5 +185,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     x.JsonValue: _json("JSON_VALUE"),
     x.JsonQuery: _json("JSON_QUERY"),
     x.JsonExists: _json("JSON_EXISTS"),
+    x.JsonObject: _json_object,
+    x.JsonArray: _json_array,
     x.Descriptor: lambda _, node: f"DESCRIPTOR({', '.join(quoted(i.name) for i in node.expressions)})",
 }

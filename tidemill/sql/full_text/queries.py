@@ -20,7 +20,8 @@ _SET_WORDS: dict[type[exp.Expr], str] = {
 
 def full_text(tree: exp.Expr, names: FullNames, *, rewritten: bool = True) -> str:
     """The query in the words of Flink; Unprintable where a part of it has no form here. ``rewritten``: what
-    Flink writes in other words (a table as an argument, NULLIF) in these, which give another plan."""
+    Flink writes in other words (a table as an argument, NULLIF, defaults) in these, which may give another
+    plan."""
     return _Queries(names, rewritten).query(tree)
 
 
@@ -89,10 +90,12 @@ class _Queries:
         values = source.this if source is not None else None
         if isinstance(values, exp.Values) and not values.alias and tree.is_star:
             return self._values(values)
-        if tree.args.get("hint") is not None or tree.args.get("qualify") is not None:
-            raise Unprintable("hint")
+        if tree.args.get("qualify") is not None:
+            raise Unprintable("QUALIFY")
         items = ", ".join(map(self._item, tree.expressions))
-        text = f"SELECT {'DISTINCT ' if tree.args.get('distinct') else ''}{items}"
+        hints = tree.args.get("hint")
+        given = f"\n{_hints(hints.expressions)}\n" if hints is not None else " "
+        text = f"SELECT{given}{'DISTINCT ' if tree.args.get('distinct') else ''}{items}"
         if source is not None:
             text += f"\nFROM {self._relation(source.this)}{self._joins(tree)}"
         return text + "".join(self._clause(tree, slot) for slot in _CLAUSES)
@@ -167,7 +170,9 @@ class _Queries:
         version = node.args.get("version")
         text = quoted(*path)
         if node.args.get("hints"):
-            return text + _hints(node)
+            if version is not None or node.args.get("alias") is not None:
+                raise Unprintable("hints of a table with an alias")
+            return f"{text}\n{_hints(node.args['hints'])}"
         if version is not None:
             text += f" FOR SYSTEM_TIME AS OF {self._printer.text(version.expression)}"
         return f"{text} AS {quoted(node.alias or path[-1])}{_columns(node)}"
@@ -210,16 +215,13 @@ class _Queries:
         return f"(SELECT {', '.join(quoted(*name) for name, _ in columns)}\nFROM {self._table(node.this)})"
 
 
-def _hints(table: exp.Expr) -> str:
-    """What stands behind a table that has no other name, and no version."""
-    hints = [h for h in table.args["hints"] if isinstance(h, x.FlinkHint)]
-    if table.args.get("alias") is not None or table.args.get("version") is not None:
-        raise Unprintable("hints of a table with an alias")
-    if any(hint.arguments for hint in hints):
-        raise Unprintable("hints")
-    listed = (", ".join(f"{string(k)} = {string(v)}" for k, v in hint.options) for hint in hints)
-    shown = (f"{quoted(hint.name)}({options})" for hint, options in zip(hints, listed, strict=True))
-    return f"\n/*+ {', '.join(shown)} */"
+def _hints(hints: list[exp.Expr]) -> str:
+    shown = []
+    for hint in hints:
+        assert isinstance(hint, x.FlinkHint)
+        items = [*(f"{string(k)} = {string(v)}" for k, v in hint.options), *map(quoted, hint.arguments)]
+        shown.append(f"{quoted(hint.name)}({', '.join(items)})")
+    return f"/*+ {', '.join(shown)} */"
 
 
 def _columns(node: exp.Expr) -> str:

@@ -1,0 +1,254 @@
+"""The load proof: a gateway under many sessions and a long result keeps nothing of them.
+
+``python -m tests.gateway.load --sessions 10000 --rows 10000000`` starts a gateway, opens and closes sessions
+with statements in them, some with a query that is given up, has a hundred of them at work at once, and reads
+a long result page by page. Looked at are the gateway's own process and Spark's: threads, open files, memory;
+the rows of the store and the files of its directory. Exit status 1 where something stayed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sqlite3
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.gateway.kills import Process
+from tests.runtime.processes import children
+
+CLIENTS = 4
+_PATIENCE = 120.0
+_STRAY = 8
+"""Threads and files more than before that are nothing: connections that end, idle workers."""
+_KEPT = 4096
+"""Bytes of memory more per session that are nothing, once there have been many."""
+_ANSWER = 512 << 20
+"""Bytes of memory that a long result may take while it is read."""
+_MANY = 5_000
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What a gateway holds on to."""
+
+    threads: int
+    files: int
+    store: int
+    results: int
+    memory: int
+
+
+@dataclass(slots=True)
+class Load:
+    gateway: Process
+    folder: Path
+    found: dict[str, Any] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
+
+    def run(self, sessions: int, rows: int, together: int) -> None:
+        self._cycles(CLIENTS * 10)
+        before = self.held()
+        self._cycles(sessions)
+        after = self._settled(before)
+        self.found |= {"sessions": sessions, "before": asdict(before), "after": asdict(after)}
+        self._compare(before, after, sessions)
+        self._together(together)
+        self._long_result(rows)
+        self.found["differences"] = self.differences
+
+    def _compare(self, before: Held, after: Held, sessions: int) -> None:
+        for name, slack in (("threads", _STRAY), ("files", _STRAY), ("store", 0), ("results", 0)):
+            old, new = getattr(before, name), getattr(after, name)
+            if new > old + slack:
+                self.differences.append(f"{name}: {old} before {sessions} sessions, {new} after")
+        grown = after.memory - before.memory
+        if sessions >= _MANY and grown > sessions * _KEPT:
+            self.differences.append(f"memory: {grown:,} bytes more after {sessions} sessions")
+
+    def _settled(self, before: Held) -> Held:
+        """What is held when it is no more than before, or after a while: closing goes on behind an answer."""
+        end = time.monotonic() + 20
+        held = self.held()
+        while (held.threads, held.files) > (before.threads, before.files) and time.monotonic() < end:
+            time.sleep(0.5)
+            held = self.held()
+        return held
+
+    # -- sessions one after the other
+
+    def _cycles(self, count: int) -> None:
+        def work(first: int) -> None:
+            for number in range(first, count, CLIENTS):
+                self._cycle(number)
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            list(pool.map(work, range(CLIENTS)))
+
+    def _cycle(self, number: int) -> None:
+        session = self.open()
+        try:
+            self.rows(session, "CREATE TABLE t (a INT) WITH ('connector'='datagen')")
+            self.expect(self.rows(session, "SHOW TABLES"), [["t"]])
+            if number % 20 == 0:
+                self.expect(self.rows(session, "SELECT * FROM (VALUES (1, 'x'))"), [[1, "x"]])
+            if number % 100 == 1:
+                self.submit(session, "SELECT * FROM t")
+        finally:
+            self.gateway.call("DELETE", f"/sessions/{session}")
+
+    # -- at once
+
+    def _together(self, count: int) -> None:
+        everybody = threading.Barrier(count)
+
+        def work(number: int) -> None:
+            session = self.open()
+            everybody.wait(_PATIENCE)
+            self.rows(session, f"CREATE TEMPORARY VIEW v AS SELECT {number} AS n")
+            self.expect(self.rows(session, "SELECT n + 1 FROM v"), [[number + 1]])
+            self.expect(self.rows(session, "SHOW VIEWS"), [["v"]])
+            self.gateway.call("DELETE", f"/sessions/{session}")
+
+        begun = time.monotonic()
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(work, range(count)))
+        self.found["together"] = {"sessions": count, "seconds": round(time.monotonic() - begun, 1)}
+
+    # -- a long result
+
+    def _long_result(self, rows: int) -> None:
+        session = self.open()
+        self.rows(session, "SET 'execution.runtime-mode' = 'batch'")
+        self.rows(
+            session,
+            "CREATE TABLE numbers (id BIGINT, name AS CAST(id AS STRING)) WITH ('connector'='datagen', "
+            f"'fields.id.kind'='sequence', 'fields.id.start'='1', 'fields.id.end'='{rows}')",
+        )
+        operation = self.submit(session, "SELECT id, name FROM numbers")
+        before = most = self.held().memory
+        count = total = 0
+        begun = time.monotonic()
+        for page in self.pages(session, operation):
+            count += len(page)
+            total += sum(int(row[0]) for row in page)
+            most = max(most, anonymous(self.gateway.pid))
+        self.found["result"] = {
+            "rows": count,
+            "rows/s": round(count / (time.monotonic() - begun)),
+            "MB more": (most - before) >> 20,
+        }
+        if (count, total) != (rows, rows * (rows + 1) // 2):
+            self.differences.append(f"{count} rows came with a sum of {total}, not {rows}")
+        if most - before > _ANSWER:
+            self.differences.append(f"a result of {rows} rows took {(most - before) >> 20} MB")
+        self.gateway.call("DELETE", f"/sessions/{session}")
+
+    # -- asking
+
+    def open(self) -> str:
+        handle: str = self.gateway.call("POST", "/sessions")["sessionHandle"]
+        return handle
+
+    def submit(self, session: str, sql: str) -> str:
+        found = self.gateway.call("POST", f"/sessions/{session}/statements", {"statement": sql})
+        handle: str = found["operationHandle"]
+        return handle
+
+    def rows(self, session: str, sql: str) -> list[list[Any]]:
+        """All rows of a statement, whose operation is closed then."""
+        operation = self.submit(session, sql)
+        found = [row for page in self.pages(session, operation) for row in page]
+        self.gateway.call("DELETE", f"/sessions/{session}/operations/{operation}/close")
+        return found
+
+    def pages(self, session: str, operation: str) -> Iterator[list[list[Any]]]:
+        token, end = 0, time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            path = f"/sessions/{session}/operations/{operation}/result/{token}?rowFormat=JSON"
+            page = self.gateway.call("GET", path)
+            if page["resultType"] == "EOS":
+                return
+            if page["resultType"] == "NOT_READY":
+                time.sleep(0.02)
+                continue
+            token = int(re.findall(r"/result/(\d+)", page["nextResultUri"])[0])
+            data = page["results"]["data"]
+            if data:
+                end = time.monotonic() + _PATIENCE
+                yield [row["fields"] for row in data]
+            else:
+                time.sleep(0.02)
+        raise TimeoutError(operation)
+
+    def expect(self, found: object, wanted: object) -> None:
+        if found != wanted:
+            self.differences.append(f"{found} came, not {wanted}")
+
+    # -- looking
+
+    def held(self) -> Held:
+        pid = self.gateway.pid
+        directory = self.folder / "gateway"
+        return Held(
+            threads=number_of(pid, "Threads"),
+            files=sum(len(list(Path(f"/proc/{each}/fd").iterdir())) for each in (pid, *children(pid))),
+            store=store_rows(directory),
+            results=sum(1 for _ in (directory / "results").rglob("*") if _.is_file()),
+            memory=anonymous(pid),
+        )
+
+
+def store_rows(directory: Path) -> int:
+    tables = ("tidemill_sessions", "tidemill_operations")
+    with closing(sqlite3.connect(directory / "store" / "gateway.db")) as store:
+        return sum(store.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables)
+
+
+def anonymous(pid: int) -> int:
+    """Bytes of memory of its own: not of files that are mapped."""
+    return number_of(pid, "RssAnon") << 10
+
+
+def number_of(pid: int, name: str) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.findall(rf"^{name}:\s+(\d+)", status, re.MULTILINE)[0])
+
+
+def prove(folder: Path, *, sessions: int, rows: int, together: int) -> Load:
+    gateway = Process(folder)
+    load = Load(gateway, folder)
+    gateway.start()
+    try:
+        load.run(sessions, rows, together)
+    finally:
+        gateway.kill()
+    return load
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sessions", type=int, default=10_000)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--together", type=int, default=100)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        load = prove(Path(folder), sessions=given.sessions, rows=given.rows, together=given.together)
+    print(json.dumps(load.found, indent=2))
+    return 1 if load.differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""EXPLAIN JSON_EXECUTION_PLAN: the tree of a plan as a graph of operators, in the form of Flink's job graphs.
+
+Exchanges are no nodes: they say how rows go from one node to the next. Subtrees that are alike are one node.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(Generic[T]):
+    """How to read a tree. ``exchange``: how an exchange ships rows, '' for other nodes."""
+
+    name: Callable[[T], str]
+    line: Callable[[T], str]
+    inputs: Callable[[T], Sequence[T]]
+    exchange: Callable[[T], str]
+    parallelism: int
+
+
+def json_plan(roots: Sequence[T], reading: Reading[T]) -> str:
+    """The section's text."""
+    graph = _Graph(reading)
+    for root in roots:
+        graph.add(root)
+    return json.dumps({"nodes": graph.nodes}, indent=2, separators=(",", " : "))
+
+
+@dataclass(slots=True)
+class _Graph(Generic[T]):
+    reading: Reading[T]
+    nodes: list[Json] = field(default_factory=list)
+    _ids: dict[tuple[str, tuple[tuple[int, str], ...]], int] = field(default_factory=dict)
+
+    def add(self, node: T) -> int:
+        """The id of the node."""
+        below = tuple(self._way(child) for child in self.reading.inputs(node))
+        key = self.reading.line(node), below
+        if key not in self._ids:
+            self._ids[key] = len(self._ids) + 1
+            self.nodes.append(self._shown(node, self._ids[key], below))
+        return self._ids[key]
+
+    def _way(self, node: T) -> tuple[int, str]:
+        """What makes the rows, and how they come."""
+        shipped = self.reading.exchange(node)
+        if not shipped:
+            return self.add(node), "FORWARD"
+        return self.add(self.reading.inputs(node)[0]), shipped
+
+    def _shown(self, node: T, number: int, below: Sequence[tuple[int, str]]) -> Json:
+        name = self.reading.name(node)
+        shown: Json = {
+            "id": number,
+            "type": f"{name}[{number}]" if below else f"Source: {name}[{number}]",
+            "pact": "Operator" if below else "Data Source",
+            "contents": f"[{number}]:{self.reading.line(node)}",
+            "parallelism": self.reading.parallelism,
+        }
+        if below:
+            ways = [{"id": key, "ship_strategy": way, "side": "second"} for key, way in below]
+            shown["predecessors"] = ways
+        return shown
