@@ -1,9 +1,9 @@
 """Gateways beside each other: light statements, sessions opened and closed, long results.
 
-``python -m bench.gateway NAME=URL [NAME=URL...] [--part statements|sessions|rows]`` asks each gateway in
-turn, by Flink's REST protocol, and prints Markdown tables. A statement's time is from its submission to the
-last page of its result, asked for every 2 ms. Of a gateway on this machine ``NAME=URL@PID`` also says what
-memory its processes take.
+``python -m bench.gateway NAME=URL [NAME=URL...] [--part statements|sessions|rows] [--sessions N] [--rows N]``
+asks each gateway in turn, by Flink's REST protocol, and prints Markdown tables. A statement's time is from its
+submission to the last page of its result, asked for every 2 ms. Of a gateway on this machine ``NAME=URL@PID``
+also says what memory its processes take.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tests.runtime.processes import children
 
 CLIENTS = 16
 SESSIONS, STATEMENTS = 100, 1_000
-OPENINGS = 10_000
-ROWS = 10_000_000
 _POLL = 0.002
 _JSON = "application/json"
 _ARROW = "application/vnd.apache.arrow.stream"
 Json = dict[str, Any]
+Gateways = dict[str, tuple[str, int]]
+"""Addresses and processes (0: unknown) by name."""
 
 TABLE = "CREATE TABLE t (id INT, name STRING, at TIMESTAMP(3)) WITH ('connector'='datagen')"
 LIGHT = {
@@ -115,12 +115,12 @@ def statements(url: str) -> dict[str, list[float]]:
     return times
 
 
-def openings(url: str) -> float:
-    """Seconds to open and close ``OPENINGS`` sessions with a statement in each, by four clients."""
+def openings(url: str, count: int) -> float:
+    """Seconds to open and close ``count`` sessions with a statement in each, by four clients."""
 
     def work() -> None:
         client = Client(url)
-        for _ in range(OPENINGS // 4):
+        for _ in range(count // 4):
             session = client.open()
             client.run(session, "SHOW CATALOGS")
             client.ask("DELETE", f"/sessions/{session}")
@@ -134,15 +134,15 @@ def openings(url: str) -> float:
     return seconds()
 
 
-def rows(url: str, accept: str) -> float:
-    """Seconds to fetch ``ROWS`` rows, from the first page on."""
+def rows(url: str, accept: str, wanted: int) -> float:
+    """Seconds to fetch as many rows, from the first page on."""
     client = Client(url)
     session = client.open()
     client.run(session, "SET 'execution.runtime-mode' = 'batch'")
     client.run(
         session,
         "CREATE TABLE numbers (id BIGINT, name AS CAST(id AS STRING)) WITH ('connector'='datagen', "
-        f"'fields.id.kind'='sequence', 'fields.id.start'='1', 'fields.id.end'='{ROWS}', "
+        f"'fields.id.kind'='sequence', 'fields.id.start'='1', 'fields.id.end'='{wanted}', "
         "'rows-per-second'='100000000')",
     )
     sql = {"statement": "SELECT id, name FROM numbers"}
@@ -160,8 +160,8 @@ def rows(url: str, accept: str) -> float:
         elif not begun:
             begun = time.perf_counter()
     seconds = time.perf_counter() - begun
-    if got != ROWS:
-        raise SystemExit(f"{got} rows came, not {ROWS}")
+    if got != wanted:
+        raise SystemExit(f"{got} rows came, not {wanted}")
     client.ask("DELETE", f"/sessions/{session}")
     return seconds
 
@@ -198,7 +198,7 @@ def _quantile(times: list[float], part: float) -> str:
     return f"{sorted(times)[min(len(times) - 1, int(part * len(times)))] * 1000:,.0f}"
 
 
-def show_statements(gateways: dict[str, tuple[str, int]]) -> None:
+def show_statements(gateways: Gateways, given: argparse.Namespace) -> None:
     print(
         f"{STATEMENTS} statements of {SESSIONS} sessions, {CLIENTS} clients, ms\n\n| | gateway | p50 | p99 |"
     )
@@ -210,22 +210,22 @@ def show_statements(gateways: dict[str, tuple[str, int]]) -> None:
             print(f"| {kind} | {name} | {_quantile(found, 0.5)} | {_quantile(found, 0.99)} |", flush=True)
 
 
-def show_sessions(gateways: dict[str, tuple[str, int]]) -> None:
-    print(f"\n{OPENINGS} sessions opened and closed\n")
+def show_sessions(gateways: Gateways, given: argparse.Namespace) -> None:
+    print(f"\n{given.sessions} sessions opened and closed\n")
     print("| gateway | a second | MB before | MB after |\n|---|---|---|---|")
     for name, (url, pid) in gateways.items():
-        openings(url)
+        openings(url, given.sessions // 10)
         before = memory(pid) if pid else 0
-        rate = OPENINGS / openings(url)
+        rate = given.sessions / openings(url, given.sessions)
         after = memory(pid) if pid else 0
         print(f"| {name} | {rate:,.0f} | {before >> 20:,} | {after >> 20:,} |", flush=True)
 
 
-def show_rows(gateways: dict[str, tuple[str, int]]) -> None:
-    print(f"\n{ROWS:,} rows fetched\n\n| gateway | format | rows/s |\n|---|---|---|")
+def show_rows(gateways: Gateways, given: argparse.Namespace) -> None:
+    print(f"\n{given.rows:,} rows fetched\n\n| gateway | format | rows/s |\n|---|---|---|")
     for name, (url, _) in gateways.items():
         for shown, accept in (("JSON", _JSON), *((("Arrow", _ARROW),) if name != "flink" else ())):
-            print(f"| {name} | {shown} | {ROWS / rows(url, accept):,.0f} |", flush=True)
+            print(f"| {name} | {shown} | {given.rows / rows(url, accept, given.rows):,.0f} |", flush=True)
 
 
 PARTS = {"statements": show_statements, "sessions": show_sessions, "rows": show_rows}
@@ -237,14 +237,16 @@ def main() -> None:
     )
     parser.add_argument("gateways", nargs="+", metavar="NAME=URL[@PID]")
     parser.add_argument("--part", choices=PARTS, action="append")
+    parser.add_argument("--sessions", type=int, default=10_000)
+    parser.add_argument("--rows", type=int, default=10_000_000)
     given = parser.parse_args()
-    gateways = {}
+    gateways: Gateways = {}
     for text in given.gateways:
         name, _, address = text.partition("=")
         url, _, pid = address.partition("@")
         gateways[name] = (url, int(pid or 0))
     for part in given.part or PARTS:
-        PARTS[part](gateways)
+        PARTS[part](gateways, given)
 
 
 if __name__ == "__main__":

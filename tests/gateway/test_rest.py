@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -174,8 +175,15 @@ def test_bad_requests(ask: Ask, method: str, path: str, body: bytes, status: int
     assert said in answer["errors"][0]
 
 
-def test_a_client_that_goes_in_the_middle_disturbs_nobody(ask: Ask) -> None:
+def _codes(ask: Ask, route: str) -> Counter[str]:
+    """How often requests of a route were answered, by the answers' codes."""
+    found = ask("GET", "/metrics.json")[1].get("tidemill_requests_total", ())
+    return Counter({r["code"]: r["value"] for r in found if r["route"] == route})
+
+
+def test_a_client_that_goes_in_the_middle_disturbs_nobody(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
     session = ask.session()
+    before = _codes(ask, "open_session")
     for text in (
         b"GET /v1/in",
         b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
@@ -184,7 +192,11 @@ def test_a_client_that_goes_in_the_middle_disturbs_nobody(ask: Ask) -> None:
         with socket.create_connection(("127.0.0.1", ask.port)) as gone:
             gone.sendall(text)
     assert ask("GET", "/v1/info") == (200, {"productName": "Apache Flink", "version": "2.3.0"})
+    while (counted := _codes(ask, "open_session")) == before:
+        continue
+    assert counted - before == Counter({"400": 1})
     assert ask("DELETE", f"/v1/sessions/{session}") == (200, {"status": "CLOSED"})
+    assert [r for r in caplog.records if r.exc_info] == []
 
 
 def test_the_port_is_taken(served: tuple[RestEndpoint, Gateway], ask: Ask) -> None:

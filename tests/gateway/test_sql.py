@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.session.environments import new_session
 from tidemill import dbapi
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.client.gateway_client import GatewayClient
@@ -31,7 +32,13 @@ from tidemill.errors import (
 from tidemill.gateway.api import OperationStatus, ResultType
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.service.service import Gateway
+from tidemill.gateway.service.statements import CONFIGURING
 from tidemill.gateway.start import House
+from tidemill.session import planning
+from tidemill.session.dispatch import HANDLERS
+from tidemill.session.statements import create_table_as
+from tidemill.sql import statements as s
+from tidemill.sql.parser import parse_statement
 
 LONG = 60.0
 BATCH = {"execution.runtime-mode": "batch"}
@@ -180,6 +187,31 @@ def test_jobs_outlive_their_session_and_stop_from_any(made: Gateway) -> None:
     assert other.ask(f"STOP JOB '{job}'") == [("OK",)]
     assert other.ask(f"DESCRIBE JOB '{job}'")[0][2] == "CANCELED"
     assert "0" * 32 in str(other.fails(f"STOP JOB '{'0' * 32}'"))
+
+
+ASKING = {
+    s.Query, s.Insert, s.StatementSet, s.Explain, s.Show, s.Describe, s.DescribeCatalog, s.DescribeFunction,
+    s.DescribeModel, s.DescribeJob, s.StopJob, s.Unsupported,
+}  # fmt: skip
+
+
+def test_every_statement_changes_the_session_or_does_not() -> None:
+    changing = {kind for kind in HANDLERS if issubclass(kind, CONFIGURING)}
+    assert changing.isdisjoint(ASKING)
+    assert changing | ASKING == set(HANDLERS)
+
+
+def test_a_table_made_by_a_query_is_filled_again_where_it_is() -> None:
+    context = new_session().context
+    made = "CREATE OR REPLACE TABLE t (z STRING, b INT) WITH ('connector'='blackhole')"
+    statement = parse_statement(f"{made} AS SELECT 1 AS `a``x`, 2 AS b")
+    assert isinstance(statement, s.CreateTable)
+    context.catalogs.create(create_table_as.planned(statement, context)[0])
+    again = create_table_as.insert_text(statement, context)
+    assert again.endswith("`t` (`a``x`, `b`) SELECT 1 AS `a``x`, 2 AS b")
+    insert = parse_statement(again)
+    assert isinstance(insert, s.Insert)
+    assert planning.bind_insert(context, insert) == create_table_as.planned(statement, context)[1]
 
 
 def test_configuring_takes_what_changes_the_session(made: Gateway) -> None:

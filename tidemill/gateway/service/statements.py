@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tidemill.catalog.manager import quoted
 from tidemill.config import table_options
 from tidemill.config.mini_batch_options import MINI_BATCH_ENABLED
 from tidemill.config.option import Configuration
@@ -27,12 +26,13 @@ from tidemill.session import planning, snapshot
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.job import JobHandle
 from tidemill.session.result import ok
+from tidemill.session.statements import create_table_as
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.splitter import split
 
 Json = dict[str, Any]
-_CONFIGURING: tuple[type[s.Statement], ...] = (
+CONFIGURING: tuple[type[s.Statement], ...] = (
     s.SetOption,
     s.ResetOption,
     s.CreateTable,
@@ -41,15 +41,22 @@ _CONFIGURING: tuple[type[s.Statement], ...] = (
     s.AlterView,
     s.Drop,
     s.CreateCatalog,
+    s.AlterCatalog,
     s.CreateDatabase,
     s.AlterDatabase,
     s.CreateFunction,
+    s.AlterFunction,
+    s.CreateModel,
+    s.AlterModel,
     s.UseCatalog,
     s.UseDatabase,
     s.UseModules,
+    s.LoadModule,
+    s.UnloadModule,
     s.AddJar,
     s.RemoveJar,
 )
+"""What changes a session: these are what ``configure`` takes, and after these a snapshot is another one."""
 
 JobStarted = Callable[[JobHandle, str, Json], None]
 
@@ -78,13 +85,14 @@ class SqlStatements:
         piece = _single(text)
         statement = parse_statement(piece)
         filling = isinstance(statement, s.CreateTable) and statement.query is not None
-        if not isinstance(statement, _CONFIGURING) or filling:
+        if not isinstance(statement, CONFIGURING) or filling:
             raise NotSupportedError(
                 f"Unsupported statement for configuring session:{text}\n"
                 "The configureSession API only supports to execute statement of type CREATE TABLE, "
                 "DROP TABLE, ALTER TABLE, CREATE DATABASE, DROP DATABASE, ALTER DATABASE, CREATE FUNCTION, "
-                "DROP FUNCTION, CREATE CATALOG, DROP CATALOG, USE CATALOG, USE [CATALOG.]DATABASE, "
-                "CREATE VIEW, DROP VIEW, ALTER VIEW, USE MODULES, SET, RESET."
+                "DROP FUNCTION, ALTER FUNCTION, CREATE CATALOG, DROP CATALOG, ALTER CATALOG, USE CATALOG, "
+                "USE [CATALOG.]DATABASE, CREATE VIEW, DROP VIEW, ALTER VIEW, CREATE MODEL, DROP MODEL, "
+                "ALTER MODEL, LOAD MODULE, UNLOAD MODULE, USE MODULES, SET, RESET."
             )
         return self.run(piece, {}, control)
 
@@ -168,7 +176,7 @@ class SqlStatements:
             context.work, context.on_job = "", lambda _: None
             if not changes:
                 context.configuration = before
-            self._changed |= isinstance(statement, _CONFIGURING)
+            self._changed |= isinstance(statement, CONFIGURING)
 
 
 def new_environment(gateway: Mapping[str, str], properties: Mapping[str, str]) -> TableEnvironment:
@@ -187,8 +195,7 @@ def _own(statement: s.Statement, before: Mapping[str, str]) -> dict[str, str]:
 def _insert_text(statement: s.Statement, environment: TableEnvironment) -> str:
     """The INSERT that fills what CREATE TABLE AS has made; of others their own text."""
     if isinstance(statement, s.CreateTable):
-        path = environment.context.catalogs.qualify(statement.path)
-        return f"INSERT INTO {quoted(path)} {statement.query_text}"
+        return create_table_as.insert_text(statement, environment.context)
     return statement.text
 
 

@@ -22,6 +22,7 @@ from tidemill.session.result import TableResult, ok
 from tidemill.session.schema.columns import check_unique, declared
 from tidemill.session.schema.precision import cut_times
 from tidemill.session.schema.table import completed, plain_table
+from tidemill.session.statements import show_create
 from tidemill.sql import statements as s
 from tidemill.types.logical import Field, without_attribute
 
@@ -61,8 +62,7 @@ def _check_replaced(before: object, path: ObjectPath, statement: s.CreateTable) 
 def planned(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogTable, n.Sink]:
     """The table of CREATE TABLE AS, and the INSERT that fills it; nothing is created."""
     assert statement.query is not None
-    query = s.Query(text=statement.query_text, position=statement.position, tree=statement.query)
-    fields = planning.bind(context, query).fields
+    fields = planning.bind(context, _query(statement)).fields
     path = context.catalogs.qualify(statement.path)
     made = replace(plain_table(statement, path), columns=_columns(statement, fields))
     table = completed(statement, made, planning.typer(context, statement))
@@ -75,6 +75,18 @@ def planned(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogT
         target_position=statement.position,
     )
     return table, planning.bind_insert(context, insert, table)
+
+
+def insert_text(statement: s.CreateTable, context: SessionContext) -> str:
+    """The INSERT that fills the table, as text: where the table is already there, it goes on with that."""
+    path = quoted(context.catalogs.qualify(statement.path))
+    names = ", ".join(show_create.name(f.name) for f in planning.bind(context, _query(statement)).fields)
+    return f"INSERT INTO {path} ({names}) {statement.query_text}"
+
+
+def _query(statement: s.CreateTable) -> s.Query:
+    assert statement.query is not None
+    return s.Query(text=statement.query_text, position=statement.position, tree=statement.query)
 
 
 def _columns(statement: s.CreateTable, fields: Sequence[Field]) -> tuple[Column, ...]:

@@ -54,7 +54,7 @@ async function tables(catalog, database, at) {
   const found = (await ask({ catalog, database })).tables;
   return found.map(({ name, view }) => {
     const current = at.table === name && at.catalog === catalog && at.database === database;
-    return h("li", {}, h("a", { href: address(catalog, database, name), "aria-current": current ? "page" : null },
+    return h("li", {}, h("a", { href: address(catalog, database, name), title: name, "aria-current": current ? "page" : null },
       name, view && h("span", { class: "muted" }, " view")));
   });
 }

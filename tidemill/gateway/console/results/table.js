@@ -56,7 +56,7 @@ export class Table {
   line(index, { row, mark, fresh }) {
     const cells = row.map((value, place) => {
       const text = value === null ? "NULL" : value.length > LONGEST ? `${value.slice(0, LONGEST)}…` : value;
-      this.widths[place] = Math.max(this.widths[place], Math.min(WIDEST, text.length + 2));
+      this.widths[place] = Math.max(this.widths[place], Math.min(WIDEST, text.length + 3));
       return h("td", { class: `${this.columns[place].right ? "right" : ""}${value === null ? " null" : ""}` }, text);
     });
     const state = `${fresh ? "fresh" : ""}${index === this.active ? " active" : ""}`;

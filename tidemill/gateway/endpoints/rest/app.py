@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from anyio import CapacityLimiter, move_on_after, to_thread
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
@@ -162,12 +162,15 @@ async def _body(request: Request, longest: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     with move_on_after(_BODY_SECONDS) as reading:
-        async for part in request.stream():
-            size += len(part)
-            if size > longest:
-                key = "rest.server.max-content-length"
-                raise HttpError(413, f"The request is longer than {longest} bytes ('{key}').")
-            parts.append(part)
+        try:
+            async for part in request.stream():
+                size += len(part)
+                if size > longest:
+                    key = "rest.server.max-content-length"
+                    raise HttpError(413, f"The request is longer than {longest} bytes ('{key}').")
+                parts.append(part)
+        except ClientDisconnect:
+            raise HttpError(400, "The client went away in the middle of its request.") from None
     if reading.cancelled_caught:
         raise HttpError(408, f"The request did not end within {_BODY_SECONDS} seconds.")
     return b"".join(parts)
