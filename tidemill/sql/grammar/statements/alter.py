@@ -70,7 +70,7 @@ class Alters:
 
     def _add_partitions(self) -> s.AddPartitions:
         if_not_exists = clauses.if_not_exists(self.cursor)
-        added = []
+        added: list[tuple[s.Options, s.Options]] = []
         while not added or self.cursor.at("PARTITION"):
             values = clauses.partition(self.cursor)
             added.append((values, clauses.with_properties(self.cursor)))
