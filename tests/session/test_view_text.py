@@ -124,7 +124,7 @@ def test_names_in_full(session: TableEnvironment, query: str) -> None:
     "query",
     [
         "SELECT * FROM u JOIN t USING (p)",
-        "SELECT a.x, b.x FROM (SELECT * FROM (SELECT 1 AS x)) a, (SELECT * FROM (SELECT 2 AS x)) b",
+        "SELECT a.x, b.x AS y FROM (SELECT * FROM (SELECT 1 AS x)) a, (SELECT * FROM (SELECT 2 AS x)) b",
         "SELECT p FROM u QUALIFY ROW_NUMBER() OVER (PARTITION BY p ORDER BY rate) = 1",
     ],
 )

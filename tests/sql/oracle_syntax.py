@@ -60,8 +60,6 @@ REFUSED_HERE: dict[str, type[TidemillError]] = {
     "STRUCTURED": NotSupportedError,
     "RAW(": NotSupportedError,
     "TABLESAMPLE": NotSupportedError,
-    "PROCEDURES": NotSupportedError,
-    "MODELS": NotSupportedError,
 }
 ACCEPTED_HERE = (
     "MERGE INTO",
