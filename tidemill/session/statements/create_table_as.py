@@ -16,6 +16,7 @@ from tidemill.catalog.table import CatalogTable, Column, ColumnKind, ObjectPath
 from tidemill.errors import ValidationError
 from tidemill.functions import casts
 from tidemill.plan import nodes as n
+from tidemill.plan.binder.queries.insert import writable
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
@@ -61,17 +62,14 @@ def _check_replaced(before: object, path: ObjectPath, statement: s.CreateTable) 
 
 def planned(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogTable, n.Sink]:
     """The table of CREATE TABLE AS, and the INSERT that fills it; nothing is created."""
+    table, targets = _table(statement, context)
     assert statement.query is not None
-    fields = planning.bind(context, _query(statement)).fields
-    path = context.catalogs.qualify(statement.path)
-    made = replace(plain_table(statement, path), columns=_columns(statement, fields))
-    table = completed(statement, made, planning.typer(context, statement))
     insert = s.Insert(
         text=statement.text,
         position=statement.position,
-        target=(path.catalog, path.database, path.name),
+        target=(table.path.catalog, table.path.database, table.path.name),
         query=statement.query,
-        columns=tuple(f.name for f in fields),
+        columns=targets,
         target_position=statement.position,
     )
     return table, planning.bind_insert(context, insert, table)
@@ -79,9 +77,19 @@ def planned(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogT
 
 def insert_text(statement: s.CreateTable, context: SessionContext) -> str:
     """The INSERT that fills the table, as text: where the table is already there, it goes on with that."""
-    path = quoted(context.catalogs.qualify(statement.path))
-    names = ", ".join(show_create.name(f.name) for f in planning.bind(context, _query(statement)).fields)
-    return f"INSERT INTO {path} ({names}) {statement.query_text}"
+    table, targets = _table(statement, context)
+    names = f" ({', '.join(map(show_create.name, targets))})" if targets else ""
+    return f"INSERT INTO {quoted(table.path)}{names} {statement.query_text}"
+
+
+def _table(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogTable, tuple[str, ...]]:
+    """The table, and the columns of it that the query's go to; () where these are its columns."""
+    fields = planning.bind(context, _query(statement)).fields
+    path = context.catalogs.qualify(statement.path)
+    made = replace(plain_table(statement, path), columns=_columns(statement, fields))
+    table = completed(statement, made, planning.typer(context, statement))
+    targets = tuple(f.name for f in fields)
+    return table, () if targets == tuple(c.name for c in writable(table)) else targets
 
 
 def _query(statement: s.CreateTable) -> s.Query:
