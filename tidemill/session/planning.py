@@ -124,12 +124,11 @@ def view_text(context: SessionContext, view: CatalogView) -> str:
     try:
         plan, names = home.full_names(tree)
         text = with_room(lambda: full_text(tree, names))
-        _query(text)
         same_words = with_room(lambda: full_text(tree, names, rewritten=False))
-        same = Binder(context).bind_query(_query(same_words).tree) == plan
+        again, same = (Binder(context).bind_query(_query(found).tree) for found in (text, same_words))
     except (Unprintable, TidemillError):
         return view.text
-    return text if same else view.text
+    return text if same == plan and again.fields == plan.fields else view.text
 
 
 def _query(text: str) -> s.Query:
