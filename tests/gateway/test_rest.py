@@ -186,7 +186,7 @@ def test_a_client_that_goes_in_the_middle_disturbs_nobody(ask: Ask, caplog: pyte
     before = _codes(ask, "open_session")
     for text in (
         b"GET /v1/in",
-        b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+        b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
         b"\x16\x03\x01\x02",
     ):
         with socket.create_connection(("127.0.0.1", ask.port)) as gone:

@@ -83,7 +83,7 @@ def test_columns(session: TableEnvironment) -> None:
         (f"CREATE TEMPORARY TABLE t {INTO}", SqlSyntaxError, "not support to create temporary table yet"),
         (f"CREATE OR REPLACE TEMPORARY TABLE t {INTO}", SqlSyntaxError, "not support temporary table yet"),
         (f"CREATE OR REPLACE TABLE IF NOT EXISTS t {INTO}", SqlSyntaxError, "IF NOT EXISTS"),
-        ("CREATE TABLE t LIKE src AS SELECT a FROM src", SqlSyntaxError, 'Encountered "AS"'),
+        ("CREATE TABLE t LIKE src AS SELECT a FROM src", SqlSyntaxError, "near the keyword 'AS'"),
         (f"REPLACE TABLE t {INTO}", ValidationError, "`t` to be replaced doesn't exist"),
         ("REPLACE TABLE t (a INT)", SqlSyntaxError, "AS"),
     ],

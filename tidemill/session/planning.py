@@ -87,6 +87,11 @@ def source_kinds(table: CatalogTable, given: Mapping[str, str]) -> frozenset[Row
     return connectors.validate(table, given, role="source").source_kinds(table, given)
 
 
+def check_sink(table: CatalogTable) -> None:
+    """Raises what an INSERT into the table would be refused with for its connector and options."""
+    connectors.validate(table, table.options, role="sink")
+
+
 def sink_kinds(
     table: CatalogTable, given: Mapping[str, str], wanted: frozenset[RowKind]
 ) -> frozenset[RowKind]:

@@ -1,9 +1,9 @@
 """CREATE TABLE AS, CREATE OR REPLACE TABLE AS, REPLACE TABLE AS: a table of a query's columns, and the job
 that fills it.
 
-The query is planned as an INSERT into the table before the catalog changes: what cannot run leaves the
-catalog, and the table that was to be replaced, as they were. Data that the old table's connector holds stays
-there.
+The query is bound as an INSERT into the table, and the table's options are checked, before the catalog
+changes: what is refused leaves the catalog, and the table that was to be replaced, as they were. Data that
+the old table's connector holds stays there.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def create(statement: s.CreateTable, context: SessionContext, *, taken: bool) ->
     if statement.replace:
         _check_replaced(before, path, statement)
     table, sink = planned(statement, context)
+    planning.check_sink(table)
     if statement.replace and before is not None:
         context.catalogs.replace(table)
     else:
