@@ -1,9 +1,9 @@
 """Gateways beside each other: light statements, sessions opened and closed, long results.
 
 ``python -m bench.gateway NAME=URL [NAME=URL...] [--part statements|sessions|rows] [--sessions N] [--rows N]``
-asks each gateway in turn, by Flink's REST protocol, and prints Markdown tables. A statement's time is from its
-submission to the last page of its result, asked for every 2 ms. Of a gateway on this machine ``NAME=URL@PID``
-also says what memory its processes take.
+asks each gateway in turn, by Flink's REST protocol, and prints Markdown tables. A statement's time is from
+its submission to the last page of its result, asked for every 2 ms. Of a gateway on this machine
+``NAME=URL@PID`` also says what memory its processes take.
 """
 
 from __future__ import annotations
