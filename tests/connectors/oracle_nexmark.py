@@ -5,6 +5,7 @@ In streaming over files; in batch, and cut into epochs, over the connector's own
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -53,7 +54,9 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runner
     def run(script: str) -> dict[str, Any]:
         file = tmp_path_factory.mktemp("script") / "nexmark.sql"
         file.write_text(script)
-        document: dict[str, Any] = json.loads(json_output.run_script(str(file), {}, session))
+        written = io.StringIO()
+        json_output.run_script(str(file), {}, session, written)
+        document: dict[str, Any] = json.loads(written.getvalue())
         assert document["ok"], document["statements"][-1]
         return document
 

@@ -6,6 +6,7 @@ changes are seen, never what they add up to.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -62,7 +63,9 @@ def session(options: dict[str, str] | None = None) -> TableEnvironment:
 
 @pytest.mark.parametrize("case", parameters(STRAIGHT))
 def test_straight(case: Any, spark: SparkSession) -> None:
-    check(case, json.loads(json_output.run_script(case.sql, {}, session)))
+    written = io.StringIO()
+    json_output.run_script(case.sql, {}, session, written)
+    check(case, json.loads(written.getvalue()))
 
 
 @pytest.mark.parametrize("case", parameters(CUT, ("final", "changelog")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tidemill.changelog.rowkind import RowKind
 from tidemill.errors import ExecutionError
 from tidemill.session import tableau, values
-from tidemill.session.carrier import rows_of
+from tidemill.session.carrier import ChangelogRow, rows_of
 from tidemill.session.frames import folded, folded_pandas
 from tidemill.types import logical as t
 
@@ -49,6 +50,25 @@ def test_a_finished_result_has_widths_by_content() -> None:
         "|         日本 | 2 |",
         "+--------------+---+",
         "2 rows in set",
+    ]
+
+
+def test_few_rows_of_a_finished_result_are_read_ahead_and_none_is_lost() -> None:
+    read = 0
+
+    def rows() -> Iterator[ChangelogRow]:
+        nonlocal read
+        for read in range(1, 5001):
+            yield RowKind.INSERT, ("a wider one" if read > 4998 else "a", read)
+
+    lines = tableau.batch_lines(FIELDS, rows(), max_width=9, zone=dt.UTC)
+    assert next(lines) == "+---+------+"
+    assert read == tableau.SAMPLE
+    assert list(lines)[-4:] == [
+        "| a wide... | 4999 |",
+        "| a wide... | 5000 |",
+        "+-----------+------+",
+        "5000 rows in set",
     ]
 
 

@@ -1,11 +1,11 @@
 """``--format json``: one line per script, statements in order up to the first that fails.
 
-    {"script": "q.sql", "ok": true, "elapsed_ms": 413, "statements": [
+    {"script": "q.sql", "statements": [
       {"sql": "SELECT ...", "kind": "query", "resultKind": "SUCCESS_WITH_CONTENT", "job_id": "...",
        "columns": [{"name": "c", "type": "BIGINT NOT NULL"}], "rows": [["+I", "a", 1]],
        "explain": "== Abstract ...", "stdout": ["+I[1]"],
        "error": {"code": "VALIDATION", "message": "...", "position": {"line": 1, "column": 8}},
-       "elapsed_ms": 12}]}
+       "elapsed_ms": 12}], "ok": true, "elapsed_ms": 413}
 
 ``kind`` is set, reset, query, insert, explain or other, absent where the statement did not parse. Values:
 booleans, integers, FLOAT and DOUBLE as JSON ("NaN", "Infinity", "-Infinity"), NULL as null, all else
@@ -19,8 +19,9 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TextIO
 
 from tidemill.client.script import read_script
 from tidemill.errors import InternalError, TidemillError
@@ -33,62 +34,105 @@ from tidemill.sql.splitter import Piece, split
 Document = dict[str, Any]
 
 
-def run_script(file: str, variables: Mapping[str, str], session: Callable[[], TableEnvironment]) -> str:
-    """The line for one script file."""
+def run_script(
+    file: str, variables: Mapping[str, str], session: Callable[[], TableEnvironment], out: TextIO
+) -> None:
+    """Writes the line for one script file to ``out``, a row at a time: no result is in memory as a whole."""
     begun = time.monotonic()
-    document: Document = {"script": os.path.basename(file), "ok": False, "statements": []}
+    out.write(f'{{"script": {_json(os.path.basename(file))}, ')
     try:
         script = read_script(file, variables)
-        statements = list(_statements(session(), script))
+        environment = session()
     except TidemillError as e:
-        document["error"] = error_document(e)
+        out.write(f'"statements": [], "ok": false, "error": {_json(error_document(e))}')
     else:
-        document["statements"] = statements
-        document["ok"] = not any("error" in s for s in statements)
-    document["elapsed_ms"] = _elapsed(begun)
-    return json.dumps(document, ensure_ascii=False, allow_nan=False)
+        out.write('"statements": [')
+        ok = _statements(environment, script, out)
+        out.write(f'], "ok": {_json(ok)}')
+    out.write(f', "elapsed_ms": {_elapsed(begun)}}}\n')
+    out.flush()
 
 
-def _statements(environment: TableEnvironment, script: str) -> Iterator[Document]:
-    pieces = split(script)
+def _statements(environment: TableEnvironment, script: str, out: TextIO) -> bool:
+    """Whether all succeeded."""
+    pieces, separator = split(script), ""
     while True:
         begun = time.monotonic()
-        document: Document = {}
         printed = io.StringIO()
+        document = _Object(out, separator)
+        error: Exception | None = None
         try:
             piece = next(pieces, None)
             if piece is None:
-                return
-            document["sql"] = piece.text
+                return True
+            document.add("sql", piece.text)
             with contextlib.redirect_stdout(printed):
                 _run(environment, piece, document)
         except Exception as e:
-            document["error"] = error_document(_own(e))
+            error = e
+            document.add("error", error_document(_own(e)))
         if printed.getvalue():
-            document["stdout"] = printed.getvalue().splitlines()
-        document["elapsed_ms"] = _elapsed(begun)
-        yield document
-        if "error" in document:
-            return
+            document.add("stdout", printed.getvalue().splitlines())
+        document.add("elapsed_ms", _elapsed(begun))
+        document.end()
+        if error is not None:
+            return False
+        separator = ", "
 
 
-def _run(environment: TableEnvironment, piece: Piece, document: Document) -> None:
+def _run(environment: TableEnvironment, piece: Piece, document: _Object) -> None:
     result = environment.execute(parse_statement(piece.text, piece.position))
-    document["kind"] = result.kind.value
+    document.add("kind", result.kind.value)
     if result.kind in (StatementKind.SET, StatementKind.RESET) and result.ok:
         return
-    document["resultKind"] = result.result_kind
+    document.add("resultKind", result.result_kind)
     if result.job is not None:
-        document["job_id"] = result.job.job_id
+        document.add("job_id", result.job.job_id)
     if result.kind is StatementKind.INSERT:
         result.wait()
         return
-    document["columns"] = [{"name": f.name, "type": str(f.type)} for f in result.fields]
-    document["rows"] = rows = []
-    for row in json_rows(result):
-        rows.append(row)
+    document.add("columns", [{"name": f.name, "type": str(f.type)} for f in result.fields])
+    rows = json_rows(result)
     if result.kind is StatementKind.EXPLAIN:
-        document["explain"] = rows[0][1]
+        rows = iter(explained := list(rows))
+        document.add("explain", explained[0][1])
+    document.add_all("rows", rows)
+
+
+@dataclass(slots=True)
+class _Object:
+    """A JSON object that is written field by field; nothing of it, where it has none."""
+
+    out: TextIO
+    separator: str
+    _begun: bool = False
+
+    def add(self, name: str, value: Any) -> None:
+        self._name(name)
+        self.out.write(_json(value))
+
+    def add_all(self, name: str, values: Iterable[Any]) -> None:
+        """An array, each element as it comes; a whole one also where ``values`` raise."""
+        self._name(name)
+        self.out.write("[")
+        separator = ""
+        try:
+            for value in values:
+                self.out.write(separator + _json(value))
+                separator = ", "
+        finally:
+            self.out.write("]")
+
+    def end(self) -> None:
+        self.out.write("}")
+
+    def _name(self, name: str) -> None:
+        self.out.write(f"{', ' if self._begun else self.separator + '{'}{_json(name)}: ")
+        self._begun = True
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def json_rows(result: TableResult) -> Iterator[list[Any]]:

@@ -6,7 +6,9 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain, islice
 
 # -S cuts long lines (arrow keys move sideways), -F ends where all fits, -X leaves the text on the screen.
 _LESS = "less -SFX"
@@ -19,12 +21,18 @@ class Pager:
         given = os.environ.get("PAGER")
         self._command = shlex.split(_LESS if given is None and shutil.which("less") else given or "")
 
-    def show(self, lines: Sequence[str]) -> bool:
-        """Whether the lines were shown; False where they fit the screen, or the pager does not run."""
-        if not self._command or len(lines) < shutil.get_terminal_size().lines - 2:
-            return False
+    def show(self, lines: Iterator[str]) -> Iterator[str]:
+        """What is left for others to show: nothing, or all ``lines`` where they fit the screen or the pager
+        does not run. It gets them as it asks for them, and may be left before the last one."""
+        screen = max(shutil.get_terminal_size().lines - 2, 0)
+        head = list(islice(lines, screen)) if self._command else []
+        if not self._command or len(head) < screen:
+            return chain(head, lines)
         try:
-            subprocess.run(self._command, input="\n".join(lines) + "\n", text=True, check=False)
+            process = subprocess.Popen(self._command, stdin=subprocess.PIPE, text=True)
         except OSError:
-            return False
-        return True
+            return chain(head, lines)
+        with suppress(BrokenPipeError), process:
+            assert process.stdin is not None
+            process.stdin.writelines(f"{line}\n" for line in chain(head, lines))
+        return iter(())

@@ -79,9 +79,7 @@ def _run_json(file: str, request: RunRequest) -> bool:
             asked.enter_context(answered_for(environment.context))
             return environment
 
-        document = json_output.run_script(file, request.variables, make)
-    sys.stdout.write(document + "\n")
-    sys.stdout.flush()
+        json_output.run_script(file, request.variables, make, sys.stdout)
     return True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import TextIO
 
 from tidemill.changelog.rowkind import RowKind
@@ -22,15 +23,17 @@ from tidemill.session.result import TableResult
 
 def show_query(result: TableResult, config: Configuration, out: TextIO, pager: Pager | None = None) -> None:
     """TABLEAU and CHANGELOG write rows as they come; TABLE shows the table that they make, on a terminal
-    while it changes. A finished result that is longer than the screen goes to ``pager``."""
+    while it changes. A finished result that is longer than the screen goes to ``pager``; few of its rows are
+    in memory at a time."""
     columns = shutil.get_terminal_size().columns if out.isatty() else None
     if result.changelog and config.read(client_options.RESULT_MODE).upper() != "TABLE":
         _write(_stream_lines(result, config, columns), out)
         return
-    rows = _live_rows(result, config, out) if result.changelog else list(result.changes())
+    rows = iter(_live_rows(result, config, out)) if result.changelog else result.changes()
     lines = _finished_lines(result, rows, config, columns)
-    if pager is None or not pager.show(lines):
-        _write(lines, out)
+    for line in lines if pager is None else pager.show(lines):
+        out.write(line + "\n")
+    out.flush()
 
 
 def plot_query(result: TableResult, out: TextIO) -> None:
@@ -69,24 +72,26 @@ def _stream_lines(result: TableResult, config: Configuration, columns: int | Non
 
 
 def _finished_lines(
-    result: TableResult, rows: list[ChangelogRow], config: Configuration, columns: int | None
-) -> list[str]:
+    result: TableResult, rows: Iterator[ChangelogRow], config: Configuration, columns: int | None
+) -> Iterator[str]:
     layout = _layout(config)
-    if layout != "VERTICAL":
-        table = _table(result, rows)
-        if layout == "TABLE" or columns is None or len(table[0]) <= columns:
-            return table
-    return list(_vertical(result, rows))
+    if layout == "VERTICAL":
+        return _vertical(result, rows)
+    head = list(islice(rows, tableau.SAMPLE))  # all that a table reads before its first line
+    table = _table(result, chain(head, rows))
+    border = next(table)
+    if layout == "TABLE" or columns is None or len(border) <= columns:
+        return chain([border], table)
+    return _vertical(result, chain(head, rows))
 
 
 def _layout(config: Configuration) -> str:
     return config.read(client_options.LAYOUT).upper()
 
 
-def _table(result: TableResult, rows: list[ChangelogRow]) -> list[str]:
+def _table(result: TableResult, rows: Iterable[ChangelogRow]) -> Iterator[str]:
     show = values.shown_text if result.rendered else values.text
-    lines = tableau.batch_lines(result.fields, rows, max_width=result.max_width, zone=result.zone, show=show)
-    return list(lines)
+    return tableau.batch_lines(result.fields, rows, max_width=result.max_width, zone=result.zone, show=show)
 
 
 def _vertical(result: TableResult, rows: Iterable[ChangelogRow]) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Results as text, in Flink's tableau style: right-aligned cells, an ``op`` column for changelogs.
 
 A changelog prints as it comes, so its column widths follow the types; a finished result's widths
-follow its contents. Wide (East Asian) characters count as two. Characters that would move the cursor, a line
+follow the contents of its first rows, and grow where a later row needs more: however many rows there are, few
+are in memory. Wide (East Asian) characters count as two. Characters that would move the cursor, a line
 break or a terminal's escape, are spelled out: a value tears no table and commands no terminal.
 """
 
@@ -11,6 +12,7 @@ import datetime as dt
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import singledispatch
+from itertools import chain, islice
 from typing import Any
 
 from tidemill.session import values
@@ -21,6 +23,8 @@ NULL = "<NULL>"
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 _CONTROLS |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 _OP = "op"
+SAMPLE = 1000
+"""Rows of a finished result that are read before its first line."""
 Show = Callable[[t.LogicalType, Any, dt.tzinfo], str]
 
 
@@ -46,12 +50,14 @@ def batch_lines(
     zone: dt.tzinfo,
     show: Show = values.text,
 ) -> Iterator[str]:
-    """The lines of a finished result; reads all rows first."""
-    cells = [[cut(c, max_width) for c in row] for row in _shown(fields, rows, zone, show, False)]
-    columns = zip(*cells, strict=True) if cells else [()] * len(fields)
+    """The lines of a finished result, of which ``SAMPLE`` rows are read ahead."""
+    shown = _shown(fields, rows, zone, show, False)
+    cells = ([cut(c, max_width) for c in row] for row in shown)
+    head = list(islice(cells, SAMPLE))
+    columns = zip(*head, strict=True) if head else [()] * len(fields)
     names = [visible(f.name) for f in fields]
     widths = [max([_width(name), *map(_width, column)]) for name, column in zip(names, columns, strict=True)]
-    yield from _table(widths, names, iter(cells), max_width)
+    yield from _table(widths, names, chain(head, cells), max_width)
 
 
 def stream_width(fields: Sequence[t.Field], max_width: int) -> int:
@@ -84,18 +90,24 @@ def vertical_lines(
     yield f"{count} row{'s' if count != 1 else ''} in set" if count else "Empty set"
 
 
-def _table(widths: list[int], names: list[str], rows: Iterator[list[str]], max_width: int) -> Iterator[str]:
-    border = "+" + "+".join("-" * (w + 2) for w in widths) + "+"
+def _table(widths: list[int], names: list[str], rows: Iterable[list[str]], max_width: int) -> Iterator[str]:
+    """Cells wider than their column make it wider from there on, up to ``max_width``."""
     count = 0
-    for count, cells in enumerate(rows, start=1):
+    for count, whole in enumerate(rows, start=1):
         if count == 1:
-            yield from (border, _line(widths, names), border)
-        yield _line(widths, [cut(c, max(w, max_width)) for c, w in zip(cells, widths, strict=True)])
+            yield from (_border(widths), _line(widths, names), _border(widths))
+        cells = [cut(c, max(w, max_width)) for c, w in zip(whole, widths, strict=True)]
+        yield _line(widths, cells)
+        widths = [max(w, _width(c)) for c, w in zip(cells, widths, strict=True)]
     if not count:
         yield "Empty set"
         return
-    yield border
+    yield _border(widths)
     yield f"{count} row{'s' if count > 1 else ''} in set"
+
+
+def _border(widths: list[int]) -> str:
+    return "+" + "+".join("-" * (w + 2) for w in widths) + "+"
 
 
 def _shown(
@@ -133,6 +145,8 @@ def cut(cell: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
