@@ -1,0 +1,123 @@
+"""Tables that are not what a query takes them for: an error that names the file, or a right answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+
+from tests.session.environments import ask, new_session
+from tidemill.errors import TidemillError
+from tidemill.session import execution, planning
+from tidemill.session.environment import TableEnvironment
+from tidemill.sql.parser import parse_statement
+from tidemill.sql.statements import Query
+
+Make = Callable[..., TableEnvironment]
+
+
+@pytest.fixture
+def make(spark: SparkSession, tmp_path: Path) -> Make:
+    """A session in batch mode with a table ``t (n BIGINT, dt DATE)`` of files by their paths."""
+
+    def made(files: dict[str, pa.Table]) -> TableEnvironment:
+        for path, rows in files.items():
+            (tmp_path / "t" / path).parent.mkdir(parents=True, exist_ok=True)
+            parquet.write_table(rows, tmp_path / "t" / path)
+        session = new_session(parallelism__default="2", execution__runtime_mode="batch")
+        ask(
+            session,
+            "CREATE TABLE t (n BIGINT, s STRING, dt DATE) PARTITIONED BY (dt) WITH "
+            f"('connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = 'parquet')",
+        )
+        return session
+
+    return made
+
+
+def rows(*numbers: int, kind: pa.DataType | None = None) -> pa.Table:
+    return pa.table({"n": pa.array(numbers, kind or pa.int64()), "s": ["x"] * len(numbers)})
+
+
+def test_directories_that_are_no_partitions(make: Make) -> None:
+    session = make({"dt=2024-01-01/a": rows(1), "dt=soon/b": rows(2)})
+    with pytest.raises(TidemillError, match=r"Partition value 'soon' of 'dt' in .*dt=soon/.* is not DATE"):
+        ask(session, "SELECT n, dt FROM t")
+    assert sorted(ask(session, "SELECT n FROM t")) == [(1,), (2,)]  # which needs no partition
+    with pytest.raises(TidemillError, match="'soon'"):  # nobody knows whether it would be ruled out
+        ask(session, "SELECT n FROM t WHERE dt = DATE '2024-01-01'")
+
+
+def test_files_of_other_schemas(make: Make) -> None:
+    """Other types of the same values, other orders, columns too many and too few."""
+    session = make(
+        {
+            "dt=2024-01-01/a": rows(1),
+            "dt=2024-01-01/b": rows(2, kind=pa.int16()),
+            "dt=2024-01-02/c": pa.table({"more": [1.5], "s": ["y"], "n": [3]}),
+            "dt=2024-01-02/d": pa.table({"s": ["z"]}),
+        }
+    )
+    found = ask(session, "SELECT n, s, CAST(dt AS STRING) FROM t")
+    assert sorted(found, key=str) == [
+        (1, "x", "2024-01-01"),
+        (2, "x", "2024-01-01"),
+        (3, "y", "2024-01-02"),
+        (None, "z", "2024-01-02"),
+    ]
+    assert ask(session, "SELECT SUM(n) AS n FROM t WHERE n > 1") == [(5,)]
+
+
+def test_a_type_that_cannot_be_what_is_declared(make: Make) -> None:
+    text = pa.table({"n": ["one"], "s": ["x"]})
+    session = make({"dt=2024-01-01/a": rows(1), "dt=2024-01-02/b": text})
+    with pytest.raises(TidemillError, match=r"dt=2024-01-02/b"):
+        ask(session, "SELECT n FROM t")
+    assert ask(session, "SELECT s FROM t WHERE dt = DATE '2024-01-02'") == [("x",)]
+
+
+def test_a_damaged_row_group_is_an_error_of_who_reads_it(make: Make, tmp_path: Path) -> None:
+    session = make({"dt=2024-01-01/a": rows(1), "dt=2024-01-02/b": rows(*range(1000))})
+    file = tmp_path / "t" / "dt=2024-01-02" / "b"
+    data = bytearray(file.read_bytes())
+    data[4:60] = bytes(56)
+    file.write_bytes(data)
+    with pytest.raises(TidemillError, match=rf"Cannot read file {file}"):
+        ask(session, "SELECT SUM(n) AS n FROM t")
+    assert ask(session, "SELECT SUM(n) AS n FROM t WHERE dt = DATE '2024-01-01'") == [(1,)]
+
+
+@pytest.mark.parametrize(("values", "expected"), [(0, []), (100_000, [(1,), (2,)])])
+def test_none_or_very_many_values_to_prune_by(
+    make: Make, tmp_path: Path, values: int, expected: list[tuple[int]]
+) -> None:
+    session = make({"dt=2024-01-01/a": rows(1), "dt=2024-01-02/b": rows(2)})
+    days = pa.table({"d": pa.array(range(19_000, 19_000 + values), pa.int32()).cast(pa.date32())})
+    parquet.write_table(days, tmp_path / "days")
+    ask(
+        session,
+        "CREATE TABLE days (d DATE) WITH "
+        f"('connector' = 'filesystem', 'path' = '{tmp_path}/days', 'format' = 'parquet')",
+    )
+    assert sorted(ask(session, "SELECT n FROM t JOIN days ON dt = d WHERE d IS NOT NULL")) == expected
+
+
+def test_a_key_that_most_rows_have_is_spread_before_it_meets(make: Make) -> None:
+    """Aggregations are cut in two before their exchange, distinct values meet by key and value first."""
+    session = make({"dt=2024-01-01/a": rows(*range(50))})
+    for query, first in (
+        ("SELECT s, COUNT(DISTINCT n) AS c, SUM(n) AS t FROM t GROUP BY s", r"hashpartitioning\(s#\d+, n#"),
+        ("SELECT s, COUNT(DISTINCT n) AS c, COUNT(DISTINCT dt) AS d FROM t GROUP BY s", "gid"),
+        ("SELECT s, SUM(n) AS t FROM t GROUP BY s", "partial_sum"),
+    ):
+        statement = parse_statement(query)
+        assert isinstance(statement, Query)
+        frame = execution.frame(session.context, planning.bind(session.context, statement))
+        java: Any = frame._jdf
+        assert re.search(first, java.queryExecution().executedPlan().toString()), query
