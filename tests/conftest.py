@@ -42,6 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--flips", type=int, default=120, help="how many bits of state files are flipped")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What programs keep for their user they do not keep for who runs the tests."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Two local cores; workers run this interpreter."""

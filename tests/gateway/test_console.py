@@ -13,15 +13,16 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.fakes import Gate, gateway
+from tests.gateway.fakes import Gate, Scripted, gateway
 from tidemill.config.option import Configuration
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.security.passes import HOURS, MOST, Passes
 from tidemill.gateway.security.users import password_hash
-from tidemill.gateway.service.job_watch import EPOCHS, JOBS, JobWatch
 from tidemill.gateway.service.service import Gateway
 from tidemill.runtime.job_plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, JobResumed, NodeProgress
+from tidemill.session.history.records import Records
+from tidemill.session.history.watch import EPOCHS, JOBS, JobWatch
 from tidemill.session.job import EndedJob
 from tidemill.session.jobs import Jobs
 from tidemill.sql.shown import LONGEST, shown_statement
@@ -119,6 +120,24 @@ def test_sessions_and_their_statements_without_secrets(made: Gateway, ask: Ask) 
     assert ask("POST", f"/v4/sessions/{session}/operations/{waiting}/cancel")[0] == 200
     candidates = ask("POST", f"/console/api/sessions/{session}/complete", {"statement": "SEL", "position": 2})
     assert candidates[2] == {"candidates": ["SE"]}
+
+
+def test_jobs_that_have_ended_are_seen_by_their_user(tmp_path: Path) -> None:
+    kept = {"me": Records(str(tmp_path / "me"), 10), "": Records(str(tmp_path / "nobody"), 10)}
+    brief = {"name": "sum", "mode": "batch", "status": "FAILED", "error": "no", "begun": 1, "ended": 2}
+    for number in range(3):
+        kept[""].add(number, f"job-{number}", {"id": f"job-{number}", **brief, "stages": [{"tasks": number}]})
+    kept["me"].add(0, "mine", {"id": "mine", **brief})
+    made = Gateway(
+        config=Configuration(), new_session=lambda *_: Scripted(tmp_path), records=lambda user: kept[user]
+    )
+    with served(made) as ask:
+        found = ask("GET", "/console/api/history?last=2")[2]["jobs"]
+        assert found == [{"id": "job-2", **brief}, {"id": "job-1", **brief}]
+        assert ask("GET", "/console/api/history/job-1")[2]["stages"] == [{"tasks": 1}]
+        assert ask("GET", "/console/api/history/mine")[0] == 404
+        assert ask("GET", "/console/api/history?last=x")[0] == 400
+    made.close()
 
 
 def test_a_script_falls_into_statements(ask: Ask) -> None:

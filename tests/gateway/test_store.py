@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from tests.session.environments import ask, new_session
 from tidemill.config.option import Configuration
 from tidemill.errors import StateError
-from tidemill.gateway.service.job_watch import JobLook, JobWatch
 from tidemill.gateway.service.keeping import Keeping
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
@@ -22,6 +21,7 @@ from tidemill.runtime.job_plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodeProgress
 from tidemill.session.catalogs.database import sqlite_url
 from tidemill.session.environment import TableEnvironment
+from tidemill.session.history.watch import JobLook, JobWatch
 from tidemill.session.jobs import ENDED
 from tidemill.session.snapshot import restored, taken
 

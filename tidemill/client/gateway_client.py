@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from tidemill.errors import ConnectorError, ValidationError
 
@@ -104,6 +104,15 @@ class GatewayClient:
         found: list[str] = self._call("GET", f"/v2/sessions/{self._session}/complete-statement", body)[
             "candidates"
         ]
+        return found
+
+    def history(self, job_id: str = "", *, last: int = 20) -> list[Json]:
+        """The user's jobs that have ended, the youngest first, or the last run of one; it needs no session.
+        GatewayError where there is none."""
+        path = "/console/api/history"
+        if job_id:
+            return [self._call("GET", f"{path}/{quote(job_id, safe='')}")]
+        found: list[Json] = self._call("GET", f"{path}?last={last}")["jobs"]
         return found
 
     def cancel(self) -> None:

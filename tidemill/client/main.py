@@ -1,4 +1,4 @@
-"""The command line: ``tidemill run FILE...``, ``tidemill sql`` and ``tidemill gateway``.
+"""The command line: ``tidemill run FILE...``, ``tidemill sql``, ``tidemill gateway`` and the small commands.
 
 Nothing heavy is imported here: ``--version`` and a mistyped option answer at once. A command's module is
 loaded when its command line is known to be right, while Spark starts in a thread beside it.
@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_sql(commands.add_parser("sql", help="an interactive shell", description="An interactive shell."))
     _add_jobs(commands)
+    _add_history(commands)
     user = commands.add_parser("user", help="a line for a gateway's file of users")
     user.set_defaults(spark=False, module="tidemill.gateway.security.add_user", function="command")
     user.add_argument("name", metavar="NAME")
@@ -85,6 +86,18 @@ def _add_jobs(commands: Any) -> None:
             help="this gateway only, http://[user:password@]HOST:PORT; else those of tidemill run, and of "
             "the gateway of $TIDEMILL_GATEWAY or http://127.0.0.1:8083",
         )
+
+
+def _add_history(commands: Any) -> None:
+    parser = commands.add_parser("history", help="jobs that have ended, and how they ran")
+    parser.set_defaults(spark=False, module="tidemill.client.history", function="command")
+    parser.add_argument("job_id", metavar="JOB", nargs="?", default="", help="all of one; its id's beginning")
+    parser.add_argument("--last", type=int, metavar="N", default=20, help="so many of them (20)")
+    parser.add_argument("--json", action="store_true", help="as JSON, one job a line")
+    parser.add_argument("--directory", metavar="DIR", default="", help="as tidemill.history.directory")
+    parser.add_argument(
+        "--gateway", metavar="URL", default="", help="the jobs of this gateway, as for 'tidemill jobs'"
+    )
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:

@@ -17,11 +17,13 @@ from typing import Protocol, TextIO
 from tidemill.runtime.progress import (
     EpochBegun,
     EpochProgress,
+    JobEnded,
     JobEvent,
     JobFailed,
     JobResumed,
     PartitionsRead,
 )
+from tidemill.runtime.stage_runs import SlowTask
 from tidemill.session.context import SessionContext
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -83,6 +85,8 @@ def _said(event: JobEvent) -> str:
         what = event.error.partition("\n")[0]
         again = "not started again" if event.wait is None else f"started again in {event.wait:.1f} s"
         return f"failed: {what}; {again}"
+    if isinstance(event, JobEnded):
+        return "; ".join(map(slow_task_line, event.slow))
     return partitions_line(event) if isinstance(event, PartitionsRead) else ""
 
 
@@ -224,7 +228,8 @@ def line(progress: EpochProgress, total: int) -> str:
         f"epoch {progress.epoch} | {total:,} rows in ({progress.rate:,.0f}/s) | {progress.rows_out:,} out | "
         + (f"{progress.late:,} late | " if progress.late else "")
         + _event_time(progress)
-        + f"state {progress.state_rows:,} rows, {_size(progress.state_bytes)} | lag {progress.seconds:.1f} s"
+        + f"state {progress.state_rows:,} rows, {size_text(progress.state_bytes)} | "
+        + f"lag {progress.seconds:.1f} s"
     )
 
 
@@ -241,6 +246,18 @@ def partitions_line(event: PartitionsRead) -> str:
     return f"read {event.read:,} of {event.of:,} partitions of {event.table}"
 
 
+def slow_task_line(task: SlowTask) -> str:
+    """``task 7 of stage 4 on host-3 was slow: 12.0 s for 9.8 MiB, the median task 1.1 s for 10.0 MiB``."""
+    what = "had more to read" if task.more else "was slow"
+    if task.copy:
+        what = "is a second attempt that ended first" if task.status == "SUCCESS" else "is a second attempt"
+    return (
+        f"task {task.task} of stage {task.stage} on {task.host} {what}: {task.seconds:.1f} s for "
+        f"{size_text(task.bytes)}, the median task {task.median_seconds:.1f} s for "
+        f"{size_text(task.median_bytes)}"
+    )
+
+
 def running_line(epoch: EpochBegun, before: int, seconds: float) -> str:
     """``epoch 1 | reading 305 files, 1,024 bytes | task 12 of 40 | 0 rows in so far | 7 s``."""
     now = epoch.so_far()
@@ -252,7 +269,8 @@ def running_line(epoch: EpochBegun, before: int, seconds: float) -> str:
     return " | ".join([*parts, f"{before + now.rows:,} rows in so far", f"{seconds:.0f} s"])
 
 
-def _size(count: float) -> str:
+def size_text(count: float) -> str:
+    """``1.5 KiB``."""
     for unit in _UNITS[:-1]:
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

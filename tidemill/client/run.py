@@ -15,6 +15,7 @@ from tidemill.client.terminal import shown_apart, warnings_shown
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
 from tidemill.errors import TidemillError
 from tidemill.session.environment import TableEnvironment
+from tidemill.session.history.keeper import Keeper, own_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,7 @@ def new_environment(file: str, request: RunRequest) -> TableEnvironment:
         options[CHECKPOINT_DIRECTORY.key] = request.checkpoint_directory
     environment = TableEnvironment.create(options)
     environment.context.rendered = True
+    environment.context.history = Keeper(records=own_records(environment.context.configuration))
     environment.context.module_folders = script_folders(file, *request.init)
     for prepared in request.init:
         _prepare(environment, prepared, request.variables)

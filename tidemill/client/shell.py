@@ -38,6 +38,7 @@ from tidemill.client.terminal import shown_apart, warnings_shown
 from tidemill.config import client_options, table_options
 from tidemill.errors import Position, SqlSyntaxError, TidemillError
 from tidemill.session.environment import TableEnvironment
+from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.job import JobHandle
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.sql.lexer import UnclosedError, tokens
@@ -75,6 +76,7 @@ def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: st
     """Reads statements until QUIT or the end of input; 1 where the script given first failed."""
     environment = TableEnvironment.create(options)
     environment.context.rendered = True
+    environment.context.history = Keeper(records=own_records(environment.context.configuration))
     environment.context.module_folders = script_folders(init) if init is not None else ()
     interactive = sys.stdin.isatty()
     shell = Shell(environment, sys.stdout, interactive=interactive)

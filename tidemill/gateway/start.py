@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
+from urllib.parse import quote
 
 from tidemill.config import gateway_options as g
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
@@ -32,20 +33,21 @@ from tidemill.gateway.service.service import Gateway
 from tidemill.gateway.service.sessions import Session
 from tidemill.gateway.service.statements import Json, SqlStatements, new_environment
 from tidemill.gateway.store.store import KeptJob, KeptSession, Store
-from tidemill.runtime.progress import EpochProgress
 from tidemill.runtime.spark.session import spark_application
 from tidemill.runtime.spark.settings import MASTER, is_within_machine, spark_settings
 from tidemill.session.catalogs.database import sqlite_url
 from tidemill.session.catalogs.places import state_directory
 from tidemill.session.context import SessionContext
 from tidemill.session.environment import TableEnvironment
+from tidemill.session.history.keeper import Keeper, own_records
+from tidemill.session.history.records import Records
 from tidemill.session.job import EndedJob, JobHandle
 from tidemill.session.jobs import Jobs
 from tidemill.session.snapshot import restored
 from tidemill.sql.parser import parse_statement
 
 _LOGGER = logging.getLogger("tidemill.gateway")
-_RESULTS, _JOBS, _STORE = "results", "jobs", "store"
+_RESULTS, _JOBS, _STORE, _HISTORY = "results", "jobs", "store", "history"
 _FILE, _LOCK = "gateway.db", "lock"
 _LAST_EPOCH_SECONDS = 10.0
 _SEEN_SECONDS = 5.0
@@ -96,7 +98,11 @@ class House:
             store=Store.open(self._url), results=self._results, jobs_folder=os.path.join(root, _JOBS)
         )
         self.gateway = Gateway(
-            config=self.config, new_session=self._new_session, memory=self._memory, jobs=self.jobs
+            config=self.config,
+            new_session=self._new_session,
+            memory=self._memory,
+            jobs=self.jobs,
+            records=self._records,
         )
 
     def start(self) -> None:
@@ -156,14 +162,14 @@ class House:
         return statements
 
     def _watch(self, context: SessionContext, user: str) -> None:
-        """What its jobs do is counted for all, and can be looked at by their user."""
-        watch, metrics = self.gateway.watch(user), self.gateway.metrics
+        """What its jobs do is counted for all, and can be looked at by their user, also afterwards."""
+        context.on_progress = self.gateway.metrics.epoch
+        context.history = Keeper(records=self._records(user), watch=self.gateway.watch(user))
 
-        def epoch(progress: EpochProgress) -> None:
-            metrics.epoch(progress)
-            watch.epoch(progress)
-
-        context.on_progress, context.on_event = epoch, watch.event
+    def _records(self, user: str) -> Records:
+        """Of each user in a folder of his own, whatever he is called."""
+        kept = own_records(self.config, os.path.join(directory(self.config), _HISTORY))
+        return Records(os.path.join(kept.folder, f"user-{quote(user, safe='')}"), kept.most)
 
     def _follow(self, job: JobHandle, place: str, user: str) -> None:
         """Takes down how the job ends; ``place`` is '' where nothing of it is kept."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -24,13 +25,16 @@ from tidemill.plan.column_filters import column_filters
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext, MakeSource
 from tidemill.runtime.compile.source import declared, source_request
+from tidemill.runtime.job_plan import batch_plan
 from tidemill.runtime.job_start import JobRequest, parallelism
+from tidemill.runtime.progress import PartitionsRead
+from tidemill.runtime.recording import Recording
 from tidemill.runtime.spark.adaptive import batch_settings
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, ScanRows, TableRows
 from tidemill.runtime.spark.batch_frames.relation import Views
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import translated
-from tidemill.runtime.spark.job_groups import grouped
+from tidemill.runtime.spark.job_groups import grouped, was_given_up
 from tidemill.runtime.spark.partitions_read import partitions_read
 from tidemill.runtime.spark.results import collected
 from tidemill.runtime.spark.session import job_session, unless_given
@@ -125,12 +129,37 @@ def _frames(
 
 def run_query(root: b.BatchNode, request: JobRequest) -> pa.Table:
     """The rows of a batch SELECT: the root's columns in order."""
-    return _run(lambda quick: _rows(root, request, quick))
+    with _recorded(root, request) as partitions:
+        return _run(lambda quick: _rows(root, request, quick, partitions))
 
 
 def run_insert(sink: b.Sink, request: JobRequest) -> int:
     """Runs a batch INSERT: everything is staged, then published at once; returns the number of tasks."""
-    return _run(lambda quick: _insert(sink, request, quick))
+    with _recorded(sink, request) as partitions:
+        return _run(lambda quick: _insert(sink, request, quick, partitions))
+
+
+@contextmanager
+def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[list[PartitionsRead]]:
+    """What runs within is a job of its own, for whom it may concern; it adds which partitions it has read."""
+    if not request.recorded:
+        yield []
+        return
+    recording = Recording(
+        context=request.application.sparkContext,
+        job_id=uuid.uuid4().hex,
+        name=request.name,
+        mode="batch",
+        tell=request.on_event,
+        plan=with_room(lambda: batch_plan(root)),
+    )
+    try:
+        with recording.running():
+            yield recording.partitions
+    except BaseException as e:
+        recording.end("CANCELED" if was_given_up(request.group) else "FAILED", str(e))
+        raise
+    recording.end("FINISHED")
 
 
 def _run(job: Callable[[bool], Found]) -> Found:
@@ -143,7 +172,7 @@ def _run(job: Callable[[bool], Found]) -> Found:
     return job(False)
 
 
-def _rows(root: b.BatchNode, request: JobRequest, quick: bool) -> pa.Table:
+def _rows(root: b.BatchNode, request: JobRequest, quick: bool, partitions: list[PartitionsRead]) -> pa.Table:
     frame = _enforcing(batch_frame(root, request, quick), root, root.fields, request)
     if request.text:
         frame = frame.selectExpr(
@@ -154,17 +183,20 @@ def _rows(root: b.BatchNode, request: JobRequest, quick: bool) -> pa.Table:
             found = collected(frame)
     except Exception as e:
         raise translated(e) from e
-    _tell_partitions(frame, root, request)
+    partitions += _told_partitions(frame, root, request)
     return found
 
 
-def _tell_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -> None:
-    if any(isinstance(node, b.TableSourceScan) and node.table.partitioned_by for node in _nodes(root)):
-        for event in partitions_read(frame, request.name):
-            request.on_event(event)
+def _told_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -> list[PartitionsRead]:
+    if not any(isinstance(node, b.TableSourceScan) and node.table.partitioned_by for node in _nodes(root)):
+        return []
+    found = partitions_read(frame, request.name)
+    for event in found:
+        request.on_event(event)
+    return found
 
 
-def _insert(sink: b.Sink, request: JobRequest, quick: bool) -> int:
+def _insert(sink: b.Sink, request: JobRequest, quick: bool, partitions: list[PartitionsRead]) -> int:
     target = sink.target
     if target.conflict in ("NOTHING", "ERROR"):
         raise NotSupportedError(
@@ -182,7 +214,7 @@ def _insert(sink: b.Sink, request: JobRequest, quick: bool) -> int:
         raise translated(e) from e
     made.publish(1, [row[0] for row in staged])
     made.finish()
-    _tell_partitions(staging, sink, request)
+    partitions += _told_partitions(staging, sink, request)
     return len(staged)
 
 

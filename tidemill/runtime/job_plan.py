@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from tidemill.physical.batch.attributes import attributes
+from tidemill.physical.batch.nodes import BatchNode, Sink
 from tidemill.runtime import graph as g
 
 
@@ -51,6 +53,36 @@ def job_plan(
 
 
 _SHOWN = (g.Read, g.Keyed, g.Lookup)
+
+
+_LONGEST = 2_000
+"""Characters that are kept of what a node does."""
+
+
+def batch_plan(root: BatchNode) -> tuple[PlanNode, ...]:
+    """The nodes of a batch plan, inputs before what reads them."""
+    found: dict[int, PlanNode] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting[-1]
+        missing = [below for below in node.inputs if id(below) not in found]
+        if missing:
+            waiting += missing
+        elif id(waiting.pop()) not in found:
+            found[id(node)] = _batch_node(node, str(len(found)), [found[id(x)].id for x in node.inputs])
+    return tuple(found.values())
+
+
+def _batch_node(node: BatchNode, key: str, inputs: list[str]) -> PlanNode:
+    role = PlanRole.OPERATOR if node.inputs else PlanRole.SOURCE
+    detail = ", ".join(f"{k}={v}" for k, v in attributes(node))
+    return PlanNode(
+        id=key,
+        role=PlanRole.SINK if isinstance(node, Sink) else role,
+        name=node.name,
+        detail=detail if len(detail) <= _LONGEST else f"{detail[:_LONGEST]}...",
+        inputs=tuple(inputs),
+    )
 
 
 def _shown(node: g.ExecNode, descriptions: Mapping[str, str]) -> PlanNode:

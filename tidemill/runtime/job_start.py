@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
@@ -45,9 +45,10 @@ from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
 from tidemill.runtime.epoch_loop import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
 from tidemill.runtime.job_identity import job_identity
-from tidemill.runtime.job_plan import job_plan
+from tidemill.runtime.job_plan import PlanNode, job_plan
 from tidemill.runtime.late_table import LateTable, late_table
 from tidemill.runtime.progress import EpochProgress, JobBegun, JobEvent
+from tidemill.runtime.recording import Recording
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
 from tidemill.runtime.spark.job_groups import give_up, grouped
 from tidemill.runtime.spark.session import job_session
@@ -63,7 +64,7 @@ QUERY_OUTPUT = "query"
 class JobRequest:
     """What every job needs. ``frames``: registered DataFrames by key; ``text``: collected values come
     as the text that CAST(x AS STRING) gives (booleans and plain numbers stay); ``group``: by which Spark's
-    work for a batch statement can be given up."""
+    work for a batch statement can be given up; ``recorded``: ``on_event`` wants to know how a job ran."""
 
     application: SparkSession
     config: Configuration
@@ -72,6 +73,7 @@ class JobRequest:
     zone: str
     text: bool = False
     group: str = ""
+    recorded: bool = False
     checkpoint_directory: str = ""
     on_progress: Callable[[EpochProgress], None] = lambda _: None
     on_event: Callable[[JobEvent], None] = lambda _: None
@@ -98,6 +100,7 @@ class RunningJob:
     _group: str = field(default_factory=lambda: uuid.uuid4().hex)
     _aborted: bool = False
     _savepoint: Storage | None = None
+    _recording: Recording | None = None
 
     def is_running(self) -> bool:
         return not self._done.is_set()
@@ -105,8 +108,10 @@ class RunningJob:
     @property
     def status(self) -> str:
         """RUNNING, FINISHED, CANCELED or FAILED, as Flink says it."""
-        if self.is_running():
-            return "RUNNING"
+        return "RUNNING" if self.is_running() else self._end
+
+    @property
+    def _end(self) -> str:
         if self._error is not None:
             return "FAILED"
         return "CANCELED" if self._job.stopping.is_set() else "FINISHED"
@@ -153,7 +158,7 @@ class RunningJob:
 
     def _run(self) -> None:
         try:
-            with grouped(self._job.spark.sparkContext, self._group, self.name):
+            with self._recorded(), grouped(self._job.spark.sparkContext, self._group, self.name):
                 self._job.run()
             if self._savepoint is not None:
                 write_savepoint(self._job.checkpoint.root, self._savepoint, self.job_id)
@@ -170,7 +175,12 @@ class RunningJob:
                 self._error = None  # what failed is what was given up
             self._job.checkpoint.close()
             self._cleanup()
+            if self._recording is not None:  # before anybody learns of the end otherwise
+                self._recording.end(self._end, "" if self._error is None else str(self._error))
             self._done.set()
+
+    def _recorded(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._recording is None else self._recording.running()
 
 
 def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest) -> RunningJob:
@@ -385,14 +395,31 @@ class _Preparation:
             clock=request.clock,
             late=self._late_table(len(outputs)),
         )
+        plan = job_plan({key: o.node for key, o in outputs.items()}, names, self._context.descriptions)
         running = RunningJob(
-            job_id=self._identity.job_id, name=request.name, _job=job, _cleanup=self._remove_temporary
+            job_id=self._identity.job_id,
+            name=request.name,
+            _job=job,
+            _cleanup=self._remove_temporary,
+            _recording=self._recording(plan),
         )
         self._started = True
-        plan = job_plan({key: o.node for key, o in outputs.items()}, names, self._context.descriptions)
         request.on_event(JobBegun(job_id=running.job_id, name=running.name, plan=plan))
         running.start()
         return running
+
+    def _recording(self, plan: tuple[PlanNode, ...]) -> Recording | None:
+        request, identity = self._request, self._identity
+        if not request.recorded or identity is None:
+            return None
+        return Recording(
+            context=request.application.sparkContext,
+            job_id=identity.job_id,
+            name=request.name,
+            mode="streaming",
+            tell=request.on_event,
+            plan=plan,
+        )
 
     def _late_table(self, ordinal: int) -> LateTable | None:
         table, identity = self._request.late_table, self._identity

@@ -12,6 +12,7 @@ from pyspark import Accumulator, SparkContext
 
 from tidemill.runtime.checkpoint.directory import EpochPlan
 from tidemill.runtime.job_plan import PlanNode
+from tidemill.runtime.stage_runs import SlowTask, StageRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,25 @@ class PartitionsRead:
     of: int
 
 
-JobEvent = JobBegun | JobResumed | EpochBegun | JobFailed | PartitionsRead
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnded:
+    """A run of a job has ended, FINISHED, CANCELED or FAILED with ``error``. ``mode``: batch or streaming;
+    times in seconds since 1970. Told where somebody keeps it."""
+
+    job_id: str
+    name: str
+    mode: str
+    status: str
+    error: str
+    begun: float
+    ended: float
+    plan: tuple[PlanNode, ...]
+    stages: tuple[StageRun, ...]
+    slow: tuple[SlowTask, ...]
+    partitions: tuple[PartitionsRead, ...]
+
+
+JobEvent = JobBegun | JobResumed | EpochBegun | JobFailed | PartitionsRead | JobEnded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from tidemill.runtime.spark.session import spark_application
 from tidemill.session import user_modules
 from tidemill.session.catalogs import from_spark, stored
 from tidemill.session.catalogs.places import catalog_store, own_catalogs_url
+from tidemill.session.history.keeper import Keeper
 from tidemill.session.job import JobHandle
 from tidemill.session.jobs import Jobs
 from tidemill.session.modules import Modules
@@ -53,7 +54,8 @@ class SessionContext:
     ``catalogs_url``: the database of catalogs of type ``stored`` that name none.
     ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
     hears of every epoch's end, ``on_event`` of its begin and of resumptions, ``fault`` of every step of a
-    commit; ``clock``: of processing time, in seconds.
+    commit; ``clock``: of processing time, in seconds. ``history`` keeps what there is to know of jobs that
+    have ended; None nothing.
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -74,6 +76,7 @@ class SessionContext:
         self.on_job: Callable[[JobHandle], None] = lambda _: None
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None
         self.on_event: Callable[[JobEvent], None] = lambda _: None
+        self.history: Keeper | None = None
         self.fault: Callable[[str], None] = lambda _: None
         self.clock: Callable[[], float] = time.time
 

@@ -116,6 +116,9 @@ def _optimized(sink: n.Sink) -> n.Sink:
 def _request(context: SessionContext, name: str, checkpoint_directory: str = "") -> JobRequest:
     config = context.configuration
     zone_of(context.time_zone)  # refuses a zone that does not exist, in terms of our option
+    on_progress, on_event = context.on_progress, context.on_event
+    if context.history is not None:
+        on_progress, on_event = context.history.beside(on_progress, on_event)
     return JobRequest(
         application=application(context),
         config=config,
@@ -125,8 +128,9 @@ def _request(context: SessionContext, name: str, checkpoint_directory: str = "")
         text=context.rendered,
         group=context.work,
         checkpoint_directory=checkpoint_directory,
-        on_progress=context.on_progress,
-        on_event=context.on_event,
+        recorded=context.history is not None and context.history.keeps,
+        on_progress=on_progress,
+        on_event=on_event,
         fault=context.fault,
         clock=context.clock,
         late_table=None if is_batch(context) else _late_table(context),

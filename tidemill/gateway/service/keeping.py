@@ -19,15 +19,15 @@ from typing import Any, Protocol
 from tidemill import errors
 from tidemill.errors import TidemillError
 from tidemill.gateway.api import GatewayError, OperationStatus, ResultInfo
-from tidemill.gateway.service.job_history import document
-from tidemill.gateway.service.job_history import restored as restored_look
-from tidemill.gateway.service.job_watch import JobLook
 from tidemill.gateway.service.operation import Operation, Outcome
 from tidemill.gateway.service.pages import restored
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.sessions import Session
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
 from tidemill.session.catalogs.documents import type_named
+from tidemill.session.history.documents import document
+from tidemill.session.history.documents import restored as restored_look
+from tidemill.session.history.watch import JobLook
 from tidemill.session.job import JobHandle
 from tidemill.session.jobs import ENDED
 from tidemill.session.time_zone import zone_of

@@ -24,7 +24,6 @@ from tidemill.gateway.api import (
 )
 from tidemill.gateway.security.audit import Audit
 from tidemill.gateway.service.catalog import SessionCatalog
-from tidemill.gateway.service.job_watch import JobWatch
 from tidemill.gateway.service.keeping import Forgetful, Memory
 from tidemill.gateway.service.metrics import Metrics
 from tidemill.gateway.service.operation import Control, Operation, Outcome, Work
@@ -32,6 +31,8 @@ from tidemill.gateway.service.pages import PAGE_ROWS
 from tidemill.gateway.service.quotas import Quotas
 from tidemill.gateway.service.sessions import Session, Sessions, Statements
 from tidemill.gateway.service.workers import Workers
+from tidemill.session.history.records import Records
+from tidemill.session.history.watch import JobWatch
 from tidemill.session.jobs import Jobs
 from tidemill.sql.shown import shown_statement
 
@@ -53,6 +54,8 @@ class Gateway:
     metrics: Metrics = field(default_factory=Metrics)
     jobs: Callable[[str], Jobs] = lambda _: Jobs()
     """The INSERTs of a user."""
+    records: Callable[[str], Records] = lambda _: Records("", 0)
+    """A user's jobs that have ended."""
     _watches: dict[str, JobWatch] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

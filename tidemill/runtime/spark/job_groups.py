@@ -72,6 +72,10 @@ class _Groups:
             self._given_up.append(group)
             return self._at_work.get(group)
 
+    def was_given_up(self, group: str) -> bool:
+        with self._lock:
+            return group in self._given_up
+
 
 _POOLS = _Pools()
 _GROUPS = _Groups()
@@ -105,6 +109,11 @@ def give_up(context: SparkContext, group: str) -> None:
     _cancel(context, group)
     if ended is not None:
         _keep_giving_up(context, group, ended)
+
+
+def was_given_up(group: str) -> bool:
+    """Whether the group is one of the last that were given up."""
+    return _GROUPS.was_given_up(group)
 
 
 def give_up_here(group: str) -> None:

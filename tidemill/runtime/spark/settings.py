@@ -36,11 +36,11 @@ _STATIC: dict[str, str] = {
     "spark.python.daemon.module": "tidemill.runtime.spark.worker_daemon",
     "spark.shuffle.compress": "false",
     # A job of many epochs must not keep what Spark remembers of each: shuffle files go with a collection
-    # of the driver's garbage, plans and stages with these limits.
+    # of the driver's garbage, plans and stages with these limits. ``stage_runs`` reads them at a job's end.
     "spark.cleaner.periodicGC.interval": "3min",
-    "spark.ui.retainedJobs": "20",
-    "spark.ui.retainedStages": "20",
-    "spark.ui.retainedTasks": "200",
+    "spark.ui.retainedJobs": "200",
+    "spark.ui.retainedStages": "200",
+    "spark.ui.retainedTasks": "5000",
     "spark.sql.ui.retainedExecutions": "5",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.shuffle.partitions": "2",

@@ -11,12 +11,14 @@ import { applyTheme, turnTheme } from "./theme.js";
 import { catalogsPage } from "../catalogs/page.js";
 import { jobPage } from "../jobs/job.js";
 import { jobsPage } from "../jobs/list.js";
+import { historyPage } from "../jobs/past.js";
 import { sessionsPage } from "../sessions/page.js";
 import { sqlPage } from "../sql/page.js";
 
 const PAGES = [
   { name: "sql", title: "SQL", key: "s", icon: "M4 6l5 5-5 5M11 17h8", page: sqlPage },
   { name: "jobs", title: "Jobs", key: "j", icon: "M3 15l5-6 4 4 6-8M3 19h16", page: (root, parts) => (parts.length ? jobPage : jobsPage)(root, parts) },
+  { name: "history", title: "History", key: "h", icon: "M4 11a7 7 0 1 0 2-5M4 4v4h4M11 7v4l3 2", page: historyPage },
   { name: "sessions", title: "Sessions", key: "o", icon: "M4 5h14v9H4zM8 18h6M11 14v4", page: sessionsPage },
   { name: "catalogs", title: "Catalogs", key: "c", icon: "M4 6c0-3 14-3 14 0v10c0 3-14 3-14 0zM4 6c0 3 14 3 14 0M4 11c0 3 14 3 14 0", page: catalogsPage },
 ];

@@ -19,16 +19,18 @@ from tidemill.gateway.api import OperationInfo, SessionInfo
 from tidemill.gateway.endpoints.rest.call import Call
 from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.handlers import Handler, complete_statement
-from tidemill.gateway.service.job_watch import Failure, JobLook, NodeTotals
 from tidemill.gateway.service.service import Gateway
 from tidemill.runtime.job_plan import PlanNode
 from tidemill.runtime.progress import EpochBegun, EpochProgress
+from tidemill.session.history.watch import Failure, JobLook, NodeTotals
 from tidemill.session.job import EndedJob
 from tidemill.session.jobs import StartedJob
 from tidemill.sql.shown import shown_statement
 from tidemill.sql.splitter import Piece, split
 
 Json = dict[str, Any]
+_LAST, _MOST = 50, 1000
+_IN_LIST = ("id", "name", "mode", "status", "error", "begun", "ended")
 
 
 def hello(gateway: Gateway, call: Call) -> str:
@@ -89,6 +91,25 @@ def stop_job(gateway: Gateway, call: Call) -> str:
     return "{}"
 
 
+def history(gateway: Gateway, call: Call) -> str:
+    """The user's jobs that have ended, the youngest first, ``last`` of them, in few words."""
+    try:
+        last = int(call.query.get("last", "") or _LAST)
+    except ValueError as e:
+        raise HttpError(400, "'last' is not a whole number.") from e
+    found = gateway.records(call.user).last(min(max(last, 0), _MOST))
+    return json.dumps({"jobs": [{key: one[key] for key in _IN_LIST} for one in found]})
+
+
+def past_job(gateway: Gateway, call: Call) -> str:
+    """All that is known of the last run of a job, in the words of its record."""
+    job_id = call.parameters["job_id"]
+    found = gateway.records(call.user).find(job_id)
+    if found is None:
+        raise HttpError(404, f"There is no history of a job '{job_id[:64]}'.")
+    return json.dumps(found)
+
+
 def names(gateway: Gateway, call: Call) -> str:
     """What a session can name, a level at a time: catalogs; of a ``catalog`` its databases; of a ``database``
     its tables; of a ``table`` its columns."""
@@ -126,6 +147,8 @@ HANDLERS: Mapping[tuple[str, str], Handler] = {
     ("GET", "/jobs"): jobs,
     ("GET", "/jobs/{job_id}"): job,
     ("POST", "/jobs/{job_id}/stop"): stop_job,
+    ("GET", "/history"): history,
+    ("GET", "/history/{job_id}"): past_job,
 }
 """By method and path, below ``API``. A browser's GET has no body: what is to be completed comes by POST."""
 

@@ -17,6 +17,7 @@ from tidemill.runtime.progress import (
     EpochBegun,
     EpochProgress,
     JobBegun,
+    JobEnded,
     JobEvent,
     JobFailed,
     JobResumed,
@@ -132,8 +133,8 @@ class JobWatch:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def event(self, event: JobEvent) -> None:
-        if isinstance(event, PartitionsRead):
-            return  # of a batch statement, which is no job here
+        if isinstance(event, PartitionsRead | JobEnded):
+            return  # of a batch statement, which is no job here; of what is kept elsewhere
         with self._lock:
             job = self._job(event.job_id)
             job.changes += 1

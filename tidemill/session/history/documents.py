@@ -1,18 +1,21 @@
-"""What was seen of a job as JSON, and back: the store keeps it for the processes to come.
+"""What was seen of a job as JSON, and back: a gateway's store keeps it for the processes to come. And what
+there is to know of a job that has ended.
 
 Bounded as a look is: the plan, what each node has done, the last epochs and failures.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from tidemill.gateway.service.job_watch import Failure, JobLook, NodeTotals
+from tidemill.config.secrets import masked
 from tidemill.runtime.job_plan import PlanNode, PlanRole
-from tidemill.runtime.progress import EpochProgress, JobFailed
+from tidemill.runtime.progress import EpochProgress, JobEnded, JobFailed
+from tidemill.session.history.watch import Failure, JobLook, NodeTotals
 
 Json = dict[str, Any]
+VERSION = 1
 _COUNTS = ("name", "epochs_done", "rows_in", "rows_out", "late", "resumed")
 
 
@@ -23,6 +26,24 @@ def document(look: JobLook) -> Json:
         "nodes": {key: asdict(totals) for key, totals in look.nodes.items()},
         "epochs": [_epoch(epoch) for epoch in look.epochs],
         "failures": [[f.at, asdict(f.event)] for f in look.failures],
+    }
+
+
+def record(ended: JobEnded, seen: JobLook | None) -> Json:
+    """All of a run. ``seen``: what was seen of it on its way; of a batch job nothing but its plan is."""
+    look = seen or JobLook()
+    return {
+        "version": VERSION,
+        "id": ended.job_id,
+        "mode": ended.mode,
+        "status": ended.status,
+        "error": masked(ended.error),
+        "begun": int(ended.begun * 1000),
+        "ended": int(ended.ended * 1000),
+        **document(replace(look, name=ended.name, plan=ended.plan)),
+        "stages": [asdict(stage) | {"skew": stage.skew} for stage in ended.stages],
+        "slow": [asdict(task) for task in ended.slow],
+        "partitions": [{"table": p.table, "read": p.read, "of": p.of} for p in ended.partitions],
     }
 
 

@@ -1,0 +1,23 @@
+"""What is kept of jobs that have ended."""
+
+from __future__ import annotations
+
+from tidemill.config.option import Option
+
+DIRECTORY = Option(
+    key="tidemill.history.directory",
+    kind=str,
+    default="",
+    own=True,
+    doc="The folder with what is known of jobs that have ended, a file for each run. Unset: `history` below "
+    "`~/.local/state/tidemill`, or below the gateway's directory.",
+)
+MAX_JOBS = Option(
+    key="tidemill.history.max-jobs",
+    kind=int,
+    default=1000,
+    least=0,
+    own=True,
+    doc="How many runs are kept, of a gateway's users each; 0 keeps none.",
+)
+OPTIONS = (DIRECTORY, MAX_JOBS)

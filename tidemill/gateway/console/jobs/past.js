@@ -1,0 +1,83 @@
+// Jobs that have ended: the list, and of one how it ran: its plan, the stages in Spark, what was slow.
+
+import { call } from "../app/api.js";
+import { fill, h } from "../app/dom.js";
+import { empty, failed, loading, pill } from "../app/states.js";
+import { ago, count, moment, size, span } from "../app/text.js";
+import { watched } from "../app/watch.js";
+import { PlanGraph } from "./graph.js";
+
+const EVERY_MILLIS = 5_000;
+
+export function historyPage(root, [id]) {
+  const place = h("div", {}, loading("Looking at what has ended"));
+  if (!id) root.append(h("header", { class: "head" }, h("h1", {}, "History")));
+  root.append(place);
+  const look = async () => {
+    try {
+      if (id) fill(place, job(await call("GET", `/console/api/history/${encodeURIComponent(id)}`)));
+      else fill(place, list((await call("GET", "/console/api/history")).jobs));
+    } catch (error) {
+      fill(place, error.status === 404
+        ? empty("No such job", "Its history is not kept, or no more.", h("a", { class: "button", href: "#/history" }, "All that has ended"))
+        : failed(error, look));
+    }
+  };
+  if (!id) return watched(look, EVERY_MILLIS);
+  look(); // what has ended does not change
+  return undefined;
+}
+
+const right = (text) => h("td", { class: "right" }, text);
+const seconds = (job) => span((job.ended - job.begun) / 1000);
+
+function table(titles, lines) {
+  return h("div", { class: "scroll" }, h("table", { class: "list" },
+    h("thead", {}, h("tr", {}, titles.map((title) => h("th", { scope: "col" }, title)))),
+    h("tbody", {}, lines)));
+}
+
+function list(jobs) {
+  if (!jobs.length) return empty("Nothing has ended yet", "Queries and INSERTs are here when they have ended.");
+  return table(["Job", "Status", "Mode", "Began", "Took"], jobs.map((one) => h("tr", {},
+    h("td", {}, h("a", { href: `#/history/${one.id}` }, h("b", {}, one.name)), h("div", { class: "muted mono" }, one.id)),
+    h("td", {}, pill(one.status)), h("td", {}, one.mode),
+    h("td", { title: moment(one.begun) }, ago(one.begun)), right(seconds(one)))));
+}
+
+function job(one) {
+  const graph = new PlanGraph(() => {});
+  if (one.plan.length) graph.show(one.plan.map((node) => shown(node, one.nodes[node.id])));
+  return [
+    h("header", { class: "head" }, h("a", { href: "#/history", class: "back" }, "History"), h("h1", {}, one.name), pill(one.status)),
+    h("p", { class: "mono muted" }, one.id),
+    one.error && h("section", { class: "problem-box", role: "alert" }, h("h2", {}, "What made it fail"), h("pre", {}, one.error)),
+    h("dl", { class: "tiles" }, tile("Began", moment(one.begun)), tile("Took", seconds(one)), tile("Mode", one.mode),
+      one.epochs_done > 0 && [tile("Epochs", count(one.epochs_done)), tile("Rows in", count(one.rows_in)), tile("Rows out", count(one.rows_out))]),
+    one.plan.length > 0 && h("section", {}, h("h2", {}, "Plan"), graph.element),
+    one.partitions.map(({ table: name, read, of }) => h("p", {}, `Read ${count(read)} of ${count(of)} partitions of ${name}`)),
+    one.stages.length > 0 && h("section", {}, h("h2", {}, "Stages"), table(
+      ["Stage", "Tasks", "Failed", "Copies", "Took", "Longest task", "Read", "Shuffled", "Spilled", "Skew", "Excluded"], one.stages.map(stage))),
+    one.slow.length > 0 && h("section", {}, h("h2", {}, "Slow tasks"), table(
+      ["Stage", "Task", "Host", "What it was", "Took", "Median", "Read", "Median"], one.slow.map(slow))),
+  ];
+}
+
+const tile = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
+
+function shown({ id, role, name, detail, inputs }, totals) {
+  return { id, role, name, detail, inputs, rowsIn: totals?.rows_in ?? 0, rowsOut: totals?.rows_out ?? 0, stateBytes: totals?.state_bytes ?? 0 };
+}
+
+function stage(one) {
+  return h("tr", {}, h("td", { title: one.name }, one.attempt ? `${one.stage}.${one.attempt}` : one.stage),
+    right(count(one.tasks)), right(count(one.failed)), right(count(one.copies)), right(span(one.seconds)), right(span(one.longest_seconds)),
+    right(size(one.bytes_read + one.shuffle_read)), right(size(one.shuffle_written)), right(size(one.spilled)),
+    right(one.skew.toFixed(1)), h("td", {}, one.excluded.join(", ")));
+}
+
+function slow(one) {
+  const what = one.copy ? "second attempt" : one.more ? "more to read" : "slow";
+  return h("tr", {}, right(one.stage), right(one.task), h("td", {}, one.host), h("td", {}, `${what}, ${one.status}`),
+    right(span(one.seconds)), right(span(one.median_seconds)), right(size(one.bytes)), right(size(one.median_bytes)));
+}

@@ -1,0 +1,72 @@
+"""Takes down how a job runs, and tells of it when it has ended; only where somebody keeps it."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pyspark import SparkContext
+
+from tidemill.runtime.job_plan import PlanNode
+from tidemill.runtime.progress import JobEnded, JobEvent, PartitionsRead
+from tidemill.runtime.spark.stage_runs import stage_runs, tagged
+from tidemill.runtime.stage_runs import SlowTask, StageRun
+
+_LOGGER = logging.getLogger("tidemill.history")
+
+
+@dataclass(slots=True, kw_only=True)
+class Recording:
+    """``begun``: when it was made, in seconds since 1970."""
+
+    context: SparkContext
+    job_id: str
+    name: str
+    mode: str
+    tell: Callable[[JobEvent], None]
+    plan: tuple[PlanNode, ...] = ()
+    partitions: list[PartitionsRead] = field(default_factory=list)
+    begun: float = field(default_factory=time.time)
+    _tag: str = field(default_factory=lambda: f"tidemill-{uuid.uuid4().hex}")
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """What this thread runs in Spark within belongs to the job."""
+        with tagged(self.context, self._tag, self.name):
+            yield
+
+    def end(self, status: str, error: str = "") -> None:
+        """What Spark knows of it is read now; where that fails the job is kept without. A job never fails for
+        its record."""
+        try:
+            self.tell(self._ended(status, error))
+        except Exception:
+            _LOGGER.exception("the end of job %s could not be told", self.job_id)
+
+    def _ended(self, status: str, error: str) -> JobEnded:
+        ended = time.time()
+        stages, slow = self._stages()
+        return JobEnded(
+            job_id=self.job_id,
+            name=self.name,
+            mode=self.mode,
+            status=status,
+            error=error,
+            begun=self.begun,
+            ended=ended,
+            plan=self.plan,
+            stages=stages,
+            slow=slow,
+            partitions=tuple(self.partitions),
+        )
+
+    def _stages(self) -> tuple[tuple[StageRun, ...], tuple[SlowTask, ...]]:
+        try:
+            return stage_runs(self.context, self._tag)
+        except Exception as e:  # Spark has ended, or is another one: a job does not fail for its history
+            _LOGGER.info("the stages of job %s are not known: %s", self.job_id, e)
+            return (), ()

@@ -1,0 +1,61 @@
+"""What a session tells of its jobs: watched while they run, kept when they have ended."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidemill.config import history_options
+from tidemill.config.option import Configuration
+from tidemill.runtime.progress import EpochProgress, JobEnded, JobEvent
+from tidemill.session.catalogs.places import state_directory
+from tidemill.session.history.documents import record
+from tidemill.session.history.records import Records
+from tidemill.session.history.watch import JobWatch
+
+_LOGGER = logging.getLogger("tidemill")
+_FOLDER = "history"
+Progress = Callable[[EpochProgress], None]
+Event = Callable[[JobEvent], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeper:
+    records: Records
+    watch: JobWatch = field(default_factory=JobWatch)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether jobs that end are kept, or only watched."""
+        return self.records.most > 0
+
+    def beside(self, on_progress: Progress, on_event: Event) -> tuple[Progress, Event]:
+        """What hears of a job: this, then those."""
+
+        def progress(epoch: EpochProgress) -> None:
+            self.watch.epoch(epoch)
+            on_progress(epoch)
+
+        def event(happened: JobEvent) -> None:
+            self.watch.event(happened)
+            if isinstance(happened, JobEnded):
+                self._keep(happened)
+            on_event(happened)
+
+        return progress, event
+
+    def _keep(self, ended: JobEnded) -> None:
+        """A job does not fail because its history cannot be written: there is a warning."""
+        document = record(ended, self.watch.look(ended.job_id))
+        try:
+            self.records.add(ended.begun, ended.job_id, document)
+        except OSError as e:
+            _LOGGER.warning("the history of job %s could not be kept: %s", ended.job_id, e)
+
+
+def own_records(config: Configuration, default: str = "") -> Records:
+    """Where this user's jobs are kept that no gateway runs; ``default`` is another place for it."""
+    folder = config.read(history_options.DIRECTORY) or default or os.path.join(state_directory(), _FOLDER)
+    return Records(folder, config.read(history_options.MAX_JOBS))
