@@ -17,6 +17,7 @@ import pytest
 from tests.goldens.comparer import CASES
 from tidemill.errors import TidemillError
 from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.distinct_reuse import flags_below
 from tidemill.physical.digests import table_digest
 from tidemill.physical.explain.differences import Pair, Runs, differences, pairs
 from tidemill.physical.explain.text import physical_plan
@@ -58,6 +59,10 @@ OWN = {
         f"{MINI_BATCH} SELECT k, SUM(v) AS v FROM a GROUP BY k; "
         "SELECT n, LAST_VALUE(k) AS k FROM counts GROUP BY n; "
         "SELECT k, COUNT(DISTINCT v) AS c FROM a GROUP BY k"
+    ),
+    "distinct values that keys share": (
+        "SELECT k, COUNT(DISTINCT v) AS c FROM a WHERE k IN (1, 2, 3) GROUP BY k; "
+        f"{MINI_BATCH} SELECT k, j, COUNT(DISTINCT v) AS c FROM a WHERE k = 1 OR k = 2 GROUP BY k, j"
     ),
     "rows looked up, then counted": (
         "SELECT x.k, COUNT(*) AS c FROM (SELECT *, PROCTIME() AS now FROM a) AS x "
@@ -174,7 +179,16 @@ def check_operators(job: Job) -> None:
             is_part = any(part in job.note(pair.shown) for part in PARTS)
             assert job.is_operator(pair.runs) != is_part, type(pair.runs).__name__
     planned = {job.digest(pair.runs) for pair in job.pairs}
+    planned |= {job.digest(flags) for pair in job.pairs for flags in flags_of(pair.runs)}
     assert planned >= set(job.context.sub_plans.values())
+
+
+def flags_of(node: p.PhysicalNode) -> list[p.PhysicalNode]:
+    """What is one aggregation, and so is shown, is two where keys share their distinct values."""
+    if not isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate):
+        return []
+    core = node.core
+    return [] if core is None or core.reuse is None else [flags_below(node)]
 
 
 def check_inputs(job: Job) -> None:

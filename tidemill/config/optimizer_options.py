@@ -30,6 +30,17 @@ INCREMENTAL_AGG_ENABLED = Option(
     default=True,
     doc="Whether the inner phases of a split distinct aggregation are merged into an incremental one.",
 )
+DISTINCT_STATE_REUSE = Option(
+    key="table.optimizer.distinct-state-reuse",
+    kind=str,
+    default="AUTO",
+    choices=("AUTO", "ON", "OFF"),
+    own=True,
+    doc="Whether `COUNT(DISTINCT v)` by keys with few known values (`WHERE k IN ('A', 'B')`, a CASE of "
+    "constants) keeps each `v` once, with a flag for each of them, instead of once for each key. AUTO: where "
+    "rows only come and the state is hardly larger even if no two keys have a value in common. For streaming "
+    "with mini-batches and without a state TTL.",
+)
 BROADCAST_THRESHOLD = Option(
     key="table.optimizer.join.broadcast-threshold",
     kind=int,
@@ -51,5 +62,6 @@ OPTIONS = (
     DISTINCT_SPLIT_ENABLED,
     DISTINCT_SPLIT_BUCKETS,
     INCREMENTAL_AGG_ENABLED,
+    DISTINCT_STATE_REUSE,
     BROADCAST_THRESHOLD,
 )

@@ -3,6 +3,7 @@
 Flink's plan is what is planned; here it is told apart from what runs, node by node, and nowhere else:
 kernels add up weights, so they get -U with every +U where Flink's operators overwrite by key; what Flink
 holds back until a watermark is given with the epoch and corrected later, so it is no longer insert-only;
+distinct state that keys share is that of an aggregation of its own;
 a join with time bounds runs as one without where its rows have no watermark; what the kernel of an inner join
 cannot compute over pairs is a filter above it; a temporal join gets all versions. EXPLAIN names each of these
 beside the node (``runs``).
@@ -16,6 +17,7 @@ from functools import singledispatch
 from typing import TypeVar
 
 from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.distinct_reuse import shared
 from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.physical.joins.pairwise import unknown_to_kernels
@@ -58,6 +60,11 @@ def _(node: p.Rank) -> p.PhysicalNode:
         time=node.time if append else "",
         insert_only=append and (waits or (first and node.time == "PROCTIME")),
     )
+
+
+@_running.register
+def _(node: p.GroupAggregate) -> p.PhysicalNode:
+    return shared(node)
 
 
 @_running.register(p.WindowRank)

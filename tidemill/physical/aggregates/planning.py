@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.distinct_reuse import known_values
 from tidemill.physical.aggregates.distinct_split import can_split, split
 from tidemill.physical.finish import PENDING, exchange, finish
 from tidemill.plan import nodes as n
@@ -19,7 +20,13 @@ def plan_aggregate(
 ) -> p.PhysicalNode:
     if _is_needless(node, child):
         return _without_aggregation(node, child)
-    core = p.AggregateCore(input=child, keys=node.keys, calls=node.calls, state_ttl=state_ttl)
+    core = p.AggregateCore(
+        input=child,
+        keys=node.keys,
+        calls=node.calls,
+        state_ttl=state_ttl,
+        reuse=known_values(node, config, state_ttl),
+    )
     if can_split(node, config):
         return split(node, child, core, config)
     return finish(

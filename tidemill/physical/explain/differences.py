@@ -13,6 +13,7 @@ from functools import singledispatch
 
 from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.distinct_reuse import flags_stand_on
 from tidemill.physical.digests import PASSING, Digests
 from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.physical.ranks import share_operator
@@ -76,7 +77,15 @@ def _below(node: p.PhysicalNode, run: p.PhysicalNode) -> list[tuple[p.PhysicalNo
         (_, versions) = _passed(run.right)
         assert isinstance(versions, p.Calc)
         return [(node.left, run.left), (source, versions.input)]
+    if isinstance(run, _AGGREGATES) and _reuses(run):
+        assert isinstance(node, _AGGREGATES)
+        assert node.core is not None
+        return [(node.core.input, flags_stand_on(run))]
     return list(zip(node.inputs, run.inputs, strict=True))
+
+
+def _reuses(run: p.GroupAggregate | p.GlobalGroupAggregate) -> bool:
+    return run.core is not None and run.core.reuse is not None
 
 
 def _chooses(run: p.TemporalJoin) -> bool:
@@ -128,6 +137,8 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
     yield from ((shown, text) for text in (*_own(shown), *_other(shown, runs)))
     if shown.traits.kinds != runs.traits.kinds:
         yield shown, f"changelogMode=[{changelog_text(runs.traits.kinds)}]"
+    if isinstance(runs, _AGGREGATES) and runs.core is not None and runs.core.reuse is not None:
+        yield shown, f"each value once, with a flag for each of {len(runs.core.reuse.combinations)} keys"
     if isinstance(shown, _AGGREGATES):
         yield from _phases(shown, is_combined)
     if isinstance(shown, p.WindowAggregate) and shown.local is not None:

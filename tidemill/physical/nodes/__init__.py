@@ -9,6 +9,7 @@ from __future__ import annotations
 from tidemill.physical.nodes.aggregates import (
     AggregateCore,
     AggregatePart,
+    DistinctReuse,
     GlobalGroupAggregate,
     GroupAggregate,
     IncrementalGroupAggregate,
@@ -64,6 +65,7 @@ from tidemill.physical.nodes.windows import (
 
 __all__ = [
     "AggregateCore",
+    "DistinctReuse",
     "AggregatePart",
     "AttachedWindow",
     "Calc",

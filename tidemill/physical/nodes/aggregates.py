@@ -14,6 +14,19 @@ from tidemill.plan.expressions import AggregateCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DistinctReuse:
+    """Keys whose values are known may share what is kept of distinct values: see
+    ``aggregates.distinct_reuse``. ``places`` among the keys; ``combinations``: the values that those keys can
+    have together; ``forced``: whether it pays or not; ``grows``: no value goes again, as the rows that
+    run have no retractions."""
+
+    places: tuple[int, ...]
+    combinations: tuple[tuple[object, ...], ...]
+    forced: bool
+    grows: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateCore:
     """The whole meaning of an aggregation, whatever phases EXPLAIN shows.
 
@@ -30,6 +43,8 @@ class AggregateCore:
     marked: bool = False
     """The last field of the node that carries the core says of an update which calls it changed: bit i is
     ``calls[i]``."""
+    reuse: DistinctReuse | None = None
+    """Of a shown plan: distinct state may be shared. Of the plan that runs: it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

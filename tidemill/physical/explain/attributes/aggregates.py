@@ -8,12 +8,15 @@ from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.names import Attributes, bracket
 from tidemill.physical.explain.printer import Form, Printer, call_text
 
+_SHOWN = ("PARTIAL", "FINAL")
+"""Phases that Flink has, too."""
+
 
 def group_by(node: p.PhysicalNode, keys: tuple[int, ...], phase: str = "") -> Attributes:
     found: Attributes = []
     if keys:
         found.append(("groupBy", f"[{Printer.over(node.fields).columns(keys)}]"))
-    if phase:
+    if phase in _SHOWN:
         found.append(("partialFinalType", f"[{phase}]"))
     return found
 
