@@ -54,6 +54,7 @@ from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobRe
 from tidemill.runtime.spark.epoch_frames import EpochFrames
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.kernel import LATE_ROWS, EpochTime, Report, ReportParam
+from tidemill.runtime.spark.reading import is_reading
 from tidemill.runtime.stages import Stages
 from tidemill.state.cleanup import StateCollector
 from tidemill.state.slices import Slice, Slices, resliced
@@ -483,7 +484,7 @@ class StreamingJob:
 
 
 def _touched(report: Report) -> set[tuple[str, int]]:
-    return {(task["operator"], task["partition"]) for task in report.values()}
+    return {(task["operator"], task["partition"]) for task in report.values() if not is_reading(task)}
 
 
 def _staged(frames: EpochFrames, output: SinkOutput, epoch: int) -> DataFrame:

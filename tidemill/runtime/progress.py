@@ -12,6 +12,7 @@ from pyspark import Accumulator, SparkContext
 
 from tidemill.runtime.checkpoint.directory import EpochPlan
 from tidemill.runtime.job_plan import PlanNode
+from tidemill.runtime.spark.reading import is_reading, rows_read
 from tidemill.runtime.stage_runs import SlowTask, StageRun
 
 
@@ -110,7 +111,8 @@ class NodeProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochProgress:
-    """``rows_in``: rows that the first stateful operators received, after filters and local phases; ``late``:
+    """``rows_in``: rows that were read from sources; of sources that Spark itself reads those that the first
+    stateful operators received, after filters and local phases; ``late``:
     rows that came too late for all their windows; ``seconds``: from the epoch's plan to its end;
     ``state_rows`` and ``state_bytes`` of the operators it touched."""
 
@@ -176,7 +178,8 @@ class EpochProgress:
 def _nodes(tasks: list[dict[str, Any]], tokens: Mapping[str, list[str]]) -> dict[str, NodeProgress]:
     called: dict[str, list[dict[str, Any]]] = {}
     for task in tasks:
-        called.setdefault(task["operator"], []).append(task)
+        if not is_reading(task):
+            called.setdefault(task["operator"], []).append(task)
     written = {sink: NodeProgress(rows_in=sum(map(rows_of, told))) for sink, told in tokens.items()}
     return {operator: NodeProgress.of(found) for operator, found in called.items()} | written
 
@@ -192,6 +195,9 @@ def so_far(context: SparkContext, report: Accumulator[dict[str, dict[str, Any]]]
 
 def _rows_in(report: dict[str, dict[str, Any]]) -> int:
     """What operators give to operators is not counted again."""
+    read = rows_read(report)
+    if read is not None:
+        return read
     return sum(task["rows_in"] for task in list(report.values()) if task.get("first", True))
 
 

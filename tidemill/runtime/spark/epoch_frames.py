@@ -38,6 +38,7 @@ from tidemill.runtime.spark.exchange import (
 from tidemill.runtime.spark.kernel import EpochTime, Exchanged, Fed, InPlace, KernelTask, Report
 from tidemill.runtime.spark.late_rows import LateWriter
 from tidemill.runtime.spark.lookup_stage import LookupStage
+from tidemill.runtime.spark.reading import CountedReading
 from tidemill.runtime.spark.spread import READER_COLUMN, ROWS, SPREAD_SCHEMA, RowsOfBlocks, SpreadWriter
 from tidemill.runtime.spark.ticks import ticks
 from tidemill.runtime.spark.unions import united
@@ -106,7 +107,12 @@ class EpochFrames:
         if id(node) in self._kept:
             return self._kept[id(node)]
         start, end = self.ranges[node.source]
-        frame = self.sources[node.source].read(self.spark, start, end).toDF(*node.columns, *node.hidden)
+        source: object = self.sources[node.source]
+        if isinstance(source, ArrowSource):
+            read = source.read_through(self.spark, start, end, self._counted(node, None), node.schema)
+        else:
+            read = self.sources[node.source].read(self.spark, start, end)
+        frame = read.toDF(*node.columns, *node.hidden)
         return frame if spread is None else self._keep(node, frame)
 
     @_make.register
@@ -204,9 +210,14 @@ class EpochFrames:
             source: object = self.sources[node.source]
             if isinstance(source, ArrowSource):
                 start, end = self.ranges[node.source]
-                return source.read_through(self.spark, start, end, through, schema)
+                return source.read_through(self.spark, start, end, self._counted(node, through), schema)
         frame = self.frame(node)
         return frame if through is None else map_batches(_plainly_named(frame), through, schema)
+
+    def _counted(self, node: g.Read, then: BatchMap | None) -> CountedReading:
+        return CountedReading(
+            source=node.source, reading=self.reading, epoch=self.epoch, report=self.report, then=then
+        )
 
     def _goes_on(self, node: g.ExecNode) -> bool:
         """Whether the node's rows are made of Arrow batches in the workers that have them."""
