@@ -7,7 +7,6 @@ and column), what was expected, and a hint what to do next.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 NOTHING_COMMITTED = (
     "Nothing of this epoch was committed: started again once the cause is gone, the job goes on from its "
@@ -26,11 +25,16 @@ class Position:
     def __str__(self) -> str:
         return f"line {self.line}, column {self.column}"
 
+    def within(self, inner: Position) -> Position:
+        """Where ``inner`` is, a place in a text that begins here."""
+        column = inner.column + (self.column - 1 if inner.line == 1 else 0)
+        return Position(self.line + inner.line - 1, column)
+
 
 class TidemillError(Exception):
     """Root of all errors that Tidemill raises on purpose."""
 
-    code: ClassVar[str] = "INTERNAL"
+    code: str = "INTERNAL"
 
     def __init__(
         self,

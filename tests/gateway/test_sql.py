@@ -282,7 +282,10 @@ def test_jobs_from_the_command_line(
             "| 1.50 |",
             "1 row in set",
             "Empty set",
-            "[CONNECTOR] Object 'nosuch' not found (at line 1, column 15)",
+            "[VALIDATION] Object 'nosuch' not found",
+            "at line 3, column 15:",
+            "3 | SELECT * FROM nosuch; SELECT 2;",
+            "| ^",
         ]
         _on_a_screen(endpoint.address)
         with dbapi.connect(endpoint.address) as connection, connection.cursor() as cursor:

@@ -88,6 +88,11 @@ def test_a_row_field_needs_no_table_name() -> None:
         ("SELECT * FROM T", "Did you mean 't'?"),
         ("SELECT CAOLESCE(id, 1) FROM u", "Did you mean 'COALESCE'?"),
         ("SELECT x.id FROM u AS xx", "Did you mean 'xx'?"),
+        (
+            "SELECT * FROM TABLE(TUMBEL(TABLE u, DESCRIPTOR(id), INTERVAL '5' SECOND))",
+            "Did you mean 'TUMBLE'?",
+        ),
+        ("SELECT * FROM TO_CHANGLOG(input => TABLE u)", "Did you mean 'TO_CHANGELOG'?"),
     ],
 )
 def test_the_nearest_name_is_offered(sql: str, hint: str) -> None:

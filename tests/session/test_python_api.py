@@ -107,6 +107,28 @@ def test_a_view_of_something_else_is_refused(env: TableEnvironment) -> None:
         env.create_temporary_view("v", [1])
 
 
+def test_categories_are_their_values(env: TableEnvironment) -> None:
+    frame = pd.DataFrame({"k": pd.Categorical(["a", "b", None, "a"]), "n": [1.5, float("nan"), 2.0, 3.0]})
+    table = env.from_pandas(frame)
+    assert [str(f.type) for f in table.fields] == ["STRING", "DOUBLE"]
+    env.create_temporary_view("categories", table)
+    assert answer(env, "SELECT k, n FROM categories WHERE k <> 'b'") == [("a", 1.5), ("a", 3.0)]
+    assert answer(env, "SELECT COUNT(*) FROM categories WHERE n IS NULL") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (pd.DataFrame({"x": [2**70]}), "too large"),
+        (pd.DataFrame([[1, 2]], columns=["x", "x"]), "Duplicate column names"),
+        (pd.DataFrame({"x": [object()]}), "cannot be a table"),
+    ],
+)
+def test_frames_that_are_no_tables(env: TableEnvironment, frame: pd.DataFrame, said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        env.from_pandas(frame)
+
+
 def test_functions_of_the_program(env: TableEnvironment) -> None:
     @udf(result_type="BIGINT")
     def doubled(n: int) -> int:

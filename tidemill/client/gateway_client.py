@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ from decimal import Decimal
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
-from tidemill.errors import ConnectorError, ValidationError
+from tidemill.errors import ConnectorError, Position, ValidationError
 
 Json = dict[str, Any]
 _TIMEOUT = 300.0
@@ -25,12 +26,20 @@ _CAUSE = "Caused by: "
 _GOOD = 200
 
 
-class GatewayError(ConnectorError):
-    """What the gateway answers instead of a result. ``cause``: the whole chain, with exceptions' names."""
+_CODE_HEADER, _POSITION_HEADER = "tidemill-error-code", "tidemill-error-position"
+_POSITION = re.compile(r"(\d{1,9}):(\d{1,9})")
 
-    def __init__(self, cause: str) -> None:
-        super().__init__(_root(cause))
+
+class GatewayError(ConnectorError):
+    """What the gateway answers instead of a result. ``cause``: the whole chain, with exceptions' names;
+    ``code``: Tidemill's, where it is a gateway of Tidemill; the position is one in the statement."""
+
+    def __init__(self, cause: str, code: str = "", position: Position | None = None) -> None:
+        message = _root(cause)
+        super().__init__(message.replace(f" (at {position})", "", 1), position=position)
         self.cause = cause
+        if code:
+            self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,12 +152,13 @@ class GatewayClient:
         try:
             connection.request(method, path, json.dumps(body or {}), self._headers)
             answer = connection.getresponse()
-            status, text = answer.status, answer.read().decode("utf-8", "replace")
+            status, headers = answer.status, {k.lower(): v for k, v in answer.headers.items()}
+            text = answer.read().decode("utf-8", "replace")
         except (OSError, http.client.HTTPException) as e:
             raise ConnectorError(f"The gateway {parts.hostname}:{parts.port} does not answer: {e}") from e
         finally:
             connection.close()
-        return _answer(status, text)
+        return _answer(status, headers, text)
 
 
 def _connection(scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
@@ -166,7 +176,7 @@ def _authorization(user: str | None, password: str | None) -> dict[str, str]:
     return {"Authorization": f"Basic {said}"}
 
 
-def _answer(status: int, text: str) -> Json:
+def _answer(status: int, headers: Mapping[str, str], text: str) -> Json:
     try:
         found = json.loads(text, parse_float=Decimal)
     except ValueError as e:
@@ -174,7 +184,10 @@ def _answer(status: int, text: str) -> Json:
     if status == _GOOD and isinstance(found, dict):
         return found
     errors = found.get("errors") if isinstance(found, dict) else None
-    raise GatewayError(str(errors[-1]) if errors else f"The gateway answers {status}: {text[:200]}")
+    said = str(errors[-1]) if errors else f"The gateway answers {status}: {text[:200]}"
+    at = _POSITION.fullmatch(headers.get(_POSITION_HEADER, ""))
+    position = Position(int(at[1]), int(at[2])) if at else None
+    raise GatewayError(said, headers.get(_CODE_HEADER, ""), position)
 
 
 def _root(text: str) -> str:

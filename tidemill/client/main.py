@@ -16,6 +16,7 @@ from tidemill.client.command_options import command_options
 from tidemill.errors import TidemillError, ValidationError
 
 _SPARK = "tidemill.runtime.spark.session"
+_RUN = "tidemill.client.run"
 _SHELL, _REMOTE_SHELL = "tidemill.client.shell", "tidemill.client.remote_shell"
 
 
@@ -33,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parsed.spark, parsed.module = False, _REMOTE_SHELL
         elif parsed.module == _SHELL and parsed.file:
             raise ValidationError("-f is for --gateway: 'tidemill run FILE' runs a script here.")
+        if parsed.module == _RUN and parsed.format == "table":
+            import_module("tidemill.client.script").check_scripts(*parsed.init, *parsed.files)
         if arguments is None and parsed.spark:
             import_module(_SPARK).start_ahead(parsed.options)
         status: int = getattr(import_module(parsed.module), parsed.function)(parsed)
@@ -101,7 +104,7 @@ def _add_history(commands: Any) -> None:
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(module="tidemill.client.run")
+    parser.set_defaults(module=_RUN)
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="SQL scripts; each gets a session of its own"
     )

@@ -17,8 +17,9 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from tidemill.changelog.rowkind import RowKind
+from tidemill.client.error_text import error_text
 from tidemill.client.folding import Folding
-from tidemill.client.gateway_client import Answer, GatewayClient
+from tidemill.client.gateway_client import Answer, GatewayClient, GatewayError
 from tidemill.client.live import Live
 from tidemill.client.live_table import LiveTable
 from tidemill.client.plot import Plot
@@ -32,7 +33,7 @@ from tidemill.errors import TidemillError
 from tidemill.gateway.endpoints.rest.types import type_of
 from tidemill.session import tableau, values
 from tidemill.session.carrier import ChangelogRow
-from tidemill.sql.splitter import split
+from tidemill.sql.splitter import Piece, split
 from tidemill.types.logical import Field
 
 _SUBMITTED = "[INFO] SQL update statement has been successfully submitted:\nJob ID: {job_id}\n"
@@ -78,9 +79,9 @@ class RemoteShell:
             return True
         try:
             for piece in split(text if drawn is None else drawn):
-                self._run(piece.text, plot=drawn is not None)
+                self._run(piece, plot=drawn is not None)
         except TidemillError as e:
-            self._out.write(f"[{e.code}] {e}\n\n")
+            self._out.write(f"{error_text(e, text)}\n")
             return False
         return True
 
@@ -89,10 +90,13 @@ class RemoteShell:
         if not self._ended:
             self._out.write(HELP if word in ("HELP", "\\HELP", "\\?") else "There is no such command here.\n")
 
-    def _run(self, statement: str, *, plot: bool) -> None:
+    def _run(self, piece: Piece, *, plot: bool) -> None:
         begun = time.monotonic()
         try:
-            self._show(self._client.execute(f"{statement};", row_format="PLAIN_TEXT"), plot)
+            self._show(self._client.execute(f"{piece.text};", row_format="PLAIN_TEXT"), plot)
+        except GatewayError as e:
+            e.position = piece.position.within(e.position) if e.position else piece.position
+            raise
         except KeyboardInterrupt:
             self._client.cancel()
             self._out.write("\nStopped.\n")

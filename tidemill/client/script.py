@@ -31,6 +31,13 @@ def read_script(file: str, variables: Mapping[str, str]) -> str:
     return text
 
 
+def check_scripts(*files: str) -> None:
+    """ConnectorError where one of them is not there."""
+    for file in files:
+        if not Path(file).exists():
+            raise ConnectorError(f"Cannot read script '{file}': No such file or directory")
+
+
 def script_folders(*files: str) -> tuple[str, ...]:
     """The folders of scripts, each once."""
     return tuple(dict.fromkeys(str(Path(file).resolve().parent) for file in files))

@@ -24,10 +24,11 @@ Schema = str | Sequence[str] | None
 
 
 def from_pandas(frame: pd.DataFrame, schema: Schema) -> pa.Table:
-    """The frame without its index; timestamps are cut to microseconds."""
+    """The frame without its index; timestamps are cut to microseconds, categories are their values, and what
+    pandas takes for missing, NaN among it, is NULL."""
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError) as e:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
         raise ValidationError(f"The pandas frame cannot be a table: {e}") from e
     return _named(_narrowed(table.replace_schema_metadata(None)), schema)
 
@@ -45,7 +46,7 @@ def from_elements(elements: Iterable[Any], schema: Schema) -> pa.Table:
         raise ValidationError(f"The schema has {len(types)} columns, the elements have {len(rows[0])}")
     try:
         columns = [pa.array(c, k) for c, k in zip(zip(*rows, strict=True), types, strict=True)]
-    except (pa.ArrowException, TypeError, ValueError) as e:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
         raise ValidationError(f"from_elements(): the elements do not fit a type: {e}") from e
     names = [f"_{i}" for i in range(1, len(columns) + 1)]
     return _named(_narrowed(pa.table(columns, names=names)), schema)
@@ -56,10 +57,14 @@ def fields_of(table: pa.Table, schema: Schema) -> tuple[t.Field, ...]:
     wanted = _fields_of(schema)
     if wanted is not None:
         return wanted
+    return tuple(t.Field(f.name, _type_of(f)) for f in table.schema)
+
+
+def _type_of(field: pa.Field) -> t.LogicalType:
     try:
-        return tuple(t.Field(f.name, parse_type(type_text(f.type))) for f in table.schema)
+        return parse_type(type_text(field.type))
     except TypeError as e:
-        raise ValidationError(str(e)) from e
+        raise ValidationError(f"Column '{field.name}': {e}") from e
 
 
 def carrier_frame(spark: SparkSession, table: pa.Table, fields: tuple[t.Field, ...]) -> DataFrame:
@@ -123,12 +128,15 @@ def _fields_of(schema: Schema) -> tuple[t.Field, ...] | None:
 
 
 def _narrowed(table: pa.Table) -> pa.Table:
-    """Times of day in milliseconds, timestamps in microseconds: what is finer has no carrier."""
+    """Times of day in milliseconds, timestamps in microseconds: what is finer has no carrier. Values that
+    were written as numbers of a dictionary as themselves."""
     schema = pa.schema([pa.field(f.name, _narrow(f.type)) for f in table.schema])
     return table.cast(schema, safe=False)
 
 
 def _narrow(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return _narrow(kind.value_type)
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.timestamp("us", kind.tz)
     return pa.time32("ms") if pa.types.is_time64(kind) else kind

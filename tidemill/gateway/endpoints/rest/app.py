@@ -190,6 +190,7 @@ async def _not_found(request: Request, error: Exception) -> Response:
 async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, HttpError)
     response = _errors(error.status, *error.messages)
+    response.headers.update(error.headers)
     if error.status == 401:
         response.headers["WWW-Authenticate"] = 'Basic realm="SQL gateway", charset="UTF-8"'
     return response

@@ -8,19 +8,28 @@ from __future__ import annotations
 from tidemill import errors as e
 from tidemill.gateway.endpoints.causes import PREFIX, causes
 
+CODE_HEADER, POSITION_HEADER = "Tidemill-Error-Code", "Tidemill-Error-Position"
+"""Beside the texts, for clients that know them: the error's code, and ``LINE:COLUMN`` in the statement."""
+
 
 class HttpError(Exception):
     """An answer other than 200."""
 
-    def __init__(self, status: int, *messages: str) -> None:
+    def __init__(self, status: int, *messages: str, cause: e.TidemillError | None = None) -> None:
         super().__init__(*messages)
         self.status = status
         self.messages = messages
+        self.headers = {} if cause is None else _headers(cause)
+
+
+def _headers(error: e.TidemillError) -> dict[str, str]:
+    at = error.position
+    return {CODE_HEADER: error.code, **({POSITION_HEADER: f"{at.line}:{at.column}"} if at else {})}
 
 
 def refused(error: e.TidemillError) -> HttpError:
     """A session or an operation that is not as the request takes it to be."""
-    return HttpError(500, causes(error)[-1])
+    return HttpError(500, causes(error)[-1], cause=error)
 
 
 def failed(error: e.TidemillError, doing: str) -> HttpError:
@@ -33,4 +42,5 @@ def failed(error: e.TidemillError, doing: str) -> HttpError:
         500,
         "Internal server error.",
         f"<Exception on server side:\n{text}\n\nEnd of exception on server side>",
+        cause=error,
     )

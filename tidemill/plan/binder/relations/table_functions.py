@@ -17,6 +17,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions import literals, user_functions
 from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
+from tidemill.plan.binder.expressions.function_hints import function_hint
 from tidemill.plan.binder.naming import column_aliases
 from tidemill.plan.binder.relations import changelog_functions, window_functions
 from tidemill.plan.binder.relations.joins import ON, kind_of, padded
@@ -25,7 +26,7 @@ from tidemill.plan.binder.scope import Relation, Scope, unique_name
 from tidemill.plan.expressions import Expr, OuterRef
 from tidemill.plan.predicates import TRUE
 from tidemill.plan.rules.determinism import has_subquery, has_user_call
-from tidemill.sql.expressions import FunctionTable
+from tidemill.sql.expressions import Descriptor, FunctionTable, TableArgument
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 from tidemill.user_functions.calls import BoundTable
@@ -223,8 +224,19 @@ def _user_function(
 ) -> tuple[BoundTable, tuple[Expr, ...]]:
     call = node.this
     declared = user_functions.find(context, call)
+    if declared is None and any(isinstance(a, TableArgument | Descriptor) for a in _values(call)):
+        raise ValidationError(
+            f"No match found for function signature {str(call.this).upper()}(<TABLE>, ...)",
+            position=position_of(call),
+            hint=function_hint(str(call.this), (*window_functions.KINDS, *changelog_functions.NAMES)),
+        )
     args = binder.expressions(context, scope, TABLE_FUNCTION).bind_all(call.expressions)
     return user_functions.table(context, declared, call, args)
+
+
+def _values(call: exp.Expr) -> list[exp.Expr]:
+    """The arguments, without the names that some of them have."""
+    return [a.expression if isinstance(a, exp.Kwarg) else a for a in call.expressions]
 
 
 def _correlated(
