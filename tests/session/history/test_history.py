@@ -11,10 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
-from tidemill.client import main
+from tidemill.client import main, shell
+from tidemill.config.option import Configuration
 from tidemill.errors import TidemillError
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.history.keeper import Keeper
+from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.history.records import Records
 
 
@@ -32,6 +33,16 @@ def test_files_by_the_time_of_their_begin(tmp_path: Path) -> None:
     Path(records.folder, names[-1]).write_text("{")
     assert [one["id"] for one in records.last(5)] == ["b", "ab"]
     assert oct(os.stat(Path(records.folder, names[0])).st_mode & 0o777) == "0o600"
+
+
+def test_the_prompt_keeps_its_lines_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    typed = shell._history()
+    typed.store_string("SELECT 1;")
+    records = own_records(Configuration())
+    records.add(1.0, "ab", {"id": "ab"})
+    assert [one["id"] for one in records.last(5)] == ["ab"]
+    assert list(shell._history().load_history_strings()) == ["SELECT 1;"]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tidemill.session.history.records import Records
 from tidemill.session.history.watch import JobWatch
 
 _LOGGER = logging.getLogger("tidemill")
-_FOLDER = "history"
+_FOLDER = "job-history"
 Progress = Callable[[EpochProgress], None]
 Event = Callable[[JobEvent], None]
 
