@@ -168,8 +168,10 @@ class NativeScan:
         spec = getattr(jvm, f"{_SOURCES}.PartitionSpec")
         if not self.partitions:
             return spec.emptySpec()
-        directories = list(dict.fromkeys(f.path.rpartition("/")[0] for f in files))
-        values = [partition_values(f"{d}/", self.partitions, self.default_partition) for d in directories]
+        directories = {f.path.rpartition("/")[0]: f.path for f in files}
+        values = [
+            partition_values(path, self.partitions, self.default_partition) for path in directories.values()
+        ]
         rows = pa.Table.from_arrays(
             [
                 pa.array([v[f.name].as_py() for v in values], arrow_type_)
