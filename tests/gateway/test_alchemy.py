@@ -84,7 +84,11 @@ def test_tables_rows_and_reflection(engine: sa.Engine, tmp_path: Path) -> None:
         assert (seen.has_table("users"), seen.has_table("nosuch")) == (True, False)
         assert seen.get_schema_names() == ["default_database"]
         assert seen.default_schema_name == "default_database"
-        assert seen.get_view_definition("few") == "SELECT `id` FROM users WHERE `id` < 3"
+        definition = " ".join(seen.get_view_definition("few").split())
+        assert definition == (
+            "SELECT `users`.`id` FROM `default_catalog`.`default_database`.`users` AS `users`"
+            " WHERE `users`.`id` < 3"
+        )
         again = sa.Table(
             "users", sa.MetaData(), autoload_with=connection, schema="default_catalog.default_database"
         )

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.operators.epochs import TINY, as_change, fold
@@ -99,6 +99,9 @@ def spread(table: pa.Table, key: str, partitions: int) -> list[pa.Table]:
 
 @settings(max_examples=150, deadline=None)
 @given(cuts=st.lists(cut, min_size=1, max_size=7))
+# One of two partitions has no state when they become one.
+@example(cuts=[([(0, ("a longer key", 1))], 2), ([(0, ("a", 1))], 1), ([(1, (None,))], 2)])
+@example(cuts=[([(0, ("a longer key", 1))], 2), ([(1, ("a",))], 1), ([(0, (None, 1))], 1)])
 def test_not_in(cuts: list[tuple[list[tuple[int, Any]], int]]) -> None:
     live: tuple[list[Row], list[Row]] = ([], [])
     shown: dict[Any, int] = {}

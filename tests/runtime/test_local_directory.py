@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.runtime.spark.local_directory import local_directory
+from tidemill.errors import SetupError
+from tidemill.runtime.spark.local_directory import check_local_directories, local_directory
 from tidemill.runtime.spark.settings import spark_settings
 
 _DEAD = """
@@ -39,6 +40,17 @@ def test_what_a_killed_run_left_is_removed_and_the_living_stay() -> None:
     local_directory()
     assert not left.exists()
     assert Path(living).is_dir()
+
+
+def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    nowhere, good = "/proc/nothing", str(tmp_path / "made")
+    with pytest.raises(SetupError, match=f"(?s){nowhere}': No such file.*{file}': .*spark.local.dir"):
+        check_local_directories(f"{nowhere}, {file}")
+    check_local_directories(f"{nowhere},{good}")  # Spark leaves out the first
+    assert Path(good).is_dir()
+    check_local_directories("")
 
 
 def test_a_local_spark_listens_on_loopback_alone() -> None:

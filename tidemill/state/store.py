@@ -74,7 +74,11 @@ class StateStore:
         if isinstance(base, str):
             base = (Slice(base, *groups),)
         slices = base or ()
-        manifest = read_slices(files, slices) or Manifest(epoch=epoch, groups=groups, tables={})
+        held = read_slices(files, slices)
+        if held is None:
+            held = Manifest(epoch=epoch, groups=groups, tables={})
+        # Slices of partitions that had no state are not there; the partition has their groups all the same.
+        manifest = replace(held, groups=groups)
         return cls(files, operator, partition, epoch, now, slices, manifest, attempt, options)
 
     def scratch(self) -> StateStore:

@@ -38,6 +38,8 @@ _BAD_FILE = re.compile(
     r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (.+?)\.\s+(?:[A-Z][a-z]|SQLSTATE)"
 )
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error): )?(.*)$", re.MULTILINE)
+_CALL = re.compile(r"\s+at |\s+\.\.\. \d+ more")
+_MESSAGE = re.compile(r"^(?:Exception in thread \"[^\"]*\" |Caused by: |: )(?:[\w.$]+(?:Exception|Error): )?")
 _LOST = re.compile(
     r"Python worker (?:exited unexpectedly|failed to connect back)"
     r"|reading the port number from"
@@ -94,6 +96,15 @@ def translated(error: Exception) -> errors.TidemillError:
             "or in that of the container.",
         )
     return errors.InternalError(f"Spark failed: {told}")
+
+
+def java_says(text: str) -> str:
+    """What a Java program that ended, or a call that failed, says itself: the first message and the last
+    cause, without the classes of exceptions and the calls between them."""
+    lines = [line for line in text.splitlines() if line.strip() and not _CALL.match(line)]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    said = [next((line for line in lines if _MESSAGE.match(line)), lines[0] if lines else ""), *causes[-1:]]
+    return ": ".join(dict.fromkeys(_MESSAGE.sub("", line).strip().rstrip(".") for line in said))
 
 
 def _worker_python(text: str) -> str:

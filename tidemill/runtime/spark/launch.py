@@ -26,6 +26,7 @@ from pyspark.java_gateway import launch_gateway
 
 from tidemill.errors import SetupError
 from tidemill.runtime.spark.class_archive import ClassArchive, archive_of
+from tidemill.runtime.spark.failures import java_says
 
 _LAUNCH: Any = launch_gateway
 _FIND_SPARK: Any = _find_spark_home
@@ -117,7 +118,7 @@ def _failure(java: str, said: str) -> SetupError:
         return SetupError(
             f"Spark needs Java {JAVA_VERSION} or newer; '{java}' is Java {version.group(1)}.", hint=_INSTALL
         )
-    return SetupError(f"Spark's JVM ('{java}') ended while it started:\n{said.strip()}")
+    return SetupError(f"Spark's JVM ('{java}') ended while it started: {java_says(said) or 'it was killed'}.")
 
 
 class _ErrorStream:

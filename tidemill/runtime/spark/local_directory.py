@@ -10,8 +10,10 @@ import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from typing import TextIO
 
+from tidemill.errors import SetupError
 from tidemill.files.private import own_directory
 
 _LOCK = "lock"
@@ -28,6 +30,27 @@ def local_directory() -> str:
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     _HELD.append(lock)
     return made
+
+
+def check_local_directories(given: str) -> None:
+    """SetupError where Spark can write to none of the folders, separated by commas: its JVM would end without
+    a word that reaches us. Some that fail are left out by Spark, as disks may."""
+    folders = [folder.strip() for folder in given.split(",") if folder.strip()]
+    failures = [failure for folder in folders for failure in _failure(folder)]
+    if failures and len(failures) == len(folders):
+        raise SetupError(
+            f"Spark can write to no folder for what it keeps meanwhile: {'; '.join(failures)}.",
+            hint="Set 'spark.local.dir' (or SPARK_LOCAL_DIRS, which comes first) to one on a large disk.",
+        )
+
+
+def _failure(folder: str) -> Iterator[str]:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return
+    except OSError as e:
+        yield f"'{folder}': {e.strerror}"
 
 
 def _remove_left_over(root: str) -> None:

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +21,10 @@ from pyspark.sql import SparkSession
 
 from tidemill.errors import SetupError
 from tidemill.runtime.spark.adaptive import WIDTH
-from tidemill.runtime.spark.failures import translated
+from tidemill.runtime.spark.failures import java_says
 from tidemill.runtime.spark.java_view import remember_classes
 from tidemill.runtime.spark.launch import launch, load_classes
+from tidemill.runtime.spark.local_directory import check_local_directories
 from tidemill.runtime.spark.settings import (
     MASTER,
     PYTHON,
@@ -56,6 +57,9 @@ class _Start:
 
     def _run(self) -> None:
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        check_local_directories(
+            os.environ.get("SPARK_LOCAL_DIRS") or self.settings.get("spark.local.dir", "")
+        )
         self.gateway = launch(self.settings)
         try:
             self._open(load_classes(self.gateway))
@@ -84,8 +88,9 @@ class _Start:
             with nullcontext() if is_within_machine(master) else said_when_long(no_answer(master)):
                 return SparkContext(conf=conf, gateway=self.gateway)
         except Py4JError as e:
-            said = str(translated(e)).removeprefix("Spark failed: ")
-            raise SetupError(f"Spark cannot start on master '{master}': {said}") from e
+            said = str(e)
+            reason = "no master answers there" if _NO_MASTER in said else java_says(said)
+            raise SetupError(f"Spark cannot start on master '{master}': {reason}.") from e
 
     def result(self) -> SparkSession:
         self.done.wait()
@@ -101,11 +106,12 @@ class _Start:
 
     def _end(self) -> None:
         context = SparkContext._active_spark_context
-        if self.session is not None:
-            self.session.stop()
-        elif context is not None:
-            context.stop()
-        self.gateway.shutdown()
+        with suppress(Py4JError, OSError):  # its JVM may be gone
+            if self.session is not None:
+                self.session.stop()
+            elif context is not None:
+                context.stop()
+            self.gateway.shutdown()
         if self.gateway.proc is not None:
             self.gateway.proc.stdin.close()
             self.gateway.proc.wait()
@@ -141,6 +147,8 @@ class _Ahead:
 
 
 _AHEAD = _Ahead()
+_NO_MASTER = "stopped SparkContext"
+"""What Spark comes upon, having given up to wait for its master."""
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by ``spark-submit``, which has a JVM for this process already, with settings of its own."""
 _CHECKED: set[str] = set()
