@@ -2,7 +2,10 @@
 
 import { sent } from "./api.js";
 
-/** Events `{name, id, data}` as they come, until the answer ends or `signal` says so. */
+/**
+ * Events `{name, id, data}` as they come, until the answer ends or `signal` says so; one named `at` has no data,
+ * and says from which token to go on.
+ */
 export async function* events(path, signal) {
   const answer = await sent("GET", path, undefined, { signal, accept: "text/event-stream" });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -30,5 +33,6 @@ function parsed(text) {
     else if (line.startsWith("id: ")) event.id = line.slice(4);
     else if (line.startsWith("data: ")) event.data += line.slice(6);
   }
-  return event.data ? event : null;
+  if (event.data) return event;
+  return event.id ? { ...event, name: "at" } : null;
 }

@@ -95,7 +95,11 @@ export class Result {
   }
 
   async readSome(signal) {
-    for await (const { name, data } of events(`${this.path}/result/${this.token}?rowFormat=PLAIN_TEXT&seconds=${AT_A_TIME}`, signal)) {
+    for await (const { name, id, data } of events(`${this.path}/result/${this.token}?rowFormat=PLAIN_TEXT&seconds=${AT_A_TIME}`, signal)) {
+      if (name === "at") {
+        this.token = Number(id);
+        continue;
+      }
       if (name === "error") throw new Error(root(JSON.parse(data).errors.at(-1)));
       const rows = this.take(JSON.parse(data));
       if (rows >= FULL_PAGE) await sleep(BREATH_MILLIS);

@@ -2,8 +2,8 @@
 
 Each page with rows is an event ``page`` with the JSON that a request for its token gives; its id is the token
 of the next one, from which a client that was cut off goes on (``Last-Event-ID``). The last event is ``end``,
-or ``error`` with the texts of an error. While there are no rows, a comment now and then shows that the line
-is open.
+or ``error`` with the texts of an error. While there are no rows, an ``id`` without an event says from which
+token to go on: a page is counted though nothing is in it.
 
 Pages that are on their way when a client hangs up are lost to it, as the rows of an endless result are
 given once. A client that wants to pause asks for a few ``seconds`` at a time: after the last page of each the
@@ -27,7 +27,7 @@ from tidemill.gateway.service.service import Gateway
 
 EVENTS = "text/event-stream"
 _TOKEN = re.compile(r"/result/(\d+)")
-_PAUSE_SECONDS, _ALIVE_SECONDS = 0.2, 10.0
+_PAUSE_SECONDS = 0.2
 
 
 async def changes(
@@ -35,7 +35,7 @@ async def changes(
 ) -> AsyncIterator[str]:
     """Ends with the result, or after the call's seconds; a client that goes ends it, too."""
     seconds = call.seconds
-    said = begun = time.monotonic()
+    begun = time.monotonic()
     while True:
         try:
             text = str(await to_thread.run_sync(fetch, gateway, call, limiter=limiter))
@@ -46,12 +46,9 @@ async def changes(
         uri = page.get("nextResultUri")
         if page.get("results", {}).get("data"):
             yield _event("page", text, _token(uri))
-            said = time.monotonic()
         elif uri is not None:
+            yield f"id: {_token(uri)}\n\n"
             await sleep(_PAUSE_SECONDS)
-            if time.monotonic() - said > _ALIVE_SECONDS:
-                said = time.monotonic()
-                yield ": waiting\n\n"
         if uri is None:
             yield _event("end", text)
             return
