@@ -213,6 +213,15 @@ def table_of(came: list[Row]) -> pa.Table:
     came=[Row("a", 0, 1, 0, NONE), Row("b", -1, 1, 1, 0), Row("b", -1, 1, 2, 0)],
     cuts=[],
 )
+# A key that was forgotten gets a row of an earlier time than its last one's, within an epoch.
+@example(
+    came=[
+        Row("b", 0, 1, 0, NONE),
+        *(Row("a", 4 * n - 2, 1, n, 4 * n - 6) for n in range(1, 5)),
+        Row("b", -6, 2, 5, 14),
+    ],
+    cuts=[],
+)
 @given(came=arrivals(), cuts=st.lists(st.integers(0, 30), max_size=6))
 def test_as_row_by_row(shape: str, came: list[Row], cuts: list[int]) -> None:
     spec = SHAPES[shape]

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import ask
-from tidemill.errors import StateError, ValidationError
+from tidemill.errors import SqlSyntaxError, StateError, ValidationError
 from tidemill.session.environment import TableEnvironment
 
 LONG = 120.0
@@ -84,7 +84,7 @@ def test_a_drained_job_lets_go_of_its_windows(spark: SparkSession, tmp_path: Pat
     ).job
     assert job is not None
     until(lambda: len(rows(tmp_path)) > 1)
-    with pytest.raises(ValidationError, match="WITH DRAIN could only be used after WITH SAVEPOINT"):
+    with pytest.raises(SqlSyntaxError, match="WITH DRAIN could only be used after WITH SAVEPOINT"):
         made.execute_sql(f"STOP JOB '{job.job_id}' WITH DRAIN")
     ask(made, f"STOP JOB '{job.job_id}' WITH SAVEPOINT WITH DRAIN")
     got = rows(tmp_path)

@@ -299,7 +299,8 @@ class _Step:
         memory = self.spec.memory
         if memory is None or len(owners) == 0:
             return owners
-        order = np.lexsort((np.arange(len(owners)), dues, times, owners))
+        # As they are given: what comes after a key was forgotten may be of an earlier time.
+        order = np.lexsort((np.arange(len(owners)), times, dues, owners))
         owner, time, due = owners[order], times[order], dues[order]
         # Rows of one time that are due together come together, however late.
         apart = (time[1:] != time[:-1]) | (due[1:] != due[:-1])
@@ -315,7 +316,7 @@ class _Step:
         spec, size = self.spec, len(owners)
         if spec.back is None or size == 0:
             return np.ones(size, np.bool_)
-        order = np.lexsort((np.arange(size), times, owners))
+        order = np.lexsort((np.arange(size), times, lives, owners))
         owner, life, time = owners[order], lives[order], times[order]
         ends = np.flatnonzero(np.append(owner[1:] != owner[:-1], True))
         last = np.repeat(ends, np.diff(ends, prepend=-1))
