@@ -65,7 +65,7 @@ def test_different_columns_of_a_view_are_one_aggregation() -> None:
 
 
 def test_batch_has_none() -> None:
-    with pytest.raises(NotSupportedError, match="EXPLAIN EXECUTION_PLAN in batch mode"):
+    with pytest.raises(NotSupportedError, match="EXPLAIN EXECUTION_PLAN is not supported under batch mode"):
         explained("EXPLAIN EXECUTION_PLAN SELECT k FROM a", "batch")
 
 
