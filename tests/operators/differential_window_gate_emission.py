@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.operators.differential_window_emission import EMISSIONS
 from tests.operators.differential_window_gate import (
     KINDS,
     TOPS,
@@ -34,12 +35,6 @@ from tidemill.operators.window.emission import Emission
 from tidemill.operators.window.emitting_gate import EmittingGateSpec
 from tidemill.operators.window.gate import WindowGateSpec
 
-EMISSIONS = {
-    "early": Emission(early=0),
-    "early, late": Emission(early=0, lateness=6),
-    "late": Emission(lateness=11),
-    "early after a while, late after another": Emission(early=10, late=7, lateness=9),
-}
 Rows = list[tuple[Any, ...]]
 
 
