@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.connectors.postgres import Server, server
 from tests.connectors.sinks import sink, stage, write
 from tests.connectors.sources import rows, source, table
+from tests.session.environments import new_session
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY, UPSERT
 from tidemill.connectors.api import ReadLimit, SourceRequest
@@ -251,6 +252,30 @@ def test_a_database_looks_at_conditions(spark: SparkSession, url: str) -> None:
     assert asked(few, Nullness("k", True)) == [1, None]
     assert asked(few, Comparison("k", "=", 2**70)) == [1, None]
     assert asked(few, Comparison("v", "=", "a\0")) == [1, None]
+
+
+def test_limit_goes_to_the_database(lite: str) -> None:
+    """A row that cannot be read is behind the limit of each slice."""
+    run(lite, "CREATE TABLE target (k INT, v TEXT)")
+    run(lite, "INSERT INTO target VALUES (1, 'a'), (2, 'b'), (3, 'c'), (7, 'd'), (8, 'e'), ('x', 'f')")
+    session = new_session(execution__runtime_mode="batch", parallelism__default="1")
+    bounds = "'scan.partition.lower-bound' = '1', 'scan.partition.upper-bound' = '8'"
+    session.execute_sql(
+        f"CREATE TABLE t (k INT, v STRING) WITH ('connector' = 'jdbc', 'url' = '{lite}', 'table-name' = "
+        f"'target', 'scan.partition.column' = 'k', 'scan.partition.num' = '2', {bounds})"
+    )
+
+    def read(query: str) -> int:
+        found = [row[0] for row in session.execute_sql(query).collect()]
+        assert len(set(found)) == len(found)
+        return len(found)
+
+    assert read("SELECT k + 1 FROM t LIMIT 1 OFFSET 1") == 1
+    assert "limit=[2]" in session.explain_sql("SELECT k + 1 FROM t LIMIT 1 OFFSET 1")
+    for query in ("SELECT k FROM t WHERE k > 0 LIMIT 1", "SELECT k FROM t ORDER BY k LIMIT 1"):
+        assert "limit=[" not in session.explain_sql(query)
+    with pytest.raises(Exception, match="does not fit"):
+        read("SELECT k FROM t")
 
 
 def test_slices_cover_everything() -> None:

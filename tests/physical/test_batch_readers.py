@@ -57,3 +57,13 @@ def test_what_reads_a_table(environment: TableEnvironment, query: str, expected:
     found = re.search(r", runs=\[(.*)\]\)", scan)
     shown = None if found is None else re.sub(r"/\S*/(\w+)/(\w)$", r"{\1}/\2", found[1])
     assert shown == expected
+
+
+def test_exchanges_are_blocking_whatever_was_asked_for(environment: TableEnvironment) -> None:
+    query = "SELECT v, COUNT(*) FROM spark GROUP BY v"
+    assert "shuffle_mode" not in environment.explain_sql(query)
+    environment.execute_sql("SET 'execution.batch-shuffle-mode' = 'ALL_EXCHANGES_PIPELINED'")
+    exchanges = [line for line in environment.explain_sql(query).splitlines() if "Exchange(" in line]
+    environment.execute_sql("RESET 'execution.batch-shuffle-mode'")
+    assert exchanges
+    assert all("shuffle_mode=[BLOCKING]" in line for line in exchanges)

@@ -48,7 +48,7 @@ QUERIES = (
     "SELECT usr FROM f EXCEPT ALL SELECT url FROM f",
     "SELECT a.n, b.n AS m FROM f a JOIN f b ON a.usr = b.url",
     "SELECT a.n, b.n AS m FROM f a LEFT JOIN f b ON a.usr = b.url AND a.n > b.n",
-    "SELECT usr FROM f WHERE usr IN (SELECT url FROM f)",
+    "SELECT usr FROM f WHERE EXISTS (SELECT * FROM f g WHERE g.url = f.usr AND g.n > f.n)",
     "SELECT a.n FROM f a, f b, f c WHERE a.usr = c.usr AND c.n = b.n",
     "SELECT usr, url, COUNT(*) AS c FROM f GROUP BY ROLLUP (usr, url)",
     "SELECT n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY usr ORDER BY n) AS r FROM f) WHERE r <= 2",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.tpch.data import write
 from tests.tpch.queries import QUERIES, TABLES, create_tables
@@ -47,6 +48,30 @@ def test_query(name: str, plain: tuple[SparkSession, Path], environment: TableEn
     assert_same(answer(environment, QUERIES[name], "batch"), expected)
     stream = answer(environment, streaming(QUERIES[name]), "streaming")
     assert_same(sorted(stream, key=order), sorted(expected, key=order))
+
+
+@pytest.mark.parametrize("name", ["q7", "q8", "q9", "q16", "q20"])
+def test_joins_are_those_of_plain_spark(
+    name: str, plain: tuple[SparkSession, Path], environment: TableEnvironment
+) -> None:
+    """Conditions go as far, the same sides are small enough to be sent to all, and are sent once."""
+    session, most = plain[0], str(10_000)
+    environment.execute_sql("SET 'execution.runtime-mode' = 'batch'")
+    environment.execute_sql(f"SET 'table.optimizer.join.broadcast-threshold' = '{most}'")
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", most)
+    session.conf.set("spark.sql.adaptive.autoBroadcastJoinThreshold", most)
+    own = environment.sql_query(QUERIES[name]).to_spark()
+    found, expected = joins(own), joins(session.sql(QUERIES[name]))
+    environment.execute_sql("RESET 'table.optimizer.join.broadcast-threshold'")
+    session.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    session.conf.unset("spark.sql.adaptive.autoBroadcastJoinThreshold")
+    assert found == expected
+
+
+def joins(frame: DataFrame) -> Counter[str]:
+    """The joins and exchanges of the plan that begins to run."""
+    text = str(frame._jdf.queryExecution().executedPlan())
+    return Counter(re.findall(r"\b(\w*Join|BroadcastExchange|Exchange)\b(?! Broad)", text))
 
 
 def streaming(query: str) -> str:

@@ -132,7 +132,7 @@ SHUFFLE_MODE = Option(
         "ALL_EXCHANGES_HYBRID_FULL",
         "ALL_EXCHANGES_HYBRID_SELECTIVE",
     ),
-    doc="Accepted; exchanges are blocking whatever it says, as Spark has them.",
+    doc="Accepted; exchanges are blocking whatever it says, as Spark has them, and EXPLAIN says so.",
 )
 OPTIONS = (
     AUTO_PARALLELISM,

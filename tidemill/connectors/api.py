@@ -44,7 +44,7 @@ class SourceRequest:
     metadata column. ``metadata``: metadata key per metadata column name. ``sequence``: add the
     ``$seq`` column. ``parallelism``: a hint for the number of read tasks. ``time_zone``: the
     session's zone (for text formats of TIMESTAMP_LTZ). ``filters``: all of them hold for the rows that are
-    wanted; whoever asks looks at them again.
+    wanted; whoever asks looks at them again. ``limit``: so many rows are enough, whichever.
     """
 
     table: CatalogTable
@@ -56,6 +56,7 @@ class SourceRequest:
     time_zone: str
     streaming: bool
     filters: tuple[ColumnFilter, ...] = ()
+    limit: int | None = None
 
 
 class Source(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -67,8 +68,9 @@ def batch_frame(root: b.BatchNode, request: JobRequest, quick: bool = False) -> 
         raise translated(e) from e
 
 
-def how_read(root: b.BatchNode, zone: str) -> dict[int, str]:
-    """By the id of a scan what reads its table, where there is more than one way. Cost: looks at files."""
+def how_read(root: b.BatchNode, zone: str) -> dict[int, tuple[str, str]]:
+    """By the id of a scan what reads its table, an attribute of EXPLAIN's, where there is more than one way.
+    Cost: looks at files."""
     context = _context({}, zone, 1, make_source)
     found: dict[int, dict[str, None]] = {}
     for node, sequenced in scans(root):
@@ -76,7 +78,8 @@ def how_read(root: b.BatchNode, zone: str) -> dict[int, str]:
         if isinstance(connector, ReadingConnector):
             how = connector.how_read(_wanted(node, sequenced, context))
             found.setdefault(id(node), {})[how] = None
-    return {key: "; ".join(filter(None, ways)) for key, ways in found.items()}
+    shown = {key: "; ".join(filter(None, ways)) for key, ways in found.items()}
+    return {key: ("runs", f"[{text}]") for key, text in shown.items() if text}
 
 
 def _context(frames: Mapping[str, DataFrame], zone: str, width: int, source_of: MakeSource) -> CompileContext:
@@ -92,26 +95,16 @@ def _context(frames: Mapping[str, DataFrame], zone: str, width: int, source_of: 
 
 def _wanted(node: b.TableSourceScan, sequenced: bool, context: CompileContext) -> SourceRequest:
     filters = column_filters(node.filters, node.columns)
-    return source_request(
+    found = source_request(
         node.table, node.columns, dict(node.options), node.fields, context, sequenced, filters
     )
+    return replace(found, limit=node.limit)
 
 
 def _volume(root: b.BatchNode) -> int | None:
     """About how many bytes the tables have that are read; None where that is not known of one."""
-    sizes = [n.traits.most for n in _nodes(root) if isinstance(n, b.TableSourceScan | b.DataFrameScan)]
+    sizes = [n.traits.most for n in b.all_of(root) if isinstance(n, b.TableSourceScan | b.DataFrameScan)]
     return None if None in sizes else sum(s for s in sizes if s is not None)
-
-
-def _nodes(root: b.BatchNode) -> Iterator[b.BatchNode]:
-    """Each once."""
-    waiting, seen = [root], set[int]()
-    while waiting:
-        node = waiting.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            waiting += node.inputs
-            yield node
 
 
 def _frames(
@@ -188,7 +181,7 @@ def _rows(root: b.BatchNode, request: JobRequest, quick: bool, partitions: list[
 
 
 def _told_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -> list[PartitionsRead]:
-    if not any(isinstance(node, b.TableSourceScan) and node.table.partitioned_by for node in _nodes(root)):
+    if not any(isinstance(node, b.TableSourceScan) and node.table.partitioned_by for node in b.all_of(root)):
         return []
     found = partitions_read(frame, request.name)
     for event in found:

@@ -13,7 +13,7 @@ from tidemill.config.execution_options import PARALLELISM
 from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
-from tidemill.physical.batch.explain import batch_graph, explain_batch_text
+from tidemill.physical.batch.explain import batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.explain.advice import advice_of
 from tidemill.physical.explain.text import execution_graph, explain_text
 from tidemill.physical.plan import PhysicalPlan
@@ -64,7 +64,8 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
 
 def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted: set[str]) -> str:
     run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
-    runs = [batch_job.how_read(root, context.time_zone) for root in run]
+    config = context.configuration
+    runs = [{**batch_job.how_read(root, context.time_zone), **exchange_modes(root, config)} for root in run]
     shown = with_room(lambda: explain_batch_text(plans, run, runs))
     if _JSON not in wanted:
         return shown

@@ -186,12 +186,14 @@ def _native(
 ) -> NativeScan | None:
     if not isinstance(found, NativeFormat) or request.streaming or _why_own(found, storage, request):
         return None
-    names = {f.name for f in request.fields}
+    names, partitions = {f.name for f in request.fields}, _partitions(request.table)
+    stored = (Field(c.name, c.type) for c in request.table.physical_columns)
     return NativeScan(
         format=found,
         storage=storage,
         fields=request.fields,
-        partitions=tuple(f for f in _partitions(request.table) if f.name in names),
+        partitions=tuple(f for f in partitions if f.name in names),
+        others=tuple(f for f in stored if f.name not in names and f not in partitions),
         default_partition=options["partition.default-name"],
         table=str(request.table.path) if request.table.partitioned_by else "",
     )

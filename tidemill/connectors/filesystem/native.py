@@ -6,12 +6,13 @@ our values of their partitions: Spark neither lists nor guesses. It knows their 
 it runs, and skips row groups. The rows have no order.
 
 Cost: the footers of the files, on the driver, once for each version of a file; a call into the JVM for each
-partition.
+partition, once for each list of files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -34,6 +35,7 @@ from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema, quote, spark_schema, spark_type
 
 _KNOWN_FILES = 20_000
+_KNOWN_INDEXES = 64
 _AS_IT_IS = {
     "mergeSchema": "false",
     "datetimeRebaseMode": "CORRECTED",
@@ -71,13 +73,14 @@ class _Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeScan:
-    """``fields``: what to give, in order; ``partitions``: those of the table that come from paths.
-    ``table``: its name, '' where it has no partitions."""
+    """``fields``: what to give, in order; ``partitions``: those of them that come from paths; ``others``:
+    the table's further columns. ``table``: its name, '' where it has no partitions."""
 
     format: NativeFormat
     storage: Storage
     fields: tuple[Field, ...]
     partitions: tuple[Field, ...]
+    others: tuple[Field, ...]
     default_partition: str
     table: str
 
@@ -129,19 +132,31 @@ class NativeScan:
             f.name: c or NativeColumn(spark_type(f.type))
             for f, c in zip(self._stored, group.columns, strict=True)
         }
-        schema = ", ".join(f"{quote(name)} {c.read}" for name, c in columns.items())
+        given = [f"{quote(name)} {c.read}" for name, c in columns.items()]
+        # Never read. Spark takes the share of a table that a query reads for the share of its columns.
+        unread = [f"{quote(f.name)} {spark_type(f.type)}" for f in self.others]
+        schema = ", ".join([*given, *unread])
         index = self._index(spark, group.files)
         frame = _relation(spark, self.format.spark_class, index, schema, {**_AS_IT_IS, **told})
         as_it_is = NativeColumn("")
         texts = [columns.get(f.name, as_it_is).value.format(quote(f.name)) for f in self.fields]
-        if texts == [quote(f.name) for f in (*self._stored, *self.partitions)]:
+        if not unread and texts == [quote(f.name) for f in (*self._stored, *self.partitions)]:
             return frame
         return frame.selectExpr(
             *(f"{text} AS {quote(f.name)}" for text, f in zip(texts, self.fields, strict=True))
         )
 
     def _index(self, spark: SparkSession, files: list[FileEntry]) -> Any:
-        """Spark's list of the files, by partition."""
+        """Spark's list of the files, by partition: the last query's, where they are the same."""
+        application = spark.sparkContext.applicationId
+        key = application, self.storage, self.partitions, self.default_partition, tuple(files)
+        known = _INDEXES.get(key)
+        if known is None:
+            known = self._made_index(spark, files)
+        _INDEXES.keep(key, known)
+        return known
+
+    def _made_index(self, spark: SparkSession, files: list[FileEntry]) -> Any:
         jvm: Any = spark._jvm
         option = getattr(jvm, _OPTION)
         none = option.empty()
@@ -187,6 +202,27 @@ class NativeScan:
 
     def _uri(self, path: str) -> str:
         return f"file:{self.storage.absolute(path)}"
+
+
+class _Indexes:
+    """Spark's lists that were used last. Each holds on to the session of the job that made it."""
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Any] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Any:
+        return self._found.get(key)
+
+    def keep(self, key: Hashable, index: Any) -> None:
+        with self._lock:
+            self._found.pop(key, None)
+            self._found[key] = index
+            while len(self._found) > _KNOWN_INDEXES:
+                del self._found[next(iter(self._found))]
+
+
+_INDEXES = _Indexes()
 
 
 def _stored(declared: NativeFormat, storage: Storage, file: FileEntry) -> StoredColumns | None:

@@ -121,6 +121,7 @@ class JdbcConnector:
                 slices=slices(column, low, high, count) if column is not None else (),
                 fetch_size=options["scan.fetch-size"],
                 sequence=request.sequence,
+                limit=request.limit,
             ),
             filters=() if request.streaming else request.filters,
         )

@@ -56,12 +56,15 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcReader:
+    """``limit``: the most rows that a slice gives, None for all."""
+
     database: Database
     table: str
     fields: tuple[Field, ...]
     slices: tuple[Slice, ...]
     fetch_size: int
     sequence: bool
+    limit: int | None = None
     where: Where = EVERYTHING
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,6 +77,7 @@ class JdbcReader:
         sliced = self.slices[task].condition() if self.slices else ""
         conditions = " AND ".join(filter(None, (_escaped(sliced), self.where.text)))
         sql = _escaped(f"SELECT {columns} FROM {name}") + (f" WHERE {conditions}" if conditions else "")
+        sql += "" if self.limit is None else f" LIMIT {self.limit}"
         count = 0
         try:
             with self.database.engine.connect() as open:

@@ -56,6 +56,8 @@ def _(node: b.TableSourceScan) -> Attributes:
     parts = [path.catalog, path.database, path.name]
     if node.columns != tuple(c.name for c in node.table.physical_columns):
         parts += [f"project=[{', '.join(node.columns)}]", "metadata=[]"]
+    if node.limit is not None:
+        parts.append(f"limit=[{node.limit}]")
     return (("table", f"[[{', '.join(parts)}]]"), ("fields", _names(node.fields)))
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tidemill.config.batch_options import SHUFFLE_MODE
+from tidemill.config.option import Configuration
 from tidemill.physical.batch.attributes import attributes
-from tidemill.physical.batch.nodes import BatchNode
+from tidemill.physical.batch.nodes import BatchNode, all_of
 from tidemill.physical.explain.json_plan import Reading, json_plan
 from tidemill.physical.explain.syntax_tree import syntax_tree
 from tidemill.physical.explain.text import draw
 from tidemill.plan import nodes as n
 
-Runs = Mapping[int, str]
-"""How nodes run, by their ids."""
+Runs = Mapping[int, tuple[str, str]]
+"""How nodes run, by their ids: one more attribute."""
 
 
 def explain_batch_text(
@@ -30,14 +32,14 @@ def explain_batch_text(
 
 
 def batch_text(plan: BatchNode, runs: Runs) -> str:
-    return draw(plan, lambda node: _line(node, runs.get(id(node), "")), lambda node: node.inputs)
+    return draw(plan, lambda node: _line(node, runs.get(id(node))), lambda node: node.inputs)
 
 
 def batch_graph(plans: Sequence[BatchNode], parallelism: int) -> str:
     """EXPLAIN JSON_EXECUTION_PLAN."""
     reading = Reading(
         name=lambda node: node.name,
-        line=lambda node: _line(node, ""),
+        line=lambda node: _line(node, None),
         inputs=lambda node: node.inputs,
         exchange=_shipped,
         parallelism=parallelism,
@@ -57,6 +59,13 @@ def _shipped(node: BatchNode) -> str:
 _WAYS = {"single": "GLOBAL"}
 
 
-def _line(node: BatchNode, runs: str) -> str:
-    shown = (*attributes(node), *((("runs", f"[{runs}]"),) if runs else ()))
+def exchange_modes(root: BatchNode, config: Configuration) -> Runs:
+    """How exchanges run, for who asks for a way: all of them are blocking."""
+    if SHUFFLE_MODE.key not in config:
+        return {}
+    return {id(node): ("shuffle_mode", "[BLOCKING]") for node in all_of(root) if node.name == "Exchange"}
+
+
+def _line(node: BatchNode, runs: tuple[str, str] | None) -> str:
+    shown = (*attributes(node), *((runs,) if runs else ()))
     return f"{node.name}({', '.join(f'{k}={v}' for k, v in shown)})"

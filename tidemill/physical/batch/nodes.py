@@ -91,14 +91,26 @@ def operator(node: BatchNode) -> BatchNode:
     return node
 
 
+def all_of(root: BatchNode) -> Iterator[BatchNode]:
+    """The nodes of a plan, each once."""
+    waiting, seen = [root], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            waiting += node.inputs
+            yield node
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSourceScan(BatchNode):
-    """A table's columns, as in ``plan.nodes.Scan``."""
+    """A table's columns, as in ``plan.nodes.Scan``; ``limit``: so many of its rows are enough."""
 
     table: CatalogTable
     columns: tuple[str, ...]
     options: tuple[tuple[str, str], ...]
     filters: tuple[Expr, ...] = ()
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemill.physical.batch.nodes import BatchNode, Calc, Limit, OverAggregate, Rank, Sort
+from tidemill.physical.batch.pushed import limited
 from tidemill.physical.batch.sizes import width
 from tidemill.physical.batch.steps import WITHIN, ascending, derived, exchange, ordered, sort, step
 from tidemill.physical.explain.printer import Printer
@@ -28,6 +29,8 @@ def plan_sort(node: n.Sort, child: BatchNode) -> BatchNode:
     # The local phase takes the skipped rows along.
     taken = None if node.fetch is None else node.fetch + node.offset
     title = "SortLimit" if node.keys else "Limit"
+    if taken is not None and not node.keys:
+        child = limited(child, taken)
     local = step(child, title, WITHIN, limit_attributes(node.keys, child.fields, 0, taken, first=True))
     traits = derived(child, node.fields)
     if node.fetch is not None:

@@ -24,20 +24,20 @@ from tidemill.types.physical import quote
 class Translator:
     """``columns``: the frame's column names by field index; ``zone``: the session time zone.
 
-    ``names``: what errors call the columns, where that is not their names in the frame. ``row``: the last
-    ``of_row`` columns are not the frame's, but this variable's.
+    ``names``: what errors call the columns, where that is not their names in the frame. ``tables``: by field
+    index the alias or the variable that a column is of, '' where its name says enough.
     """
 
     columns: tuple[str, ...]
     zone: str
     names: tuple[str, ...] = ()
-    row: str = ""
-    of_row: int = 0
+    tables: tuple[str, ...] = ()
 
     def beside(self, row: str, fields: tuple[Field, ...]) -> Translator:
         """Over the frame's columns, then the ``fields`` of the variable ``row``."""
         names = tuple(f.name for f in fields)
-        return replace(self, columns=(*self.columns, *names), row=row, of_row=len(names))
+        tables = (*(self.tables or ("",) * len(self.columns)), *(row,) * len(names))
+        return replace(self, columns=(*self.columns, *names), tables=tables)
 
     @singledispatchmethod
     def sql(self, expr: x.Expr) -> str:
@@ -47,7 +47,8 @@ class Translator:
     @sql.register
     def _(self, expr: x.InputRef) -> str:
         column = quote(self.columns[expr.index])
-        return column if expr.index < len(self.columns) - self.of_row else f"{self.row}.{column}"
+        table = self.tables[expr.index] if self.tables else ""
+        return f"{table}.{column}" if table else column
 
     @sql.register
     def _(self, expr: x.Literal) -> str:

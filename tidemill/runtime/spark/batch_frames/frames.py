@@ -31,18 +31,17 @@ from tidemill.runtime.compile.generators import (
 )
 from tidemill.runtime.graph import UserColumn
 from tidemill.runtime.spark.batch_frames.aggregate import aggregated
-from tidemill.runtime.spark.batch_frames.join import joined, not_in_frame
+from tidemill.runtime.spark.batch_frames.join import joined, not_in
 from tidemill.runtime.spark.batch_frames.keeping import kept
 from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
 from tidemill.runtime.spark.batch_frames.lookup import lookup_frame
 from tidemill.runtime.spark.batch_frames.match import match_frame
 from tidemill.runtime.spark.batch_frames.over import over_rows, ranking, sort_texts
-from tidemill.runtime.spark.batch_frames.relation import Relation, Views, aliased
+from tidemill.runtime.spark.batch_frames.relation import Relation, Views, aliased, combined, united
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.batch_frames.temporal import temporal_frame
 from tidemill.runtime.spark.batch_frames.windows import windowed
 from tidemill.runtime.spark.expressions import Translator
-from tidemill.runtime.spark.unions import united
 from tidemill.runtime.spark.user_columns import expression, selected
 from tidemill.types.logical import Field, LogicalType
 from tidemill.types.physical import quote, spark_schema
@@ -239,10 +238,10 @@ class BatchFrames:
     def _(self, node: b.Join, sequenced: bool = False) -> Relation | DataFrame:
         left, right = map(self.rows, node.sources, asked(node, sequenced))
         if node.null_aware:
-            made: Relation | DataFrame = not_in_frame(node, left.frame(), right.frame(), self.zone)
+            made = not_in(node, left, right, self.zone)
         else:
             made = joined(node, left, right, self.zone)
-        return _with_sequence(_frame(made)) if sequenced else made
+        return _with_sequence(made.frame()) if sequenced else made
 
     @make.register
     def _(self, node: b.TemporalJoin, sequenced: bool = False) -> DataFrame:
@@ -256,9 +255,9 @@ class BatchFrames:
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
-    def _(self, node: b.Union, sequenced: bool = False) -> DataFrame:
+    def _(self, node: b.Union, sequenced: bool = False) -> Relation:
         names = _names(node.fields, sequenced)
-        return united([self.rows(x, sequenced).renamed(names).frame() for x in self._branches(node)])
+        return united([self.rows(x, sequenced) for x in self._branches(node)], names)
 
     def _branches(self, union: b.Union) -> list[b.BatchNode]:
         """What a union and those in it read, in order; one that others read, too, is a frame of its own."""
@@ -273,12 +272,11 @@ class BatchFrames:
         return found
 
     @make.register
-    def _(self, node: b.CountedSets, sequenced: bool = False) -> DataFrame:
+    def _(self, node: b.CountedSets, sequenced: bool = False) -> Relation | DataFrame:
         names = _names(node.fields, False)
-        sides = (self.rows(side).renamed(names).frame() for side in node.inputs)
-        left, right = (_rewritten(side, node.fields, marked) for side in sides)
-        frame = _rewritten(_COUNTED[node.kind](left, right), node.fields, unmarked)
-        return _with_sequence(frame) if sequenced else frame
+        left, right = (_rewritten(self.rows(s).renamed(names), node.fields, marked) for s in node.inputs)
+        made = _rewritten(combined([left, right], _COUNTED[node.kind]), node.fields, unmarked)
+        return _with_sequence(made.frame()) if sequenced else made
 
     @make.register
     def _(self, node: b.WindowTableFunction, sequenced: bool = False) -> DataFrame:
@@ -291,19 +289,16 @@ class BatchFrames:
         return self.rows(node.source, sequenced)
 
 
-_COUNTED: dict[SetKind, Callable[[DataFrame, DataFrame], DataFrame]] = {
-    SetKind.INTERSECT: DataFrame.intersectAll,
-    SetKind.EXCEPT: DataFrame.exceptAll,
-}
+_COUNTED = {SetKind.INTERSECT: "INTERSECT ALL", SetKind.EXCEPT: "EXCEPT ALL"}
 
 
 def _rewritten(
-    frame: DataFrame, fields: tuple[Field, ...], each: Callable[[str, LogicalType], str]
-) -> DataFrame:
+    rows: Relation, fields: tuple[Field, ...], each: Callable[[str, LogicalType], str]
+) -> Relation:
     """``each`` over the columns that hold floats; as it is where there are none."""
     if not any(has_floats(f.type) for f in fields):
-        return frame
-    return frame.selectExpr(*(f"{each(quote(f.name), f.type)} AS {quote(f.name)}" for f in fields))
+        return rows
+    return rows.select([f"{each(quote(f.name), f.type)} AS {quote(f.name)}" for f in fields], rows.columns)
 
 
 def _order_by(order: tuple[SortKey, ...], fields: tuple[Field, ...]) -> str:

@@ -1,30 +1,32 @@
-"""Joins in batch: Spark's joins over frames whose columns were made unique by position.
+"""Joins in batch: Spark's joins of relations.
+
+A semi join that looks for values among few is Spark's IN: Spark does more with conditions than with joins.
 
 NOT IN is true for a row whose value equals no value of the other side, unless a value is NULL there, or the
-row's own is and there is any row: three anti joins by hash, of which the last two concern NULLs only. Where
-a column cannot be NULL its part is left out. What else must hold for two rows to match holds in all three.
+row's own is and there is any row. Where one value is compared and the other side is surely small it is
+Spark's own. Otherwise three anti joins by hash, of which the last two concern NULLs only: where a column
+cannot be NULL its part is left out, and what else must hold for two rows to match holds in all three.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from dataclasses import dataclass
 
 from tidemill.errors import NotSupportedError
 from tidemill.functions.values import matching
 from tidemill.physical.batch.nodes import Join
 from tidemill.physical.conditions import loose_pair
-from tidemill.plan.expressions import Call, Expr
+from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjuncts
+from tidemill.plan.rewrite import input_indexes
 from tidemill.plan.rules.construct import predicate
 from tidemill.plan.rules.determinism import has_user_call
 from tidemill.runtime.spark.batch_frames.relation import NO_COLUMN, Relation, aliased
 from tidemill.runtime.spark.expressions import Translator
-from tidemill.types.logical import APPROXIMATE_TYPES
-from tidemill.types.physical import quote
+from tidemill.types.logical import APPROXIMATE_TYPES, COLLECTION_TYPES, INTEGER_TYPES, Field
+from tidemill.types.physical import quote, spark_type
 
 _SQL_KIND = {
     JoinKind.INNER: "INNER",
@@ -41,20 +43,25 @@ _SPARK_HINTS = {
     "SHUFFLE_MERGE": "merge",
 }
 _ALIASES = {"left": "`$l`", "right": "`$r`"}
-_ANTI = "left_anti"
-_MISSING = "$missing"
 _ANY = "$any"
+_Columns = tuple[tuple[str, ...], tuple[str, ...]]
+"""Of the left and of the right side."""
 
 
 def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     """The joined rows under the node's field names."""
     _refuse_calls_across(node)
+    columns, translator = _qualified(node, zone)
+    members = _members(node)
+    if members:
+        own, other = (", ".join(map(translator.sql, side)) for side in zip(*members, strict=True))
+        return _among(node, left, right, f"({own}) IN", other)
     left, right = left.shallow(), right.shallow()
     outer, names = (left, right)[left.depth < right.depth], tuple(f.name for f in node.fields)
-    columns, translator = _sides(node, zone)
     condition = _condition(conjuncts(node.condition), translator)
     hint = _hint(node)
-    shown = aliased([quote(c) for side in columns for c in side][: len(names)], names)
+    texts = [translator.sql(InputRef(type=f.type, index=i)) for i, f in enumerate(_both(node))]
+    shown = aliased(texts[: len(names)], names)
     return outer.around(
         f"SELECT {hint} {', '.join(shown) or NO_COLUMN} FROM {left.named(_ALIASES['left'], columns[0])} "
         f"{_SQL_KIND[node.kind]} JOIN {right.named(_ALIASES['right'], columns[1])} ON {condition}",
@@ -62,21 +69,125 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     )
 
 
-def not_in_frame(node: Join, left: DataFrame, right: DataFrame, zone: str) -> DataFrame:
+def not_in(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     """The rows of ``left`` under the node's field names."""
     _refuse_calls_across(node)
-    left_names, right_names = (
-        tuple(f"{x}{i}" for i in range(len(s.fields))) for x, s in zip("lr", node.sources, strict=True)
+    parts = [(part, loose_pair(part, len(node.sources[0].fields))) for part in conjuncts(node.condition)]
+    pairs = [pair for _, pair in parts if pair is not None]
+    if node.broadcast and len(parts) == len(pairs) == 1 and _is_plain(*pairs[0]):
+        _, translator = _qualified(node, zone)
+        own, other = map(translator.sql, pairs[0])
+        return _among(node, left, right, f"{own} NOT IN", other)
+    columns, translator = _unique(node, zone)
+    strict = [part if pair is None else predicate("=", *pair) for part, pair in parts]
+    equal, aware = _condition(strict, translator), translator.sql(node.condition)
+    others, missing = (_any_null(translator, [pair[side] for pair in pairs]) for side in (1, 0))
+    anti = _AntiJoins(columns, "/*+ broadcast(`$r`) */" if node.broadcast else "")
+    found = anti.found(left, right.view(), equal, aware, others, missing, len(parts) == 1)
+    return found.renamed(tuple(f.name for f in node.fields))
+
+
+def _is_plain(own: Expr, other: Expr) -> bool:
+    """Whether Spark's IN compares values of these types as ours does."""
+    kinds = own.type, other.type
+    whole = all(isinstance(kind, INTEGER_TYPES) for kind in kinds)
+    alike = spark_type(own.type) == spark_type(other.type)
+    return whole or (alike and not isinstance(own.type, (*APPROXIMATE_TYPES, *COLLECTION_TYPES)))
+
+
+def _members(node: Join) -> list[tuple[Expr, Expr]]:
+    """What is looked for on either side by a semi join that is an IN with few values; none for any other.
+
+    As a condition it goes where Spark's go: along equalities of other joins, too, and below aggregations.
+    """
+    if node.kind is not JoinKind.SEMI or not node.broadcast or node.hint:
+        return []
+    width = len(node.sources[0].fields)
+    pairs = [_equal_sides(part, width) for part in conjuncts(node.condition)]
+    found = [pair for pair in pairs if pair is not None and _is_plain(*pair)]
+    return found if len(found) == len(pairs) else []
+
+
+def _equal_sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
+    if not isinstance(part, Call) or part.function != "=":
+        return None
+    for left, right in (part.args, part.args[::-1]):
+        own, other = input_indexes(left), input_indexes(right)
+        if own and other and max(own) < width <= min(other):
+            return left, right
+    return None
+
+
+def _among(node: Join, left: Relation, right: Relation, condition: str, other: str) -> Relation:
+    """The left rows for which ``condition``, which is [NOT] IN, holds of the right's ``other``. Spark sends
+    the right side of NOT IN to every task, whatever its size: it must be known to be small."""
+    left, right = left.shallow(), right.shallow()
+    own, others = (tuple(f.name for f in side.fields) for side in node.sources)
+    names = tuple(f.name for f in node.fields)
+    return (left, right)[left.depth < right.depth].around(
+        f"SELECT {', '.join(aliased(list(map(quote, own)), names)) or NO_COLUMN} "
+        f"FROM {left.named(_ALIASES['left'], own)} "
+        f"WHERE {condition} (SELECT {other} FROM {right.named(_ALIASES['right'], others)})",
+        names,
     )
-    shown = tuple(f.name for side in node.sources for f in side.fields)
-    translator = Translator(columns=(*left_names, *right_names), zone=zone, names=shown)
-    found = _not_in(node, left.toDF(*left_names), right.toDF(*right_names), translator)
-    return found.toDF(*(f.name for f in node.fields))
 
 
-def _sides(node: Join, zone: str) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], Translator]:
-    """Names of both sides' columns that are unique, and the translator of what is over them. Only the right's
-    that the left has, too, get others: each would be one more column for Spark to plan."""
+@dataclass(frozen=True, slots=True)
+class _AntiJoins:
+    """NOT IN by three of them; ``hint`` is of each one's right side."""
+
+    columns: _Columns
+    hint: str
+
+    def found(
+        self, left: Relation, right: Relation, equal: str, aware: str, others: str, own: str, single: bool
+    ) -> Relation:
+        """``equal`` and ``aware``: when rows match, and when they might; ``others`` and ``own``: a condition
+        that one of the compared values is NULL, on the right and on the left; '' where none can be.
+        ``single``: whether one value is compared, and nothing else."""
+        names = self.columns[1]
+        texts = list(map(quote, names))
+        distinct = [f"DISTINCT {texts[0]}", *texts[1:]]
+        right = right.renamed(names)
+        found = self._anti(left.renamed(self.columns[0]), right, equal)
+        if others:
+            found = self._anti(found, right.select(distinct, names, f"WHERE {others}"), aware)
+        if own:
+            # With one value to compare it is enough that there is a row.
+            some = right.select(texts, names, "LIMIT 1") if single else right.select(distinct, names)
+            some = some.with_columns([f"TRUE AS {quote(_ANY)}"], (_ANY,))
+            found = self._anti(found, some, f"({own}) = {quote(_ANY)} AND ({aware})")
+        return found
+
+    def _anti(self, left: Relation, right: Relation, condition: str) -> Relation:
+        left, right = left.shallow(), right.shallow()
+        shown = ", ".join(map(quote, left.columns))
+        return (left, right)[left.depth < right.depth].around(
+            f"SELECT {self.hint} {shown} FROM {left.item} AS {_ALIASES['left']} "
+            f"LEFT ANTI JOIN {right.item} AS {_ALIASES['right']} ON {condition}",
+            left.columns,
+        )
+
+
+def _both(node: Join) -> tuple[Field, ...]:
+    return tuple(f for side in node.sources for f in side.fields)
+
+
+def _qualified(node: Join, zone: str) -> tuple[_Columns, Translator]:
+    """Both sides' columns, and the translator of what is over them. What both have says which side's it is,
+    and keeps its name: a side that is renamed is none that Spark knows already."""
+    left, right = (tuple(f.name for f in side.fields) for side in node.sources)
+    shared = frozenset(left) & frozenset(right)
+    tables = [
+        _ALIASES[side] if name in shared else ""
+        for side, names in (("left", left), ("right", right))
+        for name in names
+    ]
+    return (left, right), Translator(columns=(*left, *right), zone=zone, tables=tuple(tables))
+
+
+def _unique(node: Join, zone: str) -> tuple[_Columns, Translator]:
+    """As ``_qualified``, by names alone: those of the right's that the left has, too, are others."""
     left, right = (tuple(f.name for f in side.fields) for side in node.sources)
     taken = frozenset(left)
     named = tuple(f"$right{i}" if name in taken else name for i, name in enumerate(right))
@@ -88,30 +199,6 @@ def _hint(node: Join) -> str:
     found = [f"{_SPARK_HINTS[node.hint]}({_ALIASES[node.build or 'left']})"] if node.hint else []
     found += [f"broadcast({_ALIASES[node.broadcast]})"] if node.broadcast else []
     return f"/*+ {', '.join(found)} */" if found else ""
-
-
-def _not_in(node: Join, left: DataFrame, right: DataFrame, translator: Translator) -> DataFrame:
-    def sent(frame: DataFrame) -> DataFrame:
-        return frame.hint("broadcast") if node.broadcast else frame
-
-    width = len(node.sources[0].fields)
-    parts = [(part, loose_pair(part, width)) for part in conjuncts(node.condition)]
-    pairs = [pair for _, pair in parts if pair is not None]
-    strict = [part if pair is None else predicate("=", *pair) for part, pair in parts]
-    equal = F.expr(_condition(strict, translator))
-    aware = translator.sql(node.condition)
-    found = left.join(sent(right), equal, _ANTI)
-    others = _any_null(translator, [x for _, x in pairs])
-    if others:
-        found = found.join(sent(right.where(others).distinct()), F.expr(aware), _ANTI)
-    own = _any_null(translator, [x for x, _ in pairs])
-    if own:
-        # With one value to compare it is enough that there is a row.
-        some = right.limit(1) if len(parts) == 1 else right.distinct()
-        missing = found.withColumn(_MISSING, F.expr(own))
-        met = sent(some.withColumn(_ANY, F.lit(True)))
-        found = missing.join(met, F.expr(f"{quote(_MISSING)} = {quote(_ANY)} AND ({aware})"), _ANTI)
-    return found.select(*left.columns)
 
 
 def _condition(parts: Sequence[Expr], translator: Translator) -> str:

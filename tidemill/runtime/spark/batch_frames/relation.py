@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.types.physical import quote
 
 _DEEPEST = 12
+_TOGETHER = 8
 NO_COLUMN = "0 AS `$nothing`"
 
 
@@ -103,3 +104,22 @@ def aliased(texts: Sequence[str], names: Sequence[str]) -> list[str]:
     """``texts`` under ``names``, as SELECT lists them."""
     pairs = zip(texts, map(quote, names), strict=True)
     return [text if text == name else f"{text} AS {name}" for text, name in pairs]
+
+
+def combined(parts: Sequence[Relation], operator: str) -> Relation:
+    """What ``operator`` (as UNION ALL) makes of relations, a few, of the same columns."""
+    shallow = [part.shallow() for part in parts]
+    columns = parts[0].columns
+    listed = ", ".join(map(quote, columns)) or NO_COLUMN
+    text = f" {operator} ".join(f"SELECT {listed} FROM {part.item}" for part in shallow)
+    return max(shallow, key=lambda part: part.depth).around(text, columns)
+
+
+def united(parts: Sequence[Relation], columns: tuple[str, ...]) -> Relation:
+    """The rows of ``parts``, by position and in their order, a few of them together: Spark recurses from one
+    to the next, and looks at all of a union's inputs with each that is added."""
+    made = [part.renamed(columns) for part in parts]
+    while len(made) > 1:
+        groups = (made[i : i + _TOGETHER] for i in range(0, len(made), _TOGETHER))
+        made = [combined(group, "UNION ALL") if group[1:] else group[0] for group in groups]
+    return made[0]

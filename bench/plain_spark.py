@@ -1,0 +1,87 @@
+"""Batch queries beside plain Spark SQL, over the same Parquet files in one process.
+
+Every query runs once on either side to warm up and a few times measured, the two sides in turn; the best
+counts, of the wall's time and of the processors' (driver, JVM, Python workers). The answers must have as
+many rows.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bench.memory import processor_seconds
+from tidemill.session.environment import TableEnvironment
+
+Seconds = tuple[float, float]
+"""By the wall's clock, and of processors."""
+
+
+def seconds(run: Callable[[], int]) -> Seconds:
+    busy, started = processor_seconds(os.getpid()), time.perf_counter()
+    run()
+    return time.perf_counter() - started, processor_seconds(os.getpid()) - busy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """Ours and a Spark session that sees the same tables as views."""
+
+    environment: TableEnvironment
+    plain: SparkSession
+    queries: Mapping[str, str]
+
+    @classmethod
+    def over(
+        cls,
+        folder: Path,
+        tables: Iterable[str],
+        ddl: Iterable[str],
+        queries: Mapping[str, str],
+        settings: Mapping[str, str],
+    ) -> Sides:
+        """Tables of ``ddl``, in the folders of ``folder`` that have their names."""
+        environment = TableEnvironment.create({"execution.runtime-mode": "batch", **settings})
+        for text in ddl:
+            environment.execute_sql(text)
+        environment.execute_sql("SELECT COUNT(*) FROM (VALUES 1) AS t(x)").wait()
+        plain = SparkSession.builder.getOrCreate().newSession()
+        for name in tables:
+            plain.read.parquet(f"{folder}/{name}").createOrReplaceTempView(name)
+        return cls(environment=environment, plain=plain, queries=queries)
+
+    def run_plain(self, name: str) -> int:
+        return int(self.plain.sql(self.queries[name]).toArrow().num_rows)
+
+    def run_own(self, name: str) -> int:
+        return sum(1 for _ in self.environment.execute_sql(self.queries[name]).collect())
+
+    def compared(self, names: Iterable[str], runs: int) -> None:
+        """Prints a line for each query, and how many times plain Spark's seconds ours are in the mean."""
+        width = max(6, *map(len, self.queries))
+        print(f"{'':{width}} {'by the wall':^25} {'of processors':^25}")
+        print(f"{'query':{width}}" + f" {'plain':>8} {'tidemill':>9} {'ratio':>6}" * 2)
+        ratios = [self._line(name, width, runs) for name in names]
+        means = [math.exp(sum(map(math.log, side)) / len(side)) for side in zip(*ratios, strict=True)]
+        print(f"{'mean':{width}}" + "".join(f"{mean:26.2f}" for mean in means))
+
+    def _line(self, name: str, width: int, runs: int) -> Seconds:
+        if self.run_plain(name) != self.run_own(name):
+            raise SystemExit(f"{name}: the answers differ")
+        sides = partial(self.run_plain, name), partial(self.run_own, name)
+        times = [tuple(x for side in sides for x in seconds(side)) for _ in range(runs)]
+        wall, busy, own_wall, own_busy = (min(side) for side in zip(*times, strict=True))
+        ratios = own_wall / wall, own_busy / max(busy, 0.01)
+        print(
+            f"{name:{width}} {wall:8.2f} {own_wall:9.2f} {ratios[0]:6.2f}"
+            f" {busy:8.2f} {own_busy:9.2f} {ratios[1]:6.2f}",
+            flush=True,
+        )
+        return ratios
