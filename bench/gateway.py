@@ -1,9 +1,9 @@
-"""Gateways beside each other: light statements, sessions opened and closed, long results.
+"""Gateways beside each other: light statements, alone and beside jobs, sessions, long results.
 
-``python -m bench.gateway NAME=URL [NAME=URL...] [--part statements|sessions|rows] [--sessions N] [--rows N]``
-asks each gateway in turn, by Flink's REST protocol, and prints Markdown tables. A statement's time is from
-its submission to the last page of its result, asked for every 2 ms. Of a gateway on this machine
-``NAME=URL@PID`` also says what memory its processes take.
+``python -m bench.gateway NAME=URL [NAME=URL...] [--part statements|jobs|sessions|rows] [--jobs N]
+[--sessions N] [--rows N]`` asks each gateway in turn, by Flink's REST protocol, and prints Markdown tables. A
+statement's time is from its submission to the last page of its result, asked for every 2 ms. Of a gateway on
+this machine ``NAME=URL@PID`` also says what memory its processes take.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,13 +29,14 @@ from tests.runtime.processes import children
 CLIENTS = 16
 SESSIONS, STATEMENTS = 100, 1_000
 _POLL = 0.002
+_PATIENCE = 60
 _JSON = "application/json"
 _ARROW = "application/vnd.apache.arrow.stream"
 Json = dict[str, Any]
 Gateways = dict[str, tuple[str, int]]
 """Addresses and processes (0: unknown) by name."""
 
-TABLE = "CREATE TABLE t (id INT, name STRING, at TIMESTAMP(3)) WITH ('connector'='datagen')"
+TABLE = "CREATE TABLE t (id INT, name STRING, made TIMESTAMP(3)) WITH ('connector'='datagen')"
 LIGHT = {
     "SHOW TABLES": "SHOW TABLES",
     "DESCRIBE": "DESCRIBE t",
@@ -62,7 +64,7 @@ class Client:
         answer = self._connection.getresponse()
         data = answer.read()
         if answer.status != 200:
-            raise SystemExit(f"{method} {path}: {data[:2000]!r}")
+            raise RuntimeError(f"{method} {path}: {data[:2000]!r}")
         return json.loads(data) if answer.headers["Content-Type"].startswith(_JSON) else (answer, data)
 
     def open(self) -> str:
@@ -72,6 +74,11 @@ class Client:
         return handle
 
     def run(self, session: str, sql: str) -> None:
+        self.rows(session, sql)
+
+    def rows(self, session: str, sql: str) -> list[Any]:
+        """Of a statement, whose operation is closed then."""
+        found: list[Any] = []
         operation = self.ask("POST", f"/sessions/{session}/statements", {"statement": sql})["operationHandle"]
         path = f"/sessions/{session}/operations/{operation}"
         uri = f"{path}/result/0?rowFormat=JSON"
@@ -79,13 +86,22 @@ class Client:
             page = self.ask("GET", uri)
             if page["resultType"] == "EOS":
                 break
-            if page["resultType"] == "NOT_READY" or not page["results"]["data"]:
+            data = page["results"]["data"] if page["resultType"] != "NOT_READY" else ()
+            found += (row["fields"] for row in data)
+            if not data:
                 time.sleep(_POLL)
             uri = page.get("nextResultUri", uri).removeprefix("/v3")
         self.ask("DELETE", f"{path}/close")
+        return found
 
 
-def statements(url: str) -> dict[str, list[float]]:
+JOB = """CREATE TABLE counts (n INT, c BIGINT) WITH ('connector'='blackhole')"""
+SOURCE = """CREATE TABLE events (n INT) WITH ('connector'='datagen', 'rows-per-second'='100',
+ 'fields.n.min'='1', 'fields.n.max'='50')"""
+INSERT = "INSERT INTO counts SELECT n, COUNT(*) FROM events GROUP BY n"
+
+
+def statements(url: str, most: int = STATEMENTS) -> dict[str, list[float]]:
     """Seconds of each light statement, by kind, of sessions that many clients share between them."""
     times: dict[str, list[float]] = defaultdict(list)
     lock = threading.Lock()
@@ -97,7 +113,7 @@ def statements(url: str) -> dict[str, list[float]]:
         for session in sessions:
             client.run(session, TABLE)
         everybody.wait()
-        for n in range(number, STATEMENTS, CLIENTS):
+        for n in range(number, most, CLIENTS):
             kind = kinds[n % len(kinds)]
             begun = time.perf_counter()
             client.run(sessions[n % len(sessions)], LIGHT[kind])
@@ -106,32 +122,46 @@ def statements(url: str) -> dict[str, list[float]]:
         for session in sessions:
             client.ask("DELETE", f"/sessions/{session}")
 
-    everybody = threading.Barrier(CLIENTS)
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    everybody = threading.Barrier(CLIENTS, timeout=_PATIENCE)
+    _together(work, CLIENTS)
     return times
+
+
+@contextmanager
+def jobs(url: str, count: int) -> Iterator[Callable[[], list[str]]]:
+    """As many streaming jobs, each of a session of its own; gives the statuses of all that there are."""
+    client = Client(url)
+    sessions = [client.open() for _ in range(count)]
+    for session in sessions:
+        for sql in (JOB, SOURCE, "SET 'table.exec.mini-batch.allow-latency' = '1 s'", INSERT):
+            client.run(session, sql)
+    try:
+        yield lambda: [row[2] for row in client.rows(sessions[0], "SHOW JOBS")]
+    finally:
+        for row in client.rows(sessions[0], "SHOW JOBS"):
+            if row[2] == "RUNNING":
+                client.run(sessions[0], f"STOP JOB '{row[0]}'")
 
 
 def openings(url: str, count: int) -> float:
     """Seconds to open and close ``count`` sessions with a statement in each, by four clients."""
 
-    def work() -> None:
+    def work(number: int) -> None:
         client = Client(url)
-        for _ in range(count // 4):
+        for _ in range(number, count, 4):
             session = client.open()
             client.run(session, "SHOW CATALOGS")
             client.ask("DELETE", f"/sessions/{session}")
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
     with _timed() as seconds:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        _together(work, 4)
     return seconds()
+
+
+def _together(work: Callable[[int], None], count: int) -> None:
+    """Calls of ``work`` side by side; raises what one raises."""
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(work, range(count)))
 
 
 def rows(url: str, accept: str, wanted: int) -> float:
@@ -199,15 +229,27 @@ def _quantile(times: list[float], part: float) -> str:
 
 
 def show_statements(gateways: Gateways, given: argparse.Namespace) -> None:
-    print(
-        f"{STATEMENTS} statements of {SESSIONS} sessions, {CLIENTS} clients, ms\n\n| | gateway | p50 | p99 |"
-    )
-    print("|---|---|---|---|")
+    print(f"{STATEMENTS} statements of {SESSIONS} sessions, {CLIENTS} clients, ms\n")
+    print("| | gateway | p50 | p99 |\n|---|---|---|---|")
     for name, (url, _) in gateways.items():
         statements(url)
-        times = statements(url)
-        for kind, found in {"all": [t for of_kind in times.values() for t in of_kind], **times}.items():
-            print(f"| {kind} | {name} | {_quantile(found, 0.5)} | {_quantile(found, 0.99)} |", flush=True)
+        _show_times(name, statements(url))
+
+
+def show_jobs(gateways: Gateways, given: argparse.Namespace) -> None:
+    print(f"\nThe same, {STATEMENTS // 4} statements, beside {given.jobs} streaming jobs, ms\n")
+    print("| | gateway | p50 | p99 |\n|---|---|---|---|")
+    for name, (url, _) in gateways.items():
+        with jobs(url, given.jobs) as status:
+            _show_times(name, statements(url, STATEMENTS // 4))
+            running = status().count("RUNNING")
+            if running != given.jobs:
+                raise SystemExit(f"{running} jobs run, not {given.jobs}")
+
+
+def _show_times(name: str, times: dict[str, list[float]]) -> None:
+    for kind, found in {"all": [t for of_kind in times.values() for t in of_kind], **times}.items():
+        print(f"| {kind} | {name} | {_quantile(found, 0.5)} | {_quantile(found, 0.99)} |", flush=True)
 
 
 def show_sessions(gateways: Gateways, given: argparse.Namespace) -> None:
@@ -228,7 +270,7 @@ def show_rows(gateways: Gateways, given: argparse.Namespace) -> None:
             print(f"| {name} | {shown} | {given.rows / rows(url, accept, given.rows):,.0f} |", flush=True)
 
 
-PARTS = {"statements": show_statements, "sessions": show_sessions, "rows": show_rows}
+PARTS = {"statements": show_statements, "jobs": show_jobs, "sessions": show_sessions, "rows": show_rows}
 
 
 def main() -> None:
@@ -237,6 +279,7 @@ def main() -> None:
     )
     parser.add_argument("gateways", nargs="+", metavar="NAME=URL[@PID]")
     parser.add_argument("--part", choices=PARTS, action="append")
+    parser.add_argument("--jobs", type=int, default=10)
     parser.add_argument("--sessions", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=10_000_000)
     given = parser.parse_args()

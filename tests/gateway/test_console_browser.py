@@ -26,6 +26,7 @@ HOSTILE = """SELECT * FROM (VALUES
 NUMBERS = """CREATE TEMPORARY TABLE numbers (id INT) WITH ('connector' = 'datagen', 'rows-per-second' = '200',
   'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '1000000');
 CREATE TEMPORARY TABLE hole (m INT, n BIGINT) WITH ('connector' = 'blackhole');"""
+ODD = "SELECT MOD(n, 2) AS m, COUNT(*) AS c FROM (VALUES (1), (2), (3)) AS v(n) GROUP BY MOD(n, 2);"
 COUNTS = "SELECT MOD(id, 3) AS m, COUNT(*) AS n FROM numbers GROUP BY MOD(id, 3);"
 
 
@@ -200,6 +201,26 @@ def test_a_job_is_seen_and_stopped(page: Page) -> None:
     page.wait("document.querySelector('.list .pill.canceled')")
 
 
+def test_what_has_ended_is_in_the_history(page: Page) -> None:
+    run(page, "SET 'execution.runtime-mode' = 'batch';\nSET 'pipeline.name' = 'odd <b>ones</b>';\n" + ODD)
+    page.wait("document.querySelectorAll('.grid tbody tr:not(.gap)').length === 2")
+    page.press("Escape")
+    page.click(".place", "History")
+    page.wait("document.querySelector('.list tbody a')")
+    rows = "[...document.querySelectorAll('.list tbody tr')]"
+    row = f"{rows}.find((r) => r.innerText.includes('odd <b>ones</b>'))"
+    assert page.ask(f"[...{row}.children].slice(1, 3).map((cell) => cell.innerText)") == ["FINISHED", "batch"]
+    page.ask(f"{row}.querySelector('a').click()")
+    page.wait("document.querySelector('.graph .node')")
+    assert page.text("h1") == "odd <b>ones</b>"
+    assert "Aggregate" in page.text(".graph")
+    assert page.ask("document.querySelectorAll('.list tbody tr').length") >= 1  # the stages in Spark
+    page.resize(390, 780, phone=True)
+    assert page.ask("document.documentElement.scrollWidth <= innerWidth")
+    page.click(".back")
+    page.wait("document.querySelector('.list tbody a')")
+
+
 def test_sessions_and_an_operation_is_cancelled(page: Page, address: str) -> None:
     run(page, "SELECT 1;")
     page.wait("document.querySelector('.resultbar .pill.finished')")
@@ -269,7 +290,7 @@ def test_dark_light_and_a_phone(page: Page) -> None:
     page.click(".quiet", "Dark / light")
     assert page.ask(ground) == dark
     page.resize(390, 780, phone=True)
-    for name in ("Jobs", "Sessions", "Catalogs", "SQL"):
+    for name in ("Jobs", "History", "Sessions", "Catalogs", "SQL"):
         page.click(".place", name)
         page.wait(f"document.title.startsWith('{name}')")
         assert page.ask("document.documentElement.scrollWidth <= innerWidth")

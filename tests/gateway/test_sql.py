@@ -7,6 +7,7 @@ import io
 import stat
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -299,9 +300,19 @@ def test_jobs_from_the_command_line(
 def _on_a_screen(address: str) -> None:
     """What the shell draws of a query over a gateway."""
     query = "SELECT k, SUM(v) AS t FROM (VALUES ('a', 1), ('a', 3), ('b', 2)) AS x(k, v) GROUP BY k;"
-    out = io.StringIO()
-    with GatewayClient(address).open({"sql-client.execution.result-mode": "table"}) as client:
-        RemoteShell(client, out).loop(iter([query, f"\\plot {query}", "\\plot SELECT 'a' AS k;"]))
+    out, warned = io.StringIO(), io.StringIO()
+    typed = [query, f"\\plot {query}", "\\plot SELECT 'a' AS k;"]
+    turned = ["SET 'sql-client.verbos' = 'x';", "\\x", "SELECT 'a' AS k, 1 AS n;", "SELECT nosuch;", "\\x"]
+    options = {"sql-client.execution.result-mode": "table"}
+    with GatewayClient(address).open(options) as client, redirect_stderr(warned):
+        shell = RemoteShell(client, out)
+        shell.loop(iter(typed))
+        shown = len(out.getvalue())
+        assert not shell.loop(iter(turned))
+    said = out.getvalue()[shown:].splitlines()
+    assert [line for line in said if line[:2] in ("k ", "n ")] == ["k | a", "n | 1"]
+    assert said[-1] == "Rows are shown in a line."
+    assert "Did you mean 'sql-client.verbose'?" in warned.getvalue()
     lines = out.getvalue().splitlines()
     assert sorted(" ".join(line.split()) for line in lines[3:5]) == ["| a | 4 |", "| b | 2 |"]
     drawn = lines[lines.index("t by k") + 1 :]

@@ -27,6 +27,7 @@ _GOOD = 200
 
 
 _CODE_HEADER, _POSITION_HEADER = "tidemill-error-code", "tidemill-error-position"
+_WARNINGS_HEADER = "tidemill-warnings"
 _POSITION = re.compile(r"(\d{1,9}):(\d{1,9})")
 
 
@@ -45,12 +46,13 @@ class GatewayError(ConnectorError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """``columns``: name and type, as the protocol has them; ``rows``: kind and values, as they come, numbers
-    with a point as Decimal."""
+    with a point as Decimal; ``warnings``: what the gateway says besides, a gateway of Tidemill's."""
 
     columns: list[Json]
     rows: Iterator[tuple[str, list[Any]]]
     is_query: bool
     job_id: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -61,6 +63,8 @@ class GatewayClient:
     _session: str = ""
     _headers: dict[str, str] = field(default_factory=dict)
     _operation: str = ""
+    _warnings: tuple[str, ...] = ()
+    """Of the last answer."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -97,9 +101,10 @@ class GatewayClient:
         page = self._ready(uri)
         return Answer(
             columns=page["results"]["columns"],
-            rows=self._rows(page),
+            rows=self._rows(page, self._operation),
             is_query=page["isQueryResult"],
             job_id=page.get("jobID", ""),
+            warnings=self._warnings,
         )
 
     def properties(self) -> dict[str, str]:
@@ -127,14 +132,20 @@ class GatewayClient:
     def cancel(self) -> None:
         """Ends the statement under way; one that has ended is fine."""
         if self._operation:
-            self._call("DELETE", f"/v2/sessions/{self._session}/operations/{self._operation}/close")
+            self._close(self._operation)
 
-    def _rows(self, page: Json) -> Iterator[tuple[str, list[Any]]]:
+    def _close(self, operation: str) -> None:
+        if operation == self._operation:
+            self._operation = ""
+        self._call("DELETE", f"/v2/sessions/{self._session}/operations/{operation}/close")
+
+    def _rows(self, page: Json, operation: str) -> Iterator[tuple[str, list[Any]]]:
+        """To their end, with which the gateway need not keep them any more."""
         while True:
             for row in page["results"]["data"]:
                 yield row["kind"], row["fields"]
             if page["resultType"] == "EOS":
-                return
+                return self._close(operation)
             page = self._ready(page["nextResultUri"])
 
     def _ready(self, uri: str) -> Json:
@@ -158,6 +169,7 @@ class GatewayClient:
             raise ConnectorError(f"The gateway {parts.hostname}:{parts.port} does not answer: {e}") from e
         finally:
             connection.close()
+        self._warnings = tuple(json.loads(headers.get(_WARNINGS_HEADER, "[]")))
         return _answer(status, headers, text)
 
 

@@ -7,7 +7,6 @@ a query and keeps the session.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import sys
 import time
 from collections.abc import Iterator
@@ -18,21 +17,27 @@ from prompt_toolkit.document import Document
 
 from tidemill.changelog.rowkind import RowKind
 from tidemill.client.error_text import error_text
-from tidemill.client.folding import Folding
 from tidemill.client.gateway_client import Answer, GatewayClient, GatewayError
-from tidemill.client.live import Live
-from tidemill.client.live_table import LiveTable
-from tidemill.client.plot import Plot
+from tidemill.client.pager import Pager
 from tidemill.client.script import read_script
-from tidemill.client.shell import GREETING, HELP, command_of, piped_statements, plotted, terminal_lines
-from tidemill.config.client_options import MAX_RESULT_ROWS, RESULT_MODE
+from tidemill.client.shell import (
+    GREETING,
+    HELP,
+    command_of,
+    piped_statements,
+    plotted,
+    terminal_lines,
+    turned,
+)
+from tidemill.client.show_result import plot_query, show_query
+from tidemill.config.client_options import LAYOUT
 from tidemill.config.execution_options import RUNTIME_MODE
 from tidemill.config.option import Configuration
 from tidemill.config.table_options import MAX_COLUMN_WIDTH
 from tidemill.errors import TidemillError
 from tidemill.gateway.endpoints.rest.types import type_of
-from tidemill.session import tableau, values
 from tidemill.session.carrier import ChangelogRow
+from tidemill.session.result import UNCUT, StatementKind, TableResult
 from tidemill.sql.splitter import Piece, split
 from tidemill.types.logical import Field
 
@@ -44,7 +49,7 @@ def command(parsed: argparse.Namespace) -> int:
     variables = dict(parsed.variables)
     with GatewayClient(parsed.gateway).open(parsed.options, name="tidemill sql") as client:
         interactive = sys.stdin.isatty() and not parsed.file
-        shell = RemoteShell(client, sys.stdout)
+        shell = RemoteShell(client, sys.stdout, interactive=interactive)
         for file in filter(None, (parsed.init, parsed.file)):
             if not shell.run_script(read_script(file, variables)):
                 return 1
@@ -52,32 +57,37 @@ def command(parsed: argparse.Namespace) -> int:
             return 0
         if interactive:
             sys.stdout.write(GREETING)
-        shell.loop(terminal_lines(GatewayCompleter(client)) if interactive else piped_statements(sys.stdin))
-    return 0
+        texts = terminal_lines(GatewayCompleter(client)) if interactive else piped_statements(sys.stdin)
+        good = shell.loop(texts)
+    return 0 if good or interactive else 1
 
 
 class RemoteShell:
     """Runs what the user typed; no statement's failure ends it."""
 
-    def __init__(self, client: GatewayClient, out: TextIO) -> None:
+    def __init__(self, client: GatewayClient, out: TextIO, *, interactive: bool = False) -> None:
         self._client = client
         self._out = out
+        self._interactive = interactive
         self._ended = False
 
-    def loop(self, texts: Iterator[str]) -> None:
+    def loop(self, texts: Iterator[str]) -> bool:
+        """Whether all succeeded."""
+        good = True
         for text in texts:
-            self.run_script(text)
+            good &= self.run_script(text)
             if self._ended:
-                return
+                break
+        return good
 
     def run_script(self, text: str) -> bool:
         """Whether all of its statements succeeded; stops at the first that fails."""
         drawn = plotted(text)
         word = command_of(text) if drawn is None else ""
-        if word:
-            self._command(word)
-            return True
         try:
+            if word:
+                self._command(word)
+                return True
             for piece in split(text if drawn is None else drawn):
                 self._run(piece, plot=drawn is not None)
         except TidemillError as e:
@@ -87,7 +97,9 @@ class RemoteShell:
 
     def _command(self, word: str) -> None:
         self._ended = word in ("QUIT", "EXIT", "\\Q")
-        if not self._ended:
+        if word == "\\X":
+            self._turn()
+        elif not self._ended:
             self._out.write(HELP if word in ("HELP", "\\HELP", "\\?") else "There is no such command here.\n")
 
     def _run(self, piece: Piece, *, plot: bool) -> None:
@@ -103,41 +115,42 @@ class RemoteShell:
         self._out.write(f"({time.monotonic() - begun:.2f} seconds)\n\n")
 
     def _show(self, answer: Answer, plot: bool) -> None:
+        for text in answer.warnings:
+            sys.stderr.write(f"Warning: {text}\n")
         fields = tuple(Field(c["name"], type_of(c["logicalType"])) for c in answer.columns)
-        names = [f.name for f in fields]
-        if names == ["job id"] and answer.job_id:
+        if [f.name for f in fields] == ["job id"] and answer.job_id:
             self._out.write(_SUBMITTED.format(job_id=answer.job_id))
             return
         rows: Iterator[ChangelogRow] = ((RowKind[kind], tuple(row)) for kind, row in answer.rows)
-        if plot and answer.is_query:
-            Live(self._out, Plot(fields, lambda _, value: str(value))).show(rows)
+        if not answer.is_query:
+            shown = TableResult(
+                kind=StatementKind.OTHER, fields=fields, rows=rows, rendered=True, max_width=UNCUT
+            )
+            self._out.writelines(f"{line}\n" for line in shown.lines())
             return
-        if names == ["result"] and not answer.is_query:
-            lines: Iterator[str] = (str(row[0]).rstrip() for _, row in rows)
+        config = self._config()
+        found = TableResult(
+            kind=StatementKind.QUERY,
+            fields=fields,
+            rows=rows,
+            changelog=config.read(RUNTIME_MODE).upper() != "BATCH",
+            rendered=True,
+            max_width=config.read(MAX_COLUMN_WIDTH),
+        )
+        if plot:
+            plot_query(found, self._out)
         else:
-            lines = self._table(answer, fields, rows)
-        for line in lines:
-            self._out.write(f"{line}\n")
-            self._out.flush()
+            show_query(found, config, self._out, Pager() if self._interactive else None)
 
-    def _table(
-        self, answer: Answer, fields: tuple[Field, ...], rows: Iterator[ChangelogRow]
-    ) -> Iterator[str]:
-        config = Configuration(self._client.properties()) if answer.is_query else Configuration()
-        streaming = answer.is_query and config.get(RUNTIME_MODE.key, "streaming").lower() != "batch"
-        width = config.read(MAX_COLUMN_WIDTH) if answer.is_query else 1 << 30
-        if streaming and config.get(RESULT_MODE.key, "").upper() == "TABLE":
-            return self._live_table(fields, rows, width, config.read(MAX_RESULT_ROWS))
-        lay_out = tableau.stream_lines if streaming else tableau.batch_lines
-        return lay_out(fields, rows, max_width=width, zone=dt.UTC, show=values.shown_text)
+    def _config(self) -> Configuration:
+        """The session's options as the gateway has them."""
+        return Configuration(self._client.properties())
 
-    def _live_table(
-        self, fields: tuple[Field, ...], rows: Iterator[ChangelogRow], width: int, most: int
-    ) -> Iterator[str]:
-        """On a terminal shown while it changes; its lines at the end."""
-        table = LiveTable(fields, Folding(most), width, dt.UTC, values.shown_text)
-        table.follow(rows, self._out)
-        return iter(table.all_lines())
+    def _turn(self) -> None:
+        layout, said = turned(self._config())
+        for _ in self._client.execute(f"SET '{LAYOUT.key}' = '{layout}'").rows:
+            pass
+        self._out.write(said)
 
 
 class GatewayCompleter(Completer):

@@ -36,6 +36,7 @@ from tidemill.client.script import read_script, script_folders
 from tidemill.client.show_result import plot_query, show_query
 from tidemill.client.terminal import shown_apart, warnings_shown
 from tidemill.config import client_options, table_options
+from tidemill.config.option import Configuration
 from tidemill.errors import Position, SqlSyntaxError, TidemillError
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.history.keeper import Keeper, own_records
@@ -73,7 +74,8 @@ def command(parsed: argparse.Namespace) -> int:
 
 
 def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: str | None) -> int:
-    """Reads statements until QUIT or the end of input; 1 where the script given first failed."""
+    """Reads statements until QUIT or the end of input; 1 where the script given first failed, or a statement
+    that was piped in."""
     environment = TableEnvironment.create(options)
     environment.context.rendered = True
     environment.context.history = Keeper(records=own_records(environment.context.configuration))
@@ -86,9 +88,9 @@ def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: st
         if init is not None and not shell.run_script(read_script(init, variables)):
             return 1
         completer = SqlCompleter(environment.context)
-        shell.loop(terminal_lines(completer) if interactive else piped_statements(sys.stdin))
+        good = shell.loop(terminal_lines(completer) if interactive else piped_statements(sys.stdin))
         shell.end_jobs()
-    return 0
+    return 0 if good or interactive else 1
 
 
 class Shell:
@@ -115,15 +117,19 @@ class Shell:
             "\\Q": self._end,
         }
 
-    def loop(self, texts: Iterator[str]) -> None:
+    def loop(self, texts: Iterator[str]) -> bool:
+        """Whether all succeeded."""
+        good = True
         for text in texts:
             try:
-                self.run_script(text)
+                good &= self.run_script(text)
             except KeyboardInterrupt:
+                good = False
                 self._out.write("\nStopped.\n\n")
             self._say_ended()
             if self.ended:
-                return
+                break
+        return good
 
     def run_script(self, text: str) -> bool:
         """Whether all of its statements succeeded; stops at the first that fails."""
@@ -202,9 +208,9 @@ class Shell:
 
     def _turn(self) -> None:
         context = self._environment.context
-        vertical = context.configuration.read(client_options.LAYOUT).upper() == "VERTICAL"
-        context.set_option(client_options.LAYOUT.key, "AUTO" if vertical else "VERTICAL")
-        self._out.write(f"Rows are shown in {'a line' if vertical else 'lines: one for each column'}.\n")
+        layout, said = turned(context.configuration)
+        context.set_option(client_options.LAYOUT.key, layout)
+        self._out.write(said)
 
     def _unknown(self) -> None:
         self._out.write("There is no such command. \\help lists those there are.\n")
@@ -217,6 +223,13 @@ class Shell:
 
     def _clear(self) -> None:
         self._out.write("\x1b[H\x1b[2J")
+
+
+def turned(config: Configuration) -> tuple[str, str]:
+    """What ``\\x`` makes of the layout, and says of it."""
+    if config.read(client_options.LAYOUT).upper() == "VERTICAL":
+        return "AUTO", "Rows are shown in a line.\n"
+    return "VERTICAL", "Rows are shown in lines: one for each column.\n"
 
 
 def command_of(text: str) -> str:

@@ -152,6 +152,14 @@ AUDIT_FILE = Option(
     own=True,
     doc="Where a line of JSON is added for each session, statement and refused login; unset: nowhere.",
 )
+OTLP_ENDPOINT = Option(
+    key="tidemill.gateway.otlp-endpoint",
+    kind=str,
+    default="",
+    own=True,
+    doc="Where a collector of OpenTelemetry takes OTLP over HTTP, as `http://127.0.0.1:4318`: it is sent a "
+    "span for each statement and epoch, and the metrics. Needs `pip install 'tidemill[otel]'`.",
+)
 USER_SESSIONS = Option(
     key="tidemill.gateway.user.max-sessions",
     kind=int,
@@ -197,6 +205,7 @@ OPTIONS = (
     TLS_CERTIFICATE,
     TLS_KEY,
     AUDIT_FILE,
+    OTLP_ENDPOINT,
     USER_SESSIONS,
     USER_OPERATIONS,
     USER_RESULTS,

@@ -53,7 +53,7 @@ class ResultType(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultInfo:
     """What is known of a result before its rows. ``zone``: in which TIMESTAMP_LTZ values are shown;
-    ``changelog``: rows may have any kind."""
+    ``changelog``: rows may have any kind; ``warnings``: what the user should hear that is no error."""
 
     fields: tuple[Field, ...]
     is_query: bool
@@ -61,6 +61,7 @@ class ResultInfo:
     job_id: str = ""
     zone: dt.tzinfo = dt.UTC
     changelog: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,8 @@ class ResultPage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationInfo:
     """``error`` is there with status ERROR alone. ``statement``: as it may be shown, '' where an earlier
-    process has run it. ``job_id``: of what it has started, '' where that is nothing."""
+    process has run it. ``job_id``: of what it has started, '' where that is nothing. ``warnings``: what its
+    user should hear that is no error."""
 
     handle: str
     status: OperationStatus
@@ -86,6 +88,7 @@ class OperationInfo:
     error: TidemillError | None = None
     statement: str = ""
     job_id: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

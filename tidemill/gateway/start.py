@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TextIO
 from urllib.parse import quote
 
@@ -32,6 +33,7 @@ from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.service import Gateway
 from tidemill.gateway.service.sessions import Session
 from tidemill.gateway.service.statements import Json, SqlStatements, new_environment
+from tidemill.gateway.service.telemetry import Silent, Telemetry
 from tidemill.gateway.store.store import KeptJob, KeptSession, Store
 from tidemill.runtime.spark.session import spark_application
 from tidemill.runtime.spark.settings import MASTER, is_within_machine, spark_settings
@@ -104,6 +106,7 @@ class House:
             jobs=self.jobs,
             records=self._records,
         )
+        self.gateway.telemetry = _telemetry(self.gateway, self.config.read(g.OTLP_ENDPOINT))
 
     def start(self) -> None:
         """Brings back what the process before had; Spark runs."""
@@ -163,7 +166,7 @@ class House:
 
     def _watch(self, context: SessionContext, user: str) -> None:
         """What its jobs do is counted for all, and can be looked at by their user, also afterwards."""
-        context.on_progress = self.gateway.metrics.epoch
+        context.on_progress = self.gateway.epoch
         context.history = Keeper(records=self._records(user), watch=self.gateway.watch(user))
 
     def _records(self, user: str) -> Records:
@@ -283,6 +286,21 @@ def _locked(root: str) -> TextIO:
             f"Another gateway has the directory '{root}'.", hint=f"Give this one another '{g.DIRECTORY.key}'."
         ) from e
     return lock
+
+
+def _telemetry(gateway: Gateway, endpoint: str) -> Telemetry:
+    """SetupError where its packages are not installed."""
+    if not endpoint:
+        return Silent()
+    try:
+        module = import_module("tidemill.gateway.open_telemetry")
+    except ImportError as e:
+        raise SetupError(
+            f"'{g.OTLP_ENDPOINT.key}' needs OpenTelemetry's packages: {e}",
+            hint="pip install 'tidemill[otel]'",
+        ) from e
+    made: Telemetry = module.to_collector(gateway, endpoint)
+    return made
 
 
 def _until_told() -> None:

@@ -17,7 +17,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors import registry
 from tidemill.connectors.api import ReadingConnector, SourceRequest
 from tidemill.deep_calls import with_room
-from tidemill.errors import ExecutionError, NotSupportedError, ValidationError
+from tidemill.errors import ExecutionError, InternalError, NotSupportedError, ValidationError
 from tidemill.functions.decimal_sums import RAN_OVER
 from tidemill.functions.render import render_sql
 from tidemill.physical.batch import nodes as b
@@ -36,9 +36,10 @@ from tidemill.runtime.spark.batch_frames.relation import Views
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.job_groups import grouped, was_given_up
+from tidemill.runtime.spark.local_rows import local_rows
 from tidemill.runtime.spark.partitions_read import partitions_read
 from tidemill.runtime.spark.results import collected
-from tidemill.runtime.spark.session import job_session, unless_given
+from tidemill.runtime.spark.session import job_session, shared_session, unless_given
 from tidemill.runtime.spark.user_columns import selected
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.types.logical import Field
@@ -166,11 +167,7 @@ def _run(job: Callable[[bool], Found]) -> Found:
 
 
 def _rows(root: b.BatchNode, request: JobRequest, quick: bool, partitions: list[PartitionsRead]) -> pa.Table:
-    frame = _enforcing(batch_frame(root, request, quick), root, root.fields, request)
-    if request.text:
-        frame = frame.selectExpr(
-            *(f"{render_sql(quote(f.name), f.type, request.zone)} AS {quote(f.name)}" for f in root.fields)
-        )
+    frame = _shown(batch_frame(root, request, quick), root, request)
     try:
         with grouped(request.application.sparkContext, request.group, request.name):
             found = collected(frame)
@@ -178,6 +175,36 @@ def _rows(root: b.BatchNode, request: JobRequest, quick: bool, partitions: list[
         raise translated(e) from e
     partitions += _told_partitions(frame, root, request)
     return found
+
+
+def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
+    """The rows of a SELECT over literal rows (``plan.constants``): mostly without a job, which nobody is told
+    of where there is one."""
+    spark = shared_session(request.application, time_zone=request.zone)
+    try:
+        frames = _frames(spark, _unread, root, request, quick=True)
+        frame = _shown(with_room(lambda: frames.frame(root)), root, request)
+        found = local_rows(frame)
+        if found is None:
+            with grouped(request.application.sparkContext, request.group, request.name):
+                found = collected(frame)
+    except Exception as e:
+        raise translated(e) from e
+    return found
+
+
+def _unread(node: b.TableSourceScan, sequenced: bool) -> TableRows:
+    raise InternalError("a query over literal rows reads a table")
+
+
+def _shown(frame: DataFrame, root: b.BatchNode, request: JobRequest) -> DataFrame:
+    """What is collected of the rows of ``root``."""
+    kept = _enforcing(frame, root, root.fields, request)
+    if not request.text:
+        return kept
+    return kept.selectExpr(
+        *(f"{render_sql(quote(f.name), f.type, request.zone)} AS {quote(f.name)}" for f in root.fields)
+    )
 
 
 def _told_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -> list[PartitionsRead]:

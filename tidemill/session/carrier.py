@@ -29,7 +29,7 @@ def rows_of(table: pa.Table, width: int) -> Iterator[ChangelogRow]:
     kinds = table.column(KIND_COLUMN) if KIND_COLUMN in table.column_names else None
     for start in range(0, table.num_rows, _ROWS):
         part = table.slice(start, _ROWS)
-        columns = [_values(part, place, start) for place in range(width)]
+        columns = [column_values(part, place, start) for place in range(width)]
         rows = zip(*columns, strict=True) if columns else iter([()] * part.num_rows)
         if kinds is None:
             yield from zip(repeat(RowKind.INSERT), rows, strict=False)
@@ -37,7 +37,7 @@ def rows_of(table: pa.Table, width: int) -> Iterator[ChangelogRow]:
             yield from zip(map(RowKind, kinds.slice(start, _ROWS).to_pylist()), rows, strict=True)
 
 
-def _values(table: pa.Table, place: int, before: int) -> list[Any]:
+def column_values(table: pa.Table, place: int, before: int = 0) -> list[Any]:
     """The values of a column after ``before`` rows; ExecutionError for a time that Python cannot hold."""
     column = table.column(place)
     try:

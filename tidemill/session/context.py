@@ -55,7 +55,7 @@ class SessionContext:
     ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
     hears of every epoch's end, ``on_event`` of its begin and of resumptions, ``fault`` of every step of a
     commit; ``clock``: of processing time, in seconds. ``history`` keeps what there is to know of jobs that
-    have ended; None nothing.
+    have ended; None nothing. ``warnings``: what the user was warned of.
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -67,7 +67,7 @@ class SessionContext:
         self.frames: dict[str, DataFrame] = {}
         self.module_folders: tuple[str, ...] = ()
         self._user_functions: dict[tuple[str, str], UserFunction] = {}
-        self._warned: set[str] = set()
+        self.warnings: list[str] = []
         self.rendered = False
         self.jobs = Jobs()
         self.jobs_in: dict[str, int] = {}
@@ -157,8 +157,8 @@ class SessionContext:
     def warn(self, text: str) -> None:
         """Tells the user something that is no error, once a session; '' is nothing. It goes to the logger
         ``tidemill``."""
-        if text and text not in self._warned:
-            self._warned.add(text)
+        if text and text not in self.warnings:
+            self.warnings.append(text)
             _LOGGER.warning(text)
 
     def function_names(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
+from tidemill.plan.constants import is_constant
 from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.job_start import JobRequest, RunningJob
 from tidemill.runtime.restarts.job import RestartingJob
@@ -29,6 +30,7 @@ from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import planning
 from tidemill.session.bundles import bundled
+from tidemill.session.constant_query import ConstantQuery
 from tidemill.session.context import SessionContext
 from tidemill.session.job import JobHandle
 from tidemill.session.result import StatementKind, TableResult
@@ -54,15 +56,25 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
     """A SELECT: in batch its rows are there on return, in streaming they come as epochs commit."""
     optimized = planning.optimized(plan)
     if is_batch(context):
-        table = batch_job.run_query(planning.batch(context, optimized), _request(context, "select"))
+        run = batch_job.constant_rows if is_constant(optimized) else batch_job.run_query
+        table = run(planning.batch(context, optimized), _request(context, "select"))
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
     node = planning.physical(config, optimized).runs
     place = _next_directory(context) if context.place_job is None else ""
     request = replace(_request(context, "select", place), config=config)
+    if not place and is_constant(optimized):
+        return _constant(context, optimized, request)
     rows = EpochRows()
     job = QueryJob(rows=rows, job=job_start.start_query(node, rows.put, request))
     return _result(context, plan.fields, job.epochs(), job, changelog=True)
+
+
+def _constant(context: SessionContext, plan: n.LogicalNode, request: JobRequest) -> TableResult:
+    """A streaming SELECT over literal rows: they are inserted, in order, and there is an end."""
+    compute = partial(batch_job.constant_rows, planning.batch(context, plan), request)
+    query = ConstantQuery(name=request.name, compute=compute)
+    return _result(context, plan.fields, query.tables(), query, changelog=True)
 
 
 def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult:

@@ -86,7 +86,7 @@ class Metrics:
     def as_json(self, now: Mapping[str, int]) -> dict[str, Any]:
         """``now``: sessions, and operations by their status."""
         found: dict[str, Any] = {}
-        for name, labels, value in self._samples(now):
+        for name, labels, value in self.samples(now):
             if labels:
                 found.setdefault(name, []).append({**dict(labels), "value": value})
             else:
@@ -97,7 +97,7 @@ class Metrics:
         """In the text format of Prometheus."""
         lines: list[str] = []
         described = ""
-        for name, labels, value in self._samples(now):
+        for name, labels, value in self.samples(now):
             family = name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count")
             if family != described:
                 described = family
@@ -107,8 +107,8 @@ class Metrics:
             lines.append(f"{name}{{{inside}}} {value}" if inside else f"{name} {value}")
         return "\n".join(lines) + "\n"
 
-    def _samples(self, now: Mapping[str, int]) -> Iterator[tuple[str, Labels, float]]:
-        """Those of one family stand together."""
+    def samples(self, now: Mapping[str, int]) -> Iterator[tuple[str, Labels, float]]:
+        """Names, labels and values. Those of one family stand together."""
         with self._lock:
             yield "tidemill_sessions", (), now.get("sessions", 0)
             for status in OperationStatus:
@@ -134,6 +134,14 @@ _OF_JOBS = {
     "state_rows": "state_rows",
     "state_bytes": "state_bytes",
 }
+FAMILIES = (
+    "tidemill_sessions",
+    "tidemill_operations",
+    "tidemill_operations_total",
+    "tidemill_requests_total",
+    *(f"tidemill_job_{name}" for name in _OF_JOBS),
+)
+"""Those that are single values: all but the times of requests."""
 
 
 def _histogram(name: str, labels: Labels, latency: _Latency) -> Iterator[tuple[str, Labels, float]]:

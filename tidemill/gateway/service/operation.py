@@ -130,6 +130,7 @@ class Operation:
             error=self.error,
             statement=self.statement,
             job_id="" if self.outcome is None else self.outcome.info.job_id,
+            warnings=() if self.outcome is None else self.outcome.info.warnings,
         )
 
     def cancel(self) -> None:

@@ -30,7 +30,9 @@ from tidemill.gateway.service.operation import Control, Operation, Outcome, Work
 from tidemill.gateway.service.pages import PAGE_ROWS
 from tidemill.gateway.service.quotas import Quotas
 from tidemill.gateway.service.sessions import Session, Sessions, Statements
+from tidemill.gateway.service.telemetry import Silent, Telemetry
 from tidemill.gateway.service.workers import Workers
+from tidemill.runtime.progress import EpochProgress
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import JobWatch
 from tidemill.session.jobs import Jobs
@@ -52,6 +54,7 @@ class Gateway:
     quotas: Quotas = field(init=False)
     audit: Audit = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
+    telemetry: Telemetry = field(default_factory=Silent)
     jobs: Callable[[str], Jobs] = lambda _: Jobs()
     """The INSERTs of a user."""
     records: Callable[[str], Records] = lambda _: Records("", 0)
@@ -82,6 +85,7 @@ class Gateway:
         self.workers.close()
         for session in self.sessions.of(None):
             session.stop()
+        self.telemetry.close()
 
     # -- sessions
 
@@ -174,6 +178,13 @@ class Gateway:
     def _operation_changed(self, operation: Operation, status: OperationStatus) -> None:
         self.memory.operation_changed(operation, status)
         self.metrics.operation(status)
+        if status.is_terminal and not operation.status.value.is_terminal:
+            self.telemetry.ended(operation, status)
+
+    def epoch(self, progress: EpochProgress) -> None:
+        """A job of any user has committed an epoch."""
+        self.metrics.epoch(progress)
+        self.telemetry.epoch(progress)
 
     def now(self) -> dict[str, int]:
         """How many sessions there are, and operations by their status."""

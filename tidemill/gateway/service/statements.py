@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidemill.config import table_options
@@ -71,6 +71,8 @@ class SqlStatements:
     job_started: JobStarted = lambda *_: None
     _set: list[str] | None = None
     _changed: bool = False
+    _warned: int = 0
+    """Of how many of the session's warnings its client has heard."""
 
     def run(self, text: str, options: Mapping[str, str], control: Control) -> Outcome:
         work = uuid.uuid4().hex
@@ -79,7 +81,8 @@ class SqlStatements:
         if statement is None:
             return self.results.of(ok(), work, control)
         with self._at_work(statement, work, options, control):
-            return self.results.of(self.environment.execute(statement), work, control)
+            outcome = self.results.of(self.environment.execute(statement), work, control)
+        return self._with_warnings(outcome)
 
     def configure(self, text: str, control: Control) -> Outcome:
         piece = _single(text)
@@ -119,6 +122,14 @@ class SqlStatements:
         """Whether a statement since the last time may have changed what a snapshot has."""
         changed, self._changed = self._changed, False
         return changed
+
+    def _with_warnings(self, outcome: Outcome) -> Outcome:
+        """What the user was warned of since the last statement that did not fail."""
+        warnings = self.environment.context.warnings[self._warned :]
+        if not warnings:
+            return outcome
+        self._warned += len(warnings)
+        return replace(outcome, info=replace(outcome.info, warnings=tuple(warnings)))
 
     def _statement_of(self, text: str) -> s.Statement | None:
         """What ``text`` asks for; None for what opens a statement set, adds to it, or ends an empty one."""

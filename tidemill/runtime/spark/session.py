@@ -155,6 +155,8 @@ _CHECKED: set[str] = set()
 """Applications whose workers have been asked."""
 _GIVEN: dict[str, frozenset[str]] = {}
 """By application the keys of its settings."""
+_SHARED: dict[tuple[str, str], SparkSession] = {}
+"""By application and time zone."""
 
 
 def start_ahead(options: Mapping[str, str]) -> None:
@@ -227,3 +229,13 @@ def job_session(application: SparkSession, *, time_zone: str, settings: Mapping[
         session.conf.set(key, value)
     session.conf.set("spark.sql.session.timeZone", time_zone)
     return session
+
+
+def shared_session(application: SparkSession, *, time_zone: str) -> SparkSession:
+    """As ``job_session``, one for all queries that need nothing of it but its confs and leave nothing in it:
+    making one is a call into the JVM for each conf."""
+    key = application.sparkContext.applicationId, time_zone
+    found = _SHARED.get(key)
+    if found is None:
+        found = _SHARED[key] = job_session(application, time_zone=time_zone, settings={})
+    return found

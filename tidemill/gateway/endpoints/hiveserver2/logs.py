@@ -33,6 +33,7 @@ def _lines(info: OperationInfo) -> list[str]:
     lines = [f"{info.submitted:%Y-%m-%d %H:%M:%S} Operation {info.handle} was submitted."]
     if info.status not in _WAITING:
         lines.append(f"Operation {info.handle} runs.")
+    lines += [f"Warning: {text}" for text in info.warnings]
     if info.status.is_terminal:
         lines.append(f"Operation {info.handle} has ended: {info.status.value}.")
     return lines

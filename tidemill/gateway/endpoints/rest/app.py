@@ -23,13 +23,12 @@ from tidemill.gateway.endpoints.rest.console_api import API, HANDLERS
 from tidemill.gateway.endpoints.rest.door import Door
 from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.events import EVENTS, changes
-from tidemill.gateway.endpoints.rest.handlers import Binary
+from tidemill.gateway.endpoints.rest.handlers import JSON, Binary
 from tidemill.gateway.endpoints.rest.openapi import openapi
 from tidemill.gateway.endpoints.rest.routes import ROUTES, RestRoute, versions_of
 from tidemill.gateway.service.service import Gateway
 
 _LOGGER = logging.getLogger("tidemill.gateway")
-_JSON = "application/json; charset=UTF-8"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _UNKEPT = {"Cache-Control": "no-store"}
 _THREADS = 128
@@ -99,12 +98,12 @@ def _answering(
             gateway.metrics.request(route.handler.__name__, status, time.monotonic() - begun)
         if isinstance(found, Binary):
             return Response(found.content, media_type=found.media_type, headers=dict(found.headers))
-        return Response(found, media_type=_JSON)
+        return Response(found, media_type=JSON)
 
     streams = "token" in route.path
 
     async def stream(request: Request) -> Response:
-        user = await to_thread.run_sync(door.user, request.headers, limiter=limiter)
+        user = await _user(door, request, limiter)
         last = request.headers.get("last-event-id", "")
         parameters = {**request.path_params, "token": last} if last else request.path_params
         call = Call(version=version, user=user, parameters=parameters, query=request.query_params, body=b"")
@@ -112,7 +111,7 @@ def _answering(
         return StreamingResponse(changes(route.handler, gateway, call, limiter), media_type=EVENTS)
 
     async def read(request: Request) -> str | Binary:
-        user = await to_thread.run_sync(door.user, request.headers, limiter=limiter)
+        user = await _user(door, request, limiter)
         call = Call(
             version=version,
             user=user,
@@ -133,6 +132,14 @@ def _answering(
     return answer
 
 
+async def _user(door: Door, request: Request, limiter: CapacityLimiter) -> str:
+    """Known before the body is read: who may not come in sends none."""
+    if not door.asks:
+        return door.user(request.headers)
+    found: str = await to_thread.run_sync(door.user, request.headers, limiter=limiter)
+    return found
+
+
 def _pass(door: Door) -> Answering:
     """POST gives who says who he is a pass, which DELETE ends."""
 
@@ -140,9 +147,9 @@ def _pass(door: Door) -> Answering:
         user = await to_thread.run_sync(door.user, request.headers)
         passes = door.access.passes
         if request.method == "POST":
-            return Response(json.dumps({"pass": passes.issue(user)}), media_type=_JSON, headers=_UNKEPT)
+            return Response(json.dumps({"pass": passes.issue(user)}), media_type=JSON, headers=_UNKEPT)
         passes.revoke(request.headers.get("authorization", "").partition(" ")[2].strip())
-        return Response("{}", media_type=_JSON)
+        return Response("{}", media_type=JSON)
 
     return answer
 
@@ -152,7 +159,7 @@ def _metrics(gateway: Gateway, door: Door) -> Answering:
         await to_thread.run_sync(door.user, request.headers)
         now = gateway.now()
         if request.url.path.endswith(".json"):
-            return Response(json.dumps(gateway.metrics.as_json(now)), media_type=_JSON)
+            return Response(json.dumps(gateway.metrics.as_json(now)), media_type=JSON)
         return Response(gateway.metrics.as_text(now), media_type=_PROMETHEUS)
 
     return answer
@@ -178,7 +185,7 @@ async def _body(request: Request, longest: int) -> bytes:
 
 def _description(version: int) -> Answering:
     async def answer(request: Request) -> Response:
-        return Response(json.dumps(openapi(version)), media_type=_JSON)
+        return Response(json.dumps(openapi(version)), media_type=JSON)
 
     return answer
 
@@ -198,4 +205,4 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 def _errors(status: int, *messages: str) -> Response:
     text = json.dumps({"errors": list(messages)}, ensure_ascii=False)
-    return Response(text.encode("utf-8", "replace"), status_code=status, media_type=_JSON)
+    return Response(text.encode("utf-8", "replace"), status_code=status, media_type=JSON)

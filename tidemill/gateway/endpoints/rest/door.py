@@ -22,6 +22,11 @@ class Door:
     access: Access
     local: bool = False
 
+    @property
+    def asks(self) -> bool:
+        """Whether to know a user may take a while: passwords are slow to check."""
+        return self.access.users is not None
+
     def user(self, headers: Mapping[str, str]) -> str:
         """The name of who asks; HttpError 401 or 403 where he may not."""
         host, origin = headers.get("host", ""), headers.get("origin")

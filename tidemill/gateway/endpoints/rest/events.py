@@ -38,7 +38,8 @@ async def changes(
     begun = time.monotonic()
     while True:
         try:
-            text = str(await to_thread.run_sync(fetch, gateway, call, limiter=limiter))
+            found = await to_thread.run_sync(fetch, gateway, call, limiter=limiter)
+            text = found if isinstance(found, str) else found.content.decode()
         except HttpError as e:
             yield _event("error", json.dumps({"errors": list(e.messages)}))
             return

@@ -23,11 +23,13 @@ from tidemill.gateway.service.service import Gateway
 from tidemill.types.logical import Field
 
 ARROW = "application/vnd.apache.arrow.stream"
+JSON = "application/json; charset=UTF-8"
+_WARNINGS = "Tidemill-Warnings"
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """An answer that is no JSON."""
+    """An answer that is no JSON, or has headers of its own."""
 
     content: bytes
     media_type: str
@@ -181,7 +183,10 @@ def fetch_results(gateway: Gateway, call: Call) -> str | Binary:
         uri = f"/v{call.version}/sessions/{session}/operations/{operation}/result/{page.next_token}"
         suffix = f"?rowFormat={row_format}" if call.version > 1 else ""
         text += f',"nextResultUri":"{uri}{suffix}"'
-    return text + "}"
+    text += "}"
+    if token or page.info is None or not page.info.warnings:
+        return text
+    return Binary(text.encode(), JSON, {_WARNINGS: json.dumps(page.info.warnings)})
 
 
 def _in_arrow(page: ResultPage, rows: pa.Table, base: str) -> Binary:

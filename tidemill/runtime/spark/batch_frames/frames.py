@@ -21,6 +21,7 @@ from tidemill.functions.literals import literal_sql
 from tidemill.functions.values import marked, unmarked
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import asked, by_kernel
+from tidemill.plan.constants import FEW_ROWS
 from tidemill.plan.expressions import SortKey
 from tidemill.plan.nodes import SetKind
 from tidemill.runtime.compile.generators import (
@@ -120,15 +121,19 @@ class BatchFrames:
         return _with_sequence(frame) if sequenced else frame
 
     @make.register
-    def _(self, node: b.Values, sequenced: bool = False) -> DataFrame:
-        names = [f.name for f in node.fields]
+    def _(self, node: b.Values, sequenced: bool = False) -> Relation | DataFrame:
+        """Few rows are a part of the query's text; others would be read again with each query around them."""
         if not node.rows:
             frame = self.views.spark.createDataFrame([], spark_schema(node.fields))
-        else:
-            rows = ", ".join(
-                "(" + ", ".join(literal_sql(v.value, v.type) for v in row) + ")" for row in node.rows
-            )
-            frame = self.views.spark.sql(f"SELECT * FROM VALUES {rows} AS v({', '.join(map(quote, names))})")
+            return _with_sequence(frame.coalesce(1)) if sequenced else frame
+        rows = ", ".join(
+            "(" + ", ".join(literal_sql(v.value, v.type) for v in row) + ")" for row in node.rows
+        )
+        names = tuple(f.name for f in node.fields)
+        text = f"SELECT * FROM VALUES {rows} AS v({', '.join(map(quote, names))})"
+        if len(node.rows) <= FEW_ROWS and not sequenced:
+            return Relation(self.views, f"({text})", names, depth=1)
+        frame = self.views.spark.sql(text)
         return _with_sequence(frame.coalesce(1)) if sequenced else frame
 
     @make.register

@@ -1,0 +1,60 @@
+"""A SELECT over literal rows, which needs no job: whoever wants its rows first computes them."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tidemill.errors import NotSupportedError, TidemillError
+
+
+@dataclass(slots=True, kw_only=True)
+class ConstantQuery:
+    """What a caller sees of it is a job that has ended. ``compute`` is called once; what it raises, ``wait``
+    and ``tables`` do, as with any query whose rows cannot be computed."""
+
+    name: str
+    compute: Callable[[], pa.Table]
+    job_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _rows: pa.Table | None = None
+    _error: TidemillError | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def status(self) -> str:
+        return "FINISHED" if self._error is None else "FAILED"
+
+    def is_running(self) -> bool:
+        return False
+
+    def wait(self, timeout: float | None = None) -> None:
+        with self._lock:
+            if self._rows is None and self._error is None:
+                try:
+                    self._rows = self.compute()
+                except TidemillError as e:
+                    self._error = e
+        if self._error is not None:
+            raise self._error
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Its rows."""
+        self.wait()
+        assert self._rows is not None
+        yield self._rows
+
+    def stop(self) -> None:
+        """It has stopped."""
+
+    def cancel(self) -> None:
+        """It has stopped."""
+
+    def abort(self) -> None:
+        """It has stopped."""
+
+    def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
+        raise NotSupportedError("Savepoints of queries are not supported: only INSERTs keep their state.")
