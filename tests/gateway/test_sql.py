@@ -313,7 +313,7 @@ def _on_a_screen(address: str) -> None:
     assert [line for line in said if line[:2] in ("k ", "n ")] == ["k | a", "n | 1"]
     assert said[-1] == "Rows are shown in a line."
     assert "Did you mean 'sql-client.verbose'?" in warned.getvalue()
-    lines = out.getvalue().splitlines()
+    lines = out.getvalue()[:shown].splitlines()
     assert sorted(" ".join(line.split()) for line in lines[3:5]) == ["| a | 4 |", "| b | 2 |"]
     drawn = lines[lines.index("t by k") + 1 :]
     assert sorted((line[0], line[-1]) for line in drawn[:2]) == [("a", "4"), ("b", "2")]
