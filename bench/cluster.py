@@ -23,8 +23,8 @@ from tests.cluster.join_job import SCRIPT, write_changes
 from tests.cluster.standalone import standalone
 from tidemill.session.environment import TableEnvironment
 
-CHANGES = 2_000_000
-ROWS = 200_000
+CHANGES = 4_000_000
+ROWS = 1_000_000
 """Of each source in an epoch."""
 
 MARK = "now"
