@@ -1,0 +1,58 @@
+"""Queries and what writes or explains them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tidemill.errors import Position
+from tidemill.sql.statements.base import Options, Path, Statement
+from tidemill.sql.statements.tables import CreateTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query(Statement):
+    """A SELECT, VALUES, WITH or set operation."""
+
+    tree: exp.Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsupported(Statement):
+    """Valid Flink SQL that no part of Tidemill runs; ``feature`` names it."""
+
+    feature: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert(Statement):
+    """INSERT INTO / OVERWRITE. ``partition`` values are None where written without one.
+
+    ``conflict`` is '', 'NOTHING', 'ERROR' or 'DEDUPLICATE'. ``hints`` are the OPTIONS of the target.
+    """
+
+    target: Path
+    query: exp.Expression
+    target_position: Position
+    columns: tuple[str, ...] = ()
+    partition: tuple[tuple[str, exp.Expression | None], ...] = ()
+    overwrite: bool = False
+    conflict: str = ""
+    hints: Options = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementSet(Statement):
+    """EXECUTE STATEMENT SET BEGIN ... END."""
+
+    inserts: tuple[Insert, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain(Statement):
+    """``details`` of CHANGELOG_MODE, EXECUTION_PLAN, ESTIMATED_COST, JSON_EXECUTION_PLAN, PLAN_ADVICE, as
+    written."""
+
+    target: Query | Insert | StatementSet | CreateTable | Unsupported
+    details: tuple[str, ...] = ()
