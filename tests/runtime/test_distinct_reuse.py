@@ -24,6 +24,15 @@ QUERIES = (
     # Rows go again: the greatest channel is another one when more rows have come.
     "SELECT k, COUNT(DISTINCT id) AS n FROM (SELECT id, c, MAX(k) AS k FROM visits GROUP BY id, c) "
     "WHERE k IN ('A', 'B', 'other', 'none') GROUP BY k",
+    "SELECT k, b, GROUPING(k, b) AS g, COUNT(DISTINCT id) AS n FROM (SELECT id, k, "
+    "CASE WHEN c = 1 THEN 'one' ELSE 'more' END AS b FROM visits WHERE k IN ('A', 'B', 'other')) "
+    "GROUP BY ROLLUP (k, b)",
+    "SELECT k, c, COUNT(DISTINCT id) AS n FROM visits WHERE k IN ('A', 'B', 'other') AND c IN (1, 2) "
+    "GROUP BY GROUPING SETS ((k, c), (k), (c), (), ())",
+    "SELECT id, k, COUNT(DISTINCT c) AS n FROM visits WHERE k IN ('A', 'B', 'other') "
+    "GROUP BY GROUPING SETS ((id, k), (id))",
+    "SELECT k, COUNT(DISTINCT id) AS n FROM (SELECT id, c, MAX(k) AS k FROM visits GROUP BY id, c) "
+    "WHERE k IN ('A', 'B', 'other', 'none') GROUP BY CUBE (k)",
 )
 SHARED = "each value once, with a flag for each of"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.distinct_reuse import known_values
 from tidemill.physical.aggregates.distinct_split import can_split, split
+from tidemill.physical.aggregates.known_keys import known_keys
 from tidemill.physical.finish import PENDING, exchange, finish
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Cast, Expr, InputRef
@@ -25,7 +25,7 @@ def plan_aggregate(
         keys=node.keys,
         calls=node.calls,
         state_ttl=state_ttl,
-        reuse=known_values(node, config, state_ttl),
+        reuse=known_keys(node, config, state_ttl),
     )
     if can_split(node, config):
         return split(node, child, core, config)

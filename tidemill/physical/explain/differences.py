@@ -77,15 +77,21 @@ def _below(node: p.PhysicalNode, run: p.PhysicalNode) -> list[tuple[p.PhysicalNo
         (_, versions) = _passed(run.right)
         assert isinstance(versions, p.Calc)
         return [(node.left, run.left), (source, versions.input)]
-    if isinstance(run, _AGGREGATES) and _reuses(run):
+    if _reuses(run):
+        assert isinstance(run, _AGGREGATES)
         assert isinstance(node, _AGGREGATES)
         assert node.core is not None
-        return [(node.core.input, flags_stand_on(run))]
+        return [(_read_once(node.core), flags_stand_on(run))]
     return list(zip(node.inputs, run.inputs, strict=True))
 
 
-def _reuses(run: p.GroupAggregate | p.GlobalGroupAggregate) -> bool:
-    return run.core is not None and run.core.reuse is not None
+def _reuses(run: p.PhysicalNode) -> bool:
+    return isinstance(run, _AGGREGATES) and run.core is not None and run.core.reuse is not None
+
+
+def _read_once(core: p.AggregateCore) -> p.PhysicalNode:
+    """What an aggregation whose keys share their distinct values reads: GROUPING SETS need no Expand then."""
+    return core.input.inputs[0] if core.reuse is not None and core.reuse.expanded else core.input
 
 
 def _chooses(run: p.TemporalJoin) -> bool:
@@ -140,6 +146,8 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
     if isinstance(runs, _AGGREGATES) and runs.core is not None and runs.core.reuse is not None:
         yield shown, f"each value once, with a flag for each of {len(runs.core.reuse.combinations)} keys"
     if isinstance(shown, _AGGREGATES):
+        if shown.core is not None and _reuses(runs) and _read_once(shown.core) is not shown.core.input:
+            yield shown.core.input, _BY_AGGREGATION
         yield from _phases(shown, is_combined)
     if isinstance(shown, p.WindowAggregate) and shown.local is not None:
         yield shown.local, _BY_WRITER if is_combined else _BY_AGGREGATION

@@ -13,6 +13,7 @@ from tidemill.physical.nodes.aggregates import (
     GlobalGroupAggregate,
     GroupAggregate,
     IncrementalGroupAggregate,
+    KnownKeys,
     LocalGroupAggregate,
 )
 from tidemill.physical.nodes.base import (
@@ -82,6 +83,7 @@ __all__ = [
     "IncrementalGroupAggregate",
     "IntervalJoin",
     "Join",
+    "KnownKeys",
     "LocalGroupAggregate",
     "LocalWindowAggregate",
     "LookupJoin",

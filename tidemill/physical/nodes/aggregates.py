@@ -14,14 +14,27 @@ from tidemill.plan.expressions import AggregateCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnownKeys:
+    """Values that keys have together in the rows that have ``conditions``: a column and its value, each;
+    ``grouping``: the place of the GROUPING SET that it is of."""
+
+    values: tuple[object, ...]
+    conditions: tuple[tuple[int, object], ...]
+    grouping: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctReuse:
     """Keys whose values are known may share what is kept of distinct values: see
-    ``aggregates.distinct_reuse``. ``places`` among the keys; ``combinations``: the values that those keys can
-    have together; ``forced``: whether it pays or not; ``grows``: no value goes again, as the rows that
-    run have no retractions."""
+    ``aggregates.distinct_reuse``. ``places`` among the keys; ``combinations``: what those keys can have
+    together; ``kept``: the columns of the other keys, then the one whose values are counted; ``expanded``:
+    columns are those below the aggregation's Expand; ``forced``: whether it pays or not; ``grows``: no value
+    goes again, as the rows that run have no retractions."""
 
     places: tuple[int, ...]
-    combinations: tuple[tuple[object, ...], ...]
+    combinations: tuple[KnownKeys, ...]
+    kept: tuple[int, ...]
+    expanded: bool
     forced: bool
     grows: bool = False
 

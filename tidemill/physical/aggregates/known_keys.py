@@ -1,0 +1,169 @@
+"""Which keys of an aggregation have few known values, between which ``distinct_reuse`` shares distinct ones.
+
+They are known by conditions on a key (=, IN, OR of them) or as the branches of a CASE; of GROUPING SETS also
+where a set leaves a key out, and which set it is.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from itertools import product
+
+from tidemill.config.mini_batch_options import MINI_BATCH_ENABLED
+from tidemill.config.optimizer_options import DISTINCT_STATE_REUSE
+from tidemill.config.option import Configuration
+from tidemill.connectors.filters import AllOf, AnyOf, ColumnFilter, Comparison
+from tidemill.physical import nodes as p
+from tidemill.plan import nodes as n
+from tidemill.plan.column_filters import column_filters
+from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal
+from tidemill.plan.predicates import conjuncts
+from tidemill.types import logical as t
+
+MOST = 256
+"""Combinations of the keys' values."""
+_WHOLE: dict[type[t.LogicalType], int] = {
+    t.TinyIntType: 8,
+    t.SmallIntType: 16,
+    t.IntType: 32,
+    t.BigIntType: 64,
+}
+_KNOWN = (*_WHOLE, t.VarCharType, t.DateType, t.BooleanType)
+Values = tuple[object, ...]
+
+
+def known_keys(node: n.Aggregate, config: Configuration, state_ttl: int) -> p.DistinctReuse | None:
+    """Which keys of ``node`` have known values, where its distinct state may be shared between them."""
+    mode = config.read(DISTINCT_STATE_REUSE).upper()
+    if mode == "OFF" or state_ttl or not config.read(MINI_BATCH_ENABLED) or not _counts_distinct(node):
+        return None
+    columns = (*node.keys, node.calls[0].args[0])
+    below, groupings = _groupings(node.input, columns)
+    listed = [[_possible(below, x) for x in grouping] for grouping in groupings]
+    places = [i for i in range(len(node.keys)) if all(known[i] is not None for known in listed)]
+    kept = _same_columns(groupings, [i for i in range(len(columns)) if i not in places])
+    if not places or kept is None:
+        return None
+    combinations = [
+        combination
+        for number, (grouping, known) in enumerate(zip(groupings, listed, strict=True))
+        for combination in _combinations([(grouping[i], known[i] or ()) for i in places], number)
+    ]
+    each_once = len({c.values for c in combinations}) == len(combinations)
+    if not each_once or not 1 < len(combinations) <= MOST:
+        return None
+    return p.DistinctReuse(
+        places=tuple(places),
+        combinations=tuple(combinations),
+        kept=kept,
+        expanded=isinstance(node.input, n.Expand),
+        forced=mode == "ON",
+    )
+
+
+def _counts_distinct(node: n.Aggregate) -> bool:
+    """Whether all calls count the distinct values of one column, none of the keys."""
+    columns = {call.args for call in node.calls}
+    plain = all(c.function == "COUNT" and c.distinct and c.filter is None for c in node.calls)
+    return plain and len(columns) == 1 and all(len(x) == 1 and x[0] not in node.keys for x in columns)
+
+
+def _groupings(node: n.LogicalNode, columns: tuple[int, ...]) -> tuple[n.LogicalNode, list[tuple[Expr, ...]]]:
+    """What stands below the Expand, if there is one, and ``columns`` of each of its rows."""
+    if isinstance(node, n.Expand):
+        return node.input, [tuple(row[c] for c in columns) for row in node.projections]
+    return node, [tuple(InputRef(type=node.fields[c].type, index=c) for c in columns)]
+
+
+def _possible(below: n.LogicalNode, expression: Expr) -> Values | None:
+    if isinstance(expression, Literal):
+        return (expression.value,)
+    return _values(below, expression.index) if isinstance(expression, InputRef) else None
+
+
+def _same_columns(groupings: list[tuple[Expr, ...]], places: list[int]) -> tuple[int, ...] | None:
+    """The columns at ``places``, each once and the same in all of ``groupings``; else None."""
+    found = {tuple(grouping[i] for i in places) for grouping in groupings}
+    columns = [x.index for row in found for x in row if isinstance(x, InputRef)]
+    return tuple(columns) if len(set(columns)) == len(columns) == len(places) else None
+
+
+def _combinations(keys: list[tuple[Expr, Values]], grouping: int) -> list[p.KnownKeys]:
+    """All that ``keys`` can have together."""
+    return [
+        p.KnownKeys(
+            values=values,
+            conditions=tuple(
+                (x.index, value)
+                for (x, _), value in zip(keys, values, strict=True)
+                if isinstance(x, InputRef)
+            ),
+            grouping=grouping,
+        )
+        for values in product(*(known for _, known in keys))
+    ]
+
+
+@singledispatch
+def _values(node: n.LogicalNode, column: int) -> Values | None:
+    """What a column may have, each once, in the order of the query; None where that is not known."""
+    return None
+
+
+@_values.register
+def _(node: n.Watermark, column: int) -> Values | None:
+    return _values(node.input, column)
+
+
+@_values.register
+def _(node: n.Project, column: int) -> Values | None:
+    found = node.expressions[column]
+    if isinstance(found, InputRef):
+        return _values(node.input, found.index)
+    return _constants(found, node.fields[column].type)
+
+
+@_values.register
+def _(node: n.Filter, column: int) -> Values | None:
+    kind = node.fields[column].type
+    names = [str(i) for i in range(len(node.fields))]
+    for condition in column_filters(conjuncts(node.condition), names):
+        values = _listed(condition, str(column))
+        if values is not None:
+            return _fitting(values, kind)
+    return _values(node.input, column)
+
+
+def _listed(condition: ColumnFilter, column: str) -> Values | None:
+    match condition:
+        case Comparison(name, "=", value):
+            return (value,) if name == column else None
+        case AnyOf(parts):
+            each = [_listed(part, column) for part in parts]
+            known = [values for values in each if values is not None]
+            return tuple(v for values in known for v in values) if len(known) == len(each) else None
+        case AllOf(parts):
+            return next((v for part in parts if (v := _listed(part, column)) is not None), None)
+        case _:
+            return None
+
+
+def _constants(expression: Expr, kind: t.LogicalType) -> Values | None:
+    """The results of a CASE of constants."""
+    if not isinstance(expression, Call) or expression.function != "CASE":
+        return None
+    results = (*expression.args[1:-1:2], expression.args[-1])
+    bare = [x.operand if isinstance(x, Cast) and x.implicit else x for x in results]
+    if not all(isinstance(x, Literal) and x.value is not None for x in bare):
+        return None
+    return _fitting(tuple(x.value for x in bare if isinstance(x, Literal)), kind)
+
+
+def _fitting(values: Values, kind: t.LogicalType) -> Values | None:
+    """``values`` that a column of type ``kind`` can have, where their equality is Python's."""
+    if not isinstance(kind, _KNOWN):
+        return None
+    bits = _WHOLE.get(type(kind))
+    if bits is not None:
+        values = tuple(v for v in values if isinstance(v, int) and -(1 << bits - 1) <= v < 1 << bits - 1)
+    return tuple(dict.fromkeys(values))
