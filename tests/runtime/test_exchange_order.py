@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from tidemill.runtime.spark.block_files import BlockWriter
 from tidemill.runtime.spark.exchange import ExchangeWriter, PortRows, received
 
 
 def blocks_of(task: int, values: list[float]) -> list[pa.RecordBatch]:
     writer = ExchangeWriter(port=0, rows=PortRows(columns=((0, "x"),), keys=()), partitions=1)
-    return list(writer.blocks([pa.record_batch({"x": values})], task))
+    return list(writer.blocks([pa.record_batch({"x": values})], task, BlockWriter()))
 
 
 def test_rows_come_in_the_order_of_tasks() -> None:

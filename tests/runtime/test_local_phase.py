@@ -11,6 +11,7 @@ import pytest
 
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rows.ordering import OrderKey
+from tidemill.runtime.spark.block_files import BlockWriter
 from tidemill.runtime.spark.exchange import ExchangeWriter, Form, PortRows
 
 ROWS = 1 << 18
@@ -29,7 +30,7 @@ def sent(keys: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[boo
     batch = pa.record_batch({"k": keys, "v": values, "$seq": np.arange(len(keys))})
     shape = PortRows(columns=((0, "k"), (1, "v"), (2, "$seq")), keys=("k",))
     writer = ExchangeWriter(port=0, rows=shape, partitions=2, local=SPEC)
-    for block in writer.blocks([batch], 0):
+    for block in writer.blocks([batch], 0, BlockWriter()):
         ((_, _, form, _, data),) = zip(*(c.to_pylist() for c in block.columns), strict=True)
         yield form == Form.COMBINED, ipc.open_stream(pa.py_buffer(data)).read_all()
 

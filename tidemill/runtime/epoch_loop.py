@@ -51,6 +51,7 @@ from tidemill.runtime.late_table import LateTable
 from tidemill.runtime.limits import Limits
 from tidemill.runtime.pace import Paces
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
+from tidemill.runtime.spark.block_files import block_folder
 from tidemill.runtime.spark.epoch_frames import EpochFrames
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.kernel import LATE_ROWS, EpochTime, Report, ReportParam
@@ -305,6 +306,10 @@ class StreamingJob:
             self._discard(plan)
 
     def _run(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
+        with block_folder(self.spark.sparkContext) as folder:
+            return self._run_in(folder, plan)
+
+    def _run_in(self, folder: str | None, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
         frames = EpochFrames(
             spark=self.spark,
             sources=self.sources,
@@ -319,6 +324,7 @@ class StreamingJob:
             stages=self._stages,
             event_time=self._event_time(plan),
             late=None if self.late is None else self.late.writer(plan.epoch),
+            folder=folder,
         )
         try:
             return self._outputs(frames, plan.epoch)

@@ -24,6 +24,9 @@ from tidemill.state.layout import Layout, conform, hash_array
 from tidemill.state.lookup import Answers, Piece, Queries, find, total_weight
 from tidemill.state.run import DELETED, DUE, HASH, WEIGHT, RunReader, due_code, due_range
 
+_TOLD_BITS = 20
+"""Of a hash: as many flags as fit a processor's cache."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
@@ -123,6 +126,18 @@ class TimeTable:
         queries = Queries(hashes, dues)
         return total_weight(self.layout, self.rows.all, queries, [_times(dues), *keys], WEIGHT)
 
+    def may_have(self, hashes: Hashes) -> Mask:
+        """Which of these keys an entry may have: of those that none has most are told. Nothing is looked at
+        where there are more entries than keys are asked for. Cost: a pass over either."""
+        readers = [reader for layer in self.rows.all for reader in layer]
+        if sum(reader.rows for reader in readers) > len(hashes):
+            return np.ones(len(hashes), np.bool_)
+        there = np.zeros(1 << _TOLD_BITS, np.bool_)
+        for reader in readers:
+            there[_told(reader.hashes)] = True
+        may: Mask = there[_told(hashes)]
+        return may
+
     def gather(self, dues: Ints, hashes: Hashes, keys: list[pa.Array], rows: Ints) -> Gathered:
         """All entries of a growing table that have a queried time and key: of query ``i`` the keys are those
         at ``rows[i]`` of ``keys``. Queries in ascending order of (``dues``, ``hashes``); they may repeat."""
@@ -159,6 +174,11 @@ class TimeTable:
         tables = [reader.table for reader in (self.rows.merge(readers, True) if readers else ())]
         rows = pa.concat_tables(tables or [self.layout.schema.empty_table()])
         return rows if self.layout.additive else rows.drop_columns([DELETED])
+
+
+def _told(codes: Hashes) -> Hashes:
+    """Bits that a row's code has of the hash of its key. Not the first ones: a partition's rows share these."""
+    return (codes >> np.uint64(32)) & np.uint64((1 << _TOLD_BITS) - 1)
 
 
 def _times(dues: Ints) -> pa.Array:

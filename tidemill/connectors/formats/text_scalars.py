@@ -169,7 +169,7 @@ def _(kind: t.TimeType, text: str, rules: TextRules) -> int:
 
 @parse.register
 def _(kind: t.TimestampType, text: str, rules: TextRules) -> datetime:
-    return _timestamp(text.strip(_BLANKS) if rules.trim_timestamps else text, kind.precision, rules)
+    return timestamp(text.strip(_BLANKS) if rules.trim_timestamps else text, kind.precision, rules)
 
 
 @parse.register
@@ -177,10 +177,11 @@ def _(kind: t.LocalZonedTimestampType, text: str, rules: TextRules) -> datetime:
     trimmed = text.strip(_BLANKS) if rules.trim_timestamps else text
     if not trimmed.endswith("Z"):
         raise ValueError(f"Text '{text}' could not be parsed: an instant ends with 'Z'")
-    return _timestamp(trimmed[:-1], kind.precision, rules).replace(tzinfo=UTC)
+    return timestamp(trimmed[:-1], kind.precision, rules).replace(tzinfo=UTC)
 
 
-def _timestamp(text: str, precision: int, rules: TextRules) -> datetime:
+def timestamp(text: str, precision: int, rules: TextRules) -> datetime:
+    """A date and a time of the day as ``rules`` spell them, no more digits than ``precision``."""
     iso = rules.timestamps == "ISO-8601"
     day, _, time = text.partition("T" if iso else " ")
     micros = _micros_of_day(time, short=iso)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.connectors.formats import text_scalars as scalars
+from tidemill.connectors.formats.text_minutes import by_minutes
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
@@ -143,6 +144,9 @@ def _(kind: t.LocalZonedTimestampType, values: pa.Array, rules: scalars.TextRule
 
 def _timestamps(values: pa.Array, precision: int, rules: scalars.TextRules) -> pa.Array:
     """``2020-01-01 00:00:00`` with up to six digits of fraction; Arrow checks the digits."""
+    alike = by_minutes(values, lambda text: scalars.timestamp(text, precision, rules))
+    if alike is not None:
+        return truncate(alike, precision)
     lengths = pc.binary_length(values)
     seconds_only = pc.equal(lengths, 19)
     fraction = pc.and_(pc.greater(lengths, 20), pc.less_equal(lengths, 26))

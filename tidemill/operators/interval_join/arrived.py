@@ -78,7 +78,7 @@ class Arrived:
         hidden = {WATERMARK_COLUMN: self.marks, ROW: self.numbers, WEIGHT: np.ones(len(self), np.int64)}
         columns = {**self.columns, **{n: to_arrow(Vec(v), _NUMBER) for n, v in hidden.items()}}
         coded = [columns[f.name] for f in table.layout.coded]
-        table.put(self.times // spec.bucket, table.layout.codes(self.hashes, coded), columns)
+        table.put(spec.buckets(self.times), table.layout.codes(self.hashes, coded), columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Pairs:
     @classmethod
     def of(cls, spec: IntervalShape, side: int, arrived: Arrived, table: TimeTable) -> Pairs:
         """All pairs with the rows of ``table`` that the join's condition lets through."""
-        rows, dues = _searches(spec, side, arrived)
+        rows, dues = _searches(spec, side, arrived, table.may_have(arrived.hashes))
         keys = [arrived.columns[k] for k in spec.sides[side].keys]
         found = table.gather(dues, arrived.hashes[rows], keys, rows)
         pairs = cls(side=side, arrived=arrived, rows=rows[found.queries], found=found)
@@ -139,13 +139,17 @@ class Pairs:
         return Pairs(side=self.side, arrived=self.arrived, rows=self.rows[chosen], found=found)
 
 
-def _searches(spec: IntervalShape, side: int, arrived: Arrived) -> tuple[Ints, Ints]:
-    """Where the partners of each row may lie: its place and a bucket, in the order of a table's codes."""
+def _searches(spec: IntervalShape, side: int, arrived: Arrived, hopeful: Mask) -> tuple[Ints, Ints]:
+    """Where the partners of each of the ``hopeful`` rows may lie: its place and a bucket, in the order of a
+    table's codes."""
     low, high = (-spec.upper, -spec.lower) if side == 0 else (spec.lower, spec.upper)
-    first = (arrived.times + low) // spec.bucket
-    counts = (arrived.times + high) // spec.bucket - first + 1
-    rows = np.repeat(np.arange(len(arrived)), counts)
+    asking = np.flatnonzero(hopeful)
+    times = arrived.times[asking]
+    first = spec.buckets(times + low)
+    counts = spec.buckets(times + high) - first + 1
+    of = np.repeat(np.arange(len(asking)), counts)
     ends = np.cumsum(counts)
-    dues = first[rows] + np.arange(len(rows)) - np.repeat(ends - counts, counts)
+    dues = first[of] + np.arange(len(of)) - np.repeat(ends - counts, counts)
+    rows = asking[of]
     order = by_time_order(dues, arrived.hashes[rows])
     return rows[order], dues[order]

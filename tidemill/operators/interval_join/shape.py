@@ -8,6 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from tidemill.changelog.columns import Ints
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.join.residual import Residual
 from tidemill.operators.join.shape import PRESERVES_LEFT, PRESERVES_RIGHT, JoinSide
@@ -71,6 +72,10 @@ class IntervalShape:
     def bucket(self) -> int:
         """How many ms of row times lie together in state."""
         return max(1, -(-(self.upper - self.lower) // _BUCKETS))
+
+    def buckets(self, times: Ints) -> Ints:
+        """Where rows of these times lie, in ms."""
+        return times // self.bucket
 
     @cached_property
     def rows(self) -> tuple[Layout, Layout]:

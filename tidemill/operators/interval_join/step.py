@@ -33,18 +33,19 @@ class IntervalStep:
         spec = self.spec
         sides = [self._arrived(number, table) for number, table in enumerate((left, right))]
         tables = [self.store.timeline(layout) for layout in spec.rows]
-        # The epoch's own pairs are found once: by its left rows.
-        sides[1].keep(spec, 1, tables[1])
-        by_left = Pairs.of(spec, 0, sides[0], tables[1])
-        by_right = Pairs.of(spec, 1, sides[1], tables[0])
-        sides[0].keep(spec, 0, tables[0])
-        for pairs in (by_left, by_right):
+        # The epoch's own pairs are found once: by the rows of which there are more, and which are not
+        # sorted for that. Of these only those are kept that later rows may ask for.
+        few = int(len(sides[1]) <= len(sides[0]))
+        sides[few].keep(spec, few, tables[few])
+        found = [Pairs.of(spec, number, sides[number], tables[1 - number]) for number in (0, 1)]
+        rest = sides[1 - few]
+        rest.take(spec.buckets(rest.times) > self._ended(1 - few)).keep(spec, 1 - few, tables[1 - few])
+        for pairs in found:
             self._show_pairs(pairs)
         for number in (0, 1):
             if spec.outer[number]:
-                own, other = (by_left, by_right) if number == 0 else (by_right, by_left)
-                self._wait(number, sides[number], own, other)
-            self._forget(number, tables[number])
+                self._wait(number, sides[number], found[number], found[1 - number])
+            tables[number].forget_due(self._ended(number))
         return self._shown()
 
     def _arrived(self, number: int, table: pa.Table) -> Arrived:
@@ -59,15 +60,12 @@ class IntervalStep:
         self.epoch.late.count += int(late)
         return able
 
-    def _forget(self, number: int, table: TimeTable) -> None:
-        """Drops the buckets of which no row is waited for."""
+    def _ended(self, number: int) -> int:
+        """The last bucket of which no row is waited for."""
         watermark = self.epoch.watermark
         if watermark in (NONE, END):
-            ended = watermark
-        else:
-            ended = (watermark - self.spec.waits[number]) // self.spec.bucket - 1
-        if ended != NONE:
-            table.forget_due(ended)
+            return watermark
+        return int((watermark - self.spec.waits[number]) // self.spec.bucket) - 1
 
     # -- rows of an outer side --------------------------------------------------------------------
 

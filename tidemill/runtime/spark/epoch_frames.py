@@ -52,7 +52,7 @@ from tidemill.types.physical import quote
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochFrames:
     """Everything the frames of one epoch depend on; ``ranges``: (start, end] per source id; ``reading``: in
-    which branch of which union they are."""
+    which branch of which union they are; ``folder``: of the large blocks of exchanges."""
 
     spark: SparkSession
     sources: dict[str, Source]
@@ -68,6 +68,7 @@ class EpochFrames:
     event_time: EpochTime = field(default_factory=EpochTime)
     late: LateWriter | None = None
     reading: str = ""
+    folder: str | None = None
     _made: dict[int, DataFrame] = field(default_factory=dict)
     _kept: dict[int, DataFrame] = field(default_factory=dict)
 
@@ -258,7 +259,7 @@ class EpochFrames:
         kept = self._kept.get(id(node))
         if kept is None:
             readers = tuple((number, self._writers(group)) for number, group in spread.groups.items())
-            writer = SpreadWriter(readers=readers, rows=spread.rows > 0)
+            writer = SpreadWriter(readers=readers, rows=spread.rows > 0, folder=self.folder)
             kept = self._keep(node, self._through(node, writer, SPREAD_SCHEMA))
         return kept.where(f"{quote(READER_COLUMN)} = {reader}").drop(READER_COLUMN)
 
@@ -350,6 +351,7 @@ class EpochFrames:
         return Writers(
             ports=tuple(self._writer(leaf, in_place) for leaf in group),
             handover=Handover(across=across) if timed else None,
+            folder=None if in_place else self.folder,
         )
 
     def _writer(self, leaf: Leaf, in_place: bool) -> ExchangeWriter:

@@ -23,13 +23,13 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.ipc as ipc
 
 from tidemill.changelog.columns import Hashes, single, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN, Control, Prefix
 from tidemill.operators.api import HASH_COLUMN, LocalPhase, Summary
+from tidemill.runtime.spark.block_files import BlockReader, BlockWriter, binary_of
 from tidemill.runtime.spark.watermark_stage import Handover, task_number
 from tidemill.state.slices import KEY_GROUP_BITS
 
@@ -110,39 +110,46 @@ class ExchangeWriter:
     timed: bool = False
     in_place: bool = False
 
-    def blocks(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
+    def blocks(
+        self, batches: Iterable[pa.RecordBatch], task: int, writer: BlockWriter
+    ) -> Iterator[pa.RecordBatch]:
         """The blocks of these rows; ``task``: the place of the writing task in its stage."""
-        for partition, form, data in self._data(batches):
+        for partition, form, data in self._data(batches, writer):
             yield block_row(partition, self.port, form, task, data)
 
     def controls(self, control: Control, task: int) -> Iterator[pa.RecordBatch]:
         """The end of a task, for every partition."""
         for partition in (control.task,) if self.in_place else range(self.partitions):
-            yield block_row(partition, self.port, Form.CONTROL, task, control.to_bytes())
+            yield block_row(partition, self.port, Form.CONTROL, task, pa.py_buffer(control.to_bytes()))
 
-    def _data(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Form, bytes]]:
+    def _data(
+        self, batches: Iterable[pa.RecordBatch], writer: BlockWriter
+    ) -> Iterator[tuple[int, Form, pa.Buffer]]:
         combining = self.local is not None
         for chunk in _chunks(batches):
             table = self.rows.of(chunk)
             if self.summary is not None:
-                yield from self._to_all(self.summary.of(table))
+                yield from self._to_all(self.summary.of(table), writer)
                 continue
             if combining and self.local is not None and _repeats(table):
                 partial = self.local.combine(table)
                 combining = len(partial) <= LOCAL_GAIN * len(table)
                 if combining:
-                    yield from self._split(partial, Form.COMBINED)
+                    yield from self._split(partial, Form.COMBINED, writer)
                     continue
-            yield from self._split(table, Form.RAW)
+            yield from self._split(table, Form.RAW, writer)
 
-    def _to_all(self, table: pa.Table) -> Iterator[tuple[int, Form, bytes]]:
-        data = serialised(table) if len(table) else b""
-        for partition in range(self.partitions if data else 0):
-            yield partition, Form.RAW, data
+    def _to_all(self, table: pa.Table, writer: BlockWriter) -> Iterator[tuple[int, Form, pa.Buffer]]:
+        if len(table):
+            data = writer.written(table)
+            for partition in range(self.partitions):
+                yield partition, Form.RAW, data
 
-    def _split(self, table: pa.Table, form: Form) -> Iterator[tuple[int, Form, bytes]]:
+    def _split(
+        self, table: pa.Table, form: Form, writer: BlockWriter
+    ) -> Iterator[tuple[int, Form, pa.Buffer]]:
         for partition, rows in _split(table, self.partitions):
-            yield partition, form, serialised(rows)
+            yield partition, form, writer.written(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,31 +157,33 @@ class Writers:
     """Writes the blocks of the ports of one task that get the same rows, in one pass over them.
 
     ``handover``: where the maker of the rows leaves the control of its task, None where there is no event
-    time.
+    time. ``folder``: of large blocks (see ``block_files``).
     """
 
     ports: tuple[ExchangeWriter, ...]
     handover: Handover | None = None
+    folder: str | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = task_number()
-        if len(self.ports) == 1:
-            yield from self.ports[0].blocks(batches, task)
-        else:
-            for chunk in chunks(batches):
-                yield from self.blocks(chunk, task)
+        with BlockWriter(self.folder) as writer:
+            if len(self.ports) == 1:
+                yield from self.ports[0].blocks(batches, task, writer)
+            else:
+                for chunk in chunks(batches):
+                    yield from self.blocks(chunk, task, writer)
         control = None if self.handover is None else self.handover.take()
         if control is not None:
             for port in self.ports:
                 if port.timed:
                     yield from port.controls(control, task)
 
-    def blocks(self, chunk: list[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
+    def blocks(self, chunk: list[pa.RecordBatch], task: int, writer: BlockWriter) -> Iterator[pa.RecordBatch]:
         for port in self.ports:
-            yield from port.blocks(chunk, task)
+            yield from port.blocks(chunk, task, writer)
 
 
-def block_row(partition: int, port: int, form: Form, task: int, data: bytes) -> pa.RecordBatch:
+def block_row(partition: int, port: int, form: Form, task: int, data: pa.Buffer) -> pa.RecordBatch:
     """One row of BLOCK_SCHEMA."""
     return pa.RecordBatch.from_arrays(
         [
@@ -182,7 +191,7 @@ def block_row(partition: int, port: int, form: Form, task: int, data: bytes) -> 
             pa.array([port], pa.int32()),
             pa.array([form], pa.int8()),
             pa.array([task], pa.int32()),
-            pa.array([data], pa.binary()),
+            binary_of(data),
         ],
         names=[PARTITION_COLUMN, PORT_COLUMN, FORM_COLUMN, TASK_COLUMN, BLOCK_COLUMN],
     )
@@ -216,7 +225,8 @@ def received(
     The partition is what the blocks say: below a union Spark counts tasks over all its branches. A task
     without blocks has none (-1). ``reached``: watermarks by origin before the epoch.
     """
-    inputs = tuple(_Incoming() for _ in range(ports))
+    reader = BlockReader()
+    inputs = tuple(_Incoming(reader) for _ in range(ports))
     partition = -1
     for batch in batches:
         for target, port, form, task, block in zip(
@@ -229,6 +239,7 @@ def received(
 
 @dataclass(slots=True)
 class _Incoming:
+    reader: BlockReader
     raw: list[tuple[int, pa.Table]] = field(default_factory=list)
     partial: list[tuple[int, pa.Table]] = field(default_factory=list)
     controls: list[Control] = field(default_factory=list)
@@ -239,7 +250,7 @@ class _Incoming:
         if form is Form.CONTROL:
             self.controls.append(Control.of(data.to_pybytes()))
             return
-        table = ipc.open_stream(data).read_all()
+        table = self.reader.table(data)
         (self.partial if form is Form.COMBINED else self.raw).append((task, table))
 
     def received(self, reached: Mapping[str, int]) -> Received:
@@ -317,11 +328,3 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
             waiting, rows = [], 0
     if rows:
         yield waiting
-
-
-def serialised(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    block: bytes = sink.getvalue().to_pybytes()
-    return block

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.ipc as ipc
 
 from tidemill.connectors.api import BatchMap
+from tidemill.runtime.spark.block_files import BlockReader, BlockWriter
 from tidemill.runtime.spark.exchange import (
     BLOCK_COLUMN,
     BLOCK_SCHEMA,
@@ -22,7 +22,6 @@ from tidemill.runtime.spark.exchange import (
     Writers,
     block_row,
     chunks,
-    serialised,
 )
 from tidemill.runtime.spark.settings import ARROW_ROWS_PER_BATCH
 from tidemill.runtime.spark.watermark_stage import task_number
@@ -35,20 +34,23 @@ ROWS = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpreadWriter:
-    """``readers``: the writers of each stage by its number; ``rows``: somebody wants them as they are."""
+    """``readers``: the writers of each stage by its number; ``rows``: somebody wants them as they are;
+    ``folder``: of large blocks."""
 
     readers: tuple[tuple[int, Writers], ...]
     rows: bool
+    folder: str | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = task_number()
-        for chunk in chunks(batches):
-            if self.rows:
-                whole = serialised(pa.Table.from_batches(chunk))
-                yield _numbered(ROWS, block_row(0, 0, Form.RAW, task, whole))
-            for number, writers in self.readers:
-                for block in writers.blocks(chunk, task):
-                    yield _numbered(number, block)
+        with BlockWriter(self.folder) as writer:
+            for chunk in chunks(batches):
+                if self.rows:
+                    whole = writer.written(pa.Table.from_batches(chunk))
+                    yield _numbered(ROWS, block_row(0, 0, Form.RAW, task, whole))
+                for number, writers in self.readers:
+                    for block in writers.blocks(chunk, task, writer):
+                        yield _numbered(number, block)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +65,10 @@ class RowsOfBlocks:
         yield from rows if self.then is None else self.then(rows)
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reader = BlockReader()
         for batch in batches:
             for block in batch.column(BLOCK_COLUMN):
-                table = ipc.open_stream(block.as_buffer()).read_all()
+                table = reader.table(block.as_buffer())
                 yield from table.rename_columns(list(self.names)).to_batches(
                     max_chunksize=ARROW_ROWS_PER_BATCH
                 )
