@@ -177,7 +177,8 @@ class TimeTable:
 
 
 def _told(codes: Hashes) -> Hashes:
-    """Bits that a row's code has of the hash of its key. Not the first ones: a partition's rows share these."""
+    """Bits that a row's code has of the hash of its key. Not the first ones, which rows of a
+    partition share."""
     return (codes >> np.uint64(32)) & np.uint64((1 << _TOLD_BITS) - 1)
 
 

@@ -29,8 +29,8 @@ _MICROSECOND = _START.resolution
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """What stands behind the minute: ``shape``, of the last eight bytes, has a 0 for each digit and a ? for what
-    is not looked at; ``seconds`` and ``thousandths``: where their digits begin, -1 where there are none."""
+    """What stands behind the minute: ``shape``, of the last eight bytes, has a 0 for each digit and a ? for
+    what is not looked at; ``seconds`` and ``thousandths``: where these digits begin, -1 if there are none."""
 
     zero: str
     shape: bytes
@@ -62,8 +62,8 @@ def by_minutes(values: pa.Array, parse: Callable[[str], datetime]) -> pa.Array |
     if len(begins) * _NEIGHBOURS > len(values):
         return None
     minutes = _minutes(values, begins, tail, parse)
-    rest = None if minutes is None else _rest(_words(values, length, length - _WORD), tail)
-    if rest is None:
+    rest = _rest(_words(values, length, length - _WORD), tail)
+    if minutes is None or rest is None:
         return None
     rest += np.repeat(minutes, np.diff(begins, append=len(values)))
     return pa.array(rest).view(pa.timestamp("us"))

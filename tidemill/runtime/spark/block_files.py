@@ -1,6 +1,6 @@
 """Large blocks of an exchange lie in files that writer and reader share; Spark carries where they lie.
 
-Through the JVM each byte would be copied a good half dozen times: into a stream, a row, a shuffle file, and back.
+Through the JVM each byte would be copied a good half dozen times: into a stream, a row, a file, and back.
 Here the writer writes it once, and the reader maps the file: its columns are views of the mapped bytes. That
 takes a folder that all tasks of an epoch see, so it is done within one machine only. Small blocks go with
 Spark's rows.
