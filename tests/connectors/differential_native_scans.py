@@ -444,6 +444,7 @@ def test_files_that_are_damaged_or_gone(session: SparkSession, tmp_path: Path) -
         )
 
     gone, damaged = (both(session, table(n))[0] for n in ("gone", "damaged"))
+    pq.write_table(rows, tmp_path / "gone" / "g.parquet")
     scan = gone.native
     assert scan is not None
     entries = list(gone.entries())
@@ -451,7 +452,9 @@ def test_files_that_are_damaged_or_gone(session: SparkSession, tmp_path: Path) -
     (tmp_path / "gone" / "f.parquet").unlink()
     shown_path = f"File {tmp_path}/gone/f.parquet does not exist any more, but not all of it was read."
     assert failing(frame.collect) == shown_path
-    assert failing(lambda: scan.frames(session, entries, 1)) == shown_path
+    known, _ = scan.frames(session, entries, 1)
+    assert failing(known[0].collect) == shown_path
+    assert failing(lambda: scan.frames(session, entries[:1], 1)) == shown_path
     frame = damaged.read_all(session)
     data = bytearray((tmp_path / "damaged" / "f.parquet").read_bytes())
     data[4:40] = b"\xff" * 36

@@ -34,7 +34,7 @@ from tidemill.runtime.spark.adaptive import batch_settings
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, ScanRows, TableRows
 from tidemill.runtime.spark.batch_frames.relation import Views
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
-from tidemill.runtime.spark.failures import translated
+from tidemill.runtime.spark.failures import SENT_TOO_MUCH, translated
 from tidemill.runtime.spark.job_groups import grouped, was_given_up
 from tidemill.runtime.spark.local_rows import local_rows
 from tidemill.runtime.spark.partitions_read import partitions_read
@@ -157,11 +157,12 @@ def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[list[Partition
 
 
 def _run(job: Callable[[bool], Found]) -> Found:
-    """What a quick job gives; where a sum ran over, what one gives that takes its time."""
+    """What a quick job gives; where a sum ran over, or a side of a join was too large to be sent to all, what
+    one gives that takes its time."""
     try:
         return job(True)
     except ExecutionError as e:
-        if RAN_OVER not in str(e):
+        if not any(text in str(e) for text in (RAN_OVER, SENT_TOO_MUCH)):
             raise
     return job(False)
 

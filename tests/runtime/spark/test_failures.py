@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemill.errors import ExecutionError, InternalError, LostProcessError, StateError
-from tidemill.runtime.spark.failures import translated
+from tidemill.runtime.spark.failures import SENT_TOO_MUCH, translated
 
 _OVERFLOW = "Datetime operation overflow: add 9L MONTH to TIMESTAMP '2020-01-01' [UTC]."
 _TRACE = "\n".join(
@@ -80,6 +80,19 @@ def test_a_process_that_is_gone_is_no_fault_of_the_work(cause: str) -> None:
     found = translated(RuntimeError(_LAST_TRY + cause))
     assert isinstance(found, LostProcessError)
     assert cause.partition("\n")[0] in found.message
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Cannot broadcast the table that is larger than 8.0 GiB: 9.1 GiB.",
+        "Not enough memory to build and broadcast the table to all worker nodes.",
+    ],
+)
+def test_a_side_that_cannot_be_sent_is_said_to_be_too_large(said: str) -> None:
+    found = translated(RuntimeError(f"org.apache.spark.SparkException: {said}"))
+    assert isinstance(found, ExecutionError)
+    assert found.message == SENT_TOO_MUCH
 
 
 def test_a_full_disk_is_no_lost_process() -> None:

@@ -30,6 +30,9 @@ WORKERS_PYTHON = (
     "Name a Python on the workers that has what is needed with --py-env (a path over there, or an archive "
     "that is shipped, as venv-pack and conda-pack make them), or install it on every worker."
 )
+SENT_TOO_MUCH = "A side of a join is too large to be sent to every task"
+_UNSENT = "broadcast the table"
+"""What Spark cannot, for want of memory or because it has bounds for it."""
 _TOO_LARGE = re.compile(r"spark\.driver\.maxResultSize")
 _DISK_FULL = re.compile(
     r"((?:No space left on device|Disk quota exceeded|Read-only file system)(?:: '[^'\n]*')?)"
@@ -81,6 +84,12 @@ def translated(error: Exception) -> errors.TidemillError:
             "The result is too large for the driver, which collects the rows of a query",
             hint="Write it into a table with INSERT, take a part with LIMIT, or give the driver more room: "
             "spark.driver.maxResultSize and spark.driver.memory.",
+        )
+    if _UNSENT in text:
+        return errors.ExecutionError(
+            SENT_TOO_MUCH,
+            hint="Lower table.optimizer.join.broadcast-threshold, or give the driver more room: "
+            "spark.driver.memory.",
         )
     disk = _DISK_FULL.search(text)
     if disk:

@@ -65,7 +65,7 @@ class BatchFrames:
     """``scan(node, sequenced)`` reads a table now; ``given`` are registered DataFrames.
 
     ``sequenced`` pieces carry ``$seq``, which ``physical.batch.arrival`` asks for. ``sharing``: which nodes
-    are one. ``quick``: see ``functions.decimal_sums``.
+    are one. ``quick``: the job may fail without need and is run again then (``decimal_sums``, ``join``).
     """
 
     views: Views
@@ -243,7 +243,7 @@ class BatchFrames:
     def _(self, node: b.Join, sequenced: bool = False) -> Relation | DataFrame:
         left, right = map(self.rows, node.sources, asked(node, sequenced))
         if node.null_aware:
-            made = not_in(node, left, right, self.zone)
+            made = not_in(node, left, right, self.zone, self.quick)
         else:
             made = joined(node, left, right, self.zone)
         return _with_sequence(made.frame()) if sequenced else made

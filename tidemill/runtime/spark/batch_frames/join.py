@@ -3,19 +3,20 @@
 A semi join that looks for values among few is Spark's IN: Spark does more with conditions than with joins.
 
 NOT IN is true for a row whose value equals no value of the other side, unless a value is NULL there, or the
-row's own is and there is any row. Where one value is compared and the other side is surely small it is
-Spark's own. Otherwise three anti joins by hash, of which the last two concern NULLs only: where a column
+row's own is and there is any row. Where one value is compared and the other side is small it is Spark's own.
+Otherwise three anti joins by hash, of which the last two concern NULLs only: where a column
 cannot be NULL its part is left out, and what else must hold for two rows to match holds in all three.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidemill.errors import NotSupportedError
 from tidemill.functions.values import matching
-from tidemill.physical.batch.nodes import Join
+from tidemill.physical.batch.nodes import BatchNode, Join, all_of
 from tidemill.physical.conditions import loose_pair
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
@@ -44,6 +45,8 @@ _SPARK_HINTS = {
 }
 _ALIASES = {"left": "`$l`", "right": "`$r`"}
 _ANY = "$any"
+_QUICKLY_SENT = 128 << 20
+"""So many bytes of tables may be read for what is sent to every task without being known to be few."""
 _Columns = tuple[tuple[str, ...], tuple[str, ...]]
 """Of the left and of the right side."""
 
@@ -69,12 +72,14 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     )
 
 
-def not_in(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
-    """The rows of ``left`` under the node's field names."""
+def not_in(node: Join, left: Relation, right: Relation, zone: str, quick: bool) -> Relation:
+    """The rows of ``left`` under the node's field names. A ``quick`` one takes the right side for small where
+    what it is made of is."""
     _refuse_calls_across(node)
     parts = [(part, loose_pair(part, len(node.sources[0].fields))) for part in conjuncts(node.condition)]
     pairs = [pair for _, pair in parts if pair is not None]
-    if node.broadcast and len(parts) == len(pairs) == 1 and _is_plain(*pairs[0]):
+    small = bool(node.broadcast) or (quick and _volume(node.right) <= _QUICKLY_SENT)
+    if small and len(parts) == len(pairs) == 1 and _is_plain(*pairs[0]):
         _, translator = _qualified(node, zone)
         own, other = map(translator.sql, pairs[0])
         return _among(node, left, right, f"{own} NOT IN", other)
@@ -93,6 +98,12 @@ def _is_plain(own: Expr, other: Expr) -> bool:
     whole = all(isinstance(kind, INTEGER_TYPES) for kind in kinds)
     alike = spark_type(own.type) == spark_type(other.type)
     return whole or (alike and not isinstance(own.type, (*APPROXIMATE_TYPES, *COLLECTION_TYPES)))
+
+
+def _volume(node: BatchNode) -> float:
+    """About how many bytes are read for ``node`` at most."""
+    leaves = [x.traits.most for x in all_of(node) if not x.inputs]
+    return math.inf if None in leaves else sum(size for size in leaves if size is not None)
 
 
 def _members(node: Join) -> list[tuple[Expr, Expr]]:
