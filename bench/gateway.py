@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import threading
 import time
 from collections import defaultdict
@@ -64,7 +65,7 @@ class Client:
         answer = self._connection.getresponse()
         data = answer.read()
         if answer.status != 200:
-            raise RuntimeError(f"{method} {path}: {data[:2000]!r}")
+            raise RuntimeError(f"{method} {path}: {data[-2000:]!r}")
         return json.loads(data) if answer.headers["Content-Type"].startswith(_JSON) else (answer, data)
 
     def open(self) -> str:
@@ -224,6 +225,15 @@ def memory(pid: int) -> int:
     return found
 
 
+def processor_seconds(pid: int) -> float:
+    """What its processes have taken of processors so far; 0 where it is unknown."""
+    ticks = 0
+    for each in (pid, *children(pid)) if pid else ():
+        parts = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(parts[11]) + int(parts[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def _quantile(times: list[float], part: float) -> str:
     return f"{sorted(times)[min(len(times) - 1, int(part * len(times)))] * 1000:,.0f}"
 
@@ -231,9 +241,12 @@ def _quantile(times: list[float], part: float) -> str:
 def show_statements(gateways: Gateways, given: argparse.Namespace) -> None:
     print(f"{STATEMENTS} statements of {SESSIONS} sessions, {CLIENTS} clients, ms\n")
     print("| | gateway | p50 | p99 |\n|---|---|---|---|")
-    for name, (url, _) in gateways.items():
+    for name, (url, pid) in gateways.items():
         statements(url)
+        before = processor_seconds(pid)
         _show_times(name, statements(url))
+        taken = (processor_seconds(pid) - before) / STATEMENTS * 1000
+        print(f"| ms of processors for each | {name} | {taken:.1f} | |", flush=True)
 
 
 def show_jobs(gateways: Gateways, given: argparse.Namespace) -> None:

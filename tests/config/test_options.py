@@ -82,6 +82,12 @@ def test_set_leaves_values_of_flinks_options_to_the_statement_that_reads_them() 
     registry.check_at_set("table.exec.mini-batch.size", "many")
 
 
+def test_set_refuses_a_dialect_that_nobody_knows() -> None:
+    registry.check_at_set("table.sql-dialect", "Hive")
+    with pytest.raises(ValidationError, match=r"No enum constant .*SqlDialect\.HIEV"):
+        registry.check_at_set("table.sql-dialect", "hiev")
+
+
 OWN_BESIDE = {"table.optimizer.distinct-state-reuse"}
 """Tidemill's own that stand beside Flink's of the same kind."""
 

@@ -12,6 +12,7 @@ from tidemill.session.schema.expression_text import canonical
     [
         ("id+1", "`id` + 1"),
         ("ts - interval '5' second", "`ts` - INTERVAL '5' SECOND"),
+        ("ts - interval '1-2' years to months", "`ts` - INTERVAL '1-2' YEAR TO MONTH"),
         ("cast(ts as timestamp(3))", "CAST(`ts` AS TIMESTAMP(3))"),
         ("TO_TIMESTAMP( FROM_UNIXTIME(t/1000) )", "TO_TIMESTAMP(FROM_UNIXTIME(`t` / 1000))"),
         ("`a b`.c", "`a b`.`c`"),

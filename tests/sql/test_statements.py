@@ -98,6 +98,9 @@ def test_statement_set(text: str) -> None:
     [
         ("EXPLAIN SELECT 1", s.Query, ()),
         ("EXPLAIN PLAN FOR INSERT INTO t SELECT 1", s.Insert, ()),
+        ("EXPLAIN EXECUTE INSERT INTO t SELECT 1", s.Insert, ()),
+        ("EXPLAIN EXECUTE VALUES (1)", s.Query, ()),
+        ("EXPLAIN EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT 1; END", s.StatementSet, ()),
         ("EXPLAIN CHANGELOG_MODE, PLAN_ADVICE SELECT 1", s.Query, ("CHANGELOG_MODE", "PLAN_ADVICE")),
         ("EXPLAIN ESTIMATED_COST STATEMENT SET BEGIN INSERT INTO t SELECT 1; END", s.StatementSet,
          ("ESTIMATED_COST",)),

@@ -6,7 +6,7 @@ Any other value is refused when a statement runs: to ignore it would be to answe
 from __future__ import annotations
 
 from tidemill.config.option import Configuration
-from tidemill.errors import NotSupportedError
+from tidemill.errors import NotSupportedError, ValidationError
 
 ONLY: dict[str, str] = {
     "table.sql-dialect": "default",
@@ -15,6 +15,18 @@ ONLY: dict[str, str] = {
     "table.dynamic-table-options.enabled": "true",
     "table.legacy-nested-row-nullability": "false",
 }
+
+
+_DIALECT, _DIALECTS = "table.sql-dialect", ("default", "hive")
+
+
+def check_dialect(key: str, value: str) -> None:
+    """ValidationError for a dialect that Flink does not know either: SET itself refuses it."""
+    if key == _DIALECT and value.strip().lower() not in _DIALECTS:
+        raise ValidationError(
+            f"No enum constant org.apache.flink.table.api.SqlDialect.{value.upper()}",
+            expected=(ONLY[_DIALECT],),
+        )
 
 
 def check_refused(configuration: Configuration) -> None:

@@ -29,7 +29,7 @@ from tidemill.config import (
     watermark_options,
 )
 from tidemill.config.option import Configuration, Option
-from tidemill.config.refused_options import check_refused
+from tidemill.config.refused_options import check_dialect, check_refused
 from tidemill.errors import ValidationError
 
 OWN_PREFIX = "tidemill."
@@ -75,6 +75,7 @@ def check_at_set(key: str, value: str) -> None:
         raise ValidationError(
             f"There is no option '{key}'.", expected=tuple(k for k in BY_KEY if k.startswith(OWN_PREFIX))
         )
+    check_dialect(key, value)
     option = BY_KEY.get(key)
     if option is not None and (option.own or key in _CHECKED_AT_SET):
         option.parse(value)

@@ -53,10 +53,13 @@ _RESULTS, _JOBS, _STORE, _HISTORY = "results", "jobs", "store", "history"
 _FILE, _LOCK = "gateway.db", "lock"
 _LAST_EPOCH_SECONDS = 10.0
 _SEEN_SECONDS = 5.0
+_TURN_SECONDS = 0.001
+"""How long a thread that plans a statement keeps those from their turn that only pass on what has come."""
 
 
 def command(parsed: argparse.Namespace) -> int:
     """Runs until it is told to end (SIGINT, SIGTERM)."""
+    sys.setswitchinterval(_TURN_SECONDS)
     config = Configuration(parsed.options)
     house = House(config)
     endpoints = configured(house.gateway, config)

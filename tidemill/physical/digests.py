@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
-from functools import singledispatch
+from functools import cache, singledispatch
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.secrets import without_secrets
@@ -123,15 +123,15 @@ def _table_text(table: CatalogTable, options: Mapping[str, str]) -> str:
 
 def _telling(value: object) -> list[Field[object]]:
     """The fields of a dataclass that say what it means, by name."""
-    incidental = {name for kind in type(value).__mro__ for name in _INCIDENTAL.get(kind, ())}
-    return sorted(
-        (
-            f
-            for f in fields(value)  # type: ignore[arg-type]
-            if f.name not in incidental and not _is_default(f, getattr(value, f.name))
-        ),
-        key=lambda f: f.name,
-    )
+    return [f for f in _meaningful(type(value)) if not _is_default(f, getattr(value, f.name))]
+
+
+@cache
+def _meaningful(kind: type) -> tuple[Field[object], ...]:
+    """The fields of a dataclass, by name, but for the incidental ones."""
+    incidental = {name for each in kind.__mro__ for name in _INCIDENTAL.get(each, ())}
+    found = (f for f in fields(kind) if f.name not in incidental)
+    return tuple(sorted(found, key=lambda f: f.name))
 
 
 def _is_default(f: Field[object], value: object) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import sqlalchemy as sa
@@ -67,6 +68,9 @@ class Store:
     """Any thread may call. StateError where the database is down, read-only, or of a newer version."""
 
     engine: sa.Engine
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+    """Of who writes to an SQLite file, which has one writer at a time: who comes second would look again and
+    again, with longer and longer pauses."""
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -223,7 +227,8 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        with said(self.engine, _WHAT, _HINT), self.engine.begin() as connection:
+        turn = self._turn if self.engine.dialect.name == "sqlite" else nullcontext()
+        with turn, said(self.engine, _WHAT, _HINT), self.engine.begin() as connection:
             yield connection
 
     @contextmanager

@@ -35,7 +35,9 @@ def _shown(token: Token, before: Token | None, after: Token | None) -> str:
     if token.kind is not Kind.WORD:
         return token.text
     is_name = before is not None and before.text == "."
-    if not is_name and (token.upper in RESERVED or token.upper in _TYPES or _is_unit(token, before)):
+    if not is_name and _is_unit(token, before):
+        return token.upper.removesuffix("S")
+    if not is_name and (token.upper in RESERVED or token.upper in _TYPES):
         return token.upper
     if after is not None and after.text == "(":
         return token.upper

@@ -31,7 +31,7 @@ from tidemill.gateway.service.service import Gateway
 _LOGGER = logging.getLogger("tidemill.gateway")
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _UNKEPT = {"Cache-Control": "no-store"}
-_THREADS = 128
+_THREADS = 256
 _BODY_SECONDS = 120
 Answering = Callable[[Request], Awaitable[Response]]
 

@@ -37,8 +37,9 @@ class Binary:
 
 
 Handler = Callable[[Gateway, Call], str | Binary]
-_EMPTY_WAIT = 0.05
-"""Seconds that a request for rows that are not there waits for them: clients ask again at once."""
+_EMPTY_WAIT = 0.2
+"""Seconds that a request for rows that are not there waits for them: clients ask again at once, and where
+there is much to do each request more makes all wait longer."""
 
 
 def _text(answer: Mapping[str, Any]) -> str:

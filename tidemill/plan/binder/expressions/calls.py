@@ -71,7 +71,7 @@ def unknown_function(
     """Flink's "No match found for function signature F(<FAMILY>, ...)"."""
     families = ", ".join(f"<{family_text(a.type)}>" for a in args)
     return ValidationError(
-        f"No match found for function signature {name.upper()}({families})",
+        f"No match found for function signature {name}({families})",
         position=position,
         hint=function_hint(name, environment.function_names()),
     )

@@ -226,7 +226,7 @@ def _user_function(
     declared = user_functions.find(context, call)
     if declared is None and any(isinstance(a, TableArgument | Descriptor) for a in _values(call)):
         raise ValidationError(
-            f"No match found for function signature {str(call.this).upper()}(<TABLE>, ...)",
+            f"No match found for function signature {call.this}(<TABLE>, ...)",
             position=position_of(call),
             hint=function_hint(str(call.this), (*window_functions.KINDS, *changelog_functions.NAMES)),
         )

@@ -119,12 +119,13 @@ class Statements:
         )
 
     def _explained(self) -> s.Query | s.Insert | s.StatementSet | s.CreateTable | s.Unsupported:
-        first = self.cursor.current
-        opening = ("STATEMENT", "SET", "BEGIN")
-        if self.cursor.take(*opening) or self.cursor.take("EXECUTE", *opening):
+        executed, first = self.cursor.take("EXECUTE"), self.cursor.current
+        if self.cursor.take("STATEMENT", "SET", "BEGIN"):
             return self._inserts().members(first)
         if self.cursor.take("INSERT"):
             return self._inserts().insert(first)
+        if executed:
+            return self._query(first)
         if self.cursor.take("CREATE"):
             return self._explained_create(first)
         if self.cursor.take("REPLACE"):
