@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tidemill.plan.expressions import Call, Expr
 from tidemill.plan.nodes import LogicalNode
-from tidemill.plan.rewrite import map_expr, map_node_expressions
+from tidemill.plan.rewrite import map_down, map_node_expressions
 from tidemill.types import logical as t
 
 LONG = 32
@@ -27,14 +27,20 @@ _ASSOCIATIVE: dict[str, tuple[type[t.LogicalType], ...]] = {
 
 
 def balance_chains(node: LogicalNode) -> LogicalNode | None:
-    balanced = map_node_expressions(node, lambda expr: map_expr(expr, _one))
+    balanced = map_node_expressions(node, _balanced)
     return None if balanced is node else balanced
 
 
-def _one(expr: Expr) -> Expr:
+def _balanced(expr: Expr) -> Expr:
+    return map_down(expr, _one)
+
+
+def _one(expr: Expr) -> Expr | None:
+    """Of a chain its whole length, from its end: one that was made level by level would be made anew for
+    each that is longer."""
     if not isinstance(expr, Call) or not _is_chain(expr) or _length(expr) <= LONG:
-        return expr
-    return _tree(expr, _operands(expr), top=True)
+        return None
+    return _tree(expr, [_balanced(operand) for operand in _operands(expr)], top=True)
 
 
 def _is_chain(call: Call) -> bool:
