@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache, singledispatch
+from typing import Any
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.secrets import without_secrets
@@ -121,7 +122,7 @@ def _table_text(table: CatalogTable, options: Mapping[str, str]) -> str:
     return _joined("Table", [canonical(str(table.path)), canonical(telling)])
 
 
-def _telling(value: object) -> list[Field[object]]:
+def _telling(value: Any) -> list[Field[object]]:
     """The fields of a dataclass that say what it means, by name."""
     return [f for f in _meaningful(type(value)) if not _is_default(f, getattr(value, f.name))]
 
