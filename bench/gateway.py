@@ -174,7 +174,7 @@ def rows(url: str, accept: str, wanted: int) -> float:
         session,
         "CREATE TABLE numbers (id BIGINT, name AS CAST(id AS STRING)) WITH ('connector'='datagen', "
         f"'fields.id.kind'='sequence', 'fields.id.start'='1', 'fields.id.end'='{wanted}', "
-        "'rows-per-second'='100000000')",
+        f"'rows-per-second'='100000000', 'number-of-rows'='{wanted}')",
     )
     sql = {"statement": "SELECT id, name FROM numbers"}
     operation = client.ask("POST", f"/sessions/{session}/statements", sql)["operationHandle"]

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache, singledispatch
-from typing import Any
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.secrets import without_secrets
@@ -122,13 +121,14 @@ def _table_text(table: CatalogTable, options: Mapping[str, str]) -> str:
     return _joined("Table", [canonical(str(table.path)), canonical(telling)])
 
 
-def _telling(value: Any) -> list[Field[object]]:
+def _telling(value: object) -> list[Field[object]]:
     """The fields of a dataclass that say what it means, by name."""
-    return [f for f in _meaningful(type(value)) if not _is_default(f, getattr(value, f.name))]
+    known = _meaningful(type(value))  # type: ignore[arg-type]  # takes its instances' hash for its own
+    return [f for f in known if not _is_default(f, getattr(value, f.name))]
 
 
 @cache
-def _meaningful(kind: type) -> tuple[Field[object], ...]:
+def _meaningful(kind: type[object]) -> tuple[Field[object], ...]:
     """The fields of a dataclass, by name, but for the incidental ones."""
     incidental = {name for each in kind.__mro__ for name in _INCIDENTAL.get(each, ())}
     found = (f for f in fields(kind) if f.name not in incidental)
