@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache, singledispatch
+from typing import Any
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.secrets import without_secrets
@@ -128,7 +129,7 @@ def _telling(value: object) -> list[Field[object]]:
 
 
 @cache
-def _meaningful(kind: type[object]) -> tuple[Field[object], ...]:
+def _meaningful(kind: Any) -> tuple[Field[object], ...]:
     """The fields of a dataclass, by name, but for the incidental ones."""
     incidental = {name for each in kind.__mro__ for name in _INCIDENTAL.get(each, ())}
     found = (f for f in fields(kind) if f.name not in incidental)
