@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on this machine: a master and workers of one core, each with folders of its own.
+"""A standalone Spark cluster on this machine: a master and workers, each with folders of its own.
 
 Workers run outside the checkout and without its environment: what their Python has of Tidemill was shipped.
 Each has a loopback address of its own, so that Spark takes them for two machines: it fetches blocks over the
@@ -28,9 +28,11 @@ _SECONDS = 60
 
 @dataclass(slots=True)
 class Standalone:
-    """``workers``: the processes by number; a killed one is started again by ``start_worker``."""
+    """``workers``: the processes by number; a killed one is started again by ``start_worker``. ``cores``: of
+    each."""
 
     folder: Path
+    cores: int = 1
     url: str = ""
     workers: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
     _master: subprocess.Popen[bytes] | None = None
@@ -44,7 +46,14 @@ class Standalone:
     def start_worker(self, number: int) -> None:
         """Returns when the master knows it."""
         name = f"worker-{number}"
-        options = ("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / name / "work"))
+        options = (
+            "--cores",
+            str(self.cores),
+            "--memory",
+            "1g",
+            "--work-dir",
+            str(self.folder / name / "work"),
+        )
         process, log = self._run(name, f"127.0.0.{number + 1}", "worker.Worker", *options, self.url)
         self.workers[number] = process
         _said(log, re.compile(f"({_REGISTERED})"), process)
@@ -107,8 +116,8 @@ class Standalone:
 
 
 @contextlib.contextmanager
-def standalone(folder: Path, workers: int = 2) -> Iterator[Standalone]:
-    cluster = Standalone(folder)
+def standalone(folder: Path, workers: int = 2, cores: int = 1) -> Iterator[Standalone]:
+    cluster = Standalone(folder, cores)
     try:
         cluster.start(workers)
         yield cluster

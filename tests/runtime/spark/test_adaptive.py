@@ -70,3 +70,8 @@ def test_speculation() -> None:
     assert found["spark.speculation.interval"] == "200ms"
     assert found["spark.speculation.minTaskRuntime"] == "60000ms"
     assert found["spark.speculation.quantile"] == "0.75"
+    assert found["spark.executor.heartbeatInterval"] == "10000ms"
+    quick = {"slow-task-detector.execution-time.baseline-lower-bound": "1 s"}
+    found = speculation({"execution.batch.speculative.enabled": "true", **quick})
+    # The rate of a task must be known by when it may be slow.
+    assert found["spark.executor.heartbeatInterval"] == "500ms"

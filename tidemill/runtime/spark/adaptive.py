@@ -14,6 +14,8 @@ from tidemill.config.execution_options import PARALLELISM
 from tidemill.config.optimizer_options import BROADCAST_THRESHOLD
 from tidemill.config.option import Configuration
 
+_OUT_OF_PROPORTION = 20.0
+_HEARTBEAT_MILLIS = 10_000
 WIDTH = "spark.sql.shuffle.partitions"
 """Of exchanges."""
 
@@ -106,14 +108,18 @@ def speculation(options: Mapping[str, str]) -> dict[str, str]:
     config = Configuration(options)
     if o.SPECULATION.key not in config:
         return {}
+    bound = config.read(o.SLOW_LOWER_BOUND).milliseconds
     return {
         "spark.speculation": _text(config.read(o.SPECULATION)),
         "spark.speculation.interval": f"{config.read(o.SLOW_CHECK_INTERVAL).milliseconds}ms",
-        "spark.speculation.minTaskRuntime": f"{config.read(o.SLOW_LOWER_BOUND).milliseconds}ms",
+        "spark.speculation.minTaskRuntime": f"{bound}ms",
         "spark.speculation.multiplier": str(config.read(o.SLOW_MULTIPLIER)),
         "spark.speculation.quantile": str(config.read(o.SLOW_RATIO)),
-        # A task that has more to read than others is not slow.
+        # A task that has more to read than others is not slow: it is judged by its rate, which executors tell
+        # with their heartbeats, and by its time alone where that is out of all proportion.
         "spark.speculation.efficiency.enabled": "true",
+        "spark.speculation.efficiency.longRunTaskFactor": str(_OUT_OF_PROPORTION),
+        "spark.executor.heartbeatInterval": f"{max(min(bound // 2, _HEARTBEAT_MILLIS), 100)}ms",
     }
 
 
