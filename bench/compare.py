@@ -1,8 +1,8 @@
 """Times the cases on Tidemill and on real Flink 2.3.0, same files, one run, and prints one table.
 
-``python -m bench.compare [--rows N] [--case NAME] [--repeat N] [--patience N] [--no-flink]``. Flink runs
-through ``$FLINK_ORACLE`` (default ``../shared/oracle/oracle``), best of four: heap or RocksDB state,
-mini-batch on or off; checkpoints every 5 s to disk, parallelism 2. Times are of the INSERT statement,
+``python -m bench.compare [--rows N] [--case NAME] [--repeat N] [--patience N] [--setup NAME] [--no-flink]``.
+Flink runs through ``$FLINK_ORACLE`` (default ``../shared/oracle/oracle``), best of four: heap or RocksDB state,
+mini-batch on or off (or of those named, as the table names them); checkpoints every 5 s to disk, parallelism 2. Times are of the INSERT statement,
 submission to end of job, after one over a small file in the same process, the best of ``--repeat``:
 compare ratios, not seconds. An INSERT of Flink's is ended after ``--patience`` times our seconds.
 """
@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("--case", action="append")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--patience", type=float, default=5)
+    parser.add_argument("--setup", action="append", choices=[setup.label for setup in SETUPS])
     parser.add_argument("--no-flink", action="store_true")
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "tidemill-bench")
     args = parser.parse_args()
@@ -63,7 +65,8 @@ def main() -> None:
             continue
         statements = case.script(args.data, args.repeat)
         ours = run_tidemill(case, statements, args.repeat)
-        flink = {} if args.no_flink else run_setups(statements, args.repeat, args.patience * ours.seconds)
+        setups = [] if args.no_flink else [s for s in SETUPS if not args.setup or s.label in args.setup]
+        flink = run_setups(setups, statements, args.repeat, args.patience * ours.seconds)
         plain = case.structured_streaming
         spark = None if plain is None else run_structured_streaming(plain.make(args.data), args.repeat)
         print(row(case, ours, flink, spark), flush=True)
@@ -138,10 +141,12 @@ def run_tidemill(case: Case, statements: list[str], repeat: int) -> Run:
     return Run(seconds=min(answer["seconds"][-repeat:]), state=answer["state"], memory=peak.bytes)
 
 
-def run_setups(statements: list[str], repeat: int, patience: float) -> dict[FlinkSetup, Run]:
+def run_setups(
+    setups: Sequence[FlinkSetup], statements: list[str], repeat: int, patience: float
+) -> dict[FlinkSetup, Run]:
     """A run per setup; those that failed are named on standard error."""
     runs = {}
-    for setup in SETUPS:
+    for setup in setups:
         try:
             runs[setup] = run_flink(statements, setup, repeat, patience)
         except subprocess.CalledProcessError as e:

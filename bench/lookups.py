@@ -38,6 +38,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, server() as running:
         fill(running, args.keys)
         orders = make(Path(folder) / "orders.csv", args.rows, args.keys)
+        joined(running, make(Path(folder) / "few.csv", 1_000, args.keys), "", 1_000)  # starts Spark
         shown("one request a row", *one_by_one(running, args.keys))
         for size in (args.size, 10 * args.size):
             hint = f"/*+ MINI_BATCH('size'='{size}') */"

@@ -190,6 +190,11 @@ def test_hints(tmp_path: Path, spark: SparkSession) -> None:
     made = session(tmp_path)
     hinted = "SELECT /*+ MINI_BATCH('allow-latency'='5s', 'size'='10000'), LOOKUP('table'='g') */ id "
     assert len(made.changes(hinted + JOIN)) == 6
+    # Lookups are bundled within an epoch, where nothing else wants to be; five rows have a key.
+    for size, requests in (("2", 3), ("5", 2), ("6", 1)):
+        made.progress.clear()
+        assert len(made.changes(f"SELECT /*+ MINI_BATCH('size'='{size}') */ id {JOIN}")) == 6
+        assert [p.requests for p in made.progress] == [requests]
     # The hint is the bundle of an aggregation as well, and of a view's.
     for size, epochs in (("2", 3), ("5", 2)):
         made.progress.clear()

@@ -159,7 +159,7 @@ class Lookup(ExecNode):
     """The input's columns, then those of every row that ``asking`` gives for the row's ``keys`` (input
     columns); ``outer``: NULLs where there is none. ``nested``: one column with the list of these rows, and
     one with a number that no other row of the epoch has. ``schema``: its rows as Spark DDL; ``name`` is what
-    its requests are counted under."""
+    its requests are counted under. ``bundle``: how many rows of a task share a request at most, None: all."""
 
     input: ExecNode
     asking: Asking
@@ -168,6 +168,7 @@ class Lookup(ExecNode):
     nested: bool
     schema: str
     name: str
+    bundle: int | None = None
 
     @property
     def inputs(self) -> tuple[ExecNode, ...]:

@@ -226,13 +226,23 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
         return preparation.start(outputs, names)
 
 
-def read_limit(config: Configuration) -> ReadLimit:
-    """How much one epoch takes of each source."""
+def read_limit(config: Configuration, outputs: Sequence[g.ExecNode]) -> ReadLimit:
+    """How much one epoch takes of each source. A mini-batch is an epoch; but where lookups are all that would
+    be bundled, an epoch has many bundles."""
+    size = _bundle(config)
+    nodes = [node for output in outputs for node in output.walk()]
+    if any(isinstance(n, g.Lookup) for n in nodes) and not any(isinstance(n, g.Keyed) for n in nodes):
+        size = None
+    rows = [n for n in (config.read(MAX_ROWS), size) if n]
+    return ReadLimit(rows=min(rows, default=None), bytes=config.read(MAX_BYTES).bytes or None)
+
+
+def _bundle(config: Configuration) -> int | None:
+    """How many rows a mini-batch has at most; None where that is not said."""
     size = config.read(MINI_BATCH_SIZE)
     if MINI_BATCH_SIZE.key in config and size <= 0:
         raise ValidationError(f"The value of '{MINI_BATCH_SIZE.key}' must be positive, it is {size}")
-    rows = [n for n in (config.read(MAX_ROWS), size) if n > 0]
-    return ReadLimit(rows=min(rows, default=None), bytes=config.read(MAX_BYTES).bytes or None)
+    return size if size > 0 else None
 
 
 def compile_context(
@@ -254,6 +264,7 @@ def compile_context(
         per_event=config.get(MINI_BATCH_ENABLED.key, "false").lower() != "true",
         compact=config.read(DEDUPLICATE_COMPACT),
         idle_timeout=config.read(IDLE_TIMEOUT).milliseconds,
+        bundle=_bundle(config),
         keeps_late=bool(config.read(LATE_ROWS_TABLE)),
     )
     with_room(lambda: context.survey(roots))
@@ -386,7 +397,7 @@ class _Preparation:
                 job_id=self._identity.job_id,
                 name=request.name,
                 parallelism=self._context.parallelism,
-                limit=read_limit(request.config),
+                limit=read_limit(request.config, [output.node for output in outputs.values()]),
                 latency=request.config.read(MINI_BATCH_ALLOW_LATENCY).seconds,
                 resumable=bool(request.checkpoint_directory),
             ),

@@ -35,6 +35,7 @@ class CompileContext:
     ``descriptions``: by operator id its node as EXPLAIN shows it, by source what people call it;
     ``sub_plans``: by operator id the digest of its plan.
     ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
+    ``bundle``: how many rows a mini-batch has at most, None where that is not said.
     ``keeps_late``: rows that come too late are wanted as they came.
     ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark.
     """
@@ -47,6 +48,7 @@ class CompileContext:
     per_event: bool = False
     compact: bool = False
     idle_timeout: int = 0
+    bundle: int | None = None
     keeps_late: bool = False
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)

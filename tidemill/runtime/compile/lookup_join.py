@@ -160,6 +160,7 @@ class _Joined:
         node, below = self.node, self.below
         return g.Lookup(
             columns=columns,
+            bundle=self.context.bundle,
             kinds=below.kinds,
             sequenced=below.sequenced,
             input=below,

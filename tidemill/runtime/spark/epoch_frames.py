@@ -141,6 +141,7 @@ class EpochFrames:
             asking=node.asking,
             keys=tuple(places[name] for name in node.keys),
             outer=node.outer,
+            bundle=node.bundle,
             nested=node.nested,
             width=len(below.columns),
             kind=places.get(KIND_COLUMN),

@@ -34,7 +34,8 @@ class LookupStage:
     """``keys``: places in the rows of what ``asking`` asks by; ``width``: how many columns come before the
     hidden ones. Between these go the table's columns, a row for each that was found (``outer``: NULLs where
     none was); ``nested``: in one column, a list of rows, and then the number of the row. ``kind``: the place
-    of the rows' kind, None where they only come. ``scope``: what is held of the table is this job's."""
+    of the rows' kind, None where they only come. ``scope``: what is held of the table is this job's.
+    ``bundle``: so many rows are asked for together at most, None: those of a chunk."""
 
     asking: Asking
     keys: tuple[int, ...]
@@ -43,14 +44,14 @@ class LookupStage:
     name: str
     scope: str
     nested: bool = False
+    bundle: int | None = None
     kind: int | None = None
     epoch: int = 0
     report: Accumulator[Report] | None = field(default=None, compare=False)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         first, table, requests = task_number() << _TASK_ROWS, held(self.scope, self.asking), 0
-        for number, chunk in enumerate(chunks(batches)):
-            rows = contiguous(pa.Table.from_batches(chunk))
+        for number, rows in enumerate(self._bundles(batches)):
             try:
                 requests += table.refresh() if number == 0 else 0
                 joined, asked = self._joined(rows, table, first)
@@ -60,6 +61,14 @@ class LookupStage:
             yield from joined.combine_chunks().to_batches(max_chunksize=ARROW_ROWS_PER_BATCH)
         if requests and self.report is not None:
             self.report.add({f"{self.name}/{task_number()}": self._counted(requests)})
+
+    def _bundles(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """What is asked for together."""
+        for chunk in chunks(batches):
+            rows = pa.Table.from_batches(chunk)
+            step = self.bundle or len(rows)
+            for start in range(0, len(rows), step):
+                yield contiguous(rows.slice(start, step))
 
     def _counted(self, requests: int) -> dict[str, object]:
         """A task's report, as an operator's without state."""
