@@ -1,10 +1,11 @@
 """Times the cases on Tidemill and on real Flink 2.3.0, same files, one run, and prints one table.
 
 ``python -m bench.compare [--rows N] [--case NAME] [--repeat N] [--patience N] [--setup NAME] [--no-flink]``.
-Flink runs through ``$FLINK_ORACLE`` (default ``../shared/oracle/oracle``), best of four: heap or RocksDB state,
-mini-batch on or off (or of those named, as the table names them); checkpoints every 5 s to disk, parallelism 2. Times are of the INSERT statement,
-submission to end of job, after one over a small file in the same process, the best of ``--repeat``:
-compare ratios, not seconds. An INSERT of Flink's is ended after ``--patience`` times our seconds.
+Flink runs through ``$FLINK_ORACLE`` (default ``../shared/oracle/oracle``), best of four: heap or RocksDB
+state, mini-batch on or off, or of those that ``--setup`` names; checkpoints every 5 s to disk, parallelism 2.
+Times are of the INSERT statement, submission to end of job, after one over a small file in the same process,
+the best of ``--repeat``: compare ratios, not seconds. An INSERT of Flink's is ended after ``--patience``
+times our seconds.
 """
 
 from __future__ import annotations
