@@ -209,7 +209,7 @@ def test_what_has_ended_is_in_the_history(page: Page) -> None:
     page.wait("document.querySelector('.list tbody a')")
     rows = "[...document.querySelectorAll('.list tbody tr')]"
     row = f"{rows}.find((r) => r.innerText.includes('odd <b>ones</b>'))"
-    assert page.ask(f"[...{row}.children].slice(1, 3).map((cell) => cell.innerText)") == ["FINISHED", "batch"]
+    assert page.ask(f"[...{row}.children].slice(1, 3).map((cell) => cell.innerText)") == ["finished", "batch"]
     page.ask(f"{row}.querySelector('a').click()")
     page.wait("document.querySelector('.graph .node')")
     assert page.text("h1") == "odd <b>ones</b>"
