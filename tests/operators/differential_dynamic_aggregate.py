@@ -52,6 +52,8 @@ class Window:
     rows: list[Row] = field(default_factory=list)
     last: int = 0
     """The end of the last step in which a row of it counts first."""
+    steps: set[int] = field(default_factory=set)
+    """The ends of all of these."""
 
     @property
     def start(self) -> int:
@@ -91,14 +93,15 @@ class Naive:
     def add(self, row: Row) -> None:
         windows = self.open.setdefault(row.key, [])
         step = max(row.time, row.time if self.passed is None else self.passed) // STEP * STEP + STEP
-        own = Window([row], step)
+        own = Window([row], step, {step})
         met = [w for w in windows if min(r.time for r in w.rows) <= self.end(own) and self.end(w) >= row.time]
         if not met and self.passed is not None and self.end(own) <= self.passed:
             self.late += 1
             return
         for window in met:
             windows.remove(window)
-        windows.append(Window([r for w in met for r in w.rows] + [row], max([step, *(w.last for w in met)])))
+        rows, steps = [r for w in met for r in w.rows], {s for w in met for s in w.steps}
+        windows.append(Window([*rows, row], max([step, *(w.last for w in met)]), {*steps, step}))
 
     def _show(self, key: str | None, window: Window, boundary: int) -> None:
         weights = Counter[int]()

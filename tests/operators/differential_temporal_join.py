@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.operators.timed_epochs import TimedEpochs
 from tidemill.changelog.watermarks import END, NONE, Running, all_held_back, held_back
 from tidemill.operators.api import EpochContext
 from tidemill.operators.join.shape import JoinSide
@@ -95,6 +97,32 @@ def naive(spec: TemporalJoinSpec, left: list[Left], right: list[Version], delays
     return shown
 
 
+def left_table(rows: list[Left], marks: Any, first: int) -> pa.Table:
+    return pa.table(
+        {
+            "l0": pa.array([x.time * 1000 for x in rows], _STAMP),
+            "l1": pa.array([x.key for x in rows], pa.string()),
+            "l2": pa.array(range(first, first + len(rows)), pa.int64()),
+            "$wm": pa.array(marks, pa.int64()),
+        }
+    )
+
+
+def right_table(rows: list[Version], marks: Any, first: int) -> pa.Table:
+    numbers = pa.array(range(first, first + len(rows)), pa.int64())
+    return pa.table(
+        {
+            "r0": pa.array([x.time * 1000 for x in rows], _STAMP),
+            "r1": pa.array([x.key for x in rows], pa.string()),
+            "r2": numbers,
+            "$ok": pa.array([x.passes for x in rows], pa.bool_()),
+            "$kind": pa.array([x.kind for x in rows], pa.int8()),
+            "$seq": numbers,
+            "$wm": pa.array(marks, pa.int64()),
+        }
+    )
+
+
 def run(
     spec: TemporalJoinSpec,
     left: list[Left],
@@ -121,27 +149,7 @@ def run(
         l_part, r_part = left[starts[0] : stop[0]], right[starts[1] : stop[1]]
         l_marks = running[0].before(np.array([x.time - delays[0] for x in l_part], np.int64))
         r_marks = running[1].before(np.array([x.time - delays[1] for x in r_part], np.int64))
-        inputs = (
-            pa.table(
-                {
-                    "l0": pa.array([x.time * 1000 for x in l_part], _STAMP),
-                    "l1": pa.array([x.key for x in l_part], pa.string()),
-                    "l2": pa.array(range(starts[0], stop[0]), pa.int64()),
-                    "$wm": pa.array(l_marks, pa.int64()),
-                }
-            ),
-            pa.table(
-                {
-                    "r0": pa.array([x.time * 1000 for x in r_part], _STAMP),
-                    "r1": pa.array([x.key for x in r_part], pa.string()),
-                    "r2": pa.array(range(starts[1], stop[1]), pa.int64()),
-                    "$ok": pa.array([x.passes for x in r_part], pa.bool_()),
-                    "$kind": pa.array([x.kind for x in r_part], pa.int8()),
-                    "$seq": pa.array(range(starts[1], stop[1]), pa.int64()),
-                    "$wm": pa.array(r_marks, pa.int64()),
-                }
-            ),
-        )
+        inputs = (left_table(l_part, l_marks, starts[0]), right_table(r_part, r_marks, starts[1]))
         marks = [held_back(r.mark, b) for r, b in zip(running, spec.behind, strict=True)]
         watermark = END if epoch == count else min(marks)
         store = StateStore.open(root, "join", 0, base, epoch, attempt=str(epoch), options=_TINY)
@@ -199,6 +207,24 @@ def test_as_row_by_row(
     )
     made = run(spec, left, right, delays, cuts, _folder(tmp_path_factory))
     assert sorted(made, key=lambda x: x[0]) == naive(spec, left, right, delays)
+
+
+def test_a_version_lives_as_long_as_rows_ask_for_it(tmp_path: Path) -> None:
+    """10 ms of processing time after it came or was last asked for it is forgotten, as the view forgets that
+    it had one."""
+    kernel = TimedEpochs(str(tmp_path), replace(SPEC, state_ttl=10, latest=True))
+    nothing = left_table([], [], 0), right_table([], [], 0)
+    kernel.step(nothing[0], right_table([Version(1, "a"), Version(1, "b")], [NONE, NONE], 0), mark=1, time=0)
+    found = []
+    for now in (6, 12, 18, 40):
+        rows = [Left(now, "a"), Left(now, "b")] if now in (18, 40) else [Left(now, "a")]
+        output = kernel.step(left_table(rows, [NONE] * len(rows), 0), nothing[1], mark=now, time=now)
+        found.append(output.column("r2").to_pylist())
+    assert found == [[0], [0], [0, None], [None, None]]
+    older = right_table([Version(0, "a")], [NONE], 7)
+    kernel.step(nothing[0], older, mark=40, time=40)
+    output = kernel.step(left_table([Left(41, "a")], [NONE], 0), nothing[1], mark=41, time=41)
+    assert output.column("r2").to_pylist() == [7]
 
 
 def _folder(factory: object) -> str:

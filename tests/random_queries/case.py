@@ -38,6 +38,7 @@ OPERATORS = {
     "window_top_n": (1, windows.window_top_n),
     "window_join": (1, windows.window_join),
     "over_time": (1, windows.over_time),
+    "as_of": (2, windows.as_of),
 }
 
 CHOICES: dict[str, tuple[str, ...]] = {

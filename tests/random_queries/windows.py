@@ -1,11 +1,12 @@
-"""Random windows by event time: aggregation, grouping sets, Top-N and joins by window, OVER by time.
+"""Random windows by event time: aggregation, grouping sets, Top-N and joins by window, OVER by time; and
+joins with the version of a time.
 
 Only over tables as they come, whose watermark no row is behind: a batch knows of no late rows. Gaps end
 between the whole seconds of rows: sessions that only touch are one or two, by when the watermark passes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.random_queries import aggregates
 from tests.random_queries.pools import Theme, Type
@@ -161,3 +162,45 @@ def over_time(maker: Maker, depth: int) -> Relation:
     call, result = maker.chance.choice(calls)
     shown = [*items(a, maker.some(inner.columns, 1, 4)), (f"{call} OVER {window}", result)]
     return maker.select(shown, f"FROM {inner.source} AS {a}", (inner,))
+
+
+def as_of(maker: Maker, depth: int) -> Relation:
+    """Rows with the version of their time."""
+    left, right = _table(maker), _table(maker)
+    pairs = [] if left is None or right is None else same_type(left.ordered[:-1], right.ordered[:-1])
+    if left is None or right is None or not pairs:
+        return aggregates.grouped(maker, depth)
+    assert left.arrival is not None
+    a, b, view = maker.name("t"), maker.name("t"), maker.name("v")
+    x, y = maker.chance.choice(pairs)
+    shown = maker.some([c for c in right.columns[:-1] if c is not y], 1, 2)
+    versions = _versions(maker, right, y, shown)
+    on = f"{a}.{x.name} = {b}.{y.name}"
+    others = same_type(left.ordered[:-1], shown)
+    if others and maker.flip(0.3):
+        p, q = maker.chance.choice(others)
+        on += f" AND {a}.{p.name} {maker.chance.choice(('=', '<>'))} {b}.{q.name}"
+    kind = maker.chance.choice(("", "LEFT "))
+    time = f"{a}.{left.arrival.rowtime}"
+    rest = f"FROM {left.source} AS {a} {kind}JOIN {view} FOR SYSTEM_TIME AS OF {time} AS {b} ON {on}"
+    listed = [*items(a, maker.some(left.columns[:-1], 1, 3)), *items(b, shown)]
+    made = maker.select(listed, rest, (left, right))
+    return replace(made, source=f"(WITH {view} AS ({versions}) {made.source[1:]}")
+
+
+def _versions(maker: Maker, table: Relation, key: Column, shown: list[Column]) -> str:
+    """The first row of each key by time, or by some order of all columns."""
+    assert table.arrival is not None
+    time = table.arrival.rowtime
+    names = ", ".join(c.name for c in (key, *shown))
+    total = ", ".join(f"{c.name}{maker.chance.choice(('', ' DESC'))}" for c in maker.some(table.ordered))
+    order = maker.chance.choice((f"{time} DESC", f"{time} DESC, {total}", total))
+    source = f"(SELECT {names}, {time} FROM {table.source})"
+    if all(c.ordered for c in shown) and table.arrival.sorted and maker.flip(0.3):
+        # What comes late to its group is no version any more, and in a batch nothing is late.
+        source, order = f"(SELECT DISTINCT {names}, {time} FROM {table.source})", f"{time} DESC, {names}"
+    elif order != f"{time} DESC":
+        source = table.source
+    ranked = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {key.name} ORDER BY {order}) AS place FROM {source}"
+    where = f" AND {maker.chance.choice(shown).name} IS NOT NULL" if maker.flip(0.3) else ""
+    return f"SELECT {names}, {time} FROM ({ranked}) WHERE place = 1{where}"

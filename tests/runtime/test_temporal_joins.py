@@ -282,6 +282,54 @@ def test_batch(
     assert by_id(made, inner) == some
 
 
+TOP = (
+    "SELECT k, rate, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY {}) AS n FROM {})"
+    " WHERE n = 1"
+)
+PER_TIME = "(SELECT k, ts, SUM(rate) AS rate FROM history GROUP BY k, ts)"
+VIEWS: dict[str, tuple[str, dict[int, int | None]]] = {
+    "the first by another column": (TOP.format("rate", "history"), {**BATCH, 2: 1, 3: 2, 4: 1, 5: 1, 9: 1}),
+    "the last by two columns": (TOP.format("ts DESC, rate", "history"), BATCH),
+    "the last of what is grouped": (TOP.format("ts DESC", PER_TIME), BATCH),
+    "groups as of their latest row": (
+        "SELECT k, COUNT(*) AS rate, MAX(ts) AS ts FROM history GROUP BY k",
+        {**BATCH, 3: 1, 6: 1, 8: 1},
+    ),
+    "a filter over groups": (
+        "SELECT k, c AS rate, ts FROM (SELECT k, COUNT(*) AS c, LAST_VALUE(ts) AS ts FROM history GROUP BY k)"
+        " WHERE c <> 2",
+        {**BATCH, 2: None, 3: 1, 5: None, 6: 1, 8: 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("rows", EPOCHS)
+def test_versions_of_any_view(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    """Every change of the view is a version, also one that came and went in an epoch; in batch, too."""
+    made = session(tmp_path, rows, delay=60)
+    for name, (view, expected) in VIEWS.items():
+        query = f"WITH v AS ({view}) SELECT id, v.rate FROM orders o LEFT JOIN v FOR SYSTEM_TIME AS OF o.ts"
+        assert by_id(made, f"{query} ON o.k = v.k") == expected, name
+        if rows == 0:
+            made.execute("SET 'execution.runtime-mode' = 'batch'")
+            assert by_id(made, f"{query} ON o.k = v.k") == expected, name
+            made.execute("SET 'execution.runtime-mode' = 'streaming'")
+
+
+@pytest.mark.parametrize("rows", EPOCHS)
+def test_versions_of_a_view_over_changes(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    """A row that is updated has not gone in between: what it was holds until the time of what it is."""
+    made = session(tmp_path, rows, delay=60)
+    join = "SELECT id, v.rate FROM orders o LEFT JOIN v FOR SYSTEM_TIME AS OF o.ts ON o.k = v.k"
+    # The row of c that goes is not the one that came.
+    assert by_id(made, f"WITH v AS ({TOP.format('ts DESC', 'rates')}) {join}") == BATCH
+    expected = {**BATCH, 8: None}
+    grouped = "SELECT k, SUM(rate) AS rate, MAX(ts) AS ts FROM rates GROUP BY k"
+    assert by_id(made, f"WITH v AS ({grouped}) {join}") == expected
+    made.execute("SET 'table.exec.source.cdc-events-duplicate' = 'true'")
+    assert by_id(made, LEFT) == expected
+
+
 def test_outside_of_a_join(tmp_path: Path, spark: SparkSession) -> None:
     with pytest.raises(NotSupportedError, match="only on the right side of a join"):
         session(tmp_path, 0).changes(

@@ -4,7 +4,7 @@ The last row per unique key is the truth: a row for a key without one is +I, a d
 one nothing, a deletion -D of the row known (unknown keys: nothing), as in Flink's
 ``processLastRowOnChangelog``. A row that fails the node's condition ends its key as a deletion does: it is
 not kept, and the row before it is -D, never a lone -U. Input: ``columns``, ``$kind``, ``$seq`` (always
-needed), ``$hash``. With ``per_record`` False one net change per key and epoch.
+needed), ``$hash``, with ``timed`` ``$wm``. With ``per_record`` False one net change per key and epoch.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class ChangelogNormalizeSpec:
     emit_update_before: bool = True
     per_record: bool = False
     sequence: bool = False
+    timed: bool = False
     state_ttl: int = 0
 
     @property
@@ -50,6 +51,7 @@ class ChangelogNormalizeSpec:
             skip_equal=True,
             by_arrival=self.per_record,
             sequence=self.sequence,
+            timed=self.timed,
         )
 
     @property

@@ -81,6 +81,7 @@ class Digests:
             # The phases that a plan shows are one operator, whatever they are.
             core = node.core
             parts = [canonical(x) for x in (node.fields, core.keys, core.calls, core.state_ttl)]
+            parts += ["versions"] * core.versions
             return _joined("GroupAggregate", [*parts, self.of(core.input)])
         inputs = {id(i) for i in node.inputs}
         parts = []

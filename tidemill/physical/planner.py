@@ -351,7 +351,8 @@ def _(node: n.Join, context: PlannerContext) -> p.PhysicalNode:
 def _(node: n.TemporalJoin, context: PlannerContext) -> p.PhysicalNode:
     if node.version is None:
         return plan_lookup_join(node, convert(node.left, context))
-    return plan_temporal_join(node, convert(node.left, context), convert(node.right, context))
+    left, right = convert(node.left, context), convert(node.right, context)
+    return plan_temporal_join(node, left, right, state_ttl(context))
 
 
 @convert_node.register

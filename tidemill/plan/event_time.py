@@ -16,6 +16,41 @@ def event_times(node: n.LogicalNode) -> frozenset[int]:
     return typed or _traced(node)
 
 
+def version_times(node: n.LogicalNode) -> frozenset[int]:
+    """Of a versioned table also the latest (or first) event time of a group: as of then its row holds."""
+    return event_times(node) or _carried(node)
+
+
+@singledispatch
+def _carried(node: n.LogicalNode) -> frozenset[int]:
+    return event_times(node)
+
+
+@_carried.register(n.Filter)
+@_carried.register(n.Over)
+def _(node: n.Filter | n.Over) -> frozenset[int]:
+    return _carried(node.input)
+
+
+@_carried.register
+def _(node: n.Project) -> frozenset[int]:
+    below = _carried(node.input)
+    places = (i for i, x in enumerate(node.expressions) if isinstance(x, InputRef) and x.index in below)
+    return event_times(node) | frozenset(places)
+
+
+@_carried.register
+def _(node: n.Aggregate) -> frozenset[int]:
+    below, width = version_times(node.input), len(node.keys)
+    keys = {i for i, key in enumerate(node.keys) if key in below}
+    calls = {width + i for i, c in enumerate(node.calls) if c.function in _OF_ROWS and c.args[0] in below}
+    return frozenset(keys | calls)
+
+
+_OF_ROWS = frozenset({"MAX", "MIN", "FIRST_VALUE", "LAST_VALUE"})
+"""Aggregates that give a value of one of the rows."""
+
+
 @singledispatch
 def _traced(node: n.LogicalNode) -> frozenset[int]:
     return frozenset()

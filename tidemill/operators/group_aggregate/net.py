@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, vector
 from tidemill.changelog.emit import Changes, changed_bits, net_changes, unchanged
-from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.operators.aggregates.api import Cells
 from tidemill.operators.aggregates.count import CountAccumulator
 from tidemill.operators.aggregates.records import (
@@ -111,11 +111,11 @@ def _show(
         columns[call.name] = changes.pick(a, b)
     if spec.mark:
         columns[spec.mark] = pa.array(bits[changes.owners])
-    if spec.sequence:
-        # What is never updated came with its first row.
-        end = np.minimum if spec.insert_only else np.maximum
-        arrival = rows.reduce(end, vector(rows.array(SEQUENCE_COLUMN)).values)
-        columns[SEQUENCE_COLUMN] = to_arrow(Vec(arrival[changes.owners]), pa.int64())
+    # What is never updated came with its first row.
+    end = np.minimum if spec.insert_only else np.maximum
+    for name in spec.handed_on:
+        arrival = rows.reduce(end, vector(rows.array(name)).values)
+        columns[name] = to_arrow(Vec(arrival[changes.owners]), pa.int64())
     return as_output(spec, changes, columns), rows.groups.heads[changes.owners]
 
 

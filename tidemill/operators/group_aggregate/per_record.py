@@ -4,7 +4,8 @@ Most aggregations run in one pass: accumulators give their value after each row 
 and every row shows the step from the value before it. A key whose row count falls to 0 starts anew with
 its next row; rows taken back from a key that has none are ignored, as in Flink's GroupAggFunction.
 Aggregates that gather values (LISTAGG and its kin) go round by round, the j-th round taking the j-th row of
-each key: as many rounds as the busiest key has rows.
+each key: as many rounds as the busiest key has rows. So do those whose changes are versions, where rows may
+go: an update is one change.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.emit import net_changes
 from tidemill.changelog.grouping import Groups
-from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.aggregates.api import Cells
 from tidemill.operators.aggregates.records import (
     ROWS,
@@ -30,6 +30,7 @@ from tidemill.operators.aggregates.records import (
 from tidemill.operators.group_aggregate.net import advance_groups, as_output, compared
 from tidemill.operators.group_aggregate.shape import GroupShape
 from tidemill.operators.rows.grouped import GroupedRows, segmented_accumulate
+from tidemill.operators.rows.turns import turns
 from tidemill.state.lookup import Answers
 from tidemill.state.store import StateStore
 
@@ -37,19 +38,15 @@ from tidemill.state.store import StateStore
 def per_record_step(spec: GroupShape, table: pa.Table, store: StateStore) -> pa.Table:
     """The changes of an epoch in arrival order; ``table`` is in arrival order."""
     rows = spec.grouped(table)
-    if all(is_simple(a) or is_runnable(a) for a in spec.accumulators.values()):
+    in_one_pass = all(is_simple(a) or is_runnable(a) for a in spec.accumulators.values())
+    if in_one_pass and not (spec.timed and spec.retracts):
         return _running(spec, rows, store)
     return _rounds(spec, rows, store)
 
 
 def _rounds(spec: GroupShape, rows: GroupedRows, store: StateStore) -> pa.Table:
-    groups = rows.groups
-    turn = np.arange(len(groups.order)) - np.repeat(groups.starts, groups.sizes)
-    by_turn = np.argsort(turn, kind="stable")
-    ends = np.cumsum(np.bincount(turn))
     tables, numbers = [spec.output_schema().empty_table()], [np.zeros(0, np.int64)]
-    for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
-        chosen = np.sort(groups.order[by_turn[start:end]])
+    for chosen in turns(rows.table, rows.groups, updates=spec.timed):
         shown = advance_groups(spec, spec.grouped(rows.table.take(pa.array(chosen))), store)
         if shown is not None:
             tables.append(shown[0])
@@ -179,7 +176,7 @@ def _show(
         columns[call.name] = changes.pick(a, b)
     if spec.mark:
         columns[spec.mark] = pa.array(bits[changes.owners])
-    if spec.sequence:
-        sequence = vector(rows.array(SEQUENCE_COLUMN)).values
-        columns[SEQUENCE_COLUMN] = to_arrow(Vec(sequence[changes.owners]), pa.int64())
+    for name in spec.handed_on:
+        own = vector(rows.array(name)).values
+        columns[name] = to_arrow(Vec(own[changes.owners]), pa.int64())
     return as_output(spec, changes, columns)

@@ -12,6 +12,8 @@ import pyarrow as pa
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of, with_types
 from tidemill.changelog.columns import single
 from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
 from tidemill.operators.aggregates.distinct import DistinctView, distinct_views
 from tidemill.operators.aggregates.records import ROWS, AnyAccumulator
@@ -28,7 +30,8 @@ class GroupShape:
     """``keys``: (column, Arrow type), none for a global aggregate. ``retracts``: the input has -U or -D.
 
     ``emit_update_before``: -U goes with every +U. ``state_ttl`` in milliseconds, 0 for ever. ``mark``: a
-    column that says which calls an update changed (bit i: call i).
+    column that says which calls an update changed (bit i: call i). ``timed``, of ``per_record``: rows carry
+    their watermark, and a change that of the row that made it.
     """
 
     keys: tuple[tuple[str, pa.DataType], ...]
@@ -41,6 +44,7 @@ class GroupShape:
     partial_input: bool = False
     output: tuple[str, ...] = ()
     mark: str = ""
+    timed: bool = False
 
     @cached_property
     def source(self) -> Source:
@@ -98,11 +102,16 @@ class GroupShape:
         own = (*(name for name, _ in self.keys), *(call.name for call in self.calls))
         return self.output or (*own, *((self.mark,) if self.mark else ()))
 
+    @property
+    def handed_on(self) -> tuple[str, ...]:
+        """The hidden columns that a change has of the row that made it."""
+        return (*[SEQUENCE_COLUMN] * self.sequence, *[WATERMARK_COLUMN] * self.timed)
+
     def output_schema(self) -> pa.Schema:
         types: dict[str, pa.DataType] = {**dict(self.keys), **{c.name: c.result for c in self.calls}}
         types[self.mark] = pa.int64()
         columns = [(name, types[name]) for name in self.output_names]
-        return output_schema(columns, kinds=not self.insert_only, sequence=self.sequence)
+        return output_schema(columns, kinds=not self.insert_only, sequence=self.sequence, timed=self.timed)
 
     def ordered(self, table: pa.Table) -> pa.Table:
         """One chunk per column, of the declared types, in arrival order where that matters."""

@@ -25,6 +25,7 @@ from tidemill.operators.rank.ranking import Ranking
 from tidemill.operators.rank.shape import STEP_ROWS, RankShape
 from tidemill.operators.rank.step import RankStep
 from tidemill.operators.rank.top_one import TopOneStep, best_rows
+from tidemill.operators.rows.turns import turns
 from tidemill.state.store import StateStore
 
 
@@ -44,9 +45,10 @@ class RankSpec(RankShape):
         groups = self.grouped(table)
         if not self.steps_shown(groups.sizes):
             return step.run(table, groups)
-        turns = [contiguous(turn) for turn in _turns(table, groups)]
-        output = pa.concat_tables([step.run(turn, self.grouped(turn)) for turn in turns])
-        return _numbered(output, epoch) if self.sequence else output
+        each = turns(table, groups, updates=self.timed)
+        parts = [contiguous(table.take(pa.array(rows))) for rows in each]
+        output = pa.concat_tables([step.run(part, self.grouped(part)) for part in parts])
+        return _numbered(output, epoch) if self.sequence and not self.timed else output
 
     def combine(self, table: pa.Table) -> pa.Table:
         """The best row of each partition; of so few rows that each step may be shown, all."""
@@ -74,15 +76,6 @@ class RankSpec(RankShape):
         """The rows by partition."""
         keys = [single(table.column(k)) for k in self.partition]
         return group_rows(hashes_of(table, keys), keys)
-
-
-def _turns(table: pa.Table, groups: Groups) -> list[pa.Table]:
-    """The first row of each partition, then the second..."""
-    turn = np.empty(len(table), np.int64)
-    turn[groups.order] = np.arange(len(table)) - np.repeat(groups.starts, groups.sizes)
-    order = np.argsort(turn, kind="stable")
-    ends = np.cumsum(np.bincount(turn))
-    return [table.take(pa.array(rows)) for rows in np.split(order, ends[:-1])]
 
 
 def _numbered(table: pa.Table, epoch: EpochContext) -> pa.Table:

@@ -28,7 +28,8 @@ class RankShape:
     goes with every +U. ``by_place``: compare place by place without a rank column too (with one it is
     always so). ``insert_only``: only +I can come out (keep-first), no ``$kind`` column. ``rounds``: in an
     epoch of at most STEP_ROWS rows, none of whose partitions has more than that, each row's own change is
-    shown, with EVERY_STEP in every epoch; else the net change.
+    shown, with EVERY_STEP in every epoch; else the net change. ``timed``, with EVERY_STEP: rows carry their
+    watermark, and a change that of the row that made it, and its number.
     ``exclusive``: an epoch that ends with several different rows in a partition is an ExecutionError.
     """
 
@@ -47,6 +48,7 @@ class RankShape:
     rounds: int = 0
     exclusive: bool = False
     sequence: bool = False
+    timed: bool = False
     state_ttl: int = 0
 
     @property
@@ -81,6 +83,7 @@ class RankShape:
             skip_equal=True,
             by_arrival=self.rounds > 0,
             sequence=self.sequence,
+            timed=self.timed,
         )
 
     @property
@@ -116,4 +119,5 @@ class RankShape:
 
     def output_schema(self) -> pa.Schema:
         rank = ((self.rank, pa.int64()),) if self.rank else ()
-        return output_schema((*self.columns, *rank), kinds=not self.insert_only, sequence=self.sequence)
+        columns = (*self.columns, *rank)
+        return output_schema(columns, kinds=not self.insert_only, sequence=self.sequence, timed=self.timed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +11,9 @@ from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow
 from tidemill.changelog.emit import Kinds
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
-from tidemill.changelog.rowkind import RowKind
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.values import rows_same
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.errors import ExecutionError
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rank.ranking import Ranking
@@ -27,7 +28,12 @@ class RankStep(Ranking):
     store: StateStore
     epoch: EpochContext
 
+    came: pa.Table | None = field(default=None, init=False)
+    """Per group of the turn the row that makes its changes, where changes are told by it."""
+
     def run(self, table: pa.Table, groups: Groups) -> pa.Table:
+        if self.spec.timed:
+            self.came = table.take(pa.array(groups.heads))
         new, hashes, keys = self._arrived(table, groups)
         layout = self.spec.layout
         state = self.store.table(layout)
@@ -133,7 +139,11 @@ class RankStep(Ranking):
             columns.append(to_arrow(Vec(ranks.astype(np.int64)), pa.int64()))
         if not spec.insert_only:
             columns.append(to_arrow(Vec(kinds), pa.int8()))
-        if spec.sequence:
+        if self.came is not None:
+            changed = pa.array(rows.owners[picked])
+            hidden = (*[SEQUENCE_COLUMN] * spec.sequence, WATERMARK_COLUMN)
+            columns += [single(self.came.column(name)).take(changed) for name in hidden]
+        elif spec.sequence:
             numbers = (self.epoch.epoch << 32) + np.arange(len(picked), dtype=np.int64)
             columns.append(to_arrow(Vec(numbers), pa.int64()))
         return pa.Table.from_arrays(columns, schema=spec.output_schema())

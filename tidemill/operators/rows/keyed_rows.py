@@ -18,6 +18,7 @@ from tidemill.changelog.emit import net_changes
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.values import rows_same
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
 from tidemill.state.lookup import Answers
@@ -30,7 +31,8 @@ Columns = tuple[tuple[str, pa.DataType], ...]
 class RowsByKey:
     """What the records look like and how changes are shown. ``columns`` are the row's, keys among them.
 
-    ``skip_equal``: a row equal to the one it replaces shows nothing.
+    ``skip_equal``: a row equal to the one it replaces shows nothing. ``timed``: rows carry their watermark,
+    and a change that of the row that made it.
     """
 
     name: str
@@ -41,6 +43,7 @@ class RowsByKey:
     skip_equal: bool
     by_arrival: bool
     sequence: bool
+    timed: bool = False
 
     @property
     def layout(self) -> Layout:
@@ -53,7 +56,7 @@ class RowsByKey:
         )
 
     def output_schema(self) -> pa.Schema:
-        return output_schema(self.columns, kinds=True, sequence=self.sequence)
+        return output_schema(self.columns, kinds=True, sequence=self.sequence, timed=self.timed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +110,9 @@ def replace_rows(shape: RowsByKey, rows: KeyedTable, chosen: Candidates, state: 
     picks = pa.array(np.where(changes.after, steps.after[shown], steps.before[shown]))
     output = {name: column.take(picks) for name, column in columns.items()}
     output[KIND_COLUMN] = to_arrow(Vec(changes.kinds), pa.int8())
-    if shape.sequence:
-        sequence = vector(rows.table.column(SEQUENCE_COLUMN)).values
-        output[SEQUENCE_COLUMN] = to_arrow(Vec(sequence[steps.after[shown] - rows.groups.count]), pa.int64())
+    for name in (*[SEQUENCE_COLUMN] * shape.sequence, *[WATERMARK_COLUMN] * shape.timed):
+        own = vector(rows.table.column(name)).values
+        output[name] = to_arrow(Vec(own[steps.after[shown] - rows.groups.count]), pa.int64())
     schema = shape.output_schema()
     return pa.table([output[name] for name in schema.names], schema=schema)
 

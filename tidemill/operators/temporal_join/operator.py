@@ -45,6 +45,7 @@ class TemporalJoinSpec(TemporalJoinShape):
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The left rows that are due, each with its version."""
         left, right = inputs
+        state.now = epoch.time
         rows = _Due.of(self, left, state, epoch.watermark)
         fresh = settled(self, arrived(self, right, state), state, epoch.watermark)
         history, owners = self._history(rows, fresh, state)

@@ -15,7 +15,7 @@ from tidemill.operators.rows.schemas import output_schema
 from tidemill.operators.rows.waiting import WaitingRows
 from tidemill.state.layout import Layout
 
-TIME, MARK, ALIVE = "$time", "$mark", "$alive"
+TIME, MARK, ALIVE = "$since", "$mark", "$alive"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class TemporalJoinShape:
     all can. ``latest``: a version older than one that came before is none. ``outer``: left rows without a
     version are padded; ``tells``: it is said beside each row whether it has one (``$there``). Left rows that
     may go, where they do (``left.retracts``), wait for their time as well, and say what would be found then.
+    ``state_ttl``: for how many ms a key's version is kept that neither comes nor is asked for, 0 for ever.
     """
 
     left: JoinSide
@@ -40,11 +41,12 @@ class TemporalJoinShape:
     latest: bool = False
     sequence: bool = False
     keeps_time: bool = False
+    state_ttl: int = 0
 
     @property
     def fingerprint(self) -> str:
         facts = (self.left.columns, self.right.columns, self.left.keys, self.right.keys, self.times)
-        text = f"temporal-join {facts} {self.behind} {self.latest} {self.alive}"
+        text = f"temporal-join since {facts} {self.behind} {self.latest} {self.alive}"
         text += " of changes" if self.left.retracts else ""
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -68,13 +70,13 @@ class TemporalJoinShape:
     def current(self) -> Layout:
         """Per key the latest version that every row to come may see."""
         columns = (pa.field(TIME, pa.int64()), *self._payload)
-        return Layout(name="current", keys=self.right.key_fields, columns=columns)
+        return Layout(name="current", keys=self.right.key_fields, columns=columns, ttl=self.state_ttl)
 
     @cached_property
     def newest(self) -> Layout:
         """Per key the latest time of a version, where ``latest``."""
         columns = (pa.field(TIME, pa.int64()),)
-        return Layout(name="newest", keys=self.right.key_fields, columns=columns)
+        return Layout(name="newest", keys=self.right.key_fields, columns=columns, ttl=self.state_ttl)
 
     @property
     def _payload(self) -> tuple[pa.Field, ...]:

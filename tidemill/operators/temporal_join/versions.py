@@ -207,9 +207,10 @@ class History:
         return np.where(known, places, -1)
 
     def keep_last(self, shape: TemporalJoinShape, state: StateStore) -> None:
-        """Puts every key's last version, where it is fresh: what is before it nobody will see."""
+        """Puts every key's last version, where it is fresh: what is before it nobody will see. One that was
+        asked for lives on."""
         last = np.append(self.owners[1:] != self.owners[:-1], True)[: len(self.owners)]
-        chosen = self.versions.take(np.flatnonzero(last & self.fresh))
+        chosen = self.versions.take(np.flatnonzero(last & (self.fresh | (shape.state_ttl > 0))))
         columns = {name: single(chosen.rows.column(name)) for name in chosen.rows.column_names}
         times = to_arrow(Vec(chosen.times), _NUMBER)
         state.table(shape.current).put(chosen.hashes, {**columns, TIME: times})

@@ -273,7 +273,8 @@ class Join(BatchNode):
 class TemporalJoin(BatchNode):
     """Each left row with the last right row of its ``keys`` (left, right, whether NULL equals NULL) up to its
     time; ``condition``, over the fields of both sources, judges that one. ``alive``: the right's last field
-    says whether a row can be seen; ``latest``: one older than one that came before is none."""
+    says whether a row can be seen; ``order`` (and ``later``): which rows are versions, see ``Versions``;
+    ``arrives``: their order is that of their arrival, not of their time."""
 
     left: BatchNode
     right: BatchNode
@@ -283,11 +284,19 @@ class TemporalJoin(BatchNode):
     left_time: int
     right_time: int
     alive: bool
-    latest: bool
+    order: tuple[SortKey, ...] = ()
+    later: bool = False
+    arrives: bool = True
 
     @property
     def inputs(self) -> tuple[BatchNode, ...]:
         return (self.left, self.right)
+
+    @property
+    def latest(self) -> bool:
+        """Whether a version is one that is not older than those before."""
+        key = self.order[0] if len(self.order) == 1 else None
+        return self.later and key is not None and key.index == self.right_time and not key.ascending
 
     @property
     def sources(self) -> tuple[BatchNode, BatchNode]:

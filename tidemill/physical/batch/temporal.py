@@ -1,13 +1,15 @@
 """Temporal joins in batch: each left row with the last version up to its time, over all rows at once.
 
-Nothing is late. What a versioned view reads are its versions, as in a stream (see
-``physical.joins.temporal``): the view itself gives only the last one here. Flink has no such plan.
+Nothing is late. What a view of the first row of each key reads are its versions, as in a stream (see
+``physical.joins.temporal``), those that were the first when they came: the view itself gives only the last
+one here. What comes out of an aggregation comes in the order of its time. Flink has no such plan.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tidemill.errors import NotSupportedError
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.steps import derived
@@ -16,25 +18,28 @@ from tidemill.physical.conditions import conjunction, conjuncts, substituted
 from tidemill.physical.finish import references
 from tidemill.physical.joins.planning import split_condition
 from tidemill.physical.joins.temporal import no_version_key, without_keys
-from tidemill.physical.ranks import lowered, top_n
+from tidemill.physical.ranks import TopN, lowered, top_n
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import Expr, InputRef, Literal
+from tidemill.plan.event_time import event_times, version_times
+from tidemill.plan.expressions import Expr, InputRef, Literal, OverCall, SortKey
 from tidemill.types.logical import BOOLEAN, Field
 
-ALIVE = "$alive"
+ALIVE, _ORDER = "$alive", "$order"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
     """``source`` gives a row for each version; the versioned table's columns are ``expressions`` over it, and
-    ``condition`` says which can be seen. ``key``: of the source's fields. ``latest``: a version older than
-    one that came before is none."""
+    ``condition`` says which can be seen. ``key`` and ``order`` are of the source's fields; by ``order``,
+    where there is one, a row is a version that comes before all that had come, with ``later`` also beside the
+    first of them."""
 
     source: n.LogicalNode
     expressions: tuple[Expr, ...]
     key: frozenset[int]
     condition: Expr | None = None
-    latest: bool = False
+    order: tuple[SortKey, ...] = ()
+    later: bool = False
 
 
 def versions_of(node: n.LogicalNode) -> Versions:
@@ -46,17 +51,54 @@ def versions_of(node: n.LogicalNode) -> Versions:
         if over_rank is not None:
             return versions_of(over_rank)
         found = top_n(node)
-        if found is not None and keeps_last(found):
+        if found is not None and _first_alone(found):
             below = Versions(
                 source=found.over.input,
                 # The rank is 1 of every version as long as it holds.
                 expressions=(*references(found.over.input.fields), _one(found.over)),
                 key=frozenset(found.call.partition),
-                latest=True,
+                order=found.call.order,
+                later=keeps_last(found),
             )
             return _filtered(below, conjunction(found.rest))
         return _filtered(versions_of(node.input), node.condition)
+    if isinstance(node, n.Aggregate) and min(version_times(node), default=0) >= max(len(node.keys), 1):
+        return _so_far(node)
     return Versions(source=node, expressions=references(node.fields), key=_primary_key(node))
+
+
+def _so_far(node: n.Aggregate) -> Versions:
+    """Of groups that hold as of their latest time every row is a version: what the group has had by then."""
+    below = node.input
+    times = sorted(event_times(below))
+    if len(times) != 1 or any(c.distinct or c.filter is not None or c.user for c in node.calls):
+        raise NotSupportedError(
+            "FOR SYSTEM_TIME AS OF of an aggregation with DISTINCT, FILTER, user functions or several event "
+            "times is not supported in batch mode"
+        )
+    order = (SortKey(index=times[0], nulls_first=True),)
+    calls = tuple(
+        OverCall(
+            function=c.function,
+            args=c.args,
+            type=c.type,
+            name=f"{_ORDER}{i}",
+            partition=node.keys,
+            order=order,
+            options=c.options,
+        )
+        for i, c in enumerate(node.calls)
+    )
+    fields = (*below.fields, *(Field(c.name, c.type) for c in calls))
+    found = references(fields)
+    shown = (*(found[key] for key in node.keys), *found[len(below.fields) :])
+    return Versions(
+        source=n.Over(fields=fields, input=below, calls=calls), expressions=shown, key=frozenset(node.keys)
+    )
+
+
+def _first_alone(found: TopN) -> bool:
+    return found.start == found.end == 1 and found.call.function == "ROW_NUMBER"
 
 
 def _one(over: n.Over) -> Expr:
@@ -71,7 +113,9 @@ def _filtered(versions: Versions, condition: Expr | None) -> Versions:
 
 
 def _primary_key(node: n.LogicalNode) -> frozenset[int]:
-    """Of a table; none of anything else."""
+    """Of a table, or of an aggregation; none of anything else."""
+    if isinstance(node, n.Aggregate):
+        return frozenset(range(len(node.keys)))
     if not isinstance(node, n.Scan) or not node.table.primary_key:
         return frozenset()
     places = [node.columns.index(c) for c in node.table.primary_key if c in node.columns]
@@ -96,11 +140,14 @@ def plan_temporal_join(
         raise no_version_key(node, [node.right.fields[i].name for i in sorted(key)])
     taken = [k for k in chosen if k is not None]
     others = [part for k, part in zip(keys, _equalities(node, width), strict=True) if k not in taken]
+    order, added = _order(versions)
+    alive = [] if versions.condition is None else [versions.condition]
+    fields = [Field(f"{_ORDER}{i}", x.type) for i, x in enumerate(added)]
     right = b.Calc(
-        fields=(*node.right.fields, *([Field(ALIVE, BOOLEAN)] if versions.condition is not None else [])),
+        fields=(*node.right.fields, *fields, *[Field(ALIVE, BOOLEAN)] * len(alive)),
         traits=derived(source, node.right.fields),
         input=source,
-        projections=(*versions.expressions, *([] if versions.condition is None else [versions.condition])),
+        projections=(*versions.expressions, *added, *alive),
     )
     return b.TemporalJoin(
         fields=node.fields,
@@ -112,8 +159,30 @@ def plan_temporal_join(
         left_time=node.time,
         right_time=node.version,
         alive=versions.condition is not None,
-        latest=versions.latest,
+        order=order,
+        later=versions.later,
+        arrives=_arrives(versions.source),
     )
+
+
+def _order(versions: Versions) -> tuple[tuple[SortKey, ...], list[Expr]]:
+    """The order over the columns of the versions, and those that are needed for it alone."""
+    shown: list[Expr] = list(versions.expressions)
+    added: list[Expr] = []
+    keys = []
+    for key in versions.order:
+        column = InputRef(type=versions.source.fields[key.index].type, index=key.index)
+        if column not in shown:
+            shown.append(column)
+            added.append(column)
+        keys.append(replace(key, index=shown.index(column)))
+    return tuple(keys), added
+
+
+def _arrives(node: n.LogicalNode) -> bool:
+    """Whether its rows come in the order in which those of a table do."""
+    grouped = isinstance(node, n.Aggregate | n.Join | n.TemporalJoin)
+    return not grouped and all(map(_arrives, node.inputs))
 
 
 def _columns(versions: Versions, node: n.TemporalJoin) -> frozenset[int]:

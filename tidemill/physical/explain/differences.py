@@ -20,7 +20,7 @@ from tidemill.physical.ranks import share_operator
 from tidemill.physical.sinks import meets_in_disorder
 from tidemill.physical.traits.changelog_mode import changelog_text, insert_only
 from tidemill.physical.traits.determinism import keeps_values
-from tidemill.physical.traits.event_time import reads_watermark
+from tidemill.physical.traits.event_time import reads_watermark, tells_versions
 
 Runs = dict[int, str]
 """How nodes run, by the id of the shown node."""
@@ -145,6 +145,8 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
         yield shown, f"changelogMode=[{changelog_text(runs.traits.kinds)}]"
     if isinstance(runs, _AGGREGATES) and runs.core is not None and runs.core.reuse is not None:
         yield shown, f"each value once, with a flag for each of {len(runs.core.reuse.combinations)} keys"
+    if tells_versions(runs):
+        yield shown, "every change for itself, as a version"
     if isinstance(shown, _AGGREGATES):
         if shown.core is not None and _reuses(runs) and _read_once(shown.core) is not shown.core.input:
             yield shown.core.input, _BY_AGGREGATION

@@ -4,7 +4,9 @@ The right side is a versioned table: a table with a primary key and a watermark,
 row of each key. As a plan shows it, the latter is a Rank whose changes are the versions; as it runs, every
 row that the view reads is a version, and the join drops those that the Rank would: an operator shows the net
 change of an epoch, and a version that came and went in it counts as well. For the same reason filters over
-the versions become a column: a version that does not pass ends the one before it.
+the versions become a column: a version that does not pass ends the one before it. Of all other views (another
+order, rows that change, aggregations) the operators give every change for itself, with the watermark before
+the row that made it (``versions``).
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from tidemill.physical.conditions import conjunction, substituted
 from tidemill.physical.finish import PENDING, exchange, finish, references, select
 from tidemill.physical.joins.planning import join_fields, keyed_sides, split_condition, wanted_columns
 from tidemill.physical.traits.changelog_mode import insert_only
+from tidemill.physical.traits.event_time import has_watermark
+from tidemill.physical.tree import with_inputs
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, UserCall
 from tidemill.types.logical import BOOLEAN, Field
@@ -24,7 +28,9 @@ from tidemill.types.logical import BOOLEAN, Field
 _ALIVE = "$alive"
 
 
-def plan_temporal_join(node: n.TemporalJoin, left: p.PhysicalNode, right: p.PhysicalNode) -> p.PhysicalNode:
+def plan_temporal_join(
+    node: n.TemporalJoin, left: p.PhysicalNode, right: p.PhysicalNode, state_ttl: int
+) -> p.PhysicalNode:
     """TemporalJoin, by event time."""
     assert node.version is not None
     keys, rest = split_condition(node.condition, len(left.fields))
@@ -48,6 +54,7 @@ def plan_temporal_join(node: n.TemporalJoin, left: p.PhysicalNode, right: p.Phys
             left_time=node.time,
             right_time=node.version,
             version_key=_version_key(node, right, sides.right_keys),
+            right_ttl=state_ttl,
         )
     )
     return select(join, wanted_columns(node, sides), node.fields)
@@ -146,7 +153,19 @@ def _versions(node: p.PhysicalNode) -> _Versions:
     if isinstance(node, p.Rank) and _keeps_last(node):
         source = node.input.inputs[0]
         return _Versions(source=source, projections=references(source.fields), latest=True)
-    return _Versions(source=node, projections=references(node.fields))
+    return _Versions(source=_each_change(node), projections=references(node.fields))
+
+
+def _each_change(node: p.PhysicalNode) -> p.PhysicalNode:
+    """``node``, whose rows say each change for itself, and behind which watermark it came."""
+    if has_watermark(node):
+        return node
+    below = with_inputs(node, tuple(map(_each_change, node.inputs)))
+    if isinstance(below, p.Rank | p.ChangelogNormalize):
+        return replace(below, versions=True)
+    if isinstance(below, p.GroupAggregate | p.GlobalGroupAggregate) and below.core is not None:
+        return replace(below, core=replace(below.core, versions=True))
+    return below
 
 
 def _keeps_last(node: p.Rank) -> bool:
@@ -158,7 +177,7 @@ def _calc(versions: _Versions, node: p.PhysicalNode) -> tuple[p.PhysicalNode, in
     """The versions with the fields of ``node``, and whether they can be seen."""
     if versions.condition is None:
         if versions.projections == references(versions.source.fields) and not versions.latest:
-            return node, None
+            return versions.source, None
         return _projected(versions.source, versions.projections, node.fields), None
     fields = (*node.fields, Field(_ALIVE, BOOLEAN))
     projections = (*versions.projections, versions.condition)

@@ -16,7 +16,8 @@ class Rank(Unary):
     ``strategies`` are the ones that would do, best first; ``strategy`` the chosen one. ``time`` is
     ROWTIME or PROCTIME where the only order is such an attribute: with ROW_NUMBER and range 1..1 the
     node is a deduplication (see ``keeps_first``, ``is_deduplicate``). ``insert_only``: a row once given
-    never changes.
+    never changes. ``versions``: every change is given for itself, with the watermark before the row that
+    made it.
     """
 
     function: str
@@ -29,6 +30,7 @@ class Rank(Unary):
     strategy: str = ""
     time: str = ""
     insert_only: bool = False
+    versions: bool = False
     state_ttl: int = 0
 
     @property

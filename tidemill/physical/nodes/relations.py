@@ -122,11 +122,13 @@ class FromChangelog(Unary):
 class ChangelogNormalize(Unary):
     """Keeps the last row per ``keys``; turns an upsert or duplicate-ridden changelog into a full one.
 
-    ``condition`` filters the full changelog: a row that no longer passes is retracted.
+    ``condition`` filters the full changelog: a row that no longer passes is retracted. ``versions``: every
+    change is given for itself, with the watermark before the row that made it.
     """
 
     keys: tuple[int, ...]
     condition: Expr | None = None
+    versions: bool = False
     state_ttl: int = 0
 
 

@@ -27,7 +27,8 @@ MARK = "$changed"
 def _accepts(node: p.PhysicalNode) -> bool:
     if not isinstance(node, p.GroupAggregate) or node.core is None:
         return False
-    return not node.phase and not node.core.marked and bool(node.core.calls)
+    apart = node.core.marked or node.core.versions
+    return not node.phase and not apart and bool(node.core.calls)
 
 
 def _sense(node: p.PhysicalNode, digests: Digests) -> Hashable:

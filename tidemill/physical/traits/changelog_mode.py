@@ -18,7 +18,7 @@ from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
 from tidemill.physical.tree import with_inputs, with_kinds
 from tidemill.plan.expressions import InputRef
-from tidemill.plan.nodes import JoinKind, WindowKind
+from tidemill.plan.nodes import JoinKind
 from tidemill.plan.once import once_per_node
 
 Kinds = frozenset[RowKind]
@@ -86,10 +86,10 @@ def _(node: p.GroupAggregate) -> Kinds:
 
 @modifications.register
 def _(node: p.WindowAggregate) -> Kinds:
-    """Sessions that grow or become one are no longer what was shown of them."""
+    """Windows that grow or become one are no longer what was shown of them."""
     if node.emit is None:
         return INSERT_ONLY
-    grows = node.window.kind is WindowKind.SESSION
+    grows = node.window.kind.made_by_rows
     return INSERT_UPDATE if insert_only(node.input) and not grows else CHANGES
 
 

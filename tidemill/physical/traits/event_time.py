@@ -40,9 +40,18 @@ def is_current_watermark(expr: Expr) -> bool:
 
 def hands_time_on(node: p.PhysicalNode) -> bool:
     """Whether the rows of ``node`` carry the watermark that those of its input carry."""
+    if tells_versions(node):
+        return True
     if isinstance(node, p.Rank) and not isinstance(node, p.WindowRank):
         return waits_for_first(node)
     return isinstance(node, _HANDING_ON) or needs_watermark(node)
+
+
+def tells_versions(node: p.PhysicalNode) -> bool:
+    """Whether every change of its rows is given for itself, with the watermark before what made it."""
+    if isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate):
+        return node.core is not None and node.core.versions
+    return isinstance(node, p.Rank | p.ChangelogNormalize) and node.versions
 
 
 def waits_for_first(node: p.Rank) -> bool:

@@ -10,7 +10,8 @@ from tidemill.physical import nodes as p
 from tidemill.plan.expressions import AggregateCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.schemas import keyed_schema, names
+from tidemill.runtime.compile.event_time import delay_of, timed_rows
+from tidemill.runtime.compile.schemas import keyed_schema, names, port_schema
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type, quote
@@ -25,7 +26,10 @@ def _aggregate(
     if core is None:
         raise InternalError(f"{type(node).__name__} without a core reached the exec graph")
     spec = group_spec(core, node, context, sequenced)
-    below = compile_node(core.input, context, spec.needs_sequence)
+    if core.versions:
+        below = timed_rows(node, core.input, context, True)
+    else:
+        below = compile_node(core.input, context, spec.needs_sequence)
     operator = context.add_operator("group-aggregate", node, spec)
     columns = _kernel_columns(core)
     kinds = INSERT_ONLY if spec.insert_only else node.traits.kinds
@@ -41,12 +45,16 @@ def _aggregate(
                 references=columns,
                 columns=columns,
                 keys=tuple(core.input.fields[k].name for k in core.keys),
+                schema=port_schema(core.input.fields, columns, below) if core.versions else None,
+                timed=core.versions,
             ),
         ),
-        schema=keyed_schema(node.fields, kinds, sequenced),
+        schema=keyed_schema(node.fields, kinds, sequenced, spec.timed),
         single=not core.keys,
-        local=spec.combinable and not context.per_record,
+        local=spec.combinable and not spec.per_record,
         partitioned=tuple(frozenset({f.name}) for f in node.fields[: len(core.keys)]),
+        keeps_time=spec.timed,
+        delay=delay_of(below) if spec.timed else None,
     )
 
 
@@ -87,8 +95,9 @@ def group_spec(
         calls=calls,
         retracts=bool(core.input.traits.kinds & RETRACTIONS),
         emit_update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
-        per_record=context.per_record,
+        per_record=context.per_record or core.versions,
         sequence=sequenced,
+        timed=core.versions,
         state_ttl=core.state_ttl,
         mark=node.fields[-1].name if core.marked else "",
     )

@@ -67,7 +67,7 @@ def timed_rows(
         return below
     holder = next((n for n in walk(source) if not hands_time_on(n)), source)
     raise NotSupportedError(
-        f"{node_name(node)} by the time of what {node_name(holder)} gives is not supported yet",
+        f"{node_name(node)} requires a time attribute, and what {node_name(holder)} gives has none",
         hint="The watermark goes from a table through filters, projections, UNION ALL, OVER by its time, the "
         "first rows by its time, and what works by window_start and window_end: aggregation, Top-N, joins.",
     )

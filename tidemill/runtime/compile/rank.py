@@ -23,10 +23,11 @@ from tidemill.plan.expressions import SortKey
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.event_time import delay_of, timed_input
 from tidemill.runtime.compile.over_time import over_time
-from tidemill.runtime.compile.schemas import keyed_schema, names
+from tidemill.runtime.compile.schemas import keyed_schema, names, port_schema
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.types.logical import BIGINT, Field
+from tidemill.types.logical import BIGINT, BOOLEAN, Field
 from tidemill.types.physical import arrow_type, quote
 
 CHEAP_ROUNDS = 64
@@ -46,9 +47,10 @@ def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         insert_only=node.traits.kinds == INSERT_ONLY,
         sequence=sequenced,
+        timed=node.versions,
         state_ttl=node.state_ttl,
     )
-    return keyed(node, spec, "rank", spec.partition, context, sequenced)
+    return keyed(node, spec, "rank", spec.partition, context, sequenced, timed=node.versions)
 
 
 def _first(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
@@ -115,14 +117,23 @@ def _(node: p.ChangelogNormalize, context: CompileContext, sequenced: bool) -> g
         keys=tuple(inputs[i].name for i in node.keys),
         passes="" if node.condition is None else PASSES_COLUMN,
         emit_update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
-        per_record=context.per_event,
+        per_record=context.per_event or node.versions,
         sequence=sequenced,
+        timed=node.versions,
         state_ttl=node.state_ttl,
     )
-    below = compile_node(node.input, context, True)
+    below = _below(node, context, node.versions)
     if node.condition is not None:
         below = _judged(below, context.translator(node.input).sql(node.condition))
-    return keyed(node, spec, "changelog-normalize", spec.keys, context, sequenced, below=below)
+    kind, keys, timed = "changelog-normalize", spec.keys, node.versions
+    return keyed(node, spec, kind, keys, context, sequenced, below=below, timed=timed)
+
+
+def _below(node: p.Unary, context: CompileContext, timed: bool) -> g.ExecNode:
+    compiled: g.ExecNode = (
+        timed_input(node, context, True) if timed else compile_node(node.input, context, True)
+    )
+    return compiled
 
 
 def _judged(below: g.ExecNode, condition: str) -> g.Select:
@@ -170,39 +181,48 @@ def keyed(
     *,
     whole: p.PhysicalNode | None = None,
     below: g.ExecNode | None = None,
+    timed: bool = False,
 ) -> g.ExecNode:
     """A keyed operator that needs all columns and the arrival order of its one input. ``whole``: the plan's
-    node that it is, where ``node`` only stands in for it. ``below``: the compiled input with columns more."""
-    below = below or compile_node(node.input, context, True)
+    node that it is, where ``node`` only stands in for it. ``below``: the compiled input with columns more.
+    ``timed``: its changes have the watermark of the rows that made them."""
+    below = below or _below(node, context, timed)
     own = names(node.input.fields)
     carried = (*own, *below.columns[len(own) :])
     kinds = node.consumed if isinstance(node, p.Sink) else node.traits.kinds
     fields = node.input.fields if isinstance(node, p.Sink) else node.fields
+    port = g.Port(input=below, references=below.columns, columns=carried, keys=keys)
+    if timed:
+        types = (*node.input.fields, Field(PASSES_COLUMN, BOOLEAN))
+        port = replace(port, timed=True, schema=port_schema(types, carried, below))
     return g.Keyed(
         columns=names(fields),
         kinds=kinds,
         sequenced=sequenced,
         operator=context.add_operator(kind, whole or node, spec),
         spec=spec,
-        ports=(g.Port(input=below, references=below.columns, columns=carried, keys=keys),),
-        schema=keyed_schema(fields, kinds, sequenced),
+        ports=(port,),
+        schema=keyed_schema(fields, kinds, sequenced, timed),
         single=not keys,
         local=isinstance(spec, LocalPhase) and spec.combinable,
         partitioned=tuple(frozenset({fields[carried.index(k)].name}) for k in keys),
+        keeps_time=timed,
+        delay=delay_of(below) if timed else None,
     )
 
 
 def _replaces(node: p.Rank) -> bool:
-    """Whether the one row of a partition is updated, rather than one leaving and another entering."""
+    """Whether the one row of a partition is updated, rather than one leaving and another entering: a version
+    that is replaced has not ended when it began."""
     top_one = node.start == node.end == 1 and node.function == "ROW_NUMBER"
     append = not node.input.traits.kinds & RETRACTIONS
-    return (node.start == node.end and bool(node.time)) or (top_one and append)
+    return (node.start == node.end and bool(node.time)) or (top_one and (append or node.versions))
 
 
 def _rounds(node: p.Rank | p.SortLimit, context: CompileContext) -> int:
     """Flink never bundles a Top-N, and a deduplication by event time shows every improvement. Without
     mini-batch so does this; where it was not turned off, as long as it is cheap."""
-    if context.per_record:
+    if context.per_record or (isinstance(node, p.Rank) and node.versions):
         return EVERY_STEP
     by_event_time = isinstance(node, p.Rank) and node.is_deduplicate and node.time == "ROWTIME"
     if by_event_time and context.compact:

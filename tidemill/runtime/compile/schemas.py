@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.runtime import graph as g
 from tidemill.types.logical import Field
-from tidemill.types.physical import quote, spark_schema
+from tidemill.types.physical import arrow_type, quote, spark_schema
+
+_HIDDEN = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
 
 
 def names(fields: tuple[Field, ...]) -> tuple[str, ...]:
     return tuple(f.name for f in fields)
+
+
+def port_schema(fields: tuple[Field, ...], carried: tuple[str, ...], below: g.ExecNode) -> pa.Schema:
+    """What a kernel gets of ``below`` when no row came: ``carried``, of which ``fields`` say the types."""
+    types = {f.name: arrow_type(f.type) for f in fields}
+    hidden = (pa.field(name, _HIDDEN[name]) for name in below.hidden)
+    return pa.schema([*(pa.field(name, types[name]) for name in carried), *hidden])
 
 
 def keyed_schema(

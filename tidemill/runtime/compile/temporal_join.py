@@ -63,6 +63,7 @@ def _joined(node: p.TemporalJoin, context: CompileContext, sequenced: bool) -> t
         latest=node.latest,
         sequence=sequenced,
         keeps_time=context.digests.of(node) in context.timed_digests,
+        state_ttl=node.right_ttl,
     )
     told = (Field(THERE, BOOLEAN),) * changes
     kinds = inputs[0].kinds

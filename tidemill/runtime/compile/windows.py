@@ -19,6 +19,7 @@ from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.emission import Emission
 from tidemill.operators.window.emitting import EmittingAggregateSpec
+from tidemill.operators.window.emitting_dynamic import EmittingDynamicSpec
 from tidemill.operators.window.emitting_session import EmittingSessionSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.session import SessionAggregateSpec
@@ -182,7 +183,7 @@ def made_by_rows(shape: WindowShape, window: p.Window) -> SessionAggregateSpec |
 
 def _emitting(
     shape: WindowShape, node: p.WindowAggregate, emit: p.Emit
-) -> EmittingAggregateSpec | EmittingSessionSpec:
+) -> EmittingAggregateSpec | EmittingSessionSpec | EmittingDynamicSpec:
     """The kernel of windows that show more than their end."""
     parts = _parts(shape) | {
         "emission": emission(emit),
@@ -190,9 +191,10 @@ def _emitting(
     }
     if node.attached or not node.window.kind.made_by_rows:
         return EmittingAggregateSpec(**parts, windows=_windows(node), attached=node.attached)
-    if node.window.kind is not WindowKind.SESSION:
-        raise NotSupportedError("Early and late results of DYNAMIC_CUMULATE are not supported")
-    return EmittingSessionSpec(**parts, gap=node.window.size)
+    window = node.window
+    if window.kind is WindowKind.SESSION:
+        return EmittingSessionSpec(**parts, gap=window.size)
+    return EmittingDynamicSpec(**parts, slide=window.slide, gap=window.size, state_ttl=window.state_ttl)
 
 
 def emission(emit: p.Emit) -> Emission:

@@ -11,7 +11,7 @@ from tidemill.plan.binder.context import Context, is_streaming
 from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
 from tidemill.plan.binder.relations import joins, tables
 from tidemill.plan.binder.relations.tables import Source
-from tidemill.plan.event_time import event_times
+from tidemill.plan.event_time import event_times, version_times
 from tidemill.plan.expressions import Expr, InputRef
 from tidemill.plan.rules.determinism import has_subquery, has_user_call
 from tidemill.sql.positions import position_of
@@ -87,7 +87,7 @@ def _check_condition(condition: Expr, position: Position | None) -> None:
 
 def _version(time: InputRef, right: n.LogicalNode, position: Position | None) -> int:
     """The one field of event time of the right side."""
-    found = sorted(event_times(right))
+    found = sorted(version_times(right))
     if not found:
         raise ValidationError(
             "Event-Time Temporal Table Join requires both primary key and row time attribute in versioned "

@@ -14,11 +14,13 @@ from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.functions.values import marked, matching
 from tidemill.physical.batch.nodes import TemporalJoin
 from tidemill.plan.nodes import JoinKind
+from tidemill.runtime.spark.batch_frames.over import sort_texts
 from tidemill.runtime.spark.expressions import Translator
-from tidemill.types.logical import APPROXIMATE_TYPES
+from tidemill.types.logical import APPROXIMATE_TYPES, Field, LocalZonedTimestampType
 from tidemill.types.physical import quote
 
 _TIME, _SIDE, _ROW, _VERSION = "$time", "$side", "$row", "$version"
+_REACHED, _PLACE, _NONE = "$reached", "$place", 2**31 - 1
 
 
 def temporal_frame(node: TemporalJoin, left: DataFrame, right: DataFrame, zone: str) -> DataFrame:
@@ -38,12 +40,13 @@ def temporal_frame(node: TemporalJoin, left: DataFrame, right: DataFrame, zone: 
         *_keyed(node, 1, Translator(columns=r_names, zone=zone)),
         F.col(r_names[node.right_time]).alias(_TIME),
         F.lit(0).alias(_SIDE),
-        F.col(quote(SEQUENCE_COLUMN)).alias(SEQUENCE_COLUMN),
+        _arrival(node).alias(SEQUENCE_COLUMN),
         F.struct(*r_names).alias(_VERSION),
+        *(F.col(r_names[i]) for i in _ordering(node)),
     )
     for key, (_, _, null_safe) in zip(keys, node.keys, strict=True):
         versions = versions if null_safe else versions.where(F.col(quote(key)).isNotNull())
-    versions = _latest(versions, keys) if node.latest else versions
+    versions = _chosen(node, versions, keys, r_names).drop(*(r_names[i] for i in _ordering(node)))
     both = versions.unionByName(rows, allowMissingColumns=True)
     found = both.withColumn(_VERSION, F.last(_VERSION, ignorenulls=True).over(_before(keys)))
     found = found.where(F.col(_SIDE) == 1)
@@ -74,11 +77,36 @@ def _before(keys: list[str]) -> WindowSpec:
     return by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
-def _latest(versions: DataFrame, keys: list[str]) -> DataFrame:
-    """Without those that are older than one of their key that came before."""
+def _arrival(node: TemporalJoin) -> Column:
+    if node.arrives:
+        return F.col(quote(SEQUENCE_COLUMN))
+    zoned = isinstance(node.sources[1].fields[node.right_time].type, LocalZonedTimestampType)
+    epoch = "TIMESTAMP'1970-01-01 00:00:00Z'" if zoned else "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+    return F.expr(f"timestampdiff(MICROSECOND, {epoch}, r{node.right_time})")
+
+
+def _ordering(node: TemporalJoin) -> list[int]:
+    """The columns of the versions that say which of them are some."""
+    return [] if node.latest else list(dict.fromkeys(key.index for key in node.order))
+
+
+def _chosen(node: TemporalJoin, versions: DataFrame, keys: list[str], names: tuple[str, ...]) -> DataFrame:
+    """Those that were the first by the node's order when they came."""
+    if not node.order:
+        return versions
     arrival = Window.partitionBy(*_keys(keys)).orderBy(F.col(quote(SEQUENCE_COLUMN)))
-    reached = F.max(F.col(quote(_TIME))).over(arrival.rowsBetween(Window.unboundedPreceding, 0))
-    return versions.withColumn("$reached", reached).where("`$time` >= `$reached`").drop("$reached")
+    upto = arrival.rowsBetween(Window.unboundedPreceding, 0)
+    if node.latest:
+        reached = F.max(F.col(quote(_TIME))).over(upto)
+        return versions.withColumn(_REACHED, reached).where(f"`{_TIME}` >= `{_REACHED}`").drop(_REACHED)
+    fields = tuple(Field(name, f.type) for name, f in zip(names, node.sources[1].fields, strict=True))
+    order = ", ".join(text for key in node.order for text in sort_texts(key, fields))
+    by = ", ".join(map(quote, keys))
+    ranked = versions.withColumn(_PLACE, F.expr(f"DENSE_RANK() OVER (PARTITION BY {by} ORDER BY {order})"))
+    before = arrival.rowsBetween(Window.unboundedPreceding, -1)
+    best = F.coalesce(F.min(_PLACE).over(before), F.lit(_NONE))
+    improved = F.col(quote(_PLACE)) <= best if node.later else F.col(quote(_PLACE)) < best
+    return ranked.withColumn(_REACHED, improved).where(quote(_REACHED)).drop(_PLACE, _REACHED)
 
 
 def _judged(

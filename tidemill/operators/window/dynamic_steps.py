@@ -1,0 +1,271 @@
+"""What an epoch makes of windows that grow: what they show, and what stays of them (see ``dynamic``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.columns import Ints, Mask
+from tidemill.changelog.watermarks import END as FOREVER
+from tidemill.changelog.watermarks import NONE, held_back
+from tidemill.operators.api import EpochContext
+from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.growing import Growth
+from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.pieces import Pieces
+from tidemill.operators.window.session_state import Open
+from tidemill.operators.window.sliced_state import SHOWN, Parts, SlicedState
+from tidemill.operators.window.views import last_places, shown_at
+from tidemill.state.store import StateStore
+
+
+class GrowingWindows(Protocol):
+    """What is told of them: ``slide`` is the step; see ``dynamic``."""
+
+    @property
+    def slide(self) -> int: ...
+    @property
+    def gap(self) -> int: ...
+    @property
+    def behind(self) -> int: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def columns(self) -> WindowColumns: ...
+    @property
+    def pieces(self) -> Pieces: ...
+    def output_schema(self) -> pa.Schema: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """What of time has passed: windows that end at or before ``upto`` have ended, at or before ``before`` had
+    before the epoch; ``shown`` is the last step that had been shown before it, ``last`` the last one now."""
+
+    before: int
+    upto: int
+    shown: int
+    last: int
+
+    @staticmethod
+    def of(spec: GrowingWindows, epoch: EpochContext, lateness: int = 0) -> Passed:
+        """``lateness``: for how many ms longer windows may change."""
+        marks = (held_back(mark, lateness) for mark in (epoch.before, epoch.watermark))
+        before, upto = map(spec.clock.ended, marks)
+        slide = spec.slide
+        last = upto // slide * slide if upto not in (NONE, FOREVER) else upto
+        if upto == FOREVER and not spec.gap and epoch.reached not in (NONE, FOREVER):
+            latest = spec.clock.ended(epoch.reached + spec.behind)
+            last = -(-latest // slide) * slide
+        shown = before // slide * slide if before not in (NONE, FOREVER) else before
+        return Passed(before=before, upto=upto, shown=shown, last=last)
+
+    @property
+    def steps(self) -> bool:
+        """Whether any step has ended."""
+        return self.last > self.shown
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What is shown: windows, and the ends that they are shown at."""
+
+    windows: Ints
+    ends: Ints
+
+    def take(self, rows: Ints | Mask) -> Points:
+        return Points(self.windows[rows], self.ends[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What an epoch makes of the windows that were open. ``passed``: what can change no more; ``came``: the
+    pieces of its rows."""
+
+    spec: GrowingWindows
+    kept: SlicedState
+    open: Open
+    growth: Growth
+    passed: Passed
+    came: Parts
+
+    def results(self, state: StateStore, epoch: EpochContext) -> pa.Table | None:
+        """The rows that are shown; the state is that of what stays open."""
+        final = self.growth.final()
+        gone = (self.growth.heirs >= 0) | (self.growth.ends <= self.passed.upto)
+        before = self.growth.of[: len(self.open)]
+        wanted = np.flatnonzero(self._wanted(before, final, gone))
+        stored = self.kept.parts(self.open.take(wanted))
+        place = wanted[stored.windows]
+        parts = Parts(pieces=stored.pieces, windows=before[place], slices=stored.slices)
+        parts = parts.and_those(self.came)
+        held = Parts(pieces=stored.pieces, windows=place, slices=stored.slices)
+        shows = self._show(self._inherited(parts), held, state, epoch)
+        self._keep(parts, place, final, gone)
+        return shows
+
+    def _wanted(self, before: Ints, final: Ints, gone: Mask) -> Mask:
+        """The open windows whose pieces are shown, moved or added to."""
+        touched = np.zeros(len(self.growth), np.bool_)
+        touched[self.came.windows] = not self.spec.pieces.layout.additive
+        touched |= gone | (np.bincount(final, minlength=len(touched)) > 1)
+        touched |= np.bincount(before, minlength=len(touched)) > 1
+        if self.passed.steps:
+            touched[:] = True
+        return touched[before]
+
+    def _inherited(self, parts: Parts) -> Parts:
+        """With what windows have of those that they go on: nothing of it before the step in which they do."""
+        growth, given = self.growth, parts
+        while True:
+            rows = np.flatnonzero(growth.heirs[given.windows] >= 0)
+            if len(rows) == 0:
+                return parts
+            given = given.take(rows)
+            first = growth.until[given.windows] + self.spec.slide
+            given = Parts(
+                pieces=given.pieces,
+                windows=growth.heirs[given.windows],
+                slices=np.maximum(given.slices, first),
+            )
+            parts = parts.and_those(given)
+
+    def _show(self, parts: Parts, stored: Parts, state: StateStore, epoch: EpochContext) -> pa.Table | None:
+        """``parts``: all that is held; ``stored``: what was before the epoch, of the open windows."""
+        parts, _ = parts.folded(self.spec.pieces)
+        if len(parts) == 0:
+            return None
+        points = self._points(parts, self.passed)
+        found = self._results(parts, points, state, epoch)
+        if found is None:
+            return None
+        results, points = found
+        return self.spec.columns.shown(
+            results,
+            self.growth.starts[points.windows],
+            points.ends,
+            self.spec.clock.instants(points.ends - 1),
+            self.spec.output_schema(),
+            epoch,
+        )
+
+    def _results(
+        self, parts: Parts, points: Points, state: StateStore, epoch: EpochContext
+    ) -> tuple[pa.Table, Points] | None:
+        """What is held at ``points``, where anything is; ``parts`` are folded."""
+        if len(points.windows) == 0:
+            return None
+        starts = np.flatnonzero(np.diff(parts.windows, prepend=-1))
+        # The end of a window is behind all of its slices.
+        upto = np.where(points.ends == self.growth.ends[points.windows], FOREVER, points.ends)
+        last = last_places(parts.windows, parts.slices, points.windows, upto)
+        results, shown = shown_at(self.spec.pieces, parts.pieces, starts, last, state, epoch)
+        return results, points.take(shown)
+
+    def _points(self, parts: Parts, reached: Passed) -> Points:
+        """All that windows show which have come to ``reached``, of what may have changed since."""
+        starts = np.flatnonzero(np.diff(parts.windows, prepend=-1))
+        behind = np.append(starts[1:], len(parts))[: len(starts)]
+        return self._steps(parts.windows[starts], parts.slices[starts], parts.slices[behind - 1], reached)
+
+    def _steps(self, windows: Ints, first: Ints, last: Ints, passed: Passed) -> Points:
+        """``first`` and ``last``: the slices of ``windows``."""
+        growth, slide, shown = self.growth, self.spec.slide, self.passed.shown
+        low = first if shown in (NONE, FOREVER) else np.maximum(first, shown + slide)
+        ends = growth.ends[windows]
+        if self.spec.gap:
+            high = np.minimum(passed.last, (ends - 1) // slide * slide)
+        elif passed.upto == FOREVER:
+            # At the end of the input no row is left out, however late it came.
+            high = last if passed.last == FOREVER else np.maximum(last, passed.last)
+        else:
+            high = np.full(len(windows), passed.last, np.int64)
+        high = np.minimum(high, growth.until[windows])
+        counts = np.where(high >= low, (high - low) // slide + 1, 0)
+        rows = np.repeat(np.arange(len(windows)), counts)
+        place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        closing = np.zeros(len(windows), np.bool_)
+        if self.spec.gap:
+            closing = (ends <= passed.upto) & (growth.heirs[windows] < 0)
+        return Points(
+            np.concatenate([windows[rows], windows[closing]]),
+            np.concatenate([low[rows] + place * slide, ends[closing]]),
+        )
+
+    def _keep(self, parts: Parts, place: Ints, final: Ints, gone: Mask) -> None:
+        """What stays open, and what was counted of it."""
+        before = self.growth.of[: len(self.open)]
+        after, touched = self._after(final)
+        stays = ~gone[final[before]] & (after.names[final[before]] == self.open.names)
+        self.kept.forget(self.open.take(~stays))
+        self.kept.keep(after.take(touched & ~gone))
+        if self.spec.gap:
+            self.kept.look_again(after.take(self._asleep(final) & ~gone))
+        self._keep_pieces(parts, place, final, gone, after)
+
+    def _keep_pieces(self, parts: Parts, place: Ints, final: Ints, gone: Mask, after: Open) -> None:
+        old = np.zeros(len(parts), np.bool_)
+        old[: len(place)] = True
+        windows = final[parts.windows]
+        slices, merge = parts.slices, not self.spec.pieces.layout.additive
+        if merge and self.passed.upto != NONE:
+            slices = np.where(slices <= self.passed.last, SHOWN, slices)
+        same = old & (slices == parts.slices) & ~gone[windows]
+        same[: len(place)] &= after.names[windows[: len(place)]] == self.open.names[place]
+        forgotten = np.flatnonzero(old & ~same)
+        taken = Parts(
+            pieces=parts.pieces.take(pa.array(forgotten)),
+            windows=place[forgotten],
+            slices=parts.slices[forgotten],
+        )
+        self.kept.write(taken, self.open, gone=True)
+        stay = np.flatnonzero(~gone[windows] & (merge | ~same))
+        kept = Parts(pieces=parts.pieces.take(pa.array(stay)), windows=windows[stay], slices=slices[stay])
+        kept, numbers = kept.folded(self.spec.pieces)
+        if merge:
+            # A record that nothing came to is there already.
+            changed = np.ones(len(kept), np.bool_)
+            alone = np.bincount(numbers, minlength=len(kept)) == 1
+            changed[numbers[same[stay]]] = ~alone[numbers[same[stay]]]
+            kept = kept.take(np.flatnonzero(changed))
+        self.kept.write(kept, after)
+
+    @property
+    def _looked(self) -> int:
+        """Up to when windows have been looked at."""
+        return self.passed.upto
+
+    def _next_look(self) -> Ints:
+        """When each window should be looked at again."""
+        return self.growth.ends
+
+    def _awake(self, final: Ints) -> Ints:
+        """When each is, as it was arranged."""
+        awake = np.full(len(self.growth), FOREVER, np.int64)
+        before = final[self.growth.of[: len(self.open)]]
+        np.minimum.at(awake, before, np.where(self.open.wakes > self._looked, self.open.wakes, FOREVER))
+        return awake
+
+    def _asleep(self, final: Ints) -> Mask:
+        """Windows that nothing will look at in time: new ones, and those that were looked at now."""
+        asleep: Mask = self._next_look() < self._awake(final)
+        return asleep
+
+    def _after(self, final: Ints) -> tuple[Open, Mask]:
+        """All windows as they are now, and which of them are not as they were."""
+        growth = self.growth
+        before = final[growth.of[: len(self.open)]]
+        names = self.kept.new_names(len(growth))
+        names[before[::-1]] = self.open.names[::-1]
+        wakes = np.minimum(self._next_look(), self._awake(final))
+        touched = self._asleep(final) if self.spec.gap else np.zeros(len(growth), np.bool_)
+        touched[growth.of[len(self.open) :][growth.of[len(self.open) :] >= 0]] = True
+        touched |= np.bincount(final, minlength=len(growth)) > 1
+        touched |= np.bincount(before, minlength=len(growth)) > 1
+        return (
+            Open(keys=growth.keys, names=names, starts=growth.firsts, ends=growth.ends, wakes=wakes),
+            touched,
+        )
