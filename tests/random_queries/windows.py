@@ -193,7 +193,7 @@ def _versions(maker: Maker, table: Relation, key: Column, shown: list[Column]) -
     assert table.arrival is not None
     time = table.arrival.rowtime
     names = ", ".join(c.name for c in (key, *shown))
-    total = ", ".join(f"{c.name}{maker.chance.choice(('', ' DESC'))}" for c in maker.some(table.ordered))
+    total = ", ".join(f"{c.name}{maker.chance.choice(('', ' DESC'))}" for c in maker.some(table.ordered, 1))
     order = maker.chance.choice((f"{time} DESC", f"{time} DESC, {total}", total))
     source = f"(SELECT {names}, {time} FROM {table.source})"
     if all(c.ordered for c in shown) and table.arrival.sorted and maker.flip(0.3):

@@ -85,6 +85,20 @@ def test_windows_over_windows_that_change(tmp_path: Path, spark: SparkSession) -
             ]  # fmt: skip
 
 
+GROWING = "DYNAMIC_CUMULATE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '4.5' SECOND)"
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_curves_are_shown_early_and_corrected(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    """Windows [0, 17.5) and [20, 30.5): the row of 3 comes after 5 was shown, that of 5 after 10 and 15."""
+    changes = emitting(tmp_path, rows, allow_lateness="30 s", **EARLY).changes(COUNTED.format(GROWING))
+    first = [(5, 4, 10), (10, 7, 30), (15, 10, 66), (17, 10, 66)]
+    assert folded(changes) == Counter([*first, (25, 1, 24), (30, 3, 75), (30, 3, 75)])
+    if rows == 1:
+        assert changes[:4] == [("+I", (5, 1, 1)), ("-U", (5, 1, 1)), ("+U", (5, 2, 5)), ("-U", (5, 2, 5))]
+        assert ("-U", (5, 3, 7)) in changes
+
+
 BEST = "SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY {} DESC) AS r"
 
 
