@@ -19,7 +19,7 @@ def turns(table: pa.Table, groups: Groups, *, updates: bool = False) -> list[Int
         begins[1:] = (kinds[1:] != RowKind.UPDATE_AFTER) | (kinds[:-1] != RowKind.UPDATE_BEFORE)
         begins[groups.starts] = True
     count = np.cumsum(begins)
-    turn = count - np.repeat(count[groups.starts], groups.sizes)
+    turn: Ints = count - np.repeat(count[groups.starts], groups.sizes)
     by_turn = np.argsort(turn, kind="stable")
     ends = np.cumsum(np.bincount(turn))
     return [np.sort(groups.order[rows]) for rows in np.split(by_turn, ends[:-1])]
