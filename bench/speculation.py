@@ -1,6 +1,6 @@
 """Slow tasks are started again, long ones are not: ``python -m bench.speculation [--rows N] [--runs N]``
 
-Four executors of one core on two workers of a standalone cluster. Each of 24 tasks reads a file, and waits a
+Four executors of one core on two workers of a standalone cluster. Each of 48 tasks reads a file, and waits a
 few milliseconds for each of its rows, so that nothing hangs on how many cores the machine has. Four times the
 same query: on healthy executors, with one of them slowed ten times (it is stopped nine tenths of the time)
 without and with speculation, and, healthy again, with one file that has ten times the rows. Each in an
@@ -30,7 +30,7 @@ from tidemill.runtime.spark.stage_runs import stage_runs, tagged
 from tidemill.session.environment import TableEnvironment
 from tidemill.user_functions.declared import udf
 
-FILES = 24
+FILES = 48
 SKEW = 10
 PERIOD, RUNNING = 0.2, 0.02
 """Seconds: of which a slowed process runs so many."""
@@ -54,7 +54,7 @@ QUERY = "SELECT COUNT(*) AS n, SUM(waited(v)) AS s FROM t"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=100, help="of a file; ten milliseconds each")
+    parser.add_argument("--rows", type=int, default=50, help="of a file; ten milliseconds each")
     parser.add_argument("--runs", type=int, default=2)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as folder:
