@@ -199,6 +199,13 @@ def test_a_client_that_goes_in_the_middle_disturbs_nobody(ask: Ask, caplog: pyte
     assert [r for r in caplog.records if r.exc_info] == []
 
 
+def test_an_answer_is_sent_at_once(served: tuple[RestEndpoint, Gateway], ask: Ask) -> None:
+    """What is accepted has what the listening socket has: the body does not wait for who got the headers."""
+    listening = served[0]._socket
+    assert listening is not None
+    assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_the_port_is_taken(served: tuple[RestEndpoint, Gateway], ask: Ask) -> None:
     second = RestEndpoint(served[1], Configuration({"sql-gateway.endpoint.rest.port": str(ask.port)}))
     with pytest.raises(SetupError, match=f"cannot listen on 127.0.0.1:{ask.port}: Address already in use"):

@@ -25,6 +25,8 @@ from urllib.parse import quote
 from tidemill.config import gateway_options as g
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
 from tidemill.config.option import Configuration
+from tidemill.config.registry import check_all, check_at_set
+from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import SetupError, StateError
 from tidemill.files.private import make_private
 from tidemill.gateway.endpoints.api import configured
@@ -61,6 +63,7 @@ def command(parsed: argparse.Namespace) -> int:
     """Runs until it is told to end (SIGINT, SIGTERM)."""
     sys.setswitchinterval(_TURN_SECONDS)
     config = Configuration(parsed.options)
+    _check(config)
     house = House(config)
     endpoints = configured(house.gateway, config)
     spark_application(config)  # a session's first statement must not wait for Spark, nor choose its master
@@ -76,6 +79,16 @@ def command(parsed: argparse.Namespace) -> int:
             endpoint.stop()
         house.close()
     return 0
+
+
+def _check(config: Configuration) -> None:
+    """ValidationError for what no session could be opened with; says what nobody reads."""
+    for key in config:
+        check_at_set(key, config.get(key, ""))
+        warning = unknown_option(key)
+        if warning:
+            sys.stderr.write(f"Warning: {warning}\n")
+    check_all(config)
 
 
 @dataclass(slots=True)
