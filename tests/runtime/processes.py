@@ -7,7 +7,8 @@ import os
 import signal
 from pathlib import Path
 
-_DAEMON = b"worker_daemon"
+_DAEMON = b"tidemill.runtime.spark.worker_daemon"
+"""A word of its command; Spark's start script has it within one."""
 
 
 def children(root: int) -> dict[int, int]:
@@ -59,5 +60,5 @@ def _kind(pid: int) -> str:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         if command[0].endswith(b"java"):
             return "jvm"
-        return "daemon" if any(part.endswith(_DAEMON) for part in command) else ""
+        return "daemon" if _DAEMON in command else ""
     return ""
