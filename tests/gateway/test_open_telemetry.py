@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.gateway.fakes import gateway
 from tidemill.config.option import Configuration
@@ -16,7 +15,6 @@ from tidemill.gateway.service.telemetry import Silent
 from tidemill.gateway.start import House
 from tidemill.runtime.progress import EpochProgress
 
-SDK = pytest.importorskip("opentelemetry.sdk")
 LONG = 60.0
 _EPOCH = EpochProgress(
     epoch=3, rows_in=10, rows_out=4, seconds=2.0, state_rows=5, state_bytes=600, job_id="j"
@@ -39,10 +37,10 @@ def _values(reader: Any) -> dict[tuple[str, str], float]:
 
 
 def test_statements_and_epochs_are_spans_and_metrics_are_asked_for(tmp_path: Path) -> None:
-    trace = pytest.importorskip("opentelemetry.sdk.trace.export")
-    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
-    metrics = pytest.importorskip("opentelemetry.sdk.metrics.export")
-    kind = pytest.importorskip("tidemill.gateway.open_telemetry").OpenTelemetry
+    trace = import_module("opentelemetry.sdk.trace.export")
+    memory = import_module("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+    metrics = import_module("opentelemetry.sdk.metrics.export")
+    kind = import_module("tidemill.gateway.open_telemetry").OpenTelemetry
     made, _ = gateway(tmp_path, {"bad": _wrong})
     spans, reader = memory.InMemorySpanExporter(), metrics.InMemoryMetricReader()
     made.telemetry = kind(made, trace.SimpleSpanProcessor(spans), reader)

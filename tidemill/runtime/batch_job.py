@@ -22,6 +22,7 @@ from tidemill.functions.decimal_sums import RAN_OVER
 from tidemill.functions.render import render_sql
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import scans
+from tidemill.physical.batch.sizes import volume
 from tidemill.plan.column_filters import column_filters
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext, MakeSource
@@ -51,7 +52,7 @@ Found = TypeVar("Found")
 def batch_frame(root: b.BatchNode, request: JobRequest, quick: bool = False) -> DataFrame:
     """The lazy frame of ``root``, in a Spark session of its own; a ``quick`` one may fail without need."""
     width = parallelism(request)
-    settings = batch_settings(request.config, width, _volume(root))
+    settings = batch_settings(request.config, width, volume(root))
     chosen = unless_given(request.application, settings)
     spark = job_session(request.application, time_zone=request.zone, settings=chosen)
     source_of = partial(make_source, shared=request.shared)
@@ -100,12 +101,6 @@ def _wanted(node: b.TableSourceScan, sequenced: bool, context: CompileContext) -
         node.table, node.columns, dict(node.options), node.fields, context, sequenced, filters
     )
     return replace(found, limit=node.limit)
-
-
-def _volume(root: b.BatchNode) -> int | None:
-    """About how many bytes the tables have that are read; None where that is not known of one."""
-    sizes = [n.traits.most for n in b.all_of(root) if isinstance(n, b.TableSourceScan | b.DataFrameScan)]
-    return None if None in sizes else sum(s for s in sizes if s is not None)
 
 
 def _frames(

@@ -21,7 +21,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -306,11 +306,11 @@ class StreamingJob:
             self._discard(plan)
 
     def _run(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
-        with block_folder(self.spark.sparkContext) as folder:
-            return self._run_in(folder, plan)
+        with block_folder(self.spark.sparkContext) as folder, closing(self._frames(plan, folder)) as frames:
+            return self._outputs(frames, plan.epoch)
 
-    def _run_in(self, folder: str | None, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
-        frames = EpochFrames(
+    def _frames(self, plan: EpochPlan, folder: str | None) -> EpochFrames:
+        return EpochFrames(
             spark=self.spark,
             sources=self.sources,
             ranges={key: (plan.start[key], plan.end[key]) for key in self.sources},
@@ -326,10 +326,6 @@ class StreamingJob:
             late=None if self.late is None else self.late.writer(plan.epoch),
             folder=folder,
         )
-        try:
-            return self._outputs(frames, plan.epoch)
-        finally:
-            frames.close()
 
     def _outputs(self, frames: EpochFrames, epoch: int) -> tuple[pa.Table | None, dict[str, list[str]]]:
         collected: pa.Table | None = None

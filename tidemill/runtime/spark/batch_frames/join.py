@@ -10,13 +10,13 @@ cannot be NULL its part is left out, and what else must hold for two rows to mat
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidemill.errors import NotSupportedError
 from tidemill.functions.values import matching
-from tidemill.physical.batch.nodes import BatchNode, Join, all_of
+from tidemill.physical.batch.nodes import Join
+from tidemill.physical.batch.sizes import volume
 from tidemill.physical.conditions import loose_pair
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
@@ -78,7 +78,8 @@ def not_in(node: Join, left: Relation, right: Relation, zone: str, quick: bool) 
     _refuse_calls_across(node)
     parts = [(part, loose_pair(part, len(node.sources[0].fields))) for part in conjuncts(node.condition)]
     pairs = [pair for _, pair in parts if pair is not None]
-    small = bool(node.broadcast) or (quick and _volume(node.right) <= _QUICKLY_SENT)
+    read = volume(node.right)
+    small = bool(node.broadcast) or (quick and read is not None and read <= _QUICKLY_SENT)
     if small and len(parts) == len(pairs) == 1 and _is_plain(*pairs[0]):
         _, translator = _qualified(node, zone)
         own, other = map(translator.sql, pairs[0])
@@ -98,12 +99,6 @@ def _is_plain(own: Expr, other: Expr) -> bool:
     whole = all(isinstance(kind, INTEGER_TYPES) for kind in kinds)
     alike = spark_type(own.type) == spark_type(other.type)
     return whole or (alike and not isinstance(own.type, (*APPROXIMATE_TYPES, *COLLECTION_TYPES)))
-
-
-def _volume(node: BatchNode) -> float:
-    """About how many bytes are read for ``node`` at most."""
-    leaves = [x.traits.most for x in all_of(node) if not x.inputs]
-    return math.inf if None in leaves else sum(size for size in leaves if size is not None)
 
 
 def _members(node: Join) -> list[tuple[Expr, Expr]]:
