@@ -8,7 +8,6 @@ some GB/s without quotes.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow as pa
 from tidemill.connectors.formats.quotes import Bytes, Positions, alternates, quotes_are_plain
 
 _BLOCK = 8 << 20
+_CACHED = 256 << 10
 _LF = 10
 _BOM = b"\xef\xbb\xbf"
 
@@ -66,12 +66,13 @@ class Cutter:
         return open_at_end, int(ends[0]) + 1 if len(ends) else -1
 
     def has_quotes(self, file: pa.NativeFile, start: int, end: int) -> bool:
-        """Looked for at the speed of memory, up to the first."""
+        """Looked for at the speed of memory, up to the first: in blocks that stay in a processor's cache."""
         if not self.quote:
             return False
-        pattern = re.compile(re.escape(self.quote.encode()))
-        for at in range(start, end, _BLOCK):
-            if pattern.search(memoryview(_read(file, at, min(_BLOCK, end - at)))):
+        quote = self.quote.encode()
+        for at in range(start, end, _CACHED):
+            file.seek(at)
+            if quote in file.read(min(_CACHED, end - at)):
                 return True
         return False
 
