@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
-import anyio
-from anyio import CapacityLimiter
-
 from tidemill.gateway.endpoints.rest.call import Call
 from tidemill.gateway.endpoints.rest.events import changes
+from tidemill.gateway.endpoints.rest.threads import Threads
+from tidemill.gateway.service.workers import Workers
 
 
 def page(token: int, rows: list[Any]) -> str:
@@ -29,9 +29,10 @@ def told(seconds: str, *pages: list[Any]) -> tuple[list[str], list[int]]:
     async def read() -> str:
         call = Call(version=2, user="", parameters={"token": "0"}, query={"seconds": seconds}, body=b"")
         gateway: Any = None
-        return "".join([text async for text in changes(fetch, gateway, call, CapacityLimiter(1))])
+        threads = Threads(Workers(least=0, most=1, keepalive=0.1))
+        return "".join([text async for text in changes(fetch, gateway, call, threads)])
 
-    return anyio.run(read).strip().split("\n\n"), asked
+    return asyncio.run(read()).strip().split("\n\n"), asked
 
 
 def test_an_answer_without_rows_says_where_to_go_on() -> None:

@@ -299,9 +299,81 @@ def test_a_request_that_trickles_in_is_given_up(tmp_path: Path) -> None:
                 assert silent.recv(1) == b""
             good.sendall(b" ")
             assert good.recv(12) == b"HTTP/1.1 200"
+        with socket.create_connection(address, timeout=60) as long:
+            long.sendall(
+                b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\n"
+            )
+            assert long.recv(12) == b"HTTP/1.1 413"
+            assert _is_given_up(long)
     finally:
         endpoint.stop()
         made.close()
+
+
+def test_a_request_that_is_too_long_is_answered_whatever_follows(ask: Ask) -> None:
+    """Its length may be said, or not; the connection can be used again when all of it has come."""
+    line = b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\n"
+    part = b"2000\r\n" + b"x" * 8_192 + b"\r\n"
+    for begin, rest in (
+        (b"Content-Length: 20000\r\n\r\n", b"x" * 20_000),
+        (b"Transfer-Encoding: chunked\r\n\r\n" + part * 2, part * 50 + b"0\r\n\r\n"),
+    ):
+        with socket.create_connection(("127.0.0.1", ask.port), timeout=60) as client:
+            client.sendall(line + begin)
+            status, content = _answer(client)
+            assert status == 413
+            assert b"longer than 10240 bytes" in content
+            client.sendall(rest + b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert _answer(client)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 1_000_000,
+        b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n" + b"X: 0123456789\r\n" * 7_000,
+        b"GET /" + b"x" * 1_000_000,
+    ],
+)
+def test_a_head_has_an_end(ask: Ask, head: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", ask.port), timeout=60) as client:
+        for start in range(0, len(head), 5_000):
+            try:
+                client.sendall(head[start : start + 5_000])
+            except OSError:
+                return
+        assert _answer(client)[0] == 400
+
+
+def test_requests_one_behind_the_other_and_one_for_another_protocol(ask: Ask) -> None:
+    """As some clients send them: a line between requests, two at once, an upgrade that is not taken."""
+    info = b"GET /v1/info/ HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    upgrade = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n"
+    opening = b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n" + upgrade + b"\r\n{}"
+    with socket.create_connection(("127.0.0.1", ask.port), timeout=60) as client:
+        client.sendall(info + info)
+        assert [_answer(client)[0], _answer(client)[0]] == [200, 200]
+        client.sendall(b"\r\n" + info)
+        assert _answer(client)[0] == 200
+        client.sendall(opening)
+        status, content = _answer(client)
+        assert (status, "sessionHandle" in json.loads(content)) == (200, True)
+
+
+def _answer(client: socket.socket) -> tuple[int, bytes]:
+    """One answer, which says how long it is; what follows it stays."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        one = client.recv(1)
+        assert one, head
+        head += one
+    length = next(
+        int(v) for k, _, v in (x.partition(b":") for x in head.split(b"\r\n")) if k == b"content-length"
+    )
+    content = b""
+    while len(content) < length:
+        content += client.recv(length - len(content))
+    return int(head.split()[1]), content
 
 
 def _is_given_up(slow: socket.socket) -> bool:

@@ -1,7 +1,8 @@
 """The ASGI application: requests to calls, answers and errors to JSON.
 
-Handlers run in threads, as many as may wait for rows at a time; reading a body never takes more memory than
-the longest request that is allowed.
+Requests of the protocol are found by their paths here, and answered without a framework; those that may wait
+do so in threads, as many as may wait for rows at a time. What people and their programs look at now and then
+(the console's files, metrics, the description) is Starlette's to find.
 """
 
 from __future__ import annotations
@@ -10,13 +11,23 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
-from anyio import CapacityLimiter, move_on_after, to_thread
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from tidemill.gateway.endpoints.rest.asgi import (
+    Receive,
+    Scope,
+    Send,
+    answer,
+    body_of,
+    failure,
+    headers_of,
+    query_of,
+)
 from tidemill.gateway.endpoints.rest.call import NEWEST, Call
 from tidemill.gateway.endpoints.rest.console import HOME, Console, go_home
 from tidemill.gateway.endpoints.rest.console_api import API, HANDLERS
@@ -25,53 +36,91 @@ from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.events import EVENTS, changes
 from tidemill.gateway.endpoints.rest.handlers import JSON, Binary
 from tidemill.gateway.endpoints.rest.openapi import openapi
+from tidemill.gateway.endpoints.rest.paths import Paths
 from tidemill.gateway.endpoints.rest.routes import ROUTES, RestRoute, versions_of
+from tidemill.gateway.endpoints.rest.threads import Threads
 from tidemill.gateway.service.service import Gateway
+from tidemill.gateway.service.workers import Workers
 
 _LOGGER = logging.getLogger("tidemill.gateway")
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _UNKEPT = {"Cache-Control": "no-store"}
-_THREADS = 256
-_BODY_SECONDS = 120
+_THREADS, _LEAST, _KEPT_SECONDS = 256, 4, 60.0
 Answering = Callable[[Request], Awaitable[Response]]
 
 
-def application(gateway: Gateway, longest: int, door: Door) -> Starlette:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
     """``longest``: bytes of a request's body."""
-    limiter = CapacityLimiter(_THREADS)
-    routes = [
-        Route(
-            f"{prefix}{route.path}",
-            _answering(route, version, gateway, longest, limiter, door),
-            methods=[route.method],
-        )
-        for route in ROUTES
-        for prefix, version in _prefixes(route)
-    ]
-    routes += [
-        Route(f"{prefix}/openapi.json", _description(version), methods=["GET"])
-        for prefix, version in [("", NEWEST), *((f"/v{n}", n) for n in range(1, NEWEST + 1))]
-    ]
-    routes += _console(gateway, longest, limiter, door)
-    routes.append(Route("/metrics", _metrics(gateway, door), methods=["GET"]))
-    routes.append(Route("/metrics.json", _metrics(gateway, door), methods=["GET"]))
-    return Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found, HttpError: _failed})
 
+    gateway: Gateway
+    longest: int
+    door: Door
+    threads: Threads = field(
+        default_factory=lambda: Threads(Workers(least=_LEAST, most=_THREADS, keepalive=_KEPT_SECONDS))
+    )
+    _paths: Paths[tuple[RestRoute, int]] = field(default_factory=Paths)
+    _pages: Starlette = field(init=False)
 
-def _console(gateway: Gateway, longest: int, limiter: CapacityLimiter, door: Door) -> list[Route]:
-    """Its files are anybody's, its data those of who asks."""
-    files = Console.read()
-    found = [
-        Route(
-            f"{API}{path}",
-            _answering(RestRoute(method, path, handler), NEWEST, gateway, longest, limiter, door),
-            methods=[method],
-        )
-        for (method, path), handler in HANDLERS.items()
-    ]
-    found.append(Route(f"{API}/pass", _pass(door), methods=["POST", "DELETE"]))
-    found += [Route(f"{HOME}{{path:path}}", files.answer), Route("/console", go_home), Route("/", go_home)]
-    return found
+    def __post_init__(self) -> None:
+        for route in ROUTES:
+            for prefix, version in _prefixes(route):
+                self._paths.add(route.method, f"{prefix}{route.path}", (route, version))
+        for (method, path), handler in HANDLERS.items():
+            self._paths.add(method, f"{API}{path}", (RestRoute(method, path, handler), NEWEST))
+        object.__setattr__(self, "_pages", _pages(self.gateway, self.threads, self.door))
+
+    def close(self) -> None:
+        self.threads.workers.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = self._paths.find(scope["method"], scope["path"])
+        if found is None:
+            await self._pages(scope, receive, send)
+            return
+        (route, version), parameters = found
+        headers = headers_of(scope)
+        streams = "token" in parameters and EVENTS in headers.get("accept", "")
+        begun = time.monotonic()
+        status = 200
+        try:
+            call = Call(
+                version=version,
+                user=await _user(self.door, self.threads, headers),
+                parameters=parameters,
+                query=query_of(scope),
+                body=b"",
+                accept=headers.get("accept", ""),
+            )
+            if streams:
+                await self._stream(route, _continued(call, headers))(scope, receive, send)
+                return
+            made = await self._made(route, call.with_body(await body_of(headers, receive, self.longest)))
+        except HttpError as e:
+            status = e.status
+            content, more = failure(e)
+            await answer(send, content, JSON, status=status, headers=more)
+        else:
+            await answer(send, made.content, made.media_type, headers=made.headers)
+        if not streams:
+            self.gateway.metrics.request(route.handler.__name__, status, time.monotonic() - begun)
+
+    async def _made(self, route: RestRoute, call: Call) -> Binary:
+        try:
+            if route.waits:
+                found = await self.threads.run(route.handler, self.gateway, call)
+            else:
+                found = route.handler(self.gateway, call)
+            return found if isinstance(found, Binary) else Binary(found.encode(), JSON, {})
+        except HttpError:
+            raise
+        except Exception as e:
+            _LOGGER.exception("a request failed in a way that it should not")
+            raise HttpError(500, "Internal server error.", f"{type(e).__name__}: {e}") from e
+
+    def _stream(self, route: RestRoute, call: Call) -> StreamingResponse:
+        _ = call.seconds  # refused before the answer begins
+        return StreamingResponse(changes(route.handler, self.gateway, call, self.threads), media_type=EVENTS)
 
 
 def _prefixes(route: RestRoute) -> list[tuple[str, int]]:
@@ -80,129 +129,71 @@ def _prefixes(route: RestRoute) -> list[tuple[str, int]]:
     return [*([("", NEWEST)] if NEWEST in versions else []), *((f"/v{n}", n) for n in versions)]
 
 
-def _answering(
-    route: RestRoute, version: int, gateway: Gateway, longest: int, limiter: CapacityLimiter, door: Door
-) -> Answering:
-    async def answer(request: Request) -> Response:
-        if streams and EVENTS in request.headers.get("accept", ""):
-            return await stream(request)
-        begun = time.monotonic()
-        status = 500
-        try:
-            found = await read(request)
-            status = 200
-        except HttpError as e:
-            status = e.status
-            raise
-        finally:
-            gateway.metrics.request(route.handler.__name__, status, time.monotonic() - begun)
-        if isinstance(found, Binary):
-            return Response(found.content, media_type=found.media_type, headers=dict(found.headers))
-        return Response(found, media_type=JSON)
-
-    streams = "token" in route.path
-
-    async def stream(request: Request) -> Response:
-        user = await _user(door, request, limiter)
-        last = request.headers.get("last-event-id", "")
-        parameters = {**request.path_params, "token": last} if last else request.path_params
-        call = Call(version=version, user=user, parameters=parameters, query=request.query_params, body=b"")
-        _ = call.seconds  # refused before the answer begins
-        return StreamingResponse(changes(route.handler, gateway, call, limiter), media_type=EVENTS)
-
-    async def read(request: Request) -> str | Binary:
-        user = await _user(door, request, limiter)
-        call = Call(
-            version=version,
-            user=user,
-            parameters=request.path_params,
-            query=request.query_params,
-            body=await _body(request, longest),
-            accept=request.headers.get("accept", ""),
-        )
-        try:
-            found: str | Binary = await to_thread.run_sync(route.handler, gateway, call, limiter=limiter)
-            return found
-        except HttpError:
-            raise
-        except Exception as e:
-            _LOGGER.exception("a request failed in a way that it should not")
-            raise HttpError(500, "Internal server error.", f"{type(e).__name__}: {e}") from e
-
-    return answer
+def _continued(call: Call, headers: dict[str, str]) -> Call:
+    """A client that was cut off says what it got last."""
+    last = headers.get("last-event-id", "")
+    return call.at_token(last) if last else call
 
 
-async def _user(door: Door, request: Request, limiter: CapacityLimiter) -> str:
+async def _user(door: Door, threads: Threads, headers: dict[str, str]) -> str:
     """Known before the body is read: who may not come in sends none."""
-    if not door.asks:
-        return door.user(request.headers)
-    found: str = await to_thread.run_sync(door.user, request.headers, limiter=limiter)
-    return found
+    return await threads.run(door.user, headers) if door.asks else door.user(headers)
 
 
-def _pass(door: Door) -> Answering:
+def _pages(gateway: Gateway, threads: Threads, door: Door) -> Starlette:
+    """The console's files are anybody's, its data those of who asks."""
+    files = Console.read()
+    routes = [
+        Route(f"{prefix}/openapi.json", _description(version), methods=["GET"])
+        for prefix, version in [("", NEWEST), *((f"/v{n}", n) for n in range(1, NEWEST + 1))]
+    ]
+    routes += [Route(path, _metrics(gateway, threads, door)) for path in ("/metrics", "/metrics.json")]
+    routes.append(Route(f"{API}/pass", _pass(threads, door), methods=["POST", "DELETE"]))
+    routes += [Route(f"{HOME}{{path:path}}", files.answer), Route("/console", go_home), Route("/", go_home)]
+    return Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found, HttpError: _failed})
+
+
+def _pass(threads: Threads, door: Door) -> Answering:
     """POST gives who says who he is a pass, which DELETE ends."""
 
-    async def answer(request: Request) -> Response:
-        user = await to_thread.run_sync(door.user, request.headers)
+    async def respond(request: Request) -> Response:
+        user = await threads.run(door.user, request.headers)
         passes = door.access.passes
         if request.method == "POST":
             return Response(json.dumps({"pass": passes.issue(user)}), media_type=JSON, headers=_UNKEPT)
         passes.revoke(request.headers.get("authorization", "").partition(" ")[2].strip())
         return Response("{}", media_type=JSON)
 
-    return answer
+    return respond
 
 
-def _metrics(gateway: Gateway, door: Door) -> Answering:
-    async def answer(request: Request) -> Response:
-        await to_thread.run_sync(door.user, request.headers)
+def _metrics(gateway: Gateway, threads: Threads, door: Door) -> Answering:
+    async def respond(request: Request) -> Response:
+        await threads.run(door.user, request.headers)
         now = gateway.now()
         if request.url.path.endswith(".json"):
             return Response(json.dumps(gateway.metrics.as_json(now)), media_type=JSON)
         return Response(gateway.metrics.as_text(now), media_type=_PROMETHEUS)
 
-    return answer
-
-
-async def _body(request: Request, longest: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    with move_on_after(_BODY_SECONDS) as reading:
-        try:
-            async for part in request.stream():
-                size += len(part)
-                if size > longest:
-                    key = "rest.server.max-content-length"
-                    raise HttpError(413, f"The request is longer than {longest} bytes ('{key}').")
-                parts.append(part)
-        except ClientDisconnect:
-            raise HttpError(400, "The client went away in the middle of its request.") from None
-    if reading.cancelled_caught:
-        raise HttpError(408, f"The request did not end within {_BODY_SECONDS} seconds.")
-    return b"".join(parts)
+    return respond
 
 
 def _description(version: int) -> Answering:
-    async def answer(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         return Response(json.dumps(openapi(version)), media_type=JSON)
 
-    return answer
+    return respond
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    return _errors(404, f"Not found: {request.url.path}")
+    return _response(HttpError(404, f"Not found: {request.url.path}"))
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, HttpError)
-    response = _errors(error.status, *error.messages)
-    response.headers.update(error.headers)
-    if error.status == 401:
-        response.headers["WWW-Authenticate"] = 'Basic realm="SQL gateway", charset="UTF-8"'
-    return response
+    return _response(error)
 
 
-def _errors(status: int, *messages: str) -> Response:
-    text = json.dumps({"errors": list(messages)}, ensure_ascii=False)
-    return Response(text.encode("utf-8", "replace"), status_code=status, media_type=JSON)
+def _response(error: HttpError) -> Response:
+    content, headers = failure(error)
+    return Response(content, status_code=error.status, media_type=JSON, headers=headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidemill.gateway.api import HANDLE
@@ -26,6 +26,12 @@ class Call:
     query: Mapping[str, str]
     body: bytes
     accept: str = ""
+
+    def with_body(self, body: bytes) -> Call:
+        return replace(self, body=body)
+
+    def at_token(self, token: str) -> Call:
+        return replace(self, parameters={**self.parameters, "token": token})
 
     @property
     def session(self) -> str:

@@ -12,7 +12,7 @@ import uvicorn
 from tidemill.config import gateway_options as g
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
-from tidemill.gateway.endpoints.rest.app import application
+from tidemill.gateway.endpoints.rest.app import Application
 from tidemill.gateway.endpoints.rest.door import Door
 from tidemill.gateway.endpoints.rest.patience import impatient
 from tidemill.gateway.security.access import Access, check_chosen, is_loopback
@@ -29,6 +29,7 @@ class RestEndpoint:
     gateway: Gateway
     config: Configuration
     address: str = ""
+    _application: Application | None = None
     _server: uvicorn.Server | None = None
     _thread: threading.Thread | None = None
     _socket: socket.socket | None = field(default=None)
@@ -42,9 +43,13 @@ class RestEndpoint:
         port = self._socket.getsockname()[1]
         self.address = f"{'https' if certificate else 'http'}://{host}:{port}"
         door = Door(access, local=is_loopback(host))
-        app = application(self.gateway, self.config.read(g.MAX_REQUEST).bytes, door)
+        self._application = Application(
+            gateway=self.gateway, longest=self.config.read(g.MAX_REQUEST).bytes, door=door
+        )
         settings = uvicorn.Config(
-            app,
+            self._application,
+            interface="asgi3",
+            proxy_headers=False,
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -67,6 +72,8 @@ class RestEndpoint:
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join(_STOP_SECONDS + 1)
+        if self._application is not None:
+            self._application.close()
         if self._socket is not None:
             self._socket.close()
 

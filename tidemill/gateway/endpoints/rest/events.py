@@ -12,17 +12,16 @@ answer ends without an event, and goes on with the next request.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
-
-from anyio import CapacityLimiter, sleep, to_thread
 
 from tidemill.gateway.endpoints.rest.call import Call
 from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.handlers import Binary
+from tidemill.gateway.endpoints.rest.threads import Threads
 from tidemill.gateway.service.service import Gateway
 
 EVENTS = "text/event-stream"
@@ -31,14 +30,14 @@ _PAUSE_SECONDS = 0.2
 
 
 async def changes(
-    fetch: Callable[[Gateway, Call], str | Binary], gateway: Gateway, call: Call, limiter: CapacityLimiter
+    fetch: Callable[[Gateway, Call], str | Binary], gateway: Gateway, call: Call, threads: Threads
 ) -> AsyncIterator[str]:
     """Ends with the result, or after the call's seconds; a client that goes ends it, too."""
     seconds = call.seconds
     begun = time.monotonic()
     while True:
         try:
-            found = await to_thread.run_sync(fetch, gateway, call, limiter=limiter)
+            found = await threads.run(fetch, gateway, call)
             text = found if isinstance(found, str) else found.content.decode()
         except HttpError as e:
             yield _event("error", json.dumps({"errors": list(e.messages)}))
@@ -49,13 +48,13 @@ async def changes(
             yield _event("page", text, _token(uri))
         elif uri is not None:
             yield f"id: {_token(uri)}\n\n"
-            await sleep(_PAUSE_SECONDS)
+            await asyncio.sleep(_PAUSE_SECONDS)
         if uri is None:
             yield _event("end", text)
             return
         if time.monotonic() - begun >= seconds:
             return
-        call = replace(call, parameters={**call.parameters, "token": _token(uri)})
+        call = call.at_token(_token(uri))
 
 
 def _token(uri: str) -> str:

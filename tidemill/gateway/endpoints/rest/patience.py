@@ -1,7 +1,8 @@
 """Connections whose request does not come: they are closed, whatever trickles in.
 
-uvicorn waits for the headers of a request without an end. Here the time runs from when the connection was
-made, or from the first byte of a later request, until the headers are whole.
+uvicorn waits for the head of a request without an end, and takes one of any length. Here the time runs from
+when the connection was made, or from the first byte of a later request, until the head is whole; so it does
+for the rest of a request that has its answer already, as one that is too long has.
 """
 
 from __future__ import annotations
@@ -9,32 +10,78 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_BYTES = 64 << 10
+"""Of a request's line and headers, as they may be at most; one that is not whole by what is read at once
+more."""
 
 
-def impatient(seconds: float) -> type[H11Protocol]:
-    """uvicorn's protocol with a time limit for headers."""
+class _HeadError(ValueError):
+    """The parser tells who feeds it: the answer is 400."""
 
-    class Impatient(H11Protocol):  # type: ignore[misc]  # uvicorn is not looked at
+
+def impatient(seconds: float) -> type[HttpToolsProtocol]:
+    """uvicorn's protocol with limits for heads: of time, and of their length."""
+
+    class Impatient(HttpToolsProtocol):  # type: ignore[misc]  # uvicorn is not looked at
         _waiting: asyncio.TimerHandle | None = None
+        _in_head = False
+        _in_body = False
+        _head = 0
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._look()
 
         def data_received(self, data: bytes) -> None:
+            unfinished = self._in_head
             super().data_received(data)
+            if unfinished and self._in_head:  # of a header that is not whole nobody is told
+                self._head += len(data)
+                if self._head > HEAD_BYTES:
+                    self.send_400_response("The request's head is too long.")
             self._look()
 
         def connection_lost(self, error: Exception | None) -> None:
             self._stop()
             super().connection_lost(error)
 
+        def on_message_begin(self) -> None:
+            self._in_head, self._head = True, 0
+            super().on_message_begin()
+
+        def on_url(self, url: bytes) -> None:
+            self._count(len(url))
+            super().on_url(url)
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            self._count(len(name) + len(value))
+            super().on_header(name, value)
+
+        def on_headers_complete(self) -> None:
+            self._in_head, self._in_body = False, True
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self._in_body = False
+            super().on_message_complete()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self._in_head or self._in_body:
+                self._look()
+
+        def _count(self, size: int) -> None:
+            self._head += size
+            if self._head > HEAD_BYTES:
+                raise _HeadError("the head is too long")
+
         def _look(self) -> None:
-            if self.conn.their_state is not h11.IDLE:
+            """While a request is answered the time does not run."""
+            if self.cycle is not None and not self.cycle.response_complete:
                 self._stop()
-            elif self._waiting is None:
+            elif self._waiting is None and not self.transport.is_closing():
                 self._waiting = self.loop.call_later(seconds, self.transport.close)
 
         def _stop(self) -> None:

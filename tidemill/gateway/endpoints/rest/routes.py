@@ -15,22 +15,24 @@ _WORKFLOW = "/workflow/embedded-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class RestRoute:
-    """``versions``: first and last. ``fields``: of the request's body, for the description."""
+    """``versions``: first and last. ``fields``: of the request's body, for the description. ``waits``: it may
+    take a while, and runs in a thread; what does not is answered in the event loop, where all others wait."""
 
     method: str
     path: str
     handler: Handler
     versions: tuple[int, int] = (1, NEWEST)
     fields: tuple[str, ...] = ()
+    waits: bool = True
 
 
 FLINK = (
-    RestRoute("GET", "/info", h.info),
-    RestRoute("GET", "/api_versions", h.api_versions),
+    RestRoute("GET", "/info", h.info, waits=False),
+    RestRoute("GET", "/api_versions", h.api_versions, waits=False),
     RestRoute("POST", "/sessions", h.open_session, fields=("sessionName", "properties")),
-    RestRoute("GET", _SESSION, h.session_config),
+    RestRoute("GET", _SESSION, h.session_config, waits=False),
     RestRoute("DELETE", _SESSION, h.close_session),
-    RestRoute("POST", f"{_SESSION}/heartbeat", h.heartbeat),
+    RestRoute("POST", f"{_SESSION}/heartbeat", h.heartbeat, waits=False),
     RestRoute(
         "POST",
         f"{_SESSION}/configure-session",
@@ -47,7 +49,7 @@ FLINK = (
         h.execute_statement,
         fields=("statement", "executionTimeout", "executionConfig"),
     ),
-    RestRoute("GET", f"{_OPERATION}/status", h.operation_status),
+    RestRoute("GET", f"{_OPERATION}/status", h.operation_status, waits=False),
     RestRoute("POST", f"{_OPERATION}/cancel", h.cancel_operation),
     RestRoute("DELETE", f"{_OPERATION}/close", h.close_operation),
     RestRoute("GET", f"{_OPERATION}/result/{{token}}", h.fetch_results),
