@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.epochs import TINY
+from tidemill.changelog.columns import Hashes, Ints
 from tidemill.changelog.watermarks import END, NONE, Running
 from tidemill.operators.api import EpochContext
 from tidemill.operators.interval_join.operator import IntervalJoinSpec
+from tidemill.operators.interval_join.reach import Reach, pairs_in_reach
 from tidemill.operators.join.residual import ColumnTerm, ComputedTerm, Residual
 from tidemill.operators.join.shape import JoinSide
 from tidemill.state.manifest import read_manifest
@@ -118,7 +120,7 @@ def port(name: str, rows: list[Row]) -> pa.Table:
 
 
 row = st.tuples(
-    st.one_of(st.integers(-20, 40), st.sampled_from([None, 3, 3])),
+    st.one_of(st.integers(-20, 40), st.sampled_from([None, 3, 3, -(10**12)])),
     st.sampled_from(["a", "a", "b", None]),
     st.integers(0, 3),
 )
@@ -190,6 +192,32 @@ def _milliseconds(value: object) -> int:
 def _edges(cut: list[int], size: int, count: int) -> list[int]:
     inner = sorted(min(c, size) for c in [*cut, *[size] * (count - len(cut))])
     return [0, *inner, size, size]
+
+
+times = st.one_of(st.integers(0, 30), st.integers(-(2**40), 2**40))
+keyed = st.lists(st.tuples(st.integers(0, 3), times), max_size=30)
+
+
+@given(asking=keyed, rows=keyed, width=st.integers(0, 8))
+def test_what_is_within_reach(
+    asking: list[tuple[int, int]], rows: list[tuple[int, int]], width: int
+) -> None:
+    """Near and far apart; hashes at both ends of their range."""
+    ends = [0, 1 << 63, (1 << 63) - 1 << 1, 1 << 42]
+
+    def of(made: list[tuple[int, int]]) -> tuple[Hashes, Ints]:
+        return np.array([ends[k] for k, _ in made], np.uint64), np.array([t for _, t in made], np.int64)
+
+    hashes, low = of(asking)
+    found = pairs_in_reach(Reach(hashes=hashes, low=low, high=low + width), *of(rows))
+    wanted = {
+        (i, j)
+        for (i, (k, t)), (j, (m, u)) in itertools.product(enumerate(asking), enumerate(rows))
+        if k == m and t <= u <= t + width
+    }
+    pairs = list(zip(*(places.tolist() for places in found), strict=True))
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == wanted
 
 
 def test_what_is_waited_for_no_more_is_forgotten(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ bounds per run that has none. An entry added later for a time that was taken is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,11 +133,7 @@ class TimeTable:
         readers = [reader for layer in self.rows.all for reader in layer]
         if sum(reader.rows for reader in readers) > len(hashes):
             return np.ones(len(hashes), np.bool_)
-        there = np.zeros(1 << _TOLD_BITS, np.bool_)
-        for reader in readers:
-            there[_told(reader.hashes)] = True
-        may: Mask = there[_told(hashes)]
-        return may
+        return shared_keys(hashes, [reader.hashes for reader in readers])
 
     def gather(self, dues: Ints, hashes: Hashes, keys: list[pa.Array], rows: Ints) -> Gathered:
         """All entries of a growing table that have a queried time and key: of query ``i`` the keys are those
@@ -174,6 +171,16 @@ class TimeTable:
         tables = [reader.table for reader in (self.rows.merge(readers, True) if readers else ())]
         rows = pa.concat_tables(tables or [self.layout.schema.empty_table()])
         return rows if self.layout.additive else rows.drop_columns([DELETED])
+
+
+def shared_keys(hashes: Hashes, others: Sequence[Hashes]) -> Mask:
+    """Which of these keys the ``others``, hashes or codes, may have: of most that they have not it is told.
+    Cost: a pass over either."""
+    there = np.zeros(1 << _TOLD_BITS, np.bool_)
+    for codes in others:
+        there[_told(codes)] = True
+    may: Mask = there[_told(hashes)]
+    return may
 
 
 def _told(codes: Hashes) -> Hashes:

@@ -9,21 +9,20 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.values import rows_same
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
+from tidemill.operators.interval_join.reach import Reach, pairs_in_reach
 from tidemill.operators.interval_join.shape import ROW, IntervalShape
 from tidemill.operators.join.sides import changed_rows
 from tidemill.state.run import WEIGHT
-from tidemill.state.timeline import Gathered, TimeTable, by_time_order
+from tidemill.state.timeline import Gathered, TimeTable, by_time_order, shared_keys
 
 MICROSECONDS = 1000
 """In a millisecond: times are compared in these, columns are in those."""
 _NUMBER = pa.int64()
-
-
-def first_number(epoch: EpochContext) -> int:
-    """The ``$row`` of the first row of this epoch; all of earlier epochs are below it."""
-    return epoch.epoch << 32
+_WORTH = 4
+"""How many times as many rows there must be that ask for partners to look at first which of them have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class Arrived:
             times=time.values // MICROSECONDS,
             # A source that was not waited for may be behind what has been given already.
             marks=np.maximum(marks, epoch.before),
-            numbers=first_number(epoch) + np.arange(len(change), dtype=np.int64),
+            numbers=(epoch.epoch << 32) + np.arange(len(change), dtype=np.int64),
         )
         return arrived, can
 
@@ -81,26 +80,67 @@ class Arrived:
         table.put(spec.buckets(self.times), table.layout.codes(self.hashes, coded), columns)
 
 
+@dataclass(frozen=True, slots=True)
+class Met:
+    """Some of the rows that ``arrived``, by place; what is asked for of them is fetched then."""
+
+    arrived: Arrived
+    rows: Ints
+
+    def column(self, name: str) -> pa.Array:
+        return self.arrived.columns[name].take(pa.array(self.rows))
+
+    def ints(self, name: str) -> Ints:
+        """A column of integers or times without NULLs."""
+        hidden = {WATERMARK_COLUMN: self.arrived.marks, ROW: self.arrived.numbers}
+        values = hidden[name] if name in hidden else vector(self.arrived.columns[name]).values
+        chosen: Ints = values[self.rows]
+        return chosen
+
+    def where(self, chosen: Mask) -> Met:
+        return Met(self.arrived, self.rows[chosen])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Rows of the ``side`` that arrived, by place, each with one that was ``found`` of the other side."""
+    """Rows of the ``side`` that arrived, by place, each with one of the other side: one that was ``found`` in
+    state, or one that came in the same epoch."""
 
     side: int
     arrived: Arrived
     rows: Ints
-    found: Gathered
+    found: Gathered | Met
 
     @classmethod
     def of(cls, spec: IntervalShape, side: int, arrived: Arrived, table: TimeTable) -> Pairs:
         """All pairs with the rows of ``table`` that the join's condition lets through."""
-        rows, dues = _searches(spec, side, arrived, table.may_have(arrived.hashes))
+        rows, dues = _searches(spec, side, arrived, table)
         keys = [arrived.columns[k] for k in spec.sides[side].keys]
         found = table.gather(dues, arrived.hashes[rows], keys, rows)
-        pairs = cls(side=side, arrived=arrived, rows=rows[found.queries], found=found)
-        pairs = pairs.where(pairs._timely(spec))
-        if spec.residual is None or len(pairs) == 0:
-            return pairs
-        return pairs.where(spec.residual.matches(pairs))
+        return cls(side=side, arrived=arrived, rows=rows[found.queries], found=found)._let_through(spec)
+
+    @classmethod
+    def within_epoch(cls, spec: IntervalShape, left: Arrived, right: Arrived) -> Pairs:
+        """All pairs of rows of the epoch that the join's condition lets through; their side is the left."""
+        sides = (left, right)
+        few = int(len(right) <= len(left))
+        many = 1 - few
+        asking = np.arange(len(sides[many]))
+        if _WORTH * len(sides[few]) < len(asking):
+            asking = np.flatnonzero(shared_keys(sides[many].hashes, [sides[few].hashes]))
+        low, high = _reach(spec, many)
+        times = sides[many].times[asking]
+        reach = Reach(hashes=sides[many].hashes[asking], low=times + low, high=times + high)
+        queries, places = pairs_in_reach(reach, sides[few].hashes, sides[few].times)
+        rows = (asking[queries], places) if many == 0 else (places, asking[queries])
+        same = rows_same(
+            [left.columns[k] for k in spec.left.keys],
+            rows[0],
+            [right.columns[k] for k in spec.right.keys],
+            rows[1],
+        )
+        found = Met(right, rows[1][same])
+        return cls(side=0, arrived=left, rows=rows[0][same], found=found)._let_through(spec)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -110,6 +150,12 @@ class Pairs:
         if name in self.arrived.columns:
             return self.arrived.columns[name].take(pa.array(self.rows))
         return self.found.column(name)
+
+    @property
+    def partners(self) -> Ints:
+        """Of pairs within an epoch the places of the other side's rows."""
+        assert isinstance(self.found, Met)
+        return self.found.rows
 
     @property
     def hashes(self) -> Hashes:
@@ -133,20 +179,37 @@ class Pairs:
             & (other + waits[1 - self.side] >= self.arrived.marks[self.rows])
         )
 
+    def _let_through(self, spec: IntervalShape) -> Pairs:
+        pairs = self.where(self._timely(spec))
+        if spec.residual is None or len(pairs) == 0:
+            return pairs
+        return pairs.where(spec.residual.matches(pairs))
+
     def where(self, chosen: Mask) -> Pairs:
         """Some of the pairs."""
+        if chosen.all():
+            return self
         found = self.found.where(chosen)
         return Pairs(side=self.side, arrived=self.arrived, rows=self.rows[chosen], found=found)
 
 
-def _searches(spec: IntervalShape, side: int, arrived: Arrived, hopeful: Mask) -> tuple[Ints, Ints]:
-    """Where the partners of each of the ``hopeful`` rows may lie: its place and a bucket, in the order of a
-    table's codes."""
-    low, high = (-spec.upper, -spec.lower) if side == 0 else (spec.lower, spec.upper)
-    asking = np.flatnonzero(hopeful)
-    times = arrived.times[asking]
-    first = spec.buckets(times + low)
-    counts = spec.buckets(times + high) - first + 1
+def _reach(spec: IntervalShape, side: int) -> tuple[int, int]:
+    """From when to when the partners of a row lie, in ms from its time."""
+    return (-spec.upper, -spec.lower) if side == 0 else (spec.lower, spec.upper)
+
+
+def _searches(spec: IntervalShape, side: int, arrived: Arrived, table: TimeTable) -> tuple[Ints, Ints]:
+    """Where in ``table`` partners of a row may lie: its place and a bucket, in the order of a table's codes.
+    Rows that reach no time of which there are any, or have a key that none has, are not asked for."""
+    earliest, latest = table.earliest(), table.latest()
+    if earliest is None or latest is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    low, high = _reach(spec, side)
+    first = np.maximum(spec.buckets(arrived.times + low), earliest)
+    last = np.minimum(spec.buckets(arrived.times + high), latest)
+    asking = np.flatnonzero(first <= last)
+    asking = asking[table.may_have(arrived.hashes[asking])]
+    first, counts = first[asking], last[asking] - first[asking] + 1
     of = np.repeat(np.arange(len(asking)), counts)
     ends = np.cumsum(counts)
     dues = first[of] + np.arange(len(of)) - np.repeat(ends - counts, counts)

@@ -11,7 +11,8 @@ never of where epochs are cut or which side was read first. Rows that are on tim
 
 What goes on is behind by ``delay``: a row can be shown so long after its time.
 
-Cost of an epoch: its rows, the rows of their keys in the stretches of time that they reach, and what ends.
+Cost of an epoch: a sort of its rows, the pairs, the kept rows of their keys in the stretches of time that they
+reach, and what ends.
 """
 
 from __future__ import annotations

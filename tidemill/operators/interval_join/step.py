@@ -12,7 +12,7 @@ from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.watermarks import END, NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
-from tidemill.operators.interval_join.arrived import MICROSECONDS, Arrived, Pairs, first_number
+from tidemill.operators.interval_join.arrived import MICROSECONDS, Arrived, Pairs
 from tidemill.operators.interval_join.shape import ROW, IntervalShape
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable, by_time_order, due_times
@@ -33,19 +33,18 @@ class IntervalStep:
         spec = self.spec
         sides = [self._arrived(number, table) for number, table in enumerate((left, right))]
         tables = [self.store.timeline(layout) for layout in spec.rows]
-        # The epoch's own pairs are found once: by the rows of which there are more, and which are not
-        # sorted for that. Of these only those are kept that later rows may ask for.
-        few = int(len(sides[1]) <= len(sides[0]))
-        sides[few].keep(spec, few, tables[few])
+        met = Pairs.within_epoch(spec, *sides)
         found = [Pairs.of(spec, number, sides[number], tables[1 - number]) for number in (0, 1)]
-        rest = sides[1 - few]
-        rest.take(spec.buckets(rest.times) > self._ended(1 - few)).keep(spec, 1 - few, tables[1 - few])
-        for pairs in found:
+        for pairs in (met, *found):
             self._show_pairs(pairs)
         for number in (0, 1):
+            ended = self._ended(number)
+            # Of the epoch's rows those are kept that later ones may ask for.
+            sides[number].take(spec.buckets(sides[number].times) > ended).keep(spec, number, tables[number])
             if spec.outer[number]:
-                self._wait(number, sides[number], found[number], found[1 - number])
-            tables[number].forget_due(self._ended(number))
+                own = (met.rows if number == 0 else met.partners, found[number].rows)
+                self._wait(number, sides[number], own, found[1 - number])
+            tables[number].forget_due(ended)
         return self._shown()
 
     def _arrived(self, number: int, table: pa.Table) -> Arrived:
@@ -69,17 +68,15 @@ class IntervalStep:
 
     # -- rows of an outer side --------------------------------------------------------------------
 
-    def _wait(self, number: int, arrived: Arrived, own: Pairs, other: Pairs) -> None:
-        """Keeps the rows that nothing matches yet and shows those whose wait is over. ``own``: the pairs
-        that this side's rows found; ``other``: those that they were found for."""
+    def _wait(self, number: int, arrived: Arrived, own: tuple[Ints, ...], other: Pairs) -> None:
+        """Keeps the rows that nothing matches yet and shows those whose wait is over. ``own``: places of rows
+        that have a partner; ``other``: pairs of earlier rows of this side."""
         table = self.store.timeline(self.spec.waiting[number])
-        found = other.found.ints(ROW)
-        fresh = found >= first_number(self.epoch)
         matched = np.zeros(len(arrived), np.bool_)
-        matched[own.rows] = True
-        matched[np.searchsorted(arrived.numbers, found[fresh])] = True
+        for rows in own:
+            matched[rows] = True
         self._put(table, number, arrived.take(~matched))
-        self._matched(table, number, other.where(~fresh))
+        self._matched(table, number, other)
         watermark = self.epoch.watermark
         if watermark == NONE:
             return
