@@ -199,9 +199,7 @@ keyed = st.lists(st.tuples(st.integers(0, 3), times), max_size=30)
 
 
 @given(asking=keyed, rows=keyed, width=st.integers(0, 8))
-def test_what_is_within_reach(
-    asking: list[tuple[int, int]], rows: list[tuple[int, int]], width: int
-) -> None:
+def test_what_is_within_reach(asking: list[tuple[int, int]], rows: list[tuple[int, int]], width: int) -> None:
     """Near and far apart; hashes at both ends of their range."""
     ends = [0, 1 << 63, (1 << 63) - 1 << 1, 1 << 42]
 

@@ -22,7 +22,7 @@ MICROSECONDS = 1000
 """In a millisecond: times are compared in these, columns are in those."""
 _NUMBER = pa.int64()
 _WORTH = 4
-"""How many times as many rows there must be that ask for partners to look at first which of them have none."""
+"""How many times the rows there are must ask for partners for it to be looked at first who has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ never of where epochs are cut or which side was read first. Rows that are on tim
 
 What goes on is behind by ``delay``: a row can be shown so long after its time.
 
-Cost of an epoch: a sort of its rows, the pairs, the kept rows of their keys in the stretches of time that they
+Cost of an epoch: a sort of its rows, the pairs, the kept rows of their keys in the stretches of time they
 reach, and what ends.
 """
 
