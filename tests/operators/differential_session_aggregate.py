@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.operators.epochs import TINY
+from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import END, NONE
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.api import EpochContext
+from tidemill.operators.api import AGAIN, EpochContext
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.session import SessionAggregateSpec
@@ -48,6 +49,8 @@ class Row:
     value: int
     mark: int
     weight: int = 1
+    own: int = NONE
+    """The watermark that this row alone makes."""
 
 
 @dataclass
@@ -115,10 +118,16 @@ class Kernel:
     late: int = 0
 
     def step(self, rows: list[tuple[int, Row]], mark: int) -> list[tuple[Any, ...]]:
+        return self.run(self.spec, table_of(rows, self.spec.retracts), mark) or []
+
+    def run(self, spec: SessionAggregateSpec, table: pa.Table, mark: int) -> list[tuple[Any, ...]] | None:
+        """What is shown; None, and nothing done, where the step wants its rows as they are."""
         store = StateStore.open(self.root, "op", 0, self.manifest, self.number, options=TINY)
         context = EpochContext(epoch=self.number, time=0, partition=0, watermark=mark, before=self.mark)
-        output = self.spec.step((table_of(rows, self.spec.retracts),), store, context)
+        output = spec.step((table,), store, context)
         assert output.schema.equals(self.spec.output_schema())
+        if AGAIN in context.notes:
+            return None
         self.manifest, self.mark = store.flush(), mark
         self.number += 1
         self.late += context.late.count
@@ -172,7 +181,7 @@ def arrivals(draw: st.DrawFn) -> list[Row]:
         now += draw(st.integers(-2, 6))
         time = now - draw(st.sampled_from([0, 0, 0, 1, 4, 5, 6, 12]))
         key = draw(st.sampled_from(["a", "b", None]))
-        rows.append(Row(key, time, draw(st.integers(0, 3)), mark))
+        rows.append(Row(key, time, draw(st.integers(0, 3)), mark, own=time - delay))
         mark = max(mark, time - delay)
     return rows
 
@@ -205,3 +214,99 @@ def test_sessions_are_those_of_a_dict_of_lists(shape: str, rows: list[Row], cuts
         shown += kernel.step([], END)
     assert sorted(shown, key=_order) == sorted(naive.fired, key=_order)
     assert kernel.late == naive.late
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Reads an epoch's rows in tasks, ``combining`` those of some."""
+
+    spec: SessionAggregateSpec
+    settling: int
+
+    def input(
+        self, tasks: list[list[tuple[int, Row]]], combining: list[bool]
+    ) -> tuple[SessionAggregateSpec, pa.Table]:
+        """As the exchange brings it: each task's own watermarks, lifted to those of all rows before it."""
+        raw: list[pa.Table] = []
+        combined: list[pa.Table] = []
+        for rows, combines in zip(tasks, combining, strict=True):
+            if rows:
+                table = self._made(rows, combines)
+                marks = [max(m, rows[0][1].mark) for m in table.column("$wm").to_pylist()]
+                table = table.set_column(
+                    table.schema.get_field_index("$wm"), "$wm", pa.array(marks, pa.int64())
+                )
+                (combined if combines else raw).append(table)
+        if not combined:
+            return self.spec, pa.concat_tables(raw)
+        return self.spec.merged(raw, combined)
+
+    def _made(self, rows: list[tuple[int, Row]], combines: bool) -> pa.Table:
+        own, reached = [], NONE
+        for number, row in rows:
+            own.append((number, replace(row, mark=reached)))
+            reached = max(reached, row.own)
+        table = table_of(own, False)
+        hashes = hash_columns([table.column(name) for name, _ in self.spec.keys], len(table))
+        table = table.append_column("$hash", pa.array(hashes, pa.uint64()))
+        return replace(self.spec.local, settling=self.settling).combine(table) if combines else table
+
+
+@pytest.mark.parametrize("shape", [name for name, (_, _, retracts) in SHAPES.items() if not retracts])
+@settings(max_examples=120, deadline=None)
+@given(
+    rows=arrivals(),
+    cuts=st.lists(st.integers(0, 30), max_size=4),
+    tasks=st.lists(st.integers(0, 30), max_size=6),
+    combining=st.lists(st.booleans(), min_size=12, max_size=12),
+    settling=st.sampled_from([0, 0, 2, 5]),
+)
+def test_rows_put_together_where_they_are_made_are_of_the_same_sessions(
+    shape: str, rows: list[Row], cuts: list[int], tasks: list[int], combining: list[bool], settling: int
+) -> None:
+    calls, keys, _ = SHAPES[shape]
+    taken = [row if keys else replace(row, key=None) for row in rows if row.weight > 0]
+    spec = spec_of(calls, keys, False)
+    bounds = [0, *sorted(c for c in cuts if c <= len(taken)), len(taken)]
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        plain, kernel = Kernel(one, spec), Kernel(other, spec)
+        for first, last in pairwise(bounds):
+            numbered = list(enumerate(taken))[first:last]
+            reached = max((r.mark for r in taken[: last + 1]), default=NONE)
+            expected = plain.step(numbered, reached)
+            if not numbered:
+                assert kernel.step(numbered, reached) == expected
+                continue
+            ends = [first, *sorted(t for t in tasks if first < t < last), last]
+            parts = [numbered[a - first : b - first] for a, b in pairwise(ends)]
+            shown = kernel.run(*Tasks(spec, settling).input(parts, combining[: len(parts)]), reached)
+            shown = kernel.step(numbered, reached) if shown is None else shown
+            assert sorted(shown, key=_order) == sorted(expected, key=_order)
+        assert sorted(kernel.step([], END), key=_order) == sorted(plain.step([], END), key=_order)
+    assert kernel.late == plain.late
+
+
+def test_rows_of_a_key_become_one() -> None:
+    """But those that are behind the watermark, and where it may have been further before the task."""
+    spec = spec_of((_COUNT, _DISTINCT), _KEY, False)
+    rows = [Row("a", t, t % 2, NONE, own=t - 3) for t in (10, 11, 12, 2, 13, 14, 30, 31)]
+    rows += [Row("b", 32, 1, NONE, own=29), Row("b", 33, 1, NONE, own=30)]
+    spec_, table = Tasks(spec, 0).input([list(enumerate(rows))], [True])
+    made = sorted(zip(*(table.column(n).to_pylist() for n in ("k", "v", "$seq", "$rows")), strict=True))
+    assert made == [
+        ("a", 0, 0, 3),
+        ("a", 0, 3, 1),
+        ("a", 0, 4, 2),
+        ("a", 0, 6, 2),
+        ("a", 1, 0, 3),
+        ("a", 1, 4, 2),
+        ("a", 1, 6, 2),
+        ("b", 1, 8, 2),
+    ]
+    with tempfile.TemporaryDirectory() as root:
+        kernel = Kernel(root, spec)
+        assert kernel.run(spec_, table, 20) == [("a", 10, 19, 5, 2)]
+        assert kernel.late == 1
+        # What the task did not know: time had come to 40 before its first row.
+        late = [replace(row, mark=40) for row in rows]
+        assert kernel.run(*Tasks(spec, 0).input([list(enumerate(late))], [True]), 40) is None

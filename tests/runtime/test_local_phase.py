@@ -1,16 +1,24 @@
-"""What an exchange combines before it sends: chunks whose keys repeat."""
+"""What an exchange combines before it sends: chunks whose keys repeat; and what becomes of an epoch whose
+combined rows do not tell enough."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pytest
+from pyspark.sql import SparkSession
 
+from tests.runtime.running import Session
+from tidemill.connectors.filesystem import source as filesystem
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rows.ordering import OrderKey
+from tidemill.runtime.epoch_loop import StreamingJob
 from tidemill.runtime.spark.block_files import BlockWriter
 from tidemill.runtime.spark.exchange import ExchangeWriter, Form, PortRows
 
@@ -53,3 +61,47 @@ def test_keys_that_hardly_repeat_are_sent_as_they_are(keys: int, monkeypatch: py
     blocks = list(sent(np.random.default_rng(keys).integers(0, keys, ROWS)))
     assert not any(partial for partial, _ in blocks)
     assert sum(len(rows) for _, rows in blocks) == ROWS
+
+
+@pytest.mark.parametrize(("begin", "runs"), [(895, 1), (0, 2)])
+def test_sessions_whose_rows_may_be_late_get_them_as_they_are(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, begin: int, runs: int
+) -> None:
+    """The rows of ``y`` are in order, and what their task has seen makes none of them late; but the file
+    before theirs ends at 900."""
+    _write(tmp_path / "1.csv", "x", [t * 30 for t in range(30_001)])
+    times = [begin * 1000 + t * 40 for t in range(30_000)]
+    _write(tmp_path / "2.csv", "y", times)
+    ran: list[int] = []
+    run = StreamingJob._run
+
+    def noted(job: StreamingJob, plan: Any) -> Any:
+        ran.append(plan.epoch)
+        return run(job, plan)
+
+    monkeypatch.setattr(StreamingJob, "_run", noted)
+    monkeypatch.setattr(filesystem, "_TASK_BYTES", 1 << 16)
+    made = Session({"tidemill.epoch.max-rows": "100000"})
+    made.execute(
+        "CREATE TABLE clicks (ts TIMESTAMP(3), k STRING, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)"
+        f" WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'csv')"
+    )
+    changes = made.changes(
+        "SELECT k, COUNT(*), COUNT(DISTINCT EXTRACT(MINUTE FROM ts)), window_start"
+        " FROM TABLE(SESSION(TABLE clicks PARTITION BY k, DESCRIPTOR(ts), INTERVAL '5' SECOND))"
+        " GROUP BY k, window_start, window_end"
+    )
+    kept = [t for t in times if t + 5_000 - 1 > 898_000]
+    minutes = len({t // 60_000 % 60 for t in kept})
+    first = dt.datetime(2024, 5, 1) + dt.timedelta(milliseconds=kept[0])
+    assert {row[0]: row[1:] for _, row in changes} == {
+        "x": (30_001, 16, dt.datetime(2024, 5, 1)),
+        "y": (len(kept), minutes, first),
+    }
+    assert len(changes) == 2
+    assert sum(epoch == 1 for epoch in ran) == runs
+
+
+def _write(path: Path, key: str, times: list[int]) -> None:
+    stamps = (dt.datetime(2024, 5, 1) + dt.timedelta(milliseconds=t) for t in times)
+    path.write_text("".join(f"{t:%Y-%m-%d %H:%M:%S.%f}"[:-3] + f",{key}\n" for t in stamps))

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 HASH_COLUMN = "$hash"
 TIMER = "timer"
 """What the time of an operator's next timer is noted as."""
+AGAIN = "again"
+"""Noted where a step cannot tell its output from rows that were combined: the epoch is to run again with the
+rows as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,7 @@ class EpochContext:
     ``before``: what it had reached before them; ``reached``: what it has after them if that is not the end of
     the input (which takes it to the last time of all). ``late``: what came too late to count. ``notes``: what
     the operator has to say of the epoch, by name (``timer``: the processing time, in ms, at which it wants an
-    epoch, with or without rows)."""
+    epoch, with or without rows; ``again``: see ``AGAIN``)."""
 
     epoch: int
     time: int

@@ -44,6 +44,7 @@ from tidemill.connectors.api import (
 )
 from tidemill.deep_calls import with_room
 from tidemill.errors import LostProcessError, TidemillError
+from tidemill.operators.api import AGAIN
 from tidemill.runtime import graph as g
 from tidemill.runtime import timers
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, recorded
@@ -124,6 +125,8 @@ class StreamingJob:
     _limits: Limits = field(init=False)
     _single: set[str] = field(init=False)
     _paces: Paces = field(init=False)
+    _whole: frozenset[str] = frozenset()
+    """Operators that get their rows as they are, as combined ones once did not tell them enough."""
     _started: int = 0
     _commit: EpochCommit = field(
         default_factory=lambda: EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
@@ -292,13 +295,19 @@ class StreamingJob:
         )
 
     def _run_through(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
-        """Step 2, as often as it takes; of a run that failed nothing counts. Raises TidemillError."""
+        """Step 2, as often as it takes; of a run that failed, or was not told enough, nothing counts. Raises
+        TidemillError."""
         left = RUNS
         while True:
             left -= 1
             self._report.value = {}
             try:
-                return self._run(plan)
+                found = self._run(plan)
+                tasks = (task for task in self._report.value.values() if task["epoch"] == plan.epoch)
+                again = {task["operator"] for task in tasks if task.get(AGAIN)}
+                if not again:
+                    return found
+                left, self._whole = left + 1, self._whole | again
             except Exception as e:
                 error = translated(e)
                 if not (left and isinstance(error, LostProcessError) and self.checkpoint.is_owned):
@@ -325,6 +334,7 @@ class StreamingJob:
             event_time=self._event_time(plan),
             late=None if self.late is None else self.late.writer(plan.epoch),
             folder=folder,
+            whole=self._whole,
         )
 
     def _outputs(self, frames: EpochFrames, epoch: int) -> tuple[pa.Table | None, dict[str, list[str]]]:

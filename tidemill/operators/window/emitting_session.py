@@ -13,7 +13,7 @@ sessions that show something, merge or are shut, and where pieces are accumulato
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,13 +23,13 @@ from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_typ
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import END as FOREVER
-from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
-from tidemill.operators.api import EpochContext
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.operators.api import AGAIN, EpochContext
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.emission import Horizons
 from tidemill.operators.window.emitting import EmittingShape
-from tidemill.operators.window.merging import Sessions, Spans, merge
-from tidemill.operators.window.output import MICROSECONDS
+from tidemill.operators.window.local_sessions import LocalSessions, spans_of, undecided
+from tidemill.operators.window.merging import Sessions, merge
 from tidemill.operators.window.pieces import END, Pieces, ends_of
 from tidemill.operators.window.session_state import Open, SessionState, Tables, rewritten
 from tidemill.operators.window.shown import START, ShownWindows, distinct, places_in
@@ -44,6 +44,7 @@ class EmittingSessionSpec(EmittingShape):
     """``gap`` in milliseconds."""
 
     gap: int
+    partial_input: bool = False
 
     @cached_property
     def tables(self) -> Tables:
@@ -70,6 +71,26 @@ class EmittingSessionSpec(EmittingShape):
         layouts = self.tables.counted.schema, self.shown.layout.schema
         return hashlib.sha256(f"emitting-session {layouts} {self.gap}".encode()).hexdigest()[:16]
 
+    @cached_property
+    def local(self) -> LocalSessions:
+        """The phase before the exchange."""
+        return LocalSessions(
+            pieces=self.pieces, keys=self.keys, time=self.time, gap=self.gap, clock=self.clock
+        )
+
+    @property
+    def combinable(self) -> bool:
+        return self.aggregates_rows_that_stay
+
+    def combine(self, table: pa.Table) -> pa.Table:
+        """One row per stretch, and what its pieces tell apart."""
+        return self.local.combine(table)
+
+    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[EmittingSessionSpec, pa.Table]:
+        """Where some of the rows came combined, the others stand for themselves."""
+        rest = [self.local.apart(pa.concat_tables(raw))] if raw else []
+        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
+
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """What has changed of the sessions that show something in this epoch."""
         output = self._changes(inputs[0], state, epoch)
@@ -93,23 +114,16 @@ class EmittingSessionSpec(EmittingShape):
         keys, numbers = Keys.of(columns, np.concatenate(hashes))
         kept = SessionState(tables=self.tables, store=state, keys=keys)
         open_ = kept.open()
-        sessions = merge(self._spans(rows, numbers[: len(rows)], open_))
+        marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else numbers[:0]
+        marks = self.clock.all_reached(self.emission.judged(marks))
+        spans = spans_of(rows, numbers[: len(rows)], open_, time=self.time, gap=self.gap, marks=marks)
+        if undecided(spans, rows, self.gap):
+            epoch.notes[AGAIN] = 1
+            return self.output_schema().empty_table()
+        sessions = merge(spans)
         epoch.late.add(rows, sessions.of[len(open_) :] < 0)
         at = self.emission.horizons(self.clock, epoch)
         return _Step(self, kept, open_, sessions, epoch, at).run(rows, due)
-
-    def _spans(self, rows: pa.Table, keys: Ints, open_: Open) -> Spans:
-        nothing = np.zeros(0, np.int64)
-        times = vector(rows.column(self.time)).values // MICROSECONDS if len(rows) else nothing
-        marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else nothing
-        judged = self.clock.all_reached(self.emission.judged(marks))
-        return Spans(
-            keys=np.concatenate([open_.keys, keys]),
-            starts=np.concatenate([open_.starts, times]),
-            ends=np.concatenate([open_.ends, times + self.gap]),
-            marks=np.concatenate([np.full(len(open_), NONE, np.int64), judged]),
-            stored=len(open_),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +232,8 @@ class _Step:
         chosen = np.flatnonzero(of >= 0)
         if len(chosen) == 0:
             return self.spec.pieces.schema.empty_table()
+        if self.spec.partial_input:
+            return self.spec.local.pieces_of(rows.take(pa.array(chosen)), of[chosen])
         rows = rows.append_column(END, to_arrow(Vec(of), pa.int64())).take(pa.array(chosen))
         return self.spec.pieces.cut(rows)
 

@@ -6,6 +6,9 @@ the watermark has reached its last millisecond, and rows after that do not meet 
 cut (see ``merging``). A row taken back goes from the session that holds its time, whose bounds stay, as in
 Flink.
 
+Rows that only come can be put together where they are made, as far as they are of one session whatever else
+there is (see ``local_sessions``).
+
 Cost of an epoch: the keys that have rows or whose time has come, with their open sessions; the pieces
 of sessions that fire or merge, and where pieces are accumulators those that rows go to.
 """
@@ -13,7 +16,7 @@ of sessions that fire or merge, and where pieces are accumulators those that row
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,11 +24,11 @@ import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
-from tidemill.operators.api import EpochContext
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.operators.api import AGAIN, EpochContext
 from tidemill.operators.rows.numbered_keys import Keys
-from tidemill.operators.window.merging import Sessions, Spans, merge
-from tidemill.operators.window.output import MICROSECONDS
+from tidemill.operators.window.local_sessions import LocalSessions, spans_of, undecided
+from tidemill.operators.window.merging import Sessions, merge
 from tidemill.operators.window.pieces import END, Pieces, ends_of
 from tidemill.operators.window.session_state import Open, SessionState, Tables, rewritten
 from tidemill.operators.window.shape import WindowShape
@@ -38,6 +41,7 @@ class SessionAggregateSpec(WindowShape):
     """``gap`` in milliseconds; a session's number is its place within the epoch."""
 
     gap: int
+    partial_input: bool = False
 
     @cached_property
     def tables(self) -> Tables:
@@ -58,6 +62,26 @@ class SessionAggregateSpec(WindowShape):
         facts = f"session-aggregate {self.tables.counted.schema} {self.gap}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
+    @cached_property
+    def local(self) -> LocalSessions:
+        """The phase before the exchange."""
+        return LocalSessions(
+            pieces=self.pieces, keys=self.keys, time=self.time, gap=self.gap, clock=self.clock
+        )
+
+    @property
+    def combinable(self) -> bool:
+        return self.aggregates_rows_that_stay
+
+    def combine(self, table: pa.Table) -> pa.Table:
+        """One row per stretch, and what its pieces tell apart."""
+        return self.local.combine(table)
+
+    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[SessionAggregateSpec, pa.Table]:
+        """Where some of the rows came combined, the others stand for themselves."""
+        rest = [self.local.apart(pa.concat_tables(raw))] if raw else []
+        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
+
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the sessions that fire in this epoch."""
         table = with_types(inputs[0], self.types)
@@ -72,7 +96,13 @@ class SessionAggregateSpec(WindowShape):
         keys, numbers = Keys.of(both, np.concatenate([own, vector(due.column(HASH)).values]))
         kept = SessionState(tables=self.tables, store=state, keys=keys)
         open_ = kept.open()
-        sessions = merge(self._spans(rows, numbers[: len(rows)], open_))
+        marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else numbers[:0]
+        marks = self.clock.all_reached(marks)
+        spans = spans_of(rows, numbers[: len(rows)], open_, time=self.time, gap=self.gap, marks=marks)
+        if undecided(spans, rows, self.gap):
+            epoch.notes[AGAIN] = 1
+            return self.output_schema().empty_table()
+        sessions = merge(spans)
         epoch.late.add(rows, sessions.of[len(open_) :] < 0)
         fired = _Change(self, kept, open_, sessions, upto).apply(rows)
         if len(fired) == 0:
@@ -82,18 +112,6 @@ class SessionAggregateSpec(WindowShape):
         starts, ends = sessions.starts[of], sessions.ends[of]
         last = self.clock.instants(ends - 1)
         return self.columns.shown(results, starts, ends, last, self.output_schema(), epoch)
-
-    def _spans(self, rows: pa.Table, keys: Ints, open_: Open) -> Spans:
-        nothing = np.zeros(0, np.int64)
-        times = vector(rows.column(self.time)).values // MICROSECONDS if len(rows) else nothing
-        marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else nothing
-        return Spans(
-            keys=np.concatenate([open_.keys, keys]),
-            starts=np.concatenate([open_.starts, times]),
-            ends=np.concatenate([open_.ends, times + self.gap]),
-            marks=np.concatenate([np.full(len(open_), NONE, np.int64), self.clock.all_reached(marks)]),
-            stored=len(open_),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +176,10 @@ class _Change:
 
     def _new(self, rows: pa.Table) -> pa.Table:
         of = self.sessions.of[len(self.open) :]
-        rows = rows.append_column(END, to_arrow(Vec(of), pa.int64()))
         chosen = np.flatnonzero(of >= 0)
+        if self.spec.partial_input:
+            return self.spec.local.pieces_of(rows.take(pa.array(chosen)), of[chosen])
+        rows = rows.append_column(END, to_arrow(Vec(of), pa.int64()))
         if len(chosen) < len(of):
             rows = rows.take(pa.array(chosen))
         return self.spec.pieces.cut(rows)

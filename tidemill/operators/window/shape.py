@@ -51,6 +51,11 @@ class WindowShape:
         return Whole(group=self.group, keys=self.keys, rows=self.rows)
 
     @property
+    def aggregates_rows_that_stay(self) -> bool:
+        """Whether equal rows count alike whenever they come, and are never taken back."""
+        return self.rows is None and not self.retracts and not self.group.needs_sequence
+
+    @property
     def types(self) -> dict[str, pa.DataType]:
         """Of the columns that are handed on."""
         return dict((*self.keys, *(self.rows or ())))

@@ -11,7 +11,7 @@ from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.api import OperatorSpec
+from tidemill.operators.api import LocalPhase, OperatorSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.attached import AttachedWindows
 from tidemill.operators.window.by_clock import ByClockSpec
@@ -120,7 +120,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         ),
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced, inner.keeps_time),
         single=not keys,
-        local=isinstance(spec, WindowAggregateSpec) and spec.combinable and not context.keeps_late,
+        local=isinstance(spec, LocalPhase) and spec.combinable and not context.keeps_late,
         partitioned=tuple(frozenset({f.name}) for f in node.fields[: len(node.keys)]),
         keeps_time=inner.keeps_time,
         clocked=sources_of(below) if node.window.proctime else frozenset(),

@@ -52,7 +52,8 @@ from tidemill.types.physical import quote
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochFrames:
     """Everything the frames of one epoch depend on; ``ranges``: (start, end] per source id; ``reading``: in
-    which branch of which union they are; ``folder``: of the large blocks of exchanges."""
+    which branch of which union they are; ``folder``: of the large blocks of exchanges; ``whole``: operators
+    whose rows are not combined before their exchange."""
 
     spark: SparkSession
     sources: dict[str, Source]
@@ -69,6 +70,7 @@ class EpochFrames:
     late: LateWriter | None = None
     reading: str = ""
     folder: str | None = None
+    whole: frozenset[str] = frozenset()
     _made: dict[int, DataFrame] = field(default_factory=dict)
     _kept: dict[int, DataFrame] = field(default_factory=dict)
 
@@ -357,7 +359,7 @@ class EpochFrames:
 
     def _writer(self, leaf: Leaf, in_place: bool) -> ExchangeWriter:
         spec = leaf.node.spec
-        combines = leaf.node.local and not in_place and isinstance(spec, LocalPhase)
+        combines = leaf.node.local and not in_place and leaf.node.operator not in self.whole
         return ExchangeWriter(
             port=leaf.number,
             rows=_shape(leaf.below, leaf.columns, leaf.marked, leaf.port),

@@ -1,0 +1,179 @@
+"""The part of an aggregation in sessions that is done before the exchange, where the rows are made.
+
+A *stretch* is rows of one key that touch one another, none of which was behind the watermark when it came
+(the watermark had not reached the millisecond before it): such rows are of one session whatever came before
+or comes after, as nothing that they touch can be gone. What is behind goes as it is, and ends the stretches
+of its key: which sessions it meets depends on the rows before it.
+
+A task knows the watermark over its own rows only. Where that of the rows before the task turns out to be
+further than a stretch's first row, and something near it may be gone, nobody can say any more what its rows
+would have been one by one: the step says so (``undecided``), and the epoch runs again with the rows as they
+are. That this is rare is what ``settling`` is for: the first rows of a chunk tell how far time has come.
+
+Cost: of a chunk one sort by key, one by key and time, and what it costs to cut pieces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_types
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
+from tidemill.operators.api import HASH_COLUMN
+from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.local import ROWS
+from tidemill.operators.window.merging import Spans, clusters_of, may_meet_the_gone
+from tidemill.operators.window.output import MICROSECONDS
+from tidemill.operators.window.pieces import END, Accumulated, Pieces, ends_of
+from tidemill.operators.window.session_state import Open
+
+LAST = "$last"
+"""The end of a stretch."""
+_UNTIL = "$until"
+_NUMBER = pa.int64()
+_SETTLING = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalSessions:
+    """Gives pieces of stretches (a row that is none is one of its own): the time of the first row, ``$last``,
+    ``$wm``, ``$seq`` of the first and the last row that came, ``$rows``, the keys and their ``$hash``.
+
+    ``settling``: the rows after which a task's own watermark is taken for that of all rows before."""
+
+    pieces: Pieces
+    keys: tuple[tuple[str, pa.DataType], ...]
+    time: str
+    gap: int
+    clock: Clock
+    settling: int = _SETTLING
+
+    def combine(self, table: pa.Table) -> pa.Table:
+        table = self._in_order(table)
+        marks = vector(table.column(WATERMARK_COLUMN)).values
+        settled = marks[min(self.settling, len(marks) - 1)]
+        reached = self.clock.all_reached(np.maximum(marks, settled))
+        return self._of(table, self._stretches(table, self._times(table) - 1 > reached))
+
+    def apart(self, table: pa.Table) -> pa.Table:
+        """Each row for itself."""
+        table = self._in_order(table)
+        return self._of(table, np.arange(len(table)))
+
+    def pieces_of(self, rows: pa.Table, windows: Ints) -> pa.Table:
+        """The pieces that ``combine`` gave, as those of ``windows``."""
+        schema = self.pieces.schema
+        pieces = rows.append_column(END, to_arrow(Vec(windows), _NUMBER)).select(schema.names).cast(schema)
+        return self.pieces.folded(pieces) if len(pieces) else pieces
+
+    def _in_order(self, table: pa.Table) -> pa.Table:
+        table = with_types(table, dict(self.keys))
+        return contiguous(by_arrival(contiguous(table)))
+
+    def _times(self, table: pa.Table) -> Ints:
+        times: Ints = vector(table.column(self.time)).values // MICROSECONDS
+        return times
+
+    def _stretches(self, table: pa.Table, steady: Mask) -> Ints:
+        """The number of each row's stretch; rows that are not ``steady`` have one of their own."""
+        keys = [single(table.column(name)) for name, _ in self.keys]
+        groups = group_rows(hashes_of(table, keys), keys)
+        order = groups.order
+        ends_one = ~steady[order]
+        # Both numbers ascend: their sum is another one wherever either is.
+        parts = groups.ids() + np.cumsum(ends_one)
+        rows, times = order[~ends_one], self._times(table)
+        spans = Spans(
+            keys=parts[~ends_one],
+            starts=times[rows],
+            ends=times[rows] + self.gap,
+            marks=np.full(len(rows), NONE, np.int64),
+            stored=0,
+        )
+        of = np.empty(len(table), np.int64)
+        of[rows] = clusters_of(spans)
+        alone = order[ends_one]
+        of[alone] = len(rows) + np.arange(len(alone))
+        return of
+
+    def _of(self, table: pa.Table, of: Ints) -> pa.Table:
+        """The pieces of the stretches ``of`` rows."""
+        _, of = np.unique(of, return_inverse=True)
+        of = of.reshape(-1)
+        order = np.argsort(of, kind="stable")
+        sizes = np.bincount(of)
+        first = np.cumsum(sizes) - sizes
+        times, marks = self._times(table)[order], vector(table.column(WATERMARK_COLUMN)).values[order]
+        sequence = vector(table.column(SEQUENCE_COLUMN)).values[order]
+        pieces = self.pieces.cut(table.append_column(END, to_arrow(Vec(of), _NUMBER)))
+        if not isinstance(self.pieces, Accumulated):
+            pieces = self.pieces.folded(pieces)
+        each = ends_of(pieces)
+        starts = np.minimum.reduceat(times, first) * MICROSECONDS
+        numbers = {
+            LAST: np.maximum.reduceat(times, first) + self.gap,
+            WATERMARK_COLUMN: np.where(sizes > 1, NONE, marks[first]),
+            SEQUENCE_COLUMN: sequence[first],
+            _UNTIL: sequence[first + sizes - 1],
+            ROWS: sizes,
+        }
+        given = pieces.drop_columns([END])
+        given = given.append_column(HASH_COLUMN, table.column(HASH_COLUMN).take(pa.array(order[first][each])))
+        given = given.append_column(
+            self.time, to_arrow(Vec(starts[each]), table.schema.field(self.time).type)
+        )
+        for name, values in numbers.items():
+            given = given.append_column(name, to_arrow(Vec(values[each]), _NUMBER))
+        return given
+
+
+def spans_of(rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, marks: Ints) -> Spans:
+    """Open sessions, then ``rows``, of which some may be stretches; ``marks``: the last time that had come
+    before each."""
+    nothing = np.zeros(0, np.int64)
+    times = vector(rows.column(time)).values // MICROSECONDS if len(rows) else nothing
+    ends = vector(rows.column(LAST)).values if LAST in rows.schema.names and len(rows) else times + gap
+    return Spans(
+        keys=np.concatenate([open_.keys, keys]),
+        starts=np.concatenate([open_.starts, times]),
+        ends=np.concatenate([open_.ends, ends]),
+        marks=np.concatenate([np.full(len(open_), NONE, np.int64), marks]),
+        stored=len(open_),
+    )
+
+
+def undecided(spans: Spans, rows: pa.Table, gap: int) -> bool:
+    """Whether there is a stretch among ``rows`` that may not be what its rows would be one by one: the first
+    of them may be late, or may have come when a session near it was gone, or a row whose session depends on
+    those before it came between them."""
+    if LAST not in rows.schema.names or len(rows) == 0:
+        return False
+    many = np.concatenate([np.zeros(spans.stored, np.bool_), vector(rows.column(ROWS)).values > 1])
+    behind = spans.starts - 1 <= spans.marks
+    behind[: spans.stored] = False
+    if not (many.any() and behind.any()):
+        return False
+    late = many & (spans.starts + gap - 1 <= spans.marks)
+    if late.any() or len(may_meet_the_gone(spans, ~many)):
+        return True
+    came = slice(spans.stored, None)
+    first, last = (vector(rows.column(name)).values for name in (SEQUENCE_COLUMN, _UNTIL))
+    return _between(spans.keys[came], first, last, many[came], behind[came])
+
+
+def _between(keys: Ints, first: Ints, last: Ints, many: Mask, behind: Mask) -> bool:
+    """Whether one that was ``behind`` came between the ``first`` and ``last`` row of a stretch of its key."""
+    distinct, ranks = np.unique(np.concatenate([first, last]), return_inverse=True)
+    ranks = ranks.reshape(-1) + np.tile(keys, 2) * (len(distinct) + 1)
+    begun, ended = ranks[: len(keys)], ranks[len(keys) :]
+    order = np.flatnonzero(many)[np.argsort(begun[many], kind="stable")]
+    # The furthest end so far of each key: those of a later key are above all earlier ones.
+    furthest = np.maximum.accumulate(ended[order])
+    places = np.searchsorted(begun[order], begun[behind], side="left") - 1
+    return bool(((places >= 0) & (furthest[places] > begun[behind])).any())
