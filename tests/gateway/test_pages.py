@@ -105,14 +105,14 @@ def test_who_makes_rows_waits_for_a_slow_reader_and_is_told_when_he_has_gone(tmp
 @pytest.mark.parametrize("keep", [True, False])
 def test_a_complete_result_is_found_by_another_process_at_any_token(tmp_path: Path, keep: bool) -> None:
     first = pages(tmp_path, memory=20_000, keep=keep, durable=True)
-    assert not restored(pages(tmp_path, keep=keep))
+    assert not restored(pages(tmp_path, keep=keep), "")
     for start in range(0, 1_000, 100):
         first.put(numbers(start, start + 100))
     read = [values(first, token, 150) for token in range(4)]
     first.finish()
     for token in (4, 3, 0):
         again = pages(tmp_path, keep=keep, durable=True)
-        assert restored(again)
+        assert restored(again, "")
         if token < 4:
             assert values(again, token, 150) == read[token]
         else:
@@ -120,11 +120,42 @@ def test_a_complete_result_is_found_by_another_process_at_any_token(tmp_path: Pa
         assert values(again, token, 150) is not None
         assert values(again, token + 1, 150) is not None
     lost = pages(tmp_path, keep=keep)
-    assert restored(lost)
+    assert restored(lost, "")
     with pytest.raises(TokenError):
         lost.fetch(99)
     first.close()
-    assert not restored(pages(tmp_path, keep=keep))
+    assert not restored(pages(tmp_path, keep=keep), "")
+
+
+def test_a_small_result_is_kept_as_text_and_leaves_no_file(tmp_path: Path) -> None:
+    made = pages(tmp_path, durable=True)
+    made.put(numbers(0, 300))
+    assert (made.small_rows(), made.is_light) == ("", False)
+    made.finish()
+    kept = made.small_rows()
+    for token, rows in ((2, range(200, 300)), (0, range(100))):
+        again = pages(tmp_path, durable=True)
+        assert restored(again, kept)
+        assert again.is_light
+        assert values(again, token, 100) == list(rows)
+        assert again.small_rows() == kept
+    nothing = pages(tmp_path, durable=True)
+    nothing.finish()
+    empty = pages(tmp_path, durable=True)
+    assert restored(empty, nothing.small_rows())
+    assert values(empty, 0) is None
+    assert list(tmp_path.iterdir()) == []
+    for count, memory in ((501, 1 << 20), (9, 64)):
+        on_disk = pages(tmp_path, durable=True, memory=memory)
+        on_disk.put(numbers(0, count))
+        on_disk.finish()
+        assert (on_disk.small_rows(), on_disk.is_light) == ("", False)
+        assert restored(pages(tmp_path), "")
+        on_disk.close()
+    assert not restored(pages(tmp_path), "")
+    failed = pages(tmp_path, durable=True)
+    failed.fail(ExecutionError("a row broke"))
+    assert failed.small_rows() == ""
 
 
 def test_what_was_forgotten_is_not_taken_for_a_complete_result(tmp_path: Path) -> None:
@@ -134,7 +165,7 @@ def test_what_was_forgotten_is_not_taken_for_a_complete_result(tmp_path: Path) -
     assert [values(made, token, 10) for token in (0, 1)] == [list(range(10)), list(range(10, 20))]
     made.finish()
     assert values(made, 2) is None
-    assert not restored(pages(tmp_path, keep=False))
+    assert not restored(pages(tmp_path, keep=False), "")
 
 
 def test_rows_before_a_failure_come_first(tmp_path: Path) -> None:

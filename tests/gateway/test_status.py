@@ -70,3 +70,52 @@ def test_one_of_many_ends_it() -> None:
     assert len(won) == 1
     assert heard == [S.PENDING, S.RUNNING, *won]
     assert status.wait_ended(0)
+
+
+def test_who_listens_hears_of_the_end_once_it_is_seen_and_nobody_waits_for_who_writes_it_down() -> None:
+    told: list[S] = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write(to: S) -> None:
+        if to is S.FINISHED:
+            begun.set()
+            assert go_on.wait(60)
+
+    def listen() -> None:
+        told.append(status.value)
+
+    def never() -> None:
+        told.append(S.ERROR)
+
+    status = Status("h", write)
+    for step in (S.PENDING, S.RUNNING):
+        status.move(step)
+    ending = threading.Thread(target=status.move, args=(S.FINISHED,))
+    ending.start()
+    assert begun.wait(60)
+    assert status.value is S.RUNNING
+    assert status.listen(listen)
+    assert status.listen(never)
+    status.listen_no_more(never)
+    canceled: list[bool] = []
+    late = threading.Thread(target=lambda: canceled.append(status.try_move(S.CANCELED)))
+    late.start()
+    go_on.set()
+    ending.join(60)
+    late.join(60)
+    assert (told, canceled) == ([S.FINISHED], [False])
+    assert not status.listen(never)
+
+
+def test_a_step_that_cannot_be_written_down_is_none() -> None:
+    def write(to: S) -> None:
+        if to is S.FINISHED:
+            raise ValueError("no")
+
+    status = Status("h", write)
+    for step in (S.PENDING, S.RUNNING):
+        status.move(step)
+    with pytest.raises(ValueError, match="no"):
+        status.move(S.FINISHED)
+    status.move(S.ERROR)
+    assert status.value is S.ERROR

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +18,8 @@ from tidemill.errors import StateError
 from tidemill.gateway.service.keeping import Keeping
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
-from tidemill.gateway.store.tables import METADATA, VERSIONS
+from tidemill.gateway.store.tables import METADATA, OPERATIONS, VERSIONS
+from tidemill.gateway.store.writer import Rows, Writer
 from tidemill.runtime.job_plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodeProgress
 from tidemill.session.catalogs.database import sqlite_url
@@ -49,10 +52,10 @@ def test_what_is_put_is_there_for_the_next_process(url: str) -> None:
     store.put_session(replace(SESSION, snapshot={"b": None}))
     store.put_session(replace(SESSION, handle="gone"))
     for handle in ("o", "p", "q"):
-        store.add_operation(replace(OPERATION, handle=handle))
-    store.add_operation(replace(OPERATION, handle="g", session="gone"))
+        store.add_operation(replace(OPERATION, handle=handle)).result()
+    store.add_operation(replace(OPERATION, handle="g", session="gone")).result()
     store.end_operation("p", "ERROR", {"code": "X"}, None)
-    store.remove_operation("q")
+    store.remove_operation("q").result()
     store.remove_session("gone")
     store.put_job(JOB)
     store.put_job(replace(JOB, place="/q"))
@@ -107,8 +110,55 @@ def test_a_store_that_goes_away(tmp_path: Path) -> None:
     with store.engine.begin() as connection:
         connection.execute(sa.text("DROP TABLE tidemill_operations"))
     with pytest.raises(StateError, match="cannot be used"):
-        store.add_operation(OPERATION)
+        store.add_operation(OPERATION).result()
     store.put_session(SESSION)
+
+
+def test_writes_that_wait_together_are_one_transaction_and_spoil_each_other_nothing(tmp_path: Path) -> None:
+    database = sa.create_engine(sqlite_url(str(tmp_path / "g.db")))
+    METADATA.create_all(database)
+    transactions: list[sa.Connection] = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    @contextmanager
+    def transaction() -> Iterator[sa.Connection]:
+        with database.begin() as connection:
+            transactions.append(connection)
+            yield connection
+
+    def wait(_: sa.Connection) -> None:
+        begun.set()
+        assert go_on.wait(60)
+
+    def written(*handles: str) -> Rows:
+        rows = [{"handle": h, "session": "s", "submitted": 1, "status": "RUNNING"} for h in handles]
+        return Rows(add, tuple(rows))
+
+    add, remove = OPERATIONS.insert(), OPERATIONS.delete().where(OPERATIONS.c.handle == sa.bindparam("h"))
+    writer = Writer(transaction, (add, remove))
+    first = writer.put(wait)
+    assert begun.wait(60)
+    good = [writer.put(written("a")), writer.put(Rows(remove, ({"h": "a"},))), writer.put(written("b"))]
+    go_on.set()
+    for future in (first, *good):
+        future.result(60)
+    assert len(transactions) == 2
+    begun.clear()
+    go_on.clear()
+    held = writer.put(wait)
+    assert begun.wait(60)
+    bad, after = writer.put(written("b")), writer.put(written("c"))
+    go_on.set()
+    held.result(60)
+    after.result(60)
+    with pytest.raises(sa.exc.IntegrityError):
+        bad.result(60)
+    writer.close()
+    with pytest.raises(StateError, match="nothing is taken down"):
+        writer.put(written("d")).result(60)
+    with database.connect() as connection:
+        assert sorted(connection.execute(sa.select(OPERATIONS.c.handle)).scalars()) == ["b", "c"]
+    database.dispose()
 
 
 def test_a_session_taken_down_answers_as_before() -> None:

@@ -13,6 +13,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -68,8 +69,8 @@ class Memory(Protocol):
 
     def session_closed(self, handle: str) -> None: ...
 
-    def submitted(self, session: Session, operation: Operation) -> None:
-        """Before its client knows of it; StateError refuses it."""
+    def submitted(self, session: Session, operation: Operation) -> Future[None]:
+        """Before it runs, or its client knows of it, which is when this is done; StateError refuses it."""
         ...
 
     def operation_changed(self, operation: Operation, status: OperationStatus) -> None:
@@ -89,8 +90,10 @@ class Forgetful:
     def session_closed(self, handle: str) -> None:
         return None
 
-    def submitted(self, session: Session, operation: Operation) -> None:
-        return None
+    def submitted(self, session: Session, operation: Operation) -> Future[None]:
+        made: Future[None] = Future()
+        made.set_result(None)
+        return made
 
     def operation_changed(self, operation: Operation, status: OperationStatus) -> None:
         return None
@@ -117,8 +120,8 @@ class Keeping:
     def session_closed(self, handle: str) -> None:
         self._try(lambda: self.store.remove_session(handle))
 
-    def submitted(self, session: Session, operation: Operation) -> None:
-        self.store.add_operation(
+    def submitted(self, session: Session, operation: Operation) -> Future[None]:
+        return self.store.add_operation(
             KeptOperation(
                 handle=operation.handle,
                 session=session.handle,
@@ -130,11 +133,11 @@ class Keeping:
     def operation_changed(self, operation: Operation, status: OperationStatus) -> None:
         if self._ending.is_set():
             return
-        if status is OperationStatus.CLOSED:
-            self._try(lambda: self.store.remove_operation(operation.handle))
+        if status is OperationStatus.CLOSED:  # nobody waits: one that comes back goes with its session
+            self.store.remove_operation(operation.handle).add_done_callback(_noted)
         elif status.is_terminal:
             error = None if operation.error is None else _error(operation.error)
-            result = None if operation.outcome is None else _info(operation.outcome.info)
+            result = None if operation.outcome is None else _result(operation.outcome)
             self._try(lambda: self.store.end_operation(operation.handle, status.value, error, result))
 
     def kept_operations(self) -> dict[str, list[Operation]]:
@@ -159,8 +162,8 @@ class Keeping:
 
     def _outcome(self, handle: str, kept: Json) -> Outcome | None:
         info = _restored_info(kept)
-        pages = self.results.pages(info, handle, endless=kept["endless"])
-        return Outcome(info, pages) if restored(pages) else None
+        pages = self.results.pages(info, handle, endless=not kept.get("whole", not kept["endless"]))
+        return Outcome(info, pages) if restored(pages, kept.get("rows", "")) else None
 
     def forget_results(self, known: Iterable[str]) -> None:
         """Removes the pages of operations that nobody knows."""
@@ -225,6 +228,11 @@ class Keeping:
             _LOGGER.exception("the gateway's store was not written")
 
 
+def _noted(written: Future[None]) -> None:
+    if written.exception() is not None:
+        _LOGGER.error("the gateway's store was not written", exc_info=written.exception())
+
+
 def _kept_session(session: Session) -> KeptSession:
     return KeptSession(
         handle=session.handle,
@@ -243,7 +251,9 @@ def _restored_error(kept: Json) -> TidemillError:
     return _ERRORS.get(kept["code"], TidemillError)(kept["message"])
 
 
-def _info(info: ResultInfo) -> Json:
+def _result(outcome: Outcome) -> Json:
+    """With the rows, where there are few."""
+    info = outcome.info
     return {
         "fields": [[f.name, str(f.type)] for f in info.fields],
         "query": info.is_query,
@@ -251,6 +261,8 @@ def _info(info: ResultInfo) -> Json:
         "job": info.job_id,
         "zone": str(info.zone),
         "endless": info.changelog,
+        "whole": outcome.pages.keep,
+        "rows": outcome.pages.small_rows(),
     }
 
 

@@ -133,6 +133,11 @@ class Operation:
             warnings=() if self.outcome is None else self.outcome.info.warnings,
         )
 
+    @property
+    def is_light(self) -> bool:
+        """It has ended, and what it holds is read and freed in no time."""
+        return self.status.value.is_terminal and (self.outcome is None or self.outcome.pages.is_light)
+
     def cancel(self) -> None:
         """StatusError where it has ended."""
         self.status.move(OperationStatus.CANCELED)

@@ -8,6 +8,7 @@ was read is forgotten. Cost: a page of a segment on disk is a look into a mapped
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import threading
@@ -22,6 +23,7 @@ from tidemill.gateway.api import GatewayError, TokenError
 
 PAGE_ROWS = 5_000
 PAGE_BYTES = 4 << 20
+SMALL_ROWS, SMALL_BYTES = 500, 16 << 10
 _SEGMENT_BYTES = 16 << 20
 _ROWS, _END, _NOTES = ".arrow", "end", "tokens"
 
@@ -56,7 +58,8 @@ class Page:
 class Pages:
     """One thread puts, any may read. ``folder`` is made when memory is full. ``ahead``: how many unread bytes
     there may be before ``put`` waits. ``keep``: all rows stay until ``close``. ``durable``: a result that is
-    complete lies on disk, and another process finds it there (``restored``)."""
+    complete lies on disk, and another process finds it there (``restored``); a small one its operation keeps
+    (``small_rows``)."""
 
     schema: pa.Schema
     folder: str
@@ -89,7 +92,7 @@ class Pages:
     def finish(self) -> None:
         """There are no more rows."""
         with self._lock:
-            if self.durable and not self._closed and not self._forgot:
+            if self.durable and not self._closed and not self._forgot and not self._is_small():
                 for segment in self._segments:
                     if not segment.file:
                         self._write(segment)
@@ -109,7 +112,7 @@ class Pages:
             self._closed = True
             self._segments.clear()
             self._lock.notify_all()
-            if self._files or self.durable:
+            if self._files or (self.durable and not (self._done and self._is_small())):
                 shutil.rmtree(self.folder, ignore_errors=True)
 
     def wait_rows(self, timeout: float) -> None:
@@ -136,6 +139,26 @@ class Pages:
             if self._forgot:
                 raise GatewayError("The first rows of a result that does not end are not kept.")
             self._token, self._read, self._previous = 0, 0, (0, 0)
+
+    @property
+    def is_light(self) -> bool:
+        """Whether to read it, or to close it, takes no time: it is complete, and small."""
+        return self._done and self._is_small()
+
+    def small_rows(self) -> str:
+        """The rows as text (``restored``), of a small result that is complete; else ''."""
+        with self._lock:
+            if not self.durable or not self._done or not self._is_small() or self._error is not None:
+                return ""
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, self.schema) as writer:
+                for segment in self._segments:
+                    writer.write_table(segment.table)
+            return base64.b64encode(sink.getvalue()).decode("ascii")
+
+    def _is_small(self) -> bool:
+        """Nothing of it is, or will be, on disk."""
+        return self.keep and not self._files and self._rows <= SMALL_ROWS and self._in_memory <= SMALL_BYTES
 
     @property
     def bytes(self) -> int:
@@ -258,8 +281,14 @@ class Pages:
                 self._in_memory -= gone.bytes
 
 
-def restored(pages: Pages) -> bool:
-    """Fills empty ``pages`` with what an earlier process left in their folder; False where rows miss."""
+def restored(pages: Pages, small: str) -> bool:
+    """Fills empty ``pages`` with ``small`` rows, or what an earlier process left in their folder; False where
+    rows miss."""
+    if small:
+        with pa.ipc.open_stream(base64.b64decode(small)) as stream:
+            pages.put(stream.read_all())
+        pages._done = pages._restored = True
+        return True
     if not os.path.exists(os.path.join(pages.folder, _END)):
         return False
     for start, size, file in sorted(_kept(pages.folder)):

@@ -20,6 +20,7 @@ from tidemill.errors import InternalError, TidemillError
 from tidemill.gateway.api import ResultInfo
 from tidemill.gateway.service.operation import Control, Outcome
 from tidemill.gateway.service.pages import Pages
+from tidemill.session.constant_query import ConstantQuery
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.types.logical import STRING, Field
 from tidemill.types.physical import arrow_schema
@@ -49,8 +50,9 @@ class Results:
             zone=result.zone,
             changelog=result.changelog,
         )
-        pages = self.pages(info, control.handle, endless=result.changelog)
-        if result.changelog:
+        endless = result.changelog and not isinstance(result.job, ConstantQuery)
+        pages = self.pages(info, control.handle, endless=endless)
+        if endless:
             threading.Thread(
                 target=_feed, args=(result, info, pages), name="tidemill-gateway-result", daemon=True
             ).start()
@@ -70,10 +72,10 @@ class Results:
         return Outcome(info, pages)
 
     def pages(self, info: ResultInfo, name: str, *, endless: bool) -> Pages:
-        """Empty pages for a result; ``endless``: its rows have kinds, and may be too many to keep."""
+        """Empty pages for a result; ``endless``: its rows may be too many to keep."""
         schema = arrow_schema(info.fields)
         return Pages(
-            schema=schema.append(pa.field(KIND_COLUMN, _KIND_TYPE)) if endless else schema,
+            schema=schema.append(pa.field(KIND_COLUMN, _KIND_TYPE)) if info.changelog else schema,
             folder=os.path.join(self.folder, name),
             memory=self.config.read(g.RESULT_MEMORY).bytes,
             ahead=self.config.read(g.RESULT_AHEAD).bytes if endless else _NEVER,

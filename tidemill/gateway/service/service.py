@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 
 from tidemill.config import gateway_options as g
 from tidemill.config.option import Configuration
+from tidemill.errors import TidemillError
 from tidemill.gateway.api import (
     OperationInfo,
     OperationStatus,
@@ -157,13 +159,29 @@ class Gateway:
         """Submits a statement; its handle. ``options`` hold for it alone; ``then`` makes its result of what
         it gave; ``timeout`` in seconds, 0 for none. What is wrong with it shows in its status, and when its
         result is read."""
+        return self.executing(session, statement, options, then=then, timeout=timeout, user=user).result()
+
+    def executing(
+        self,
+        session: str,
+        statement: str,
+        options: Mapping[str, str] | None = None,
+        *,
+        then: Callable[[Outcome], Outcome] | None = None,
+        timeout: float = 0,
+        user: str = "",
+    ) -> Future[str]:
+        """As ``execute``, for who does not wait."""
         run = partial(self.sessions.get(session, user).statements.run, statement, dict(options or {}))
         work = run if then is None else lambda control: then(run(control))
-        return self.submit(session, work, shown=shown_statement(statement), timeout=timeout, user=user)
+        return self._submitting(session, work, shown_statement(statement), timeout, user)
 
     def submit(self, session: str, work: Work, *, shown: str = "", timeout: float = 0, user: str = "") -> str:
         """As ``execute``, of any work: it runs in its turn among the session's statements. ``shown``: what
         people are told of it."""
+        return self._submitting(session, work, shown, timeout, user).result()
+
+    def _submitting(self, session: str, work: Work, shown: str, timeout: float, user: str) -> Future[str]:
         opened = self.sessions.get(session, user)
         self.quotas.check_statement(self.sessions.of(user))
         operation = Operation(
@@ -171,9 +189,21 @@ class Gateway:
         )
         ids = {"session": session, "operation": operation.handle}
         self.audit.note("execute", user, **ids, statement=shown)
-        self.memory.submitted(opened, operation)
-        opened.submit(operation, timeout)
-        return operation.handle
+        opened.operations[operation.handle] = operation
+        submitted: Future[str] = Future()
+
+        def taken_down(written: Future[None]) -> None:
+            try:
+                written.result()
+                opened.submit(operation, timeout)
+            except TidemillError as e:
+                opened.operations.pop(operation.handle, None)
+                submitted.set_exception(e)
+            else:
+                submitted.set_result(operation.handle)
+
+        self.memory.submitted(opened, operation).add_done_callback(taken_down)
+        return submitted
 
     def _operation_changed(self, operation: Operation, status: OperationStatus) -> None:
         self.memory.operation_changed(operation, status)
@@ -201,24 +231,24 @@ class Gateway:
         return run
 
     def operation_info(self, session: str, operation: str, *, user: str = "") -> OperationInfo:
-        return self._operation(session, operation, user).info()
+        return self.operation(session, operation, user).info()
 
     def wait(self, session: str, operation: str, seconds: float, *, user: str = "") -> OperationInfo:
         """As ``operation_info``, after it has ended or ``seconds`` have passed."""
-        found = self._operation(session, operation, user)
+        found = self.operation(session, operation, user)
         found.status.wait_ended(seconds)
         return found.info()
 
     def cancel(self, session: str, operation: str, *, user: str = "") -> OperationStatus:
         """Stops the statement and Spark's work for it; StatusError where it has ended."""
-        found = self._operation(session, operation, user)
+        found = self.operation(session, operation, user)
         self.audit.note("cancel", user, session=session, operation=operation)
         found.cancel()
         return found.status.value
 
     def stop_rows(self, session: str, operation: str, *, user: str = "") -> None:
         """Ends the query of an operation that has ended and gives rows still: those there are can be read."""
-        self._operation(session, operation, user).control.stop()
+        self.operation(session, operation, user).control.stop()
 
     def close_operation(self, session: str, operation: str, *, user: str = "") -> None:
         """Frees its result and ends its query, if it gives rows still. One that is gone is fine."""
@@ -229,17 +259,17 @@ class Gateway:
 
     def result_info(self, session: str, operation: str, *, user: str = "") -> ResultInfo | None:
         """Columns and more, before any row is read; None while the statement runs."""
-        return self._operation(session, operation, user).result_info()
+        return self.operation(session, operation, user).result_info()
 
     def fetch(
         self, session: str, operation: str, token: int, *, most: int = PAGE_ROWS, user: str = ""
     ) -> ResultPage:
         """A page of at most ``most`` rows; an endless query gives empty pages while there are none."""
-        return self._operation(session, operation, user).fetch(token, most)
+        return self.operation(session, operation, user).fetch(token, most)
 
     def wait_rows(self, session: str, operation: str, token: int, seconds: float, *, user: str = "") -> None:
         """Returns when the page of ``token`` has rows, or is the last one, or after ``seconds``."""
-        found = self._operation(session, operation, user)
+        found = self.operation(session, operation, user)
         if not found.status.wait_ended(seconds):
             return
         if found.outcome is not None and token == found.outcome.pages.token:
@@ -257,7 +287,7 @@ class Gateway:
     ) -> ResultPage:
         """As ``fetch``, for wires without tokens: the rows after those read last, or with ``first`` from the
         beginning. Waits up to ``wait`` seconds for rows."""
-        found = self._operation(session, operation, user)
+        found = self.operation(session, operation, user)
         if found.outcome is not None:
             if first:
                 found.outcome.pages.rewind()
@@ -265,7 +295,8 @@ class Gateway:
                 found.outcome.pages.wait_rows(wait)
         return found.fetch(0 if found.outcome is None else found.outcome.pages.token, most)
 
-    def _operation(self, session: str, operation: str, user: str) -> Operation:
+    def operation(self, session: str, operation: str, user: str = "") -> Operation:
+        """UnknownOperationError where there is none."""
         opened = self.sessions.get(session, user)
         found = opened.operations.get(operation.lower())
         if found is None:

@@ -23,12 +23,14 @@ NEXT: dict[S, frozenset[S]] = {
 
 class Status:
     """The status of one operation. Of two threads that want to end it one succeeds. ``changed`` hears of each
-    step, in order, before anybody sees it."""
+    step, in order, before anybody sees it; while it does, who asks for the status is not kept waiting."""
 
     def __init__(self, handle: str, changed: Callable[[S], None] = lambda _: None) -> None:
         self._handle = handle
         self._changed = changed
         self._value = S.INITIALIZED
+        self._moving = False
+        self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Condition()
 
     @classmethod
@@ -53,12 +55,40 @@ class Status:
     def try_move(self, to: S) -> bool:
         """Whether ``to`` could follow."""
         with self._lock:
+            self._lock.wait_for(lambda: not self._moving)
             if to not in NEXT[self._value]:
                 return False
+            self._moving = True
+        try:
             self._changed(to)
-            self._value = to
+        except BaseException:
+            self._settle(self._value)
+            raise
+        self._settle(to)
+        return True
+
+    def _settle(self, value: S) -> None:
+        with self._lock:
+            self._value, self._moving = value, False
+            listeners = self._listeners if value.is_terminal else []
+            if listeners:
+                self._listeners = []
             self._lock.notify_all()
-            return True
+        for listener in listeners:
+            listener()
+
+    def listen(self, ended: Callable[[], None]) -> bool:
+        """``ended`` is called once, by any thread, unless it has ended by now: whether it will be."""
+        with self._lock:
+            if not self._value.is_terminal:
+                self._listeners.append(ended)
+                return True
+        return False
+
+    def listen_no_more(self, ended: Callable[[], None]) -> None:
+        with self._lock:
+            if ended in self._listeners:
+                self._listeners.remove(ended)
 
     def wait_ended(self, timeout: float | None) -> bool:
         """Whether it has ended within ``timeout`` seconds."""

@@ -2,16 +2,17 @@
 
 What a client has been told is in the store before it is told: a killed gateway, started again, knows it.
 SQLite is not asked to wait for the disk: what was written outlives the process, not a loss of power.
-Cost: a write for each statement that is submitted, and one when it ends.
+Cost: a row for each statement that is submitted, and a change when it ends; under load one transaction has
+those of many.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -19,11 +20,19 @@ import sqlalchemy as sa
 
 from tidemill.errors import StateError
 from tidemill.gateway.store.tables import HISTORIES, JOBS, METADATA, OPERATIONS, SESSIONS, VERSION, VERSIONS
+from tidemill.gateway.store.writer import Rows, Write, Writer
 from tidemill.session.catalogs.database import engine, said
 
 Json = dict[str, Any]
 _WHAT = "The gateway's store"
 _HINT = "Statements that were running go on; what is asked now is not taken down."
+_ADD = OPERATIONS.insert()
+_END = (
+    OPERATIONS.update()
+    .where(OPERATIONS.c.handle == sa.bindparam("ended"))
+    .values({name: sa.bindparam(name) for name in ("status", "error", "result")})
+)
+_REMOVE = OPERATIONS.delete().where(OPERATIONS.c.handle == sa.bindparam("removed"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +74,14 @@ class KeptJob:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Any thread may call. StateError where the database is down, read-only, or of a newer version."""
+    """Any thread may call. StateError where the database is down, read-only, or of a newer version. What
+    gives a future returns at once: it is in the store when that is done."""
 
     engine: sa.Engine
-    _turn: threading.Lock = field(default_factory=threading.Lock)
-    """Of who writes to an SQLite file, which has one writer at a time: who comes second would look again and
-    again, with longer and longer pauses."""
+    _writer: Writer = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_writer", Writer(self._writing, (_ADD, _END, _REMOVE)))
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -97,6 +108,7 @@ class Store:
                 )
 
     def close(self) -> None:
+        self._writer.close()
         self.engine.dispose()
 
     # -- sessions
@@ -110,18 +122,21 @@ class Store:
             "opened": _millis(session.opened),
             "snapshot": json.dumps(session.snapshot),
         }
-        with self._writing() as connection:
-            changed = connection.execute(
-                SESSIONS.update().where(SESSIONS.c.handle == session.handle).values(snapshot=row["snapshot"])
-            )
+
+        def write(connection: sa.Connection) -> None:
+            mine = SESSIONS.c.handle == row["handle"]
+            changed = connection.execute(SESSIONS.update().where(mine).values(snapshot=row["snapshot"]))
             if not changed.rowcount:
                 connection.execute(SESSIONS.insert().values(row))
 
+        self._put(write)
+
     def remove_session(self, handle: str) -> None:
         """With its operations."""
-        with self._writing() as connection:
-            connection.execute(OPERATIONS.delete().where(OPERATIONS.c.session == handle))
-            connection.execute(SESSIONS.delete().where(SESSIONS.c.handle == handle))
+        self._execute(
+            OPERATIONS.delete().where(OPERATIONS.c.session == handle),
+            SESSIONS.delete().where(SESSIONS.c.handle == handle),
+        )
 
     def sessions(self) -> list[KeptSession]:
         with self._reading() as connection:
@@ -133,18 +148,15 @@ class Store:
 
     # -- operations
 
-    def add_operation(self, operation: KeptOperation) -> None:
-        with self._writing() as connection:
-            connection.execute(OPERATIONS.insert().values(_operation_row(operation)))
+    def add_operation(self, operation: KeptOperation) -> Future[None]:
+        return self._writer.put(Rows(_ADD, (_operation_row(operation),)))
 
     def end_operation(self, handle: str, status: str, error: Json | None, result: Json | None) -> None:
         values = {"status": status, "error": _dumped(error), "result": _dumped(result)}
-        with self._writing() as connection:
-            connection.execute(OPERATIONS.update().where(OPERATIONS.c.handle == handle).values(values))
+        self._put(Rows(_END, ({"ended": handle, **values},)))
 
-    def remove_operation(self, handle: str) -> None:
-        with self._writing() as connection:
-            connection.execute(OPERATIONS.delete().where(OPERATIONS.c.handle == handle))
+    def remove_operation(self, handle: str) -> Future[None]:
+        return self._writer.put(Rows(_REMOVE, ({"removed": handle},)))
 
     def operations(self) -> list[KeptOperation]:
         """In the order in which they were submitted."""
@@ -178,27 +190,27 @@ class Store:
             "statements": json.dumps(job.statements),
             "snapshot": json.dumps(job.snapshot),
         }
-        with self._writing() as connection:
-            connection.execute(JOBS.delete().where(JOBS.c.place == job.place))
-            connection.execute(JOBS.insert().values(row))
+        self._execute(JOBS.delete().where(JOBS.c.place == job.place), JOBS.insert().values(row))
 
     def end_job(self, place: str, status: str, ended: dt.datetime, error: str | None) -> None:
         values = {"status": status, "ended": _millis(ended), "error": error}
-        with self._writing() as connection:
-            connection.execute(JOBS.update().where(JOBS.c.place == place).values(values))
+        self._execute(JOBS.update().where(JOBS.c.place == place).values(values))
 
     def remove_job(self, place: str) -> None:
-        with self._writing() as connection:
-            connection.execute(JOBS.delete().where(JOBS.c.place == place))
-            connection.execute(HISTORIES.delete().where(HISTORIES.c.place == place))
+        self._execute(
+            JOBS.delete().where(JOBS.c.place == place), HISTORIES.delete().where(HISTORIES.c.place == place)
+        )
 
     def put_history(self, place: str, document: Json) -> None:
         """What was seen of a job, instead of what was kept of it before."""
         text = json.dumps(document)
-        with self._writing() as connection:
+
+        def write(connection: sa.Connection) -> None:
             mine = HISTORIES.c.place == place
             if not connection.execute(HISTORIES.update().where(mine).values(document=text)).rowcount:
                 connection.execute(HISTORIES.insert().values(place=place, document=text))
+
+        self._put(write)
 
     def history(self, place: str) -> Json | None:
         with self._reading() as connection:
@@ -225,10 +237,19 @@ class Store:
             for row in rows
         ]
 
+    def _execute(self, *statements: sa.Executable) -> None:
+        def write(connection: sa.Connection) -> None:
+            for statement in statements:
+                connection.execute(statement)
+
+        self._put(write)
+
+    def _put(self, write: Write) -> None:
+        self._writer.put(write).result()
+
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        turn = self._turn if self.engine.dialect.name == "sqlite" else nullcontext()
-        with turn, said(self.engine, _WHAT, _HINT), self.engine.begin() as connection:
+        with said(self.engine, _WHAT, _HINT), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -242,7 +263,7 @@ def moved(operation: KeptOperation, status: str, reason: str) -> KeptOperation:
     return replace(operation, status=status, error={"code": "GATEWAY", "message": reason}, result=None)
 
 
-def _operation_row(operation: KeptOperation) -> Mapping[str, Any]:
+def _operation_row(operation: KeptOperation) -> dict[str, Any]:
     return {
         "handle": operation.handle,
         "session": operation.session,

@@ -90,6 +90,7 @@ def grouped(context: SparkContext, group: str, name: str) -> Iterator[None]:
     pool = _POOLS.take()
     ended, given_up = _GROUPS.begin(group)
     if given_up:
+        _cancel(context, group)
         _keep_giving_up(context, group, ended)
     context.setJobGroup(group, name, interruptOnCancel=True)
     _set(context, _POOL, f"pool-{pool}")
@@ -104,10 +105,10 @@ def grouped(context: SparkContext, group: str, name: str) -> Iterator[None]:
 
 def give_up(context: SparkContext, group: str) -> None:
     """Ends the group's Spark jobs, those that are about to start among them; returns at once. A group that
-    was given up runs nothing any more."""
+    was given up runs nothing any more. Of one that is not at work Spark is not told."""
     ended = _GROUPS.give_up(group)
-    _cancel(context, group)
     if ended is not None:
+        _cancel(context, group)
         _keep_giving_up(context, group, ended)
 
 

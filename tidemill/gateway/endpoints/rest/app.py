@@ -107,7 +107,9 @@ class Application:
 
     async def _made(self, route: RestRoute, call: Call) -> Binary:
         try:
-            if route.waits:
+            if route.soon is not None:
+                found = await route.soon(self.gateway, call, self.threads)
+            elif route.waits:
                 found = await self.threads.run(route.handler, self.gateway, call)
             else:
                 found = route.handler(self.gateway, call)

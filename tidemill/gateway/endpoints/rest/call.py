@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from tidemill.gateway.api import HANDLE
@@ -15,7 +16,7 @@ from tidemill.gateway.endpoints.rest.rows import FORMATS
 NEWEST = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Call:
     """``version``: 1 to 4. ``parameters``: those of the path, as written; ``accept``: what the client takes.
     What cannot be read is an HttpError 400."""
@@ -68,6 +69,10 @@ class Call:
 
     def fields(self) -> dict[str, Any]:
         """The body's; without one there are none."""
+        return self._fields
+
+    @cached_property
+    def _fields(self) -> dict[str, Any]:
         if not self.body.strip():
             return {}
         try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from asyncio import wrap_future
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -18,7 +20,7 @@ from tidemill.gateway.endpoints.rest.call import NEWEST, Call
 from tidemill.gateway.endpoints.rest.errors import HttpError, failed, refused
 from tidemill.gateway.endpoints.rest.rows import rows_json
 from tidemill.gateway.endpoints.rest.types import type_json
-from tidemill.gateway.service.operation import Control, Outcome
+from tidemill.gateway.service.operation import Control, Operation, Outcome
 from tidemill.gateway.service.service import Gateway
 from tidemill.types.logical import Field
 
@@ -37,9 +39,11 @@ class Binary:
 
 
 Handler = Callable[[Gateway, Call], str | Binary]
-_EMPTY_WAIT = 0.2
+EMPTY_WAIT = 0.2
 """Seconds that a request for rows that are not there waits for them: clients ask again at once, and where
 there is much to do each request more makes all wait longer."""
+LONG_STATEMENT = 16 << 10
+"""Bytes of a request from which on to read it takes a while."""
 
 
 def _text(answer: Mapping[str, Any]) -> str:
@@ -49,10 +53,8 @@ def _text(answer: Mapping[str, Any]) -> str:
 def _refusing(handler: Handler) -> Handler:
     @wraps(handler)
     def run(gateway: Gateway, call: Call) -> str | Binary:
-        try:
+        with _refusals():
             return handler(gateway, call)
-        except TidemillError as e:
-            raise refused(e) from e
 
     return run
 
@@ -61,14 +63,28 @@ def _failing(doing: str) -> Callable[[Handler], Handler]:
     def decorate(handler: Handler) -> Handler:
         @wraps(handler)
         def run(gateway: Gateway, call: Call) -> str | Binary:
-            try:
+            with _failures(doing):
                 return handler(gateway, call)
-            except TidemillError as e:
-                raise failed(e, doing) from e
 
         return run
 
     return decorate
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except TidemillError as e:
+        raise refused(e) from e
+
+
+@contextmanager
+def _failures(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except TidemillError as e:
+        raise failed(e, doing) from e
 
 
 def info(gateway: Gateway, call: Call) -> str:
@@ -136,14 +152,27 @@ def complete_statement(gateway: Gateway, call: Call) -> str:
 @_failing("execute the statement")
 def execute_statement(gateway: Gateway, call: Call) -> str:
     """Submits a statement."""
-    handle = gateway.execute(
+    return _submitted(_executing(gateway, call).result())
+
+
+async def executing(gateway: Gateway, call: Call) -> str:
+    """As ``execute_statement``."""
+    with _failures("execute the statement"):
+        return _submitted(await wrap_future(_executing(gateway, call)))
+
+
+def _submitted(handle: str) -> str:
+    return _text({"operationHandle": handle})
+
+
+def _executing(gateway: Gateway, call: Call) -> Future[str]:
+    return gateway.executing(
         call.session,
         call.text("statement"),
         call.options("executionConfig"),
         timeout=call.number("executionTimeout") / 1000,
         user=call.user,
     )
-    return _text({"operationHandle": handle})
 
 
 @_refusing
@@ -166,11 +195,31 @@ def close_operation(gateway: Gateway, call: Call) -> str:
     return _text({"status": "CLOSED"})
 
 
+def is_light(gateway: Gateway, call: Call) -> bool:
+    """Whether to close the operation takes no time."""
+    with _refusals():
+        found = gateway.sessions.get(call.session, call.user).operations.get(call.operation)
+        return found is None or found.is_light
+
+
 @_failing("fetchResults")
 def fetch_results(gateway: Gateway, call: Call) -> str | Binary:
     """The rows of a token, and where the next ones are: JSON, or Arrow's stream format for who accepts it."""
+    gateway.wait_rows(call.session, call.operation, call.token, EMPTY_WAIT, user=call.user)
+    return fetch_what_is_there(gateway, call)
+
+
+def operation_of(gateway: Gateway, call: Call) -> Operation:
+    """Whose results are wanted."""
+    _ = call.session, call.operation, call.token, call.row_format  # what cannot be read is said first
+    with _failures("fetchResults"):
+        return gateway.operation(call.session, call.operation, call.user)
+
+
+@_failing("fetchResults")
+def fetch_what_is_there(gateway: Gateway, call: Call) -> str | Binary:
+    """As ``fetch_results``, without waiting."""
     session, operation, token, row_format = call.session, call.operation, call.token, call.row_format
-    gateway.wait_rows(session, operation, token, _EMPTY_WAIT, user=call.user)
     page = gateway.fetch(session, operation, token, user=call.user)
     if ARROW in call.accept and page.rows is not None:
         return _in_arrow(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidemill.gateway.endpoints.rest import handlers as h
+from tidemill.gateway.endpoints.rest import soon
 from tidemill.gateway.endpoints.rest.call import NEWEST
 from tidemill.gateway.endpoints.rest.handlers import Handler
+from tidemill.gateway.endpoints.rest.soon import Soon
 
 _SESSION = "/sessions/{session_handle}"
 _OPERATION = _SESSION + "/operations/{operation_handle}"
@@ -16,7 +18,8 @@ _WORKFLOW = "/workflow/embedded-scheduler"
 @dataclass(frozen=True, slots=True)
 class RestRoute:
     """``versions``: first and last. ``fields``: of the request's body, for the description. ``waits``: it may
-    take a while, and runs in a thread; what does not is answered in the event loop, where all others wait."""
+    take a while, and runs in a thread; what does not is answered in the event loop, where all others wait.
+    ``soon``: does so where it can."""
 
     method: str
     path: str
@@ -24,6 +27,7 @@ class RestRoute:
     versions: tuple[int, int] = (1, NEWEST)
     fields: tuple[str, ...] = ()
     waits: bool = True
+    soon: Soon | None = None
 
 
 FLINK = (
@@ -48,11 +52,12 @@ FLINK = (
         f"{_SESSION}/statements",
         h.execute_statement,
         fields=("statement", "executionTimeout", "executionConfig"),
+        soon=soon.execute_statement,
     ),
     RestRoute("GET", f"{_OPERATION}/status", h.operation_status, waits=False),
     RestRoute("POST", f"{_OPERATION}/cancel", h.cancel_operation),
-    RestRoute("DELETE", f"{_OPERATION}/close", h.close_operation),
-    RestRoute("GET", f"{_OPERATION}/result/{{token}}", h.fetch_results),
+    RestRoute("DELETE", f"{_OPERATION}/close", h.close_operation, soon=soon.close_operation),
+    RestRoute("GET", f"{_OPERATION}/result/{{token}}", h.fetch_results, soon=soon.fetch_results),
     RestRoute("POST", f"{_SESSION}/materialized-tables/{{identifier}}/refresh", h.refresh_table, (3, 3)),
     RestRoute("POST", f"{_WORKFLOW}/create", h.no_workflow, (3, 3)),
     RestRoute("POST", f"{_WORKFLOW}/suspend", h.no_workflow, (3, 3)),
@@ -64,7 +69,7 @@ FLINK = (
 )
 FLIP_91 = (
     RestRoute("PUT", f"{_OPERATION}/cancel", h.cancel_operation),
-    RestRoute("DELETE", _OPERATION, h.close_operation),
+    RestRoute("DELETE", _OPERATION, h.close_operation, soon=soon.close_operation),
     RestRoute("POST", f"{_SESSION}/configure_session", h.configure_session, fields=("statement",)),
     RestRoute(
         "GET", f"{_SESSION}/complete_statement", h.complete_statement, fields=("statement", "position")
