@@ -18,11 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.catalog.table import CatalogTable
 from tidemill.config import execution_options, pipeline_options, table_options
 from tidemill.config.emit_options import LATE_ROWS_TABLE
+from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
-from tidemill.plan.constants import is_constant
+from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.job_start import JobRequest, RunningJob
 from tidemill.runtime.restarts.job import RestartingJob
@@ -36,6 +37,7 @@ from tidemill.session.job import JobHandle
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.session.time_zone import zone_of
 from tidemill.types.logical import BIGINT, Field
+from tidemill.types.physical import arrow_type
 
 QUEUED_EPOCHS = 4
 _POLL_SECONDS = 0.05
@@ -56,25 +58,52 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
     """A SELECT: in batch its rows are there on return, in streaming they come as epochs commit."""
     optimized = planning.optimized(plan)
     if is_batch(context):
+        known = _known(context, optimized)
+        if known is not None:
+            return _result(context, plan.fields, iter((known,)), None, changelog=False)
         run = batch_job.constant_rows if is_constant(optimized) else batch_job.run_query
         table = run(planning.batch(context, optimized), _request(context, "select"))
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
     node = planning.physical(config, optimized).runs
     place = _next_directory(context) if context.place_job is None else ""
-    request = replace(_request(context, "select", place), config=config)
     if not place and is_constant(optimized):
-        return _constant(context, optimized, request)
+        return _constant(context, optimized, config)
+    request = replace(_request(context, "select", place), config=config)
     rows = EpochRows()
     job = QueryJob(rows=rows, job=job_start.start_query(node, rows.put, request))
     return _result(context, plan.fields, job.epochs(), job, changelog=True)
 
 
-def _constant(context: SessionContext, plan: n.LogicalNode, request: JobRequest) -> TableResult:
+def _constant(context: SessionContext, plan: n.LogicalNode, config: Configuration) -> TableResult:
     """A streaming SELECT over literal rows: they are inserted, in order, and there is an end."""
-    compute = partial(batch_job.constant_rows, planning.batch(context, plan), request)
-    query = ConstantQuery(name=request.name, compute=compute)
+    known = _known(context, plan)
+    if known is None:
+        request = replace(_request(context, "select"), config=config)
+        compute = partial(batch_job.constant_rows, planning.batch(context, plan), request)
+    else:
+        compute = partial(_same, known)
+    query = ConstantQuery(name=config.read(pipeline_options.NAME) or "select", compute=compute)
     return _result(context, plan.fields, query.tables(), query, changelog=True)
+
+
+def _known(context: SessionContext, plan: n.LogicalNode) -> pa.Table | None:
+    """The rows of an optimised plan that are there as they stand, without Spark."""
+    if context.rendered or not is_constant(plan):
+        return None
+    zone_of(context.time_zone)  # refuses a zone that does not exist
+    rows = literal_rows(plan)
+    if rows is None:
+        return None
+    columns = [
+        pa.array([row[place] for row in rows], arrow_type(field.type))
+        for place, field in enumerate(plan.fields)
+    ]
+    return pa.Table.from_arrays(columns, names=[field.name for field in plan.fields])
+
+
+def _same(rows: pa.Table) -> pa.Table:
+    return rows
 
 
 def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult:

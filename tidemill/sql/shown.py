@@ -15,7 +15,9 @@ _CUT = " …"
 
 def shown_statement(text: str) -> str:
     """``text`` with the values of secret options, and passwords in URLs, replaced. What cannot be read is
-    left out from there on: it may be a secret that was not closed."""
+    left out from there on: it may be a secret that was not closed. No option has a value without a ``=``."""
+    if "=" not in text[:LONGEST]:
+        return masked(text[:LONGEST]) + (_CUT if text[LONGEST:].strip() else "")
     found, end = _read(text[:LONGEST])
     pieces: list[str] = []
     place = 0
