@@ -28,7 +28,9 @@ GATE = Gate()
 
 
 def _broken(_: Control) -> None:
-    raise SqlSyntaxError('Encountered "<EOF>" at line 1, column 9.', position=Position(1, 9))
+    raise SqlSyntaxError(
+        'Encountered "<EOF>" at line 1, column 9.', position=Position(1, 9), expected=("FROM", "<IDENTIFIER>")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +140,8 @@ def test_errors_of_statements_carry_flinks_names(ask: Ask) -> None:
     )
     assert "Caused by: org.apache.flink.table.api.SqlParserException: SQL parse failed. Encountered" in text
     assert 'Caused by: org.apache.flink.sql.parser.impl.ParseException: Encountered "<EOF>"' in text
-    assert text.endswith("\n\nEnd of exception on server side>")
+    expected = '\nWas expecting one of:\n    "FROM" ...\n    <IDENTIFIER> ...'
+    assert text.endswith(f"column 9.{expected}\n\nEnd of exception on server side>")
     assert ask("GET", f"/v4{operation}/status")[1] == {"status": "ERROR"}
 
 

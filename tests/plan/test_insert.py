@@ -38,7 +38,8 @@ def test_a_list_of_columns_goes_by_name_and_leaves_nulls() -> None:
     first, second, third = expressions(plan)
     assert isinstance(first, InputRef)
     assert isinstance(second, InputRef)
-    assert (first.index, second.index) == (1, 0)
+    read = [f.name for f in plan.input.inputs[0].fields]
+    assert (read[first.index], read[second.index]) == ("id", "g")
     assert third == Literal(type=t.BIGINT, value=None)
     assert plan.target_columns == ("b", "a")
 

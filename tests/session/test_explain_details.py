@@ -34,11 +34,24 @@ def graph(text: str) -> list[dict[str, Any]]:
 def test_the_plan_as_a_graph() -> None:
     found = graph(explained(session(parallelism__default="3"), f"JSON_EXECUTION_PLAN {COUNT}"))
     assert [(n["type"], n["pact"], n["parallelism"]) for n in found] == [
-        ("Source: TableSourceScan[1]", "Data Source", 3),
-        ("GroupAggregate[2]", "Operator", 3),
+        ("Source: o[1]", "Data Source", 3),
+        ("Calc[2]", "Operator", 3),
+        ("GroupAggregate[3]", "Operator", 3),
     ]
-    assert found[1]["predecessors"] == [{"id": 1, "ship_strategy": "HASH", "side": "second"}]
-    assert found[1]["contents"] == "[2]:GroupAggregate(groupBy=[b], select=[b, COUNT(*) AS c])"
+    assert found[2]["predecessors"] == [{"id": 2, "ship_strategy": "HASH", "side": "second"}]
+    assert found[2]["contents"] == "[3]:GroupAggregate(groupBy=[b], select=[b, COUNT(*) AS c])"
+
+
+def test_a_sink_is_the_end_of_the_graph() -> None:
+    made = session()
+    made.execute_sql("CREATE TABLE s (x INT, y STRING) WITH ('connector'='blackhole')")
+    text = explained(made, "JSON_EXECUTION_PLAN INSERT INTO s SELECT a, b FROM o")
+    last = graph(text)[-1]
+    assert (last["type"], last["pact"]) == ("Sink: s[2]", "Data Sink")
+    assert text.endswith(
+        '    "parallelism" : -1,\n    "predecessors" : [ {\n      "id" : 1,\n'
+        '      "ship_strategy" : "FORWARD",\n      "side" : "second"\n    } ]\n  } ]\n}'
+    )
 
 
 def test_what_two_read_is_one_node() -> None:
@@ -79,5 +92,59 @@ def test_advice(options: dict[str, str], advised: str) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(NotSupportedError, match="PLAN_ADVICE is not supported under batch mode"):
         explained(session(execution__runtime_mode="batch"), f"PLAN_ADVICE {COUNT}")
-    with pytest.raises(NotSupportedError, match="ESTIMATED_COST is not supported"):
-        explained(session(), f"ESTIMATED_COST {COUNT}")
+    with pytest.raises(NotSupportedError, match="ESTIMATED_COST is not supported under batch mode"):
+        explained(session(execution__runtime_mode="batch"), f"ESTIMATED_COST {COUNT}")
+
+
+def section(text: str, title: str) -> str:
+    return text.split(f"== {title} ==\n")[1].split("\n\n==")[0].rstrip()
+
+
+def costs(text: str) -> list[str]:
+    lines = section(text, "Optimized Physical Plan").splitlines()
+    return [line.rpartition(": rowcount = ")[2].removesuffix(" memory}") for line in lines]
+
+
+def test_costs_are_those_that_flink_counts_with() -> None:
+    made = session()
+    assert costs(explained(made, "ESTIMATED_COST SELECT UPPER(b) AS u FROM o WHERE a = 1 AND b <> 'x'")) == [
+        "1.275E7, cumulative cost = {1.1275E8 rows, 2.0E8 cpu, 1.6E9 io, 0.0 network, 0.0",
+        "1.0E8, cumulative cost = {1.0E8 rows, 1.0E8 cpu, 1.6E9 io, 0.0 network, 0.0",
+    ]
+    assert costs(explained(made, f"ESTIMATED_COST {COUNT}"))[0] == (
+        "1.0E8, cumulative cost = {4.0E8 rows, 1.7E10 cpu, 1.6E9 io, 1.2E9 network, 0.0"
+    )
+    top = "ESTIMATED_COST SELECT * FROM (SELECT b FROM o UNION ALL SELECT b FROM o WHERE a > 0) LIMIT 3"
+    assert [c.partition(",")[0] for c in costs(explained(made, top))] == [
+        *("3.0", "1.5E8", "1.5E8", "1.0E8", "1.0E8", "5.0E7", "1.0E8"),
+    ]
+
+
+def test_columns_are_chosen_above_a_source_that_makes_whole_rows() -> None:
+    made = session()
+    made.execute_sql(
+        "CREATE TABLE w (a INT, b STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)"
+        " WITH ('connector'='datagen')"
+    )
+    scan = "TableSourceScan(table=[[default_catalog, default_database, w]], fields=[a, b, ts])"
+    above = "WatermarkAssigner(rowtime=[ts], watermark=[ts])"
+    shown = section(explained(made, "SELECT ts, b FROM w WHERE a > 1"), "Optimized Physical Plan")
+    assert shown == f"Calc(select=[ts, b], where=[>(a, 1)])\n+- {above}\n   +- {scan}"
+    shown = section(explained(made, "SELECT a FROM w"), "Optimized Execution Plan")
+    assert shown == f"Calc(select=[a])\n+- {above}\n   +- {scan}"
+
+
+def test_what_inserts_share_stands_before_them() -> None:
+    made = session()
+    for name in ("x", "y"):
+        made.execute_sql(f"CREATE TABLE {name} (v STRING, n BIGINT) WITH ('connector'='print')")
+    inserts = "; ".join(f"INSERT INTO {name} {COUNT}" for name in ("x", "y"))
+    shown = section(explained(made, f"STATEMENT SET BEGIN {inserts}; END"), "Optimized Execution Plan")
+    first, *sinks = shown.split("\n\n")
+    assert first.startswith(
+        "GroupAggregate(groupBy=[b], select=[b, COUNT(*) AS c])(reuse_id=[1])\n+- Exchange"
+    )
+    assert sinks == [
+        f"Sink(table=[default_catalog.default_database.{name}], fields=[b, c])\n+- Reused(reference_id=[1])"
+        for name in ("x", "y")
+    ]

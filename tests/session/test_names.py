@@ -147,6 +147,8 @@ def test_catalogs_are_described_and_altered(session: TableEnvironment) -> None:
     assert ask(session, "DESC CATALOG default_catalog")[2] == ("comment", None)
     ask(session, "ALTER CATALOG c COMMENT 'two'", "ALTER CATALOG c RESET ('default-database')")
     assert ask(session, "DESC CATALOG EXTENDED c") == [*facts[:2], ("comment", "two")]
+    ask(session, "ALTER CATALOG c COMMENT ''")
+    assert ask(session, "DESC CATALOG c")[2] == ("comment", "")
     ask(session, "ALTER CATALOG c SET ('default-database'='e')")
     assert ask(session, "SHOW DATABASES IN c") == [("d",)]
     for statement, said in (

@@ -19,7 +19,7 @@ class CatalogDescription:
     """What a catalog is made from."""
 
     options: Mapping[str, str] = field(hash=False)
-    comment: str = ""
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,12 +109,17 @@ class CatalogManager:
             self.catalogs.pop(name, None)
         self._listed = names
 
-    def made(self, name: str, options: Mapping[str, str], comment: str) -> InMemoryCatalog:
+    def made(self, name: str, options: Mapping[str, str], comment: str | None) -> InMemoryCatalog:
         """A catalog of what CREATE CATALOG says, which nobody can name yet."""
         return make_catalog(self._kinds, name, CatalogDescription(options, comment))
 
     def create_catalog(
-        self, name: str, options: Mapping[str, str], *, comment: str = "", ignore_if_exists: bool = False
+        self,
+        name: str,
+        options: Mapping[str, str],
+        *,
+        comment: str | None = None,
+        ignore_if_exists: bool = False,
     ) -> None:
         if name in self.catalogs:
             if ignore_if_exists:
@@ -124,7 +129,7 @@ class CatalogManager:
         if self._store is not None:
             self._store.put(name, CatalogDescription(options, comment))
 
-    def alter_catalog(self, name: str, options: Mapping[str, str], comment: str) -> None:
+    def alter_catalog(self, name: str, options: Mapping[str, str], comment: str | None) -> None:
         """What is in it stays."""
         if name not in self.catalogs:
             raise ValidationError(

@@ -51,7 +51,7 @@ class InMemoryCatalog:
         default_database: str,
         *,
         options: Mapping[str, str] | None = None,
-        comment: str = "",
+        comment: str | None = None,
     ) -> None:
         self.name = name
         self.default_database = default_database

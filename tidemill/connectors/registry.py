@@ -20,6 +20,7 @@ from tidemill.types.logical import LogicalType
 GROUP = "tidemill.connectors"
 
 # Options that Flink's planner reads whatever the connector is.
+_GENERAL = ("connector", "property-version")
 PLANNER_OPTIONS = ("connector", "property-version", *(option.key for option in OF_TABLES))
 
 # Connectors of Flink's and of its ecosystem that are not there yet.
@@ -136,8 +137,15 @@ def metadata_types(options: Mapping[str, str]) -> Mapping[str, LogicalType]:
     return connector(options).metadata(options)
 
 
-def check_unknown(identifier: str, declared: Collection[ConnectorOption], options: Mapping[str, str]) -> None:
-    """ValidationError when ``options`` hold keys that are neither declared nor below a declared map."""
+def check_unknown(
+    identifier: str,
+    declared: Collection[ConnectorOption],
+    options: Mapping[str, str],
+    *,
+    general: Collection[str] = _GENERAL,
+) -> None:
+    """ValidationError when ``options`` hold keys that are neither declared nor below a declared map.
+    ``general``: which of those that every table may have it names."""
     known = {o.key for o in declared if o.kind != "map"}.union(PLANNER_OPTIONS)
     open_keys = tuple(o.key for o in declared if o.kind == "map")
     unknown = sorted(k for k in options if k not in known and not k.startswith(open_keys or ("\0",)))
@@ -146,6 +154,6 @@ def check_unknown(identifier: str, declared: Collection[ConnectorOption], option
             f"Unsupported options found for '{identifier}'.\n\nUnsupported options:\n\n"
             + "\n".join(unknown)
             + "\n\nSupported options:\n\n"
-            + "\n".join(sorted(known | {k + "*" for k in open_keys})),
+            + "\n".join(sorted({*known - {*PLANNER_OPTIONS}, *general, *(k + "*" for k in open_keys)})),
             hint=spelling_hint(unknown, known),
         )

@@ -326,7 +326,8 @@ class SetOp(LogicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink(Unary):
-    """INSERT INTO: the input's columns are the sink's physical (and writable metadata) columns, cast.
+    """INSERT INTO: the input's columns are the sink's physical (and writable metadata) columns by place,
+    whatever their names, and cast where a value would not fit as it is; ``fields`` are the sink's own.
 
     ``conflict`` is '', 'ERROR', 'NOTHING' or 'DEDUPLICATE' of ON CONFLICT; ``static_partition`` and
     ``overwrite`` come from INSERT OVERWRITE / PARTITION (...). ``target_columns`` as written, if any.

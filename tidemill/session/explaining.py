@@ -1,8 +1,8 @@
 """EXPLAIN: the text of a statement's plans.
 
 CHANGELOG_MODE adds it to every node of a streaming plan, PLAN_ADVICE what to set otherwise,
-JSON_EXECUTION_PLAN the plan as a graph; EXECUTION_PLAN, a detail of Tidemill's own, adds what an epoch runs.
-ESTIMATED_COST needs statistics that Tidemill does not keep and is refused.
+JSON_EXECUTION_PLAN the plan as a graph, ESTIMATED_COST what Flink's optimizer counts with for each node;
+EXECUTION_PLAN, a detail of Tidemill's own, adds what an epoch runs.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tidemill.session.bundles import bundled
 from tidemill.session.context import SessionContext
 
 _CHANGELOG_MODE, _EXECUTION_PLAN = "CHANGELOG_MODE", "EXECUTION_PLAN"
-_JSON, _ADVICE = "JSON_EXECUTION_PLAN", "PLAN_ADVICE"
+_JSON, _ADVICE, _COST = "JSON_EXECUTION_PLAN", "PLAN_ADVICE", "ESTIMATED_COST"
 _BATCH = (_CHANGELOG_MODE, _JSON)
-_STREAMING = (*_BATCH, _EXECUTION_PLAN, _ADVICE)
+_STREAMING = (*_BATCH, _EXECUTION_PLAN, _ADVICE, _COST)
 _UNSET = -1
 """The parallelism of a plan where no option says it."""
 
@@ -82,7 +82,12 @@ def _shown(
     advice = advice_of([plan.shown for plan in physical], config) if _ADVICE in wanted else None
     shown = with_room(
         lambda: explain_text(
-            plans, physical, changelog_mode=_CHANGELOG_MODE in wanted, combined=fewer, advice=advice
+            plans,
+            physical,
+            changelog_mode=_CHANGELOG_MODE in wanted,
+            combined=fewer,
+            advice=advice,
+            costs=_COST in wanted,
         )
     )
     if _JSON not in wanted:

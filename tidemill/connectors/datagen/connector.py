@@ -61,7 +61,7 @@ class DatagenGenerator:
 class DatagenConnector:
     identifier = "datagen"
     options: tuple[ConnectorOption, ...] = _OPTIONS
-    allows_unknown_options = False
+    allows_unknown_options = True  # looked at below, with the columns at hand
     is_source = True
     is_sink = False
 
@@ -69,7 +69,7 @@ class DatagenConnector:
         read, _ = _read_fields(table, options)
         declared = [o for o in _OPTIONS if o.kind != "map"]
         declared += [ConnectorOption(key=key) for key in sorted(read.known)]
-        check_unknown(self.identifier, declared, options)
+        check_unknown(self.identifier, declared, options, general=("connector",))
 
     def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
         return {}

@@ -29,4 +29,23 @@ def causes(error: e.TidemillError) -> list[str]:
     names = next(names for kind, names in _CHAINS if isinstance(error, kind))
     if isinstance(error, e.ExecutionError) and _NO_NUMBER in str(error):
         names = (*names, "java.lang.NumberFormatException: ")
-    return [f"{name}{error}" for name in names]
+    text = _parser_text(error) if isinstance(error, e.SqlSyntaxError) else str(error)
+    return [f"{name}{text}" for name in names]
+
+
+def _parser_text(error: e.SqlSyntaxError) -> str:
+    """What was expected in the parser's form, which tells words from kinds of words."""
+    parts = [error.message]
+    if error.position is not None and str(error.position) not in error.message:
+        parts[0] += f" (at {error.position})"
+    if error.expected:
+        parts.append(f"Was expecting{' one of' if len(error.expected) > 1 else ''}:")
+        parts += [f"    {_ALONE.get(word, _word(word))}" for word in error.expected]
+    return "\n".join([*parts, *([error.hint] if error.hint else [])])
+
+
+_ALONE = {"<EOF>": "<EOF> "}
+
+
+def _word(word: str) -> str:
+    return f"{word} ..." if word[0] == "<" and word[-1] == ">" else f'"{word}" ...'

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tidemill.config.batch_options import SHUFFLE_MODE
 from tidemill.config.option import Configuration
+from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.attributes import attributes
 from tidemill.physical.batch.nodes import BatchNode, all_of
 from tidemill.physical.explain.json_plan import Reading, json_plan
@@ -38,13 +39,21 @@ def batch_text(plan: BatchNode, runs: Runs) -> str:
 def batch_graph(plans: Sequence[BatchNode], parallelism: int) -> str:
     """EXPLAIN JSON_EXECUTION_PLAN."""
     reading = Reading(
-        name=lambda node: node.name,
+        name=_graph_name,
         line=lambda node: _line(node, None),
         inputs=lambda node: node.inputs,
         exchange=_shipped,
+        sink=lambda node: isinstance(node, b.Sink),
         parallelism=parallelism,
     )
     return json_plan(plans, reading)
+
+
+def _graph_name(node: BatchNode) -> str:
+    """Tables go by their names."""
+    if isinstance(node, b.TableSourceScan):
+        return node.table.path.name
+    return node.target.table.path.name if isinstance(node, b.Sink) else node.name
 
 
 def _shipped(node: BatchNode) -> str:

@@ -12,16 +12,19 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 Json = dict[str, Any]
+_ROLES = {"Data Source": "Source: ", "Operator": "", "Data Sink": "Sink: "}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading(Generic[T]):
-    """How to read a tree. ``exchange``: how an exchange ships rows, '' for other nodes."""
+    """How to read a tree. ``exchange``: how an exchange ships rows, '' for other nodes; ``sink``: whether a
+    node is one."""
 
     name: Callable[[T], str]
     line: Callable[[T], str]
     inputs: Callable[[T], Sequence[T]]
     exchange: Callable[[T], str]
+    sink: Callable[[T], bool]
     parallelism: int
 
 
@@ -30,7 +33,18 @@ def json_plan(roots: Sequence[T], reading: Reading[T]) -> str:
     graph = _Graph(reading)
     for root in roots:
         graph.add(root)
-    return json.dumps({"nodes": graph.nodes}, indent=2, separators=(",", " : "))
+    return _written({"nodes": graph.nodes})
+
+
+def _written(value: Any, margin: str = "") -> str:
+    """JSON in the form of Flink's: lists go on in one line with the objects in them."""
+    if isinstance(value, list):
+        return f"[ {', '.join(_written(x, margin) for x in value)} ]"
+    if not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    inner = f"{margin}  "
+    lines = ",\n".join(f"{inner}{json.dumps(k)} : {_written(x, inner)}" for k, x in value.items())
+    return f"{{\n{lines}\n{margin}}}"
 
 
 @dataclass(slots=True)
@@ -57,10 +71,11 @@ class _Graph(Generic[T]):
 
     def _shown(self, node: T, number: int, below: Sequence[tuple[int, str]]) -> Json:
         name = self.reading.name(node)
+        kind = "Data Source" if not below else "Data Sink" if self.reading.sink(node) else "Operator"
         shown: Json = {
             "id": number,
-            "type": f"{name}[{number}]" if below else f"Source: {name}[{number}]",
-            "pact": "Operator" if below else "Data Source",
+            "type": f"{_ROLES[kind]}{name}[{number}]",
+            "pact": kind,
             "contents": f"[{number}]:{self.reading.line(node)}",
             "parallelism": self.reading.parallelism,
         }

@@ -35,10 +35,10 @@ _SHOWN = {"UNARY -": "-", "%": "MOD", "CURRENT_TIMESTAMP": "CURRENT_TIMESTAMP"}
 _CHARSET = ' CHARACTER SET "UTF-16LE"'
 
 
-def type_text(kind: t.LogicalType) -> str:
-    """As in CAST(x AS ...): with character set and NOT NULL."""
+def type_text(kind: t.LogicalType, *, plain: bool = False) -> str:
+    """As in CAST(x AS ...): with character set, unless ``plain``, and NOT NULL."""
     text = calcite_text(kind)
-    if isinstance(kind, t.CHARACTER_TYPES):
+    if isinstance(kind, t.CHARACTER_TYPES) and not plain:
         text += _CHARSET
     return text if kind.nullable else f"{text} NOT NULL"
 
@@ -95,7 +95,8 @@ class Printer:
         name = "TRY_CAST" if expr.safe else "CAST"
         if self.form is Form.INDEXED:
             return f"{name}({self.text(expr.operand)}):{type_text(expr.type)}"
-        return f"{name}({self.text(expr.operand)} AS {type_text(expr.type)})"
+        kind = type_text(expr.type, plain=self.form is Form.INFIX)
+        return f"{name}({self.text(expr.operand)} AS {kind})"
 
     @text.register
     def _(self, expr: e.Call) -> str:
@@ -160,7 +161,7 @@ def literal_text(literal: e.Literal, plain: bool = False) -> str:
     """A constant; ``plain`` leaves out the character set, and the type of a number."""
     kind, value = literal.type, literal.value
     if value is None:
-        return f"null:{type_text(kind.with_nullable(True))}"
+        return f"null:{type_text(kind.with_nullable(True), plain=plain)}"
     if isinstance(kind, t.CHARACTER_TYPES):
         quoted = "'" + str(value).replace("'", "''") + "'"
         if plain:

@@ -9,6 +9,7 @@ from tidemill.physical.explain.patterns import match_text
 from tidemill.physical.explain.printer import Form, Printer, interval_text, record_text, rows_text
 from tidemill.plan import expressions as e
 from tidemill.plan import nodes as n
+from tidemill.plan.rules.merge_projects import is_identity
 from tidemill.types import logical as t
 
 _JOIN_TYPES = {
@@ -24,12 +25,12 @@ _POSITIONS = Printer((), Form.INDEXED)
 
 def syntax_tree(root: n.LogicalNode) -> str:
     lines: list[str] = []
-    _visit(root, "", "", lines)
+    _visit(_seen(root), "", "", lines)
     return "\n".join(lines)
 
 
 def _visit(node: n.LogicalNode, head: str, rest: str, lines: list[str]) -> None:
-    below = node.inputs
+    below = tuple(map(_seen, node.inputs))
     folded = _binary_union(node)
     if folded is not None:
         node, below = folded
@@ -38,6 +39,13 @@ def _visit(node: n.LogicalNode, head: str, rest: str, lines: list[str]) -> None:
         _visit(child, rest + ":- ", rest + ":  ", lines)
     for child in below[-1:]:
         _visit(child, rest + "+- ", rest + "   ", lines)
+
+
+def _seen(node: n.LogicalNode) -> n.LogicalNode:
+    """An aggregation whose columns are the query's as they are has no Project above it."""
+    if isinstance(node, n.Project) and isinstance(node.input, n.Aggregate) and is_identity(node):
+        return node.input
+    return node
 
 
 def _binary_union(node: n.LogicalNode) -> tuple[n.SetOp, tuple[n.LogicalNode, ...]] | None:
@@ -200,5 +208,8 @@ def _(node: n.SetOp) -> str:
 
 @line.register
 def _(node: n.Sink) -> str:
+    columns = [c.name for c in node.table.columns]
+    targets = ",".join(f"[{columns.index(c)}]" for c in node.target_columns)
     fields = ", ".join(f.name for f in node.input.fields)
-    return f"LogicalSink(table=[{node.table.path}], fields=[{fields}])"
+    parts = [f"table=[{node.table.path}]", *([f"targetColumns=[{targets}]"] if targets else [])]
+    return f"LogicalSink({', '.join(parts)}, fields=[{fields}])"

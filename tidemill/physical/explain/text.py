@@ -16,10 +16,12 @@ from typing import TypeVar
 from tidemill.physical import nodes as p
 from tidemill.physical.explain.advice import Advice
 from tidemill.physical.explain.attributes import attributes, execution_name, hints, joined, node_name
+from tidemill.physical.explain.costs import Costs
 from tidemill.physical.explain.differences import Runs, differences
 from tidemill.physical.explain.json_plan import Reading, json_plan
 from tidemill.physical.explain.printer import Form
 from tidemill.physical.explain.syntax_tree import syntax_tree
+from tidemill.physical.explain.whole_reads import Shown
 from tidemill.physical.plan import PhysicalPlan
 from tidemill.physical.traits.changelog_mode import changelog_text
 from tidemill.physical.tree import visible
@@ -35,33 +37,49 @@ def explain_text(
     changelog_mode: bool = False,
     combined: Container[str] = (),
     advice: Advice | None = None,
+    costs: bool = False,
 ) -> str:
     """The whole text; several statements of one job show one tree each in every section.
 
     ``logical`` is the bound plan before optimization. ``changelog_mode`` is EXPLAIN CHANGELOG_MODE.
-    ``combined``: as for ``differences``. ``advice`` is EXPLAIN PLAN_ADVICE.
+    ``combined``: as for ``differences``. ``advice`` is EXPLAIN PLAN_ADVICE, ``costs`` EXPLAIN ESTIMATED_COST.
     """
     logicals = [logical] if isinstance(logical, LogicalNode) else logical
     plans = [physical] if isinstance(physical, PhysicalPlan) else physical
     physicals = [plan.shown for plan in plans]
-    reuse = _Reuse.of(physicals, [differences(plan.shown, plan.runs, combined) for plan in plans])
-    trees = [physical_plan(x, changelog_mode=changelog_mode, advice=advice) for x in physicals]
+    shown = Shown()
+    reuse = _Reuse.of(physicals, [differences(plan.shown, plan.runs, combined) for plan in plans], shown)
+    trees = [
+        physical_plan(x, changelog_mode=changelog_mode, advice=advice, costs=costs, shown=shown)
+        for x in physicals
+    ]
     sections = (
         ("Abstract Syntax Tree", [syntax_tree(x) for x in logicals]),
         ("Optimized Physical Plan", trees)
         if advice is None
         else ("Optimized Physical Plan With Advice", [*trees, advice.text]),
-        ("Optimized Execution Plan", [_execution_plan(x, reuse) for x in physicals]),
+        ("Optimized Execution Plan", _execution_plans(physicals, reuse)),
     )
     return "\n".join(f"== {title} ==\n" + "\n\n".join(trees) + "\n" for title, trees in sections)
 
 
-def physical_plan(root: p.PhysicalNode, *, changelog_mode: bool, advice: Advice | None = None) -> str:
+def physical_plan(
+    root: p.PhysicalNode,
+    *,
+    changelog_mode: bool,
+    advice: Advice | None = None,
+    costs: bool = False,
+    shown: Shown | None = None,
+) -> str:
+    shown = shown or Shown()
+    counted = Costs(shown.inputs) if costs else None
+
     def line(node: p.PhysicalNode) -> str:
         advised = advice is not None and id(node) in advice.nodes
-        return _physical_line(node, changelog_mode=changelog_mode, advised=advised)
+        text = _physical_line(node, changelog_mode=changelog_mode, advised=advised)
+        return text if counted is None else f"{text}: {counted.of(node).text}"
 
-    return draw(root, line, visible_inputs)
+    return draw(shown.root(root), line, shown.inputs)
 
 
 def _physical_line(node: p.PhysicalNode, *, changelog_mode: bool, advised: bool = False) -> str:
@@ -87,10 +105,6 @@ def draw(root: T, line: Callable[[T], str], inputs: Callable[[T], Sequence[T]]) 
     return "\n".join(lines)
 
 
-def visible_inputs(node: p.PhysicalNode) -> tuple[p.PhysicalNode, ...]:
-    return tuple(visible(i) for i in node.inputs)
-
-
 @dataclass(slots=True)
 class _Reuse:
     """Which subtrees occur more than once, and the number each got when it was first printed.
@@ -100,30 +114,36 @@ class _Reuse:
     """
 
     runs: Runs
+    shown: Shown
     shapes: dict[tuple[str, tuple[int, ...]], int] = field(default_factory=dict)
     times: Counter[int] = field(default_factory=Counter)
+    homes: dict[int, set[int]] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
     _known: dict[int, tuple[p.PhysicalNode, int]] = field(default_factory=dict)
 
     @staticmethod
-    def of(roots: Sequence[p.PhysicalNode], runs: Sequence[Runs]) -> _Reuse:
-        reuse = _Reuse({key: text for found in runs for key, text in found.items()})
-        for root in roots:
-            reuse._count(root)
+    def of(roots: Sequence[p.PhysicalNode], runs: Sequence[Runs], shown: Shown) -> _Reuse:
+        reuse = _Reuse({key: text for found in runs for key, text in found.items()}, shown)
+        for place, root in enumerate(roots):
+            reuse._count(shown.root(root), place)
         return reuse
 
-    def _count(self, node: p.PhysicalNode) -> None:
-        """Does not enter a subtree that was met before, which is printed once only."""
-        shape = self.shape(node)
-        self.times[shape] += 1
-        if self.times[shape] == 1:
-            for child in visible_inputs(node):
-                self._count(child)
+    def _count(self, node: p.PhysicalNode, place: int) -> None:
+        """Does not enter a subtree that was met before, which is printed once only. A sink is none: each of
+        two is written to."""
+        if not isinstance(node, p.Sink):
+            shape = self.shape(node)
+            self.times[shape] += 1
+            self.homes.setdefault(shape, set()).add(place)
+            if self.times[shape] > 1:
+                return
+        for child in self.shown.inputs(node):
+            self._count(child, place)
 
     def shape(self, node: p.PhysicalNode) -> int:
         known = self._known.get(id(node))
         if known is None:
-            below = tuple(self.shape(child) for child in visible_inputs(node))
+            below = tuple(self.shape(child) for child in self.shown.inputs(node))
             text = _physical_line(node, changelog_mode=True)
             known = self._known[id(node)] = (node, self.shapes.setdefault((text, below), len(self.shapes)))
         return known[1]
@@ -131,17 +151,28 @@ class _Reuse:
     def is_repeated(self, shape: int) -> bool:
         return self.times[shape] > 1
 
+    def is_common(self, shape: int) -> bool:
+        """Whether several trees have it: it then stands before the first of them, as a tree of its own."""
+        return len(self.homes.get(shape, ())) > 1
+
 
 def execution_graph(plans: Sequence[PhysicalPlan], parallelism: int) -> str:
     """EXPLAIN JSON_EXECUTION_PLAN."""
+    shown = Shown()
     reading = Reading(
-        name=execution_name,
+        name=_graph_name,
         line=lambda node: f"{execution_name(node)}({joined([*attributes(node, Form.INFIX), *hints(node)])})",
-        inputs=visible_inputs,
+        inputs=shown.inputs,
         exchange=_shipped,
+        sink=lambda node: isinstance(node, p.Sink),
         parallelism=parallelism,
     )
-    return json_plan([visible(plan.shown) for plan in plans], reading)
+    return json_plan([shown.root(visible(plan.shown)) for plan in plans], reading)
+
+
+def _graph_name(node: p.PhysicalNode) -> str:
+    """Tables go by their names."""
+    return node.table.path.name if isinstance(node, p.TableSourceScan | p.Sink) else execution_name(node)
 
 
 def _shipped(node: p.PhysicalNode) -> str:
@@ -150,12 +181,38 @@ def _shipped(node: p.PhysicalNode) -> str:
     return "HASH" if node.keys else "GLOBAL"
 
 
+def _execution_plans(roots: Sequence[p.PhysicalNode], reuse: _Reuse) -> list[str]:
+    """The trees, each after those subtrees of it that others have, too."""
+    texts: list[str] = []
+    for root in map(reuse.shown.root, roots):
+        texts += [_execution_plan(x, reuse) for x in _common(root, reuse)]
+        texts.append(_execution_plan(root, reuse))
+    return texts
+
+
+def _common(root: p.PhysicalNode, reuse: _Reuse) -> list[p.PhysicalNode]:
+    """The highest subtrees that stand in several trees, those of them that are not printed yet."""
+    found: dict[int, p.PhysicalNode] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        shape = reuse.shape(node)
+        if reuse.is_common(shape):
+            found.setdefault(shape, node)
+        else:
+            waiting += reversed(reuse.shown.inputs(node))
+    return [node for shape, node in found.items() if shape not in reuse.numbers]
+
+
 def _execution_plan(root: p.PhysicalNode, reuse: _Reuse) -> str:
+    first: set[int] = set()
+
     def line(node: p.PhysicalNode) -> str:
         shape = reuse.shape(node)
         number = reuse.numbers.get(shape)
         if number is not None:
             return f"Reused(reference_id=[{number}])"
+        first.add(id(node))
         pairs = [*attributes(node, Form.INFIX), *hints(node)]
         if id(node) in reuse.runs:
             pairs.append(("runs", f"[{reuse.runs[id(node)]}]"))
@@ -165,13 +222,7 @@ def _execution_plan(root: p.PhysicalNode, reuse: _Reuse) -> str:
         reuse.numbers[shape] = len(reuse.numbers) + 1
         return f"{shown}(reuse_id=[{reuse.numbers[shape]}])"
 
-    printed: set[int] = set()
-
     def inputs(node: p.PhysicalNode) -> tuple[p.PhysicalNode, ...]:
-        shape = reuse.shape(node)
-        if shape in printed and reuse.is_repeated(shape):
-            return ()
-        printed.add(shape)
-        return visible_inputs(node)
+        return reuse.shown.inputs(node) if id(node) in first else ()
 
     return draw(root, line, inputs)

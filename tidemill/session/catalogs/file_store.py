@@ -42,12 +42,12 @@ class FileCatalogStore:
                 options = _read(file.read(), file.name)
         except OSError as e:
             raise self._unusable(e) from e
-        comment = options.pop(_COMMENT, "")
+        comment = options.pop(_COMMENT, None)
         return CatalogDescription(options, comment)
 
     def put(self, name: str, description: CatalogDescription) -> None:
         """Others see all of it or nothing; it may hold passwords, and is its user's alone."""
-        comment = {_COMMENT: description.comment} if description.comment else {}
+        comment = {} if description.comment is None else {_COMMENT: description.comment}
         lines = [f"{json.dumps(k)}: {json.dumps(v)}\n" for k, v in {**description.options, **comment}.items()]
         file = self._file(name)
         try:

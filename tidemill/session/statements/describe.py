@@ -42,7 +42,7 @@ def describe_catalog(statement: s.DescribeCatalog, context: SessionContext) -> T
     rows: list[tuple[str, str | None]] = [
         ("name", catalog.name),
         ("type", catalog.options.get("type", "")),
-        ("comment", catalog.comment or None),
+        ("comment", catalog.comment),
     ]
     if statement.extended:
         others = sorted(k for k in catalog.options if k != "type")

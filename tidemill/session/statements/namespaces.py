@@ -14,7 +14,7 @@ def create_catalog(statement: s.CreateCatalog, context: SessionContext) -> Table
     context.catalogs.create_catalog(
         statement.name,
         dict(statement.options),
-        comment=statement.comment,
+        comment=statement.comment or None,
         ignore_if_exists=statement.if_not_exists,
     )
     return ok()
@@ -24,7 +24,7 @@ def alter_catalog(statement: s.AlterCatalog, context: SessionContext) -> TableRe
     """What the catalog is made from; it is made anew with that."""
     catalog = context.catalogs.catalogs.get(statement.name)
     options = {} if catalog is None else dict(catalog.options)
-    comment = "" if catalog is None else catalog.comment
+    comment = None if catalog is None else catalog.comment
     match statement.change:
         case s.SetOptions(options=changed):
             options.update(changed)

@@ -54,7 +54,7 @@ def model(entry: CatalogModel) -> TableResult:
 
 
 def catalog(entry: InMemoryCatalog) -> TableResult:
-    comment = _comment(entry.comment)
+    comment = _comment(entry.comment or "")
     return _answer(f"CREATE CATALOG {name(entry.name)}\n" + comment + _with(entry.options))
 
 

@@ -54,11 +54,13 @@ def call(
     args: tuple[Expr, ...],
     position: Position | None = None,
     options: Options = (),
+    *,
+    written: str = "",
 ) -> Expr:
-    """A call of the scalar function or operator ``name``."""
+    """A call of the scalar function or operator ``name``, ``written`` so if otherwise."""
     function = environment.scalar_function(name)
     if function is None:
-        raise unknown_function(environment, name, args, position)
+        raise unknown_function(environment, written or name, args, position)
     resolved, cast = resolve(function.resolve, args, dict(options), position)
     # What is computed from a time attribute is none: no watermark is about it.
     made = resolved.result if not args else t.without_attribute(resolved.result)

@@ -45,7 +45,8 @@ def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     if known:
         _check_not_distinct(node)
     args, options = scalar_arguments(binder, _plain(node.expressions))
-    return calls.call(binder.context.environment, name, args, position, options)
+    written = str(node.this)
+    return calls.call(binder.context.environment, name, args, position, options, written=written)
 
 
 def _user_call(binder: ExpressionBinder, declared: UserFunction, node: exp.Expr) -> Expr:

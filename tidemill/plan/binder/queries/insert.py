@@ -17,7 +17,8 @@ from tidemill.plan.binder.expressions.binding import Clause, QueryBinder
 from tidemill.plan.binder.expressions.calls import coerce
 from tidemill.plan.binder.naming import all_columns
 from tidemill.plan.binder.scope import Scope, nearest
-from tidemill.plan.expressions import Expr, Literal
+from tidemill.plan.expressions import Cast, Expr, Literal
+from tidemill.plan.rules.merge_projects import merge_projects
 from tidemill.sql import statements
 from tidemill.types import logical as t
 
@@ -42,9 +43,9 @@ def bind(
         raise ValidationError(message, position=statement.target_position)
     names = _named_columns(statement, columns, static)
     _check_count(query, names, columns, target, statement)
-    plan = _sink_rows(query, names, columns, static, target, statement)
+    plan, fields = _sink_rows(query, names, columns, static, target, statement)
     return n.Sink(
-        fields=plan.fields,
+        fields=fields,
         input=plan,
         table=target,
         options=tuple({**target.options, **dict(statement.hints)}.items()),
@@ -167,7 +168,8 @@ def _sink_rows(
     static: Sequence[tuple[str, Expr]],
     target: CatalogTable,
     statement: statements.Insert,
-) -> n.LogicalNode:
+) -> tuple[n.LogicalNode, tuple[t.Field, ...]]:
+    """What the sink gets, and its columns as it has them."""
     given = dict(zip(names, all_columns(query.plan), strict=True))
     given.update(static)
     expressions = []
@@ -184,9 +186,29 @@ def _sink_rows(
         t.Field(c.name, c.type.with_nullable(c.type.nullable or x.type.nullable))
         for c, x in zip(columns, expressions, strict=True)
     )
-    if fields == query.plan.fields and tuple(expressions) == all_columns(query.plan):
-        return query.plan
-    return n.Project(fields=fields, input=query.plan, expressions=tuple(expressions))
+    own = all_columns(query.plan)
+    if _fit_as_they_are(own, fields, expressions):
+        return query.plan, fields
+    plan = n.Project(fields=fields, input=query.plan, expressions=tuple(expressions))
+    return (isinstance(query.plan, n.Project) and merge_projects(plan)) or plan, fields
+
+
+def _fit_as_they_are(own: Sequence[Expr], fields: Sequence[t.Field], expressions: Sequence[Expr]) -> bool:
+    """Whether the query's columns are the sink's, in its order, whatever their names: no value changes."""
+    return len(own) == len(fields) and all(
+        x == column or (isinstance(x, Cast) and x.operand == column and _carries(field.type, column.type))
+        for x, column, field in zip(expressions, own, fields, strict=True)
+    )
+
+
+def _carries(target: t.LogicalType, source: t.LogicalType) -> bool:
+    """Whether a column of ``target`` holds values of ``source`` as they are: longer texts hold shorter ones,
+    and a column that is no time attribute one that is by row time."""
+    for kinds, wide in ((t.CHARACTER_TYPES, t.VarCharType), (t.BINARY_TYPES, t.VarBinaryType)):
+        if isinstance(source, kinds) and isinstance(target, wide):
+            return source.length <= target.length
+    wanted = target.with_nullable(source.nullable)
+    return isinstance(source, t.TimestampType) and t.without_attribute(source) == wanted
 
 
 def _assignable(source: t.LogicalType, target: t.LogicalType) -> bool:

@@ -130,6 +130,8 @@ class Creates:
         name = self.cursor.identifier().name
         comment = clauses.comment(self.cursor)
         options = clauses.with_properties(self.cursor)
+        if not (comment or options or self.cursor.at_end() or self.cursor.at(";")):
+            self.cursor.fail("<EOF>", "WITH", "COMMENT", ";")
         return s.CreateCatalog(
             name=name,
             options=options,

@@ -67,7 +67,8 @@ class Inserts:
         while not (inserts and self.cursor.take("END")):
             first = self.cursor.current
             self.cursor.take("EXECUTE")
-            self.cursor.expect("INSERT")
+            if self.cursor.expect_any("INSERT", "UPSERT") == "UPSERT":
+                self.cursor.refuse("UPSERT INTO", self.cursor.previous)
             inserts.append(self.insert(first))
             self.cursor.expect(";")
         text = self.cursor.text_since(token)

@@ -1,0 +1,209 @@
+"""EXPLAIN ESTIMATED_COST: rows and costs of a plan's nodes, in Flink's numbers.
+
+Nothing is known of the tables, so a table has 1.0E8 rows, and a condition keeps the share that is usual for
+its kind. Tidemill decides nothing by these numbers; they are what Flink's optimizer would count with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import singledispatch
+
+from tidemill.physical import nodes as p
+from tidemill.plan import expressions as e
+from tidemill.plan.nodes import JoinKind
+from tidemill.types import logical as t
+
+_ROWS = 1e8
+"""Of a table, and the only number that is not computed."""
+_SERIALIZE, _HASH = 160, 8
+_JOIN = 200
+_JOIN_SHARE = 0.3
+_EQUAL, _COMPARED, _LIKE, _NULL, _ELSE = 0.15, 0.5, 0.05, 0.1, 0.25
+_SHARES = {
+    "=": _EQUAL,
+    "<>": 1 - _EQUAL,
+    "LIKE": _LIKE,
+    "IS NULL": _NULL,
+    "IS NOT NULL": 1 - _NULL,
+    **dict.fromkeys(("<", "<=", ">", ">="), _COMPARED),
+}
+_BYTES: dict[type[t.LogicalType], int] = {
+    t.TinyIntType: 1,
+    t.SmallIntType: 2,
+    t.IntType: 4,
+    t.BigIntType: 8,
+    t.BooleanType: 1,
+    t.FloatType: 4,
+    t.DoubleType: 8,
+    t.TimeType: 12,
+    t.DateType: 12,
+}
+_USUAL_BYTES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """``rows`` that come out; what it took to make them, with all below."""
+
+    rows: float
+    read: float = 0.0
+    cpu: float = 0.0
+    io: float = 0.0
+    network: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """``rowcount = 1.0E8, cumulative cost = {...}``; no operator of a stream is said to need memory."""
+        parts = {"rows": self.read, "cpu": self.cpu, "io": self.io, "network": self.network, "memory": 0.0}
+        shown = ", ".join(f"{number(value)} {name}" for name, value in parts.items())
+        return f"rowcount = {number(self.rows)}, cumulative cost = {{{shown}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """``inputs``: what is shown below a node."""
+
+    inputs: Callable[[p.PhysicalNode], tuple[p.PhysicalNode, ...]]
+    _known: dict[int, tuple[p.PhysicalNode, Cost]] = field(default_factory=dict)
+
+    def of(self, node: p.PhysicalNode) -> Cost:
+        known = self._known.get(id(node))
+        if known is None:
+            below = [self.of(child) for child in self.inputs(node)]
+            own = _own(node, tuple(c.rows for c in below))
+            total = Cost(
+                own.rows,
+                own.read + sum(c.read for c in below),
+                own.cpu + sum(c.cpu for c in below),
+                own.io + sum(c.io for c in below),
+                own.network + sum(c.network for c in below),
+            )
+            known = self._known[id(node)] = (node, total)
+        return known[1]
+
+
+def number(value: float) -> str:
+    """As Java writes a double."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return str(value)
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    power = len(digits) - 1 + exponent
+    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
+
+
+def row_bytes(node: p.PhysicalNode) -> int:
+    return sum(_BYTES.get(type(f.type), _USUAL_BYTES) for f in node.fields)
+
+
+@singledispatch
+def _own(node: p.PhysicalNode, rows: tuple[float, ...]) -> Cost:
+    """As much as comes in, each row once."""
+    return Cost(rows[0], rows[0], rows[0])
+
+
+@_own.register(p.TableSourceScan)
+@_own.register(p.DataFrameScan)
+def _(node: p.PhysicalNode, rows: tuple[float, ...]) -> Cost:
+    return Cost(_ROWS, _ROWS, _ROWS, _ROWS * row_bytes(node))
+
+
+@_own.register
+def _(node: p.Values, rows: tuple[float, ...]) -> Cost:
+    count = float(len(node.rows))
+    return Cost(count, count, 1.0)
+
+
+@_own.register
+def _(node: p.Calc, rows: tuple[float, ...]) -> Cost:
+    kept = rows[0] if node.condition is None else rows[0] * share(node.condition)
+    return Cost(kept, kept, rows[0] * sum(map(_computes, node.projections)))
+
+
+def _computes(expr: e.Expr) -> bool:
+    if isinstance(expr, e.Cast):
+        return not isinstance(expr.operand, e.Literal)
+    return not isinstance(expr, e.InputRef | e.Literal)
+
+
+@_own.register
+def _(node: p.Exchange, rows: tuple[float, ...]) -> Cost:
+    cpu = _SERIALIZE + (_HASH * len(node.keys) if node.keys else 1)
+    return Cost(rows[0], rows[0], rows[0] * cpu, 0.0, rows[0] * row_bytes(node))
+
+
+@_own.register
+def _(node: p.Join, rows: tuple[float, ...]) -> Cost:
+    return Cost(_joined(node, *rows), _JOIN, _JOIN)
+
+
+def _joined(node: p.Join, left: float, right: float) -> float:
+    if node.kind in (JoinKind.SEMI, JoinKind.ANTI):
+        return left
+    matched = min(left, right) * _JOIN_SHARE if node.left_keys else left * right
+    least = {JoinKind.LEFT: left, JoinKind.RIGHT: right, JoinKind.FULL: left + right}
+    return max(matched, least.get(node.kind, 0.0))
+
+
+@_own.register
+def _(node: p.Union, rows: tuple[float, ...]) -> Cost:
+    count = sum(rows)
+    return Cost(count, count, count)
+
+
+@_own.register
+def _(node: p.OverAggregate, rows: tuple[float, ...]) -> Cost:
+    return Cost(rows[0], rows[0], rows[0] * (1 + len(node.calls) / 8))
+
+
+@_own.register
+def _(node: p.Rank, rows: tuple[float, ...]) -> Cost:
+    return Cost(rows[0] / 10 if node.partition else float(node.end), rows[0], rows[0])
+
+
+@_own.register
+def _(node: p.SortLimit, rows: tuple[float, ...]) -> Cost:
+    wanted = math.inf if node.fetch is None else float(node.offset + node.fetch)
+    kept = min(rows[0], wanted)
+    width = (3 + len(node.fields)) * 4
+    steps = rows[0] * math.log(max(kept, math.e)) if node.order else kept
+    return Cost(max(kept - node.offset, 0.0), kept, steps * width)
+
+
+def share(condition: e.Expr) -> float:
+    """Of all rows those that meet ``condition``."""
+    if not isinstance(condition, e.Call):
+        return _ELSE
+    parts = condition.args
+    if condition.function == "AND":
+        return math.prod(map(share, parts))
+    if condition.function == "OR":
+        return _any(parts)
+    if condition.function == "NOT":
+        return 1 - share(parts[0])
+    if condition.function == "IN":
+        return min(_EQUAL * (len(parts) - 1), 1.0)
+    return _SHARES.get(condition.function, _ELSE)
+
+
+def _any(parts: tuple[e.Expr, ...]) -> float:
+    """Of alternatives; those that compare one column with constants shut each other out."""
+    if len(columns := {_compared(x) for x in parts}) == 1 and None not in columns:
+        return min(_EQUAL * len(parts), 1.0)
+    found = 0.0
+    for part in parts:
+        one = share(part)
+        found = found + one - found * one
+    return found
+
+
+def _compared(expr: e.Expr) -> int | None:
+    if not isinstance(expr, e.Call) or expr.function != "=":
+        return None
+    left, right = expr.args
+    return left.index if isinstance(left, e.InputRef) and isinstance(right, e.Literal) else None
