@@ -16,6 +16,7 @@ from tidemill.changelog.watermarks import END, Running
 from tidemill.errors import ExecutionError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.join.residual import ColumnTerm, ComputedTerm, Residual, Term
+from tidemill.operators.match import key_slices
 from tidemill.operators.match.operator import MatchSpec
 from tidemill.operators.match.pattern import EVERY, Folded, Piece, Reference, Variable
 from tidemill.operators.match.skip import Skip, SkipTo
@@ -79,19 +80,19 @@ def _small_sum(taken: Taken, number: int, row: Row) -> bool:
     return bool(own) and row["v"] <= sum(own)
 
 
-CONDITIONS: dict[str, tuple[str, Residual | None, Condition]] = {
-    "any": ("", None, lambda taken, number, row: True),
-    "low": ("low", None, lambda taken, number, row: row["v"] < 2),
-    "odd": ("odd", None, lambda taken, number, row: row["v"] % 2 == 1),
-    "falls": ("", _compare("<", "before"), _falls),
-    "above": ("", _compare(">=", "first"), _above_first),
+CONDITIONS: dict[str, tuple[Residual | None, Residual | None, Condition]] = {
+    "any": (None, None, lambda taken, number, row: True),
+    "low": (Residual(ColumnTerm("low")), None, lambda taken, number, row: row["v"] < 2),
+    "odd": (Residual(ColumnTerm("odd")), None, lambda taken, number, row: row["v"] % 2 == 1),
+    "falls": (None, _compare("<", "before"), _falls),
+    "above": (None, _compare(">=", "first"), _above_first),
     "low and above": (
-        "low",
+        Residual(ColumnTerm("low")),
         _compare(">=", "first"),
         lambda taken, number, row: row["v"] < 2 and _above_first(taken, number, row),
     ),
-    "grows": ("", _compare(">", "own1"), _grows),
-    "sum": ("", _compare("<=", "sum1"), _small_sum),
+    "grows": (None, _compare(">", "own1"), _grows),
+    "sum": (None, _compare("<=", "sum1"), _small_sum),
 }
 QUANTIFIERS: tuple[tuple[int, int | None], ...] = ((1, 1), (0, 1), (0, None), (1, None), (2, 2), (1, 3))
 
@@ -103,10 +104,10 @@ def _patterns(draw: st.DrawFn) -> tuple[list[Variable], list[NaiveVariable]]:
     for number in range(size):
         least, most = draw(st.sampled_from(QUANTIFIERS))
         greedy, chosen = draw(st.booleans()), draw(st.sampled_from(sorted(CONDITIONS)))
-        flag, condition, plain = CONDITIONS[chosen]
+        alone, condition, plain = CONDITIONS[chosen]
         made.append(
             Variable(
-                name="ABCD"[number], least=least, most=most, greedy=greedy, flag=flag, condition=condition
+                name="ABCD"[number], least=least, most=most, greedy=greedy, alone=alone, condition=condition
             )
         )
         naive.append(NaiveVariable(least, most, greedy, plain))
@@ -182,11 +183,12 @@ def _table(rows: list[Row], marks: list[int], first: int) -> pa.Table:
 @settings(max_examples=400, deadline=None)
 @given(
     pattern=_patterns(),
-    data=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), VALUES), max_size=16),
+    data=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), VALUES), max_size=16),
     skip=st.tuples(st.sampled_from([s.name for s in SkipTo]), st.integers(0, 1)),
     within=st.sampled_from([None, None, 1, 3, 6]),
     delay=st.sampled_from([0, 2, 30]),
     cuts=st.lists(st.integers(0, 16), max_size=5),
+    slice_rows=st.sampled_from([1, 4, key_slices.SLICE_ROWS]),
 )
 def test_as_by_recursion(
     pattern: tuple[list[Variable], list[NaiveVariable]],
@@ -195,6 +197,7 @@ def test_as_by_recursion(
     within: int | None,
     delay: int,
     cuts: list[int],
+    slice_rows: int,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     variables, naive = pattern
@@ -217,11 +220,13 @@ def test_as_by_recursion(
             _collect(epochs.step(_table(rows[first:last], marks[first:last], first), mark=mark), shown, known)
         _collect(epochs.step(_table([], [], 0), mark=END), shown, known)
 
-    if expected is None:
-        with pytest.raises(ExecutionError, match="Could not skip"):
-            run()
-        return
-    run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_slices, "SLICE_ROWS", slice_rows)
+        if expected is None:
+            with pytest.raises(ExecutionError, match="Could not skip"):
+                run()
+            return
+        run()
     assert sorted(map(str, shown)) == sorted(map(str, expected))
     assert known == sorted(known)
     assert epochs.late == len(rows) - len(timely)

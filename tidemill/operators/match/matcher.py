@@ -20,12 +20,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Ints, Mask, single, vector
+from tidemill.changelog.columns import Ints, Mask
 from tidemill.changelog.watermarks import END
-from tidemill.operators.match.pattern import Paths, Piece, Variable
+from tidemill.operators.match.pattern import Alone, Paths, Piece, Variable
 
 FAILED, OPEN, MATCHED = 0, 1, 2
 _MANY = int(np.iinfo(np.int64).max) // 4
+_WORD = 63
+"""Bits of what is searched: the number of a key and a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,8 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Per start: how it ended, how many rows each variable has, and by which time (in ms) that is known."""
+    """Per start: how it ended, how many rows each variable has (a line for each), and by which time (in ms)
+    that is known."""
 
     starts: Ints
     verdicts: Ints
@@ -93,28 +96,21 @@ class Matcher:
     def _begin(self, starts: Ints) -> None:
         size, rows = len(starts), self.rows
         self._starts, self._at = starts, starts.copy()
-        self._counts = np.zeros((size, len(self.variables)), np.int64)
+        self._counts = np.zeros((len(self.variables), size), np.int64)
         self._next, self._back = np.zeros(size, np.int64), np.zeros(size, np.bool_)
         self._open = np.zeros(size, np.bool_)
         self._known = rows.times[starts]
         self._stops = rows.ends[starts]
         self._final = np.full(size, rows.watermark == END)
         if self.within is not None:
-            limits = rows.times + self.within
-            self._stops = np.minimum(self._stops, _first_at(rows, limits)[starts])
-            self._final |= (self._stops < rows.ends[starts]) | (rows.watermark >= limits[starts] - 1)
+            limits = rows.times[starts] + self.within
+            self._stops = np.minimum(self._stops, _first_at(rows, rows.groups[starts], limits))
+            self._final |= (self._stops < rows.ends[starts]) | (rows.watermark >= limits - 1)
         for variable in self.variables:
-            flags = self._flag(variable)
+            flags = None if variable.alone is None else variable.alone.matches(Alone(rows.table))
             self._flags.append(flags)
             plain = variable.condition is None
             self._runs.append(_run_lengths(flags, len(rows)) if plain else None)
-
-    def _flag(self, variable: Variable) -> Mask | None:
-        if not variable.flag:
-            return None
-        found = vector(single(self.rows.table.column(variable.flag)))
-        flags: Mask = found.values.astype(np.bool_) & found.mask()
-        return flags
 
     # -- forward ----------------------------------------------------------------------------------
 
@@ -127,7 +123,7 @@ class Matcher:
             self._take_run(number, here, wanted)
             return
         while len(here):
-            full = self._counts[here, number] >= wanted
+            full = self._counts[number, here] >= wanted
             self._leave(number, here[full])
             here = here[~full]
             took, asked = self._take_one(number, here)
@@ -137,13 +133,13 @@ class Matcher:
     def _take_run(self, number: int, here: Ints, wanted: int) -> None:
         runs = self._runs[number]
         assert runs is not None
-        room = wanted - self._counts[here, number]
+        room = wanted - self._counts[number, here]
         rest = self._stops[here] - self._at[here]
         there = rest > 0
         run = np.zeros(len(here), np.int64)
         run[there] = runs[self._at[here[there]]]
         taken = np.minimum(np.minimum(room, rest), run)
-        self._counts[here, number] += taken
+        self._counts[number, here] += taken
         self._at[here] += taken
         short = taken < room
         blocked = short & (taken == rest)
@@ -162,7 +158,7 @@ class Matcher:
         self._saw(chosen, 0)
         took[there] = self._meets(number, chosen)
         chosen = here[took]
-        self._counts[chosen, number] += 1
+        self._counts[number, chosen] += 1
         self._at[chosen] += 1
         return took, asked
 
@@ -172,22 +168,22 @@ class Matcher:
         if variable.condition is None or not fits.any():
             return fits
         asked = attempts[fits]
-        counts = self._counts[asked]
-        counts[:, number] += 1
+        counts = self._counts[:, asked]
+        counts[number] += 1
         paths = Paths(self.rows.table, self.pieces, self._starts[asked], counts)
         fits[fits] = variable.condition.matches(paths)
         return fits
 
     def _leave(self, number: int, attempts: Ints) -> None:
         """On to the next variable, or back where there are too few rows."""
-        enough = self._counts[attempts, number] >= self.variables[number].least
+        enough = self._counts[number, attempts] >= self.variables[number].least
         self._next[attempts[enough]] = number + 1
         self._undo(number, attempts[~enough])
 
     def _undo(self, number: int, attempts: Ints) -> None:
         """Gives all rows of the variable back; the choice before it is next."""
-        self._at[attempts] -= self._counts[attempts, number]
-        self._counts[attempts, number] = 0
+        self._at[attempts] -= self._counts[number, attempts]
+        self._counts[number, attempts] = 0
         self._next[attempts] = number - 1
         self._back[attempts] = True
 
@@ -200,12 +196,12 @@ class Matcher:
         if len(here) == 0:
             return
         if variable.greedy:
-            other = self._counts[here, number] > variable.least
+            other = self._counts[number, here] > variable.least
             chosen = here[other]
-            self._counts[chosen, number] -= 1
+            self._counts[number, chosen] -= 1
             self._at[chosen] -= 1
         else:
-            room = self._counts[here, number] < (_MANY if variable.most is None else variable.most)
+            room = self._counts[number, here] < (_MANY if variable.most is None else variable.most)
             other = np.zeros(len(here), np.bool_)
             took, asked = self._take_one(number, here[room])
             other[room] = took | ~asked
@@ -242,12 +238,19 @@ def _run_lengths(flags: Mask | None, size: int) -> Ints:
     return lengths
 
 
-def _first_at(rows: Rows, limits: Ints) -> Ints:
-    """Per row the first row of its key whose time is at or after its limit."""
-    size = len(rows)
-    distinct, ranks = np.unique(np.concatenate([rows.times, limits]), return_inverse=True)
-    ranks = ranks.reshape(-1).astype(np.int64)
-    codes = rows.groups * (len(distinct) + 1) + ranks[:size]
-    wanted = rows.groups * (len(distinct) + 1) + ranks[size:]
-    found: Ints = np.searchsorted(codes, wanted, "left")
+def _first_at(rows: Rows, groups: Ints, limits: Ints) -> Ints:
+    """The first row of each of the keys ``groups`` whose time is at or after its limit, else the last one's
+    end."""
+    if len(limits) == 0:
+        return limits
+    times = rows.times
+    base = min(int(times.min()), int(limits.min()))
+    bits = (max(int(times.max()), int(limits.max())) - base).bit_length()
+    if bits + int(rows.groups[-1]).bit_length() < _WORD:
+        times, limits = times - base, limits - base
+    else:
+        distinct = np.unique(times)
+        times, limits = np.searchsorted(distinct, times), np.searchsorted(distinct, limits)
+        bits = len(distinct).bit_length()
+    found: Ints = np.searchsorted((rows.groups << bits) | times, (groups << bits) | limits)
     return found

@@ -6,7 +6,8 @@ such an attempt ends when the watermark passes its time and the interval. Keys a
 rows that are due, when the interval of their first open attempt is over, and at the end of the input.
 
 Matches are given in the order in which they are known, with the watermark of that moment (``$wm``). Cost: the
-rows that are due, and the kept rows of the keys that are looked at, which are searched again.
+rows that are due, and the kept rows of the keys that are looked at, which are searched again. Memory: the
+rows that are due, and what the search of one slice of keys needs.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_types
+from tidemill.changelog.batch import by_arrival, hashes_of, with_types
 from tidemill.changelog.columns import Ints, Mask, single, vector
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import END, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
+from tidemill.operators.match.key_slices import key_slices
 from tidemill.operators.match.matcher import OPEN, Attempts, Matcher, Rows
 from tidemill.operators.match.pattern import Paths, Piece, Variable
 from tidemill.operators.match.skip import Search, Skip, SkipTo, search
@@ -34,7 +36,6 @@ from tidemill.operators.rows.waiting import WaitingRows, each_copy
 from tidemill.state.layout import Layout
 from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
-from tidemill.state.timeline import due_times
 
 MICROSECONDS = 1000
 _START = "$start"
@@ -94,25 +95,36 @@ class MatchSpec:
         """The matches that are known by now."""
         due = self._due(with_types(inputs[0], dict(self.columns)), state, epoch)
         woken = state.timeline(self.wake).take_due(epoch.watermark)
-        if len(due) == 0 and len(woken) == 0:
-            return self.output_schema().empty_table()
         both = [pa.concat_arrays([single(due.column(n)), single(woken.column(n))]) for n in self.keys]
         own = hashes_of(due, [single(due.column(n)) for n in self.keys])
-        keys, numbers = Keys.of(both, np.concatenate([own, vector(woken.column(HASH)).values]))
-        step = _Step(self, state, keys, epoch.watermark)
-        return self._shown(*step.run(due, numbers[: len(due)]), epoch)
+        hashes = np.concatenate([own, vector(woken.column(HASH)).values])
+        parts = []
+        for rows in key_slices(hashes) if len(hashes) else ():
+            picks = pa.array(rows)
+            keys, numbers = Keys.of([column.take(picks) for column in both], hashes[rows])
+            rows = rows[: np.searchsorted(rows, len(due))]
+            step = _Step(self, state, keys, epoch.watermark)
+            part = due if len(rows) == len(due) else due.take(pa.array(rows))
+            parts.append(step.run(part, numbers[: len(rows)]))
+        return self._shown(parts, epoch)
 
     def _due(self, table: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
         """The rows that the watermark has reached; what it has not is kept."""
-        table = contiguous(by_arrival(table)) if len(table) else table
-        waiting = self.waiting.take(state, epoch.watermark)
+        table = by_arrival(table) if len(table) else table
+        waiting = each_copy(self.waiting.take(state, epoch.watermark))
         times, marks = self.times(table), _marks(table)
-        late = times <= marks
+        late, ready = times <= marks, times <= epoch.watermark
         epoch.late.add(table, late)
-        rows = self.waiting.weighted(table, times).filter(pa.array(~late))
-        ready = due_times(rows) <= epoch.watermark
-        self.waiting.put(state, rows.filter(pa.array(~ready)))
-        return each_copy(pa.concat_tables([waiting, rows.filter(pa.array(ready))]))
+        later = ~(late | ready)
+        if later.any():
+            self.waiting.put(state, self.waiting.weighted(table.filter(pa.array(later)), times[later]))
+        chosen = pa.array(ready & ~late)
+        # One column after the other, so that none but one is there twice.
+        columns = []
+        for name, kind in (*self.columns, (SEQUENCE_COLUMN, pa.int64())):
+            came = table.column(name).filter(chosen)
+            columns.append(single(pa.chunked_array([*waiting.column(name).chunks, *came.chunks], kind)))
+        return pa.table(columns, names=[*(name for name, _ in self.columns), SEQUENCE_COLUMN])
 
     def times(self, table: pa.Table) -> Ints:
         """Of the rows, in milliseconds."""
@@ -128,20 +140,26 @@ class MatchSpec:
         ends = rows.ends[begins] if len(begins) else begins
         return attempts, search(self.skip, attempts, begins, ends)
 
-    def _shown(self, rows: Rows, attempts: Attempts, found: Search, epoch: EpochContext) -> pa.Table:
-        chosen, known = found.matches, np.minimum(found.known, END - 1)
-        order = np.lexsort((attempts.starts[chosen], known))
-        columns = self.results_of(rows, attempts, chosen[order])
+    def _shown(self, parts: list[_Found], epoch: EpochContext) -> pa.Table:
+        """What was found in slices of ascending keys."""
+        schema = self.output_schema()
+        if not parts:
+            return schema.empty_table()
+        known = np.minimum(np.concatenate([part.known for part in parts]), END - 1)
+        order = np.argsort(known, kind="stable")
+        picks = pa.array(order)
+        chunks = zip(*(part.columns for part in parts), strict=True)
+        columns = [pa.concat_arrays(arrays).take(picks) for arrays in chunks]
         if self.sequence:
             columns.append(pa.array((epoch.epoch << 32) + np.arange(len(order), dtype=np.int64)))
         if self.keeps_time:
             columns.append(pa.array(known[order] - 1))
-        return pa.Table.from_arrays(columns, schema=self.output_schema())
+        return pa.Table.from_arrays(columns, schema=schema)
 
     def results_of(self, rows: Rows, attempts: Attempts, chosen: Ints) -> list[pa.Array]:
         """The keys and results of the attempts ``chosen``, which matched."""
         pieces = {name: piece for name, _, piece in self.results}
-        paths = Paths(rows.table, pieces, attempts.starts[chosen], attempts.counts[chosen])
+        paths = Paths(rows.table, pieces, attempts.starts[chosen], attempts.counts[:, chosen])
         names = [*self.keys, *pieces]
         types = self.output_schema().types
         return [paths.column(name).cast(kind) for name, kind in zip(names, types, strict=False)]
@@ -169,13 +187,23 @@ def grouped(spec: MatchSpec, table: pa.Table, numbers: Ints, watermark: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
+class _Found:
+    """Matches in the order of keys and rows: what they show, and when they were known."""
+
+    columns: list[pa.Array]
+    known: Ints
+
+
+@dataclass(frozen=True, slots=True)
 class _Step:
+    """Of the rows of some keys."""
+
     spec: MatchSpec
     store: StateStore
     keys: Keys
     watermark: int
 
-    def run(self, due: pa.Table, numbers: Ints) -> tuple[Rows, Attempts, Search]:
+    def run(self, due: pa.Table, numbers: Ints) -> _Found:
         entries = self._entries(due, numbers)
         spec = self.spec
         names = [*spec.kept, _START]
@@ -187,7 +215,7 @@ class _Step:
         starts = vector(single(rows.table.column(_START))).values.astype(np.bool_)
         attempts, found = spec.matches(rows, begins, starts)
         self._keep(entries, order, rows, begins, attempts, found)
-        return rows, attempts, found
+        return _Found(spec.results_of(rows, attempts, found.matches), found.known)
 
     def _entries(self, due: pa.Table, numbers: Ints) -> Entries:
         """The kept rows of the keys, then those that are due."""

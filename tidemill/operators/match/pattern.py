@@ -25,15 +25,15 @@ EVERY = -1
 class Variable:
     """Takes ``least`` to ``most`` (None: any number of) rows, as many as it can if ``greedy``, else as few.
 
-    A row must have TRUE in column ``flag`` ('': every row has), or, where the condition looks at other rows,
-    meet ``condition``.
+    A row must meet both conditions: ``alone``, which looks at columns of the row itself, and ``condition``,
+    which looks at other rows, too. None is always met.
     """
 
     name: str
     least: int = 1
     most: int | None = 1
     greedy: bool = True
-    flag: str = ""
+    alone: Residual | None = None
     condition: Residual | None = None
 
 
@@ -61,9 +61,23 @@ Piece = Reference | Folded
 
 
 @dataclass(frozen=True, slots=True)
+class Alone:
+    """The rows of ``table`` as the ``PairColumns`` of conditions that look at no other row."""
+
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def column(self, name: str) -> pa.Array:
+        return single(self.table.column(name))
+
+
+@dataclass(frozen=True, slots=True)
 class Paths:
-    """Attempts, or matches: ``starts`` are rows of ``table``, ``counts`` the rows of each variable. It is the
-    ``PairColumns`` of conditions and results: ``pieces`` by name, other names are columns of the last row."""
+    """Attempts, or matches: ``starts`` are rows of ``table``, ``counts`` the rows that each has of every
+    variable, a line for a variable. It is the ``PairColumns`` of conditions and results: ``pieces`` by name,
+    other names are columns of the last row."""
 
     table: pa.Table
     pieces: dict[str, Piece]
@@ -76,7 +90,7 @@ class Paths:
     @property
     def ends(self) -> Ints:
         """The row after the last one."""
-        ends: Ints = self.starts + self.counts.sum(axis=1)
+        ends: Ints = self.starts + self.counts.sum(axis=0)
         return ends
 
     def column(self, name: str) -> pa.Array:
@@ -101,5 +115,5 @@ class Paths:
         """The first row of a variable and the one after its last."""
         if variable == EVERY:
             return self.starts, self.ends
-        lo = self.starts + self.counts[:, :variable].sum(axis=1)
-        return lo, lo + self.counts[:, variable]
+        lo = self.starts + self.counts[:variable].sum(axis=0)
+        return lo, lo + self.counts[variable]

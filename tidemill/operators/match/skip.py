@@ -15,6 +15,7 @@ import numpy as np
 from tidemill.changelog.columns import Ints
 from tidemill.errors import ExecutionError
 from tidemill.operators.match.matcher import FAILED, MATCHED, OPEN, Attempts
+from tidemill.operators.rows.grouped import segmented_accumulate
 
 
 class SkipTo(Enum):
@@ -60,12 +61,12 @@ def _first_open(attempts: Attempts, begins: Ints, ends: Ints) -> Ints:
 
 def _targets(skip: Skip, attempts: Attempts) -> Ints:
     """Per attempt the row at which the search goes on after its match; its own row where that must not be."""
-    sizes = attempts.counts.sum(axis=1)
+    sizes = attempts.counts.sum(axis=0)
     if skip.to is SkipTo.PAST_LAST_ROW:
         past: Ints = attempts.starts + sizes
         return past
-    first = attempts.starts + attempts.counts[:, : skip.variable].sum(axis=1)
-    own = attempts.counts[:, skip.variable]
+    first = attempts.starts + attempts.counts[: skip.variable].sum(axis=0)
+    own = attempts.counts[skip.variable]
     target = first if skip.to is SkipTo.FIRST else first + own - 1
     matched = attempts.verdicts == MATCHED
     result: Ints = np.where(matched & (own == 0), -1, target)
@@ -77,23 +78,38 @@ def _followed(attempts: Attempts, targets: Ints, begins: Ints, ends: Ints) -> Se
     size = len(attempts.starts)
     decided = np.append(attempts.verdicts != FAILED, True)
     after = np.minimum.accumulate(np.where(decided, np.arange(size + 1), size)[::-1])[::-1].tolist()
-    verdicts, goes, known = attempts.verdicts.tolist(), targets.tolist(), attempts.known
+    verdicts, goes = attempts.verdicts.tolist(), targets.tolist()
+    sought: list[int] = []
     matches: list[int] = []
-    times: list[int] = []
     kept: list[int] = []
+    firsts: list[int] = []
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-        row, latest = begin, -(2**63)
+        row, first = begin, len(matches)
         while row < end:
             found = min(after[row], end)
-            latest = max(latest, int(known[row : min(found + 1, end)].max()))
-            row = found
-            if row == end or verdicts[row] == OPEN:
+            if found == end or verdicts[found] == OPEN:
+                row = found
                 break
-            matches.append(row)
-            times.append(latest)
-            row = _onward(row, goes[row])
+            sought.append(row)
+            matches.append(found)
+            row = _onward(found, goes[found])
+        if len(matches) > first:
+            firsts.append(first)
         kept.append(row)
-    return Search(np.array(matches, np.int64), np.array(times, np.int64), np.array(kept, np.int64))
+    made = np.array(matches, np.int64)
+    known = _known(attempts.known, np.array(sought, np.int64), made, np.array(firsts, np.int64))
+    return Search(made, known, np.array(kept, np.int64))
+
+
+def _known(known: Ints, sought: Ints, matches: Ints, firsts: Ints) -> Ints:
+    """A match is known when all attempts are that were made before it, of its own key. ``sought``: from where
+    on each was looked for; ``firsts``: which are the first of their key."""
+    if len(matches) == 0:
+        return matches
+    bounds = np.column_stack([sought, matches + 1]).reshape(-1)
+    times = np.maximum.reduceat(np.append(known, 0), bounds)[::2]
+    latest: Ints = segmented_accumulate(np.maximum, times, firsts)
+    return latest
 
 
 def _onward(row: int, target: int) -> int:

@@ -89,5 +89,7 @@ def summed(rows: pa.Table) -> pa.Table:
 def each_copy(rows: pa.Table) -> pa.Table:
     """Rows as often as their weights say; what was taken back too often is not there."""
     weights = vector(rows.column(WEIGHT)).values
+    if (weights == 1).all():
+        return contiguous(rows.drop_columns([WEIGHT]))
     picks = np.repeat(np.arange(len(rows)), np.maximum(weights, 0))
     return contiguous(rows.drop_columns([WEIGHT]).take(pa.array(picks)))

@@ -1,8 +1,8 @@
 """Match -> its kernel, between two projections.
 
-Below the kernel Spark computes what a row alone decides: the conditions, or parts of conditions, that look
-at the current row only, and the operands of FIRST, LAST and aggregates. What compares rows is a residual tree
-over these (see ``operators.join.residual``). Above it Spark computes the measures from the values that the
+Conditions are residual trees (see ``operators.join.residual``) over columns of rows. What such a tree has no
+operation for, of parts that look at one row only, Spark computes below the kernel, as it does the operands of
+FIRST, LAST and aggregates. Above it Spark computes the measures from the values that the
 kernel picked out of each match.
 """
 
@@ -254,7 +254,7 @@ def _variable(variable: PatternVariable, condition: Expr | None, conditions: _Co
         least=variable.least,
         most=variable.most,
         greedy=variable.greedy,
-        flag="" if alone is None else conditions.pieces.carried.add(_plain(alone)),
+        alone=None if alone is None else Residual(conditions.term(alone)),
         condition=None if compared is None else Residual(conditions.term(compared)),
     )
 
@@ -278,6 +278,17 @@ class _Conditions:
     def _is_current(self, row: PatternColumn) -> bool:
         return row.variable in (self.own, EVERY) and row.last and row.offset == 0
 
+    def _by_kernel(self, expr: Expr) -> bool:
+        """Whether the kernel computes ``expr`` from columns as they are: no other column is made for it."""
+        if not isinstance(expr, Call | Cast) or not known_to_kernels(expr):
+            return False
+        return all(self._is_at_hand(x) or self._by_kernel(x) for x in expr.children)
+
+    def _is_at_hand(self, expr: Expr) -> bool:
+        if isinstance(expr, PatternColumn):
+            return isinstance(expr.operand, InputRef)
+        return isinstance(expr, Literal) and isinstance(expr.type, CONSTANTS) and expr.value is not None
+
     def _rows(self, expr: Expr) -> list[PatternColumn] | None:
         """The rows that ``expr`` looks at; None where it aggregates."""
         found = [x for x in expr.walk() if _is_piece(x)]
@@ -289,6 +300,8 @@ class _Conditions:
             return ConstantTerm(expr.value, arrow_type(expr.type))
         if isinstance(expr, PatternAggregate):
             return ColumnTerm(self.pieces.value(expr))
+        if self._by_kernel(expr):
+            return computed(expr, tuple(map(self.term, expr.children)))
         if self.of_current_row(expr):
             return ColumnTerm(self.pieces.carried.add(_plain(expr)))
         rows = self._rows(expr)

@@ -17,6 +17,7 @@ from tidemill.changelog.watermarks import END
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import TidemillError
+from tidemill.operators.match.key_slices import key_slices
 from tidemill.operators.match.operator import MatchSpec, grouped
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.physical.batch import nodes as b
@@ -61,6 +62,12 @@ class _MatchTask:
         types = [*(kind for _, kind in spec.columns), pa.int64()]
         names = [*(name for name, _ in spec.columns), SEQUENCE_COLUMN]
         table = contiguous(table.cast(pa.schema(list(zip(names, types, strict=True)))))
+        columns = [single(table.column(name)) for name in spec.keys]
+        slices = key_slices(hashes_of(table, columns))
+        return pa.concat_tables(self._of_keys(table.take(pa.array(rows))) for rows in slices)
+
+    def _of_keys(self, table: pa.Table) -> pa.Table:
+        spec = self.spec
         columns = [single(table.column(name)) for name in spec.keys]
         _, numbers = Keys.of(columns, hashes_of(table, columns))
         order = spec.sorted(table, numbers, vector(table.column(SEQUENCE_COLUMN)).values)
