@@ -23,7 +23,7 @@ from pathlib import Path
 from bench.case import Case
 from bench.cases import cases
 from bench.flink_checkpoints import largest_checkpoint
-from bench.memory import peak_tree_rss
+from bench.memory import peak_tree_memory
 
 ROOT = Path(__file__).resolve().parent.parent
 ORACLE = os.environ.get("FLINK_ORACLE", str(ROOT / ".." / "shared" / "oracle" / "oracle"))
@@ -134,7 +134,7 @@ def run_structured_streaming(path: Path, repeat: int) -> float:
 def run_tidemill(case: Case, statements: list[str], repeat: int) -> Run:
     command = [sys.executable, "-m", "bench.submit"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    with peak_tree_rss(process.pid) as peak:
+    with peak_tree_memory(process.pid) as peak:
         output, _ = process.communicate(json.dumps(statements))
     if process.returncode:
         raise SystemExit(f"{case.name}: tidemill failed")
