@@ -14,8 +14,15 @@ from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 HASH_COLUMN = "$hash"
 
 
+COPIES = "$copies"
+"""Of how many equal rows that came a row tells, where it is there."""
+
+
 def weights_of(table: pa.Table) -> Ints | None:
-    """+1 or -1 per row; None when every row is an addition."""
+    """+1 or -1 per row, or the number of its copies; None when every row is an addition."""
+    if COPIES in table.schema.names:
+        copies: Ints = vector(single(table.column(COPIES))).values
+        return copies
     if KIND_COLUMN not in table.schema.names:
         return None
     kinds = vector(table.column(KIND_COLUMN)).values

@@ -7,7 +7,8 @@ Public face, used by the runtime::
 
 Input columns: the keys, the calls' arguments and filters, ``$kind`` (absent: all +I), ``$seq`` iff
 ``needs_sequence``, ``$hash`` (the same function of the keys at every epoch; computed if absent).
-With ``partial_input`` the input is what ``combine`` gave: ``local_schema()``.
+With ``partial_input`` the input is what ``combine`` gave: ``local_schema()``. Rows may have a number
+(``$copies``, see ``operators.rows.copies``).
 Output columns: ``output`` (default: keys, then calls), ``$kind`` unless ``insert_only``, ``$seq`` iff
 ``sequence``.
 
@@ -18,6 +19,7 @@ rows' hashes, one search of the touched keys in each run, one write of the touch
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -29,6 +31,7 @@ from tidemill.operators.api import HASH_COLUMN, EpochContext
 from tidemill.operators.group_aggregate.net import net_step
 from tidemill.operators.group_aggregate.per_record import per_record_step
 from tidemill.operators.group_aggregate.shape import GroupShape
+from tidemill.operators.rows.copies import counts_copies, one_each, read_by, together
 from tidemill.operators.rows.grouped import GroupedRows
 from tidemill.state.store import StateStore
 
@@ -39,7 +42,18 @@ class GroupAggregateSpec(GroupShape):
 
     @property
     def combinable(self) -> bool:
-        """Whether ``combine`` can pre-aggregate this operator's input."""
+        """Whether rows can become fewer before the exchange."""
+        return self.folds or self.counts_copies
+
+    @cached_property
+    def counts_copies(self) -> bool:
+        """Whether equal rows can come as one with their number."""
+        stay = not (self.retracts or self.needs_sequence)
+        return bool(self.views) and stay and all(map(counts_copies, self.calls))
+
+    @cached_property
+    def folds(self) -> bool:
+        """Whether rows can be pre-aggregated."""
         plain = all(not call.distinct for call in self.calls)
         return plain and not self.needs_sequence and all(is_simple(a) for a in self.accumulators.values())
 
@@ -49,8 +63,11 @@ class GroupAggregateSpec(GroupShape):
         return pa.schema([*self.key_fields, pa.field(HASH_COLUMN, pa.uint64()), *fields])
 
     def combine(self, table: pa.Table) -> pa.Table:
-        """Pre-aggregates raw input rows: one row per key, columns as ``local_schema``."""
-        if not self.combinable:
+        """Pre-aggregates raw input rows: one row per key, columns as ``local_schema``; with DISTINCT one for
+        all rows that are equal."""
+        if self.counts_copies:
+            return together(self.ordered(table), self._read)
+        if not self.folds:
             raise InternalError("this aggregation has calls that cannot be pre-aggregated")
         if len(table) == 0:
             return self.local_schema().empty_table()
@@ -67,8 +84,14 @@ class GroupAggregateSpec(GroupShape):
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[GroupAggregateSpec, pa.Table]:
         """Where some of the rows came combined, the rest is combined here: the step sees one kind."""
+        if self.counts_copies:
+            return self, pa.concat_tables([*combined, *(one_each(self.ordered(t), self._read) for t in raw)])
         rest = [self.combine(pa.concat_tables(raw))] if raw else []
         return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
+
+    @property
+    def _read(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*(name for name, _ in self.keys), *read_by(self.calls))))
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """One net change per touched key."""

@@ -5,9 +5,10 @@ whose end the watermark *before the row* had reached, wherever the epoch was cut
 ones whose end lies between the watermarks before and after the epoch; CUMULATE fires at each step, rows
 or not.
 
-Before the exchange rows of a key and slice become one, where they are accumulators (``local``): as long as a
-task has not seen the end of one of their windows itself, whether they are late is decided by what came
-before the task, and so in one way for all of them. The others keep their watermark.
+Before the exchange rows of a key and slice become one, where they are accumulators (``local``), or those that
+are equal (``counts_copies``): as long as a task has not seen the end of one of their windows itself, whether
+they are late is decided by what came before the task, and so in one way for all of them. The others keep
+their watermark.
 
 Cost of an epoch: the slices it touches, and the pieces of the windows that fire. What no later window needs
 goes in the same step, without being written (see ``state.timeline``). A CUMULATE's slices become one
@@ -25,7 +26,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import contiguous, with_types
+from tidemill.changelog.batch import COPIES, contiguous, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
@@ -33,6 +34,7 @@ from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
+from tidemill.operators.rows.copies import counts_copies, one_each, read_by, together
 from tidemill.operators.window.firsts import FirstSlices
 from tidemill.operators.window.local import ROWS, LocalSlices
 from tidemill.operators.window.output import MICROSECONDS
@@ -65,6 +67,7 @@ class WindowAggregateSpec(WindowShape):
     windows: Windows | CalendarWindows
     attached: bool = False
     partial_input: bool = False
+    copies_input: bool = False
 
     @property
     def group(self) -> GroupAggregateSpec:
@@ -120,19 +123,45 @@ class WindowAggregateSpec(WindowShape):
 
     @property
     def combinable(self) -> bool:
-        return self.local is not None
+        return self.local is not None or self.counts_copies
+
+    @property
+    def counts_copies(self) -> bool:
+        """Whether equal rows can come as one with their number."""
+        return self.aggregates_rows_that_stay and all(map(counts_copies, self.calls))
 
     def combine(self, table: pa.Table) -> pa.Table:
-        """One row per slice, key and watermark that tells whether it is late."""
-        assert self.local is not None
+        """One row per slice, key and watermark that tells whether it is late, or for all that are equal."""
+        table, ends, marks = self._judged(table)
+        if self.local is None:
+            return together(self._in_slices(table, ends, marks), self._read)
+        return self.local.combine(table, ends, marks)
+
+    def _judged(self, table: pa.Table) -> tuple[pa.Table, Ints, Ints]:
+        """The rows, their slices, and the watermarks that tell whether they are late: none where all of a
+        slice are or none is."""
         table = contiguous(with_types(table, dict(self.keys)))
         ends = self._slices(table)
         marks: Ints = vector(table.column(WATERMARK_COLUMN)).values
         first = ends if self.attached else self.windows.first_ends(ends)
-        return self.local.combine(table, ends, np.where(self.clock.instants(first - 1) > marks, NONE, marks))
+        return table, ends, np.where(self.clock.instants(first - 1) > marks, NONE, marks)
+
+    def _in_slices(self, table: pa.Table, ends: Ints, marks: Ints) -> pa.Table:
+        place = table.schema.get_field_index(WATERMARK_COLUMN)
+        table = table.set_column(place, WATERMARK_COLUMN, to_arrow(Vec(marks), pa.int64()))
+        return table.append_column(END, to_arrow(Vec(ends), pa.int64()))
+
+    @property
+    def _read(self) -> tuple[str, ...]:
+        """The columns that tell rows apart."""
+        own = (END, WATERMARK_COLUMN, *(name for name, _ in self.keys), *read_by(self.calls))
+        return tuple(dict.fromkeys(own))
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[WindowAggregateSpec, pa.Table]:
         """Where some of the rows came combined, the rest is combined here: the step sees one kind."""
+        if self.local is None:
+            ones = [one_each(self._in_slices(*self._judged(t)), self._read) for t in raw]
+            return replace(self, copies_input=True), pa.concat_tables([*combined, *ones])
         rest = [self.combine(pa.concat_tables(raw))] if raw else []
         return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
 
@@ -210,6 +239,8 @@ class WindowAggregateSpec(WindowShape):
         if len(table) == 0:
             return table, np.zeros(0, np.int64), np.zeros(0, np.int64)
         ends = self._slices(table)
+        if self.copies_input:
+            table = table.drop_columns([END])
         marks: Ints = vector(table.column(WATERMARK_COLUMN)).values
         first, last = ends, ends
         if not self.attached:
@@ -236,21 +267,23 @@ class WindowAggregateSpec(WindowShape):
 
     def _values(self, rows: pa.Table, ends: Ints, firsts: FirstSlices, state: StateStore) -> pa.Table:
         """What the rows add to the numbers of distinct values."""
+        if self.copies_input:
+            rows = rows.drop_columns([COPIES])
         rows = rows.append_column(END, to_arrow(Vec(ends), pa.int64()))
         return firsts.added(rows, self.windows.last_ends(ends), state)
 
     def _slices(self, table: pa.Table) -> Ints:
         """The end of each row's slice."""
-        if self.partial_input:
+        if self.partial_input or self.copies_input:
             return ends_of(table)
         times: Ints = vector(table.column(self.time)).values // MICROSECONDS
         return times if self.attached else self.windows.slice_ends(times)
 
     def _rows(self, table: pa.Table) -> Ints:
         """How many rows each row stands for."""
-        if not self.partial_input:
+        if not (self.partial_input or self.copies_input):
             return np.ones(len(table), np.int64)
-        rows: Ints = vector(table.column(ROWS)).values
+        rows: Ints = vector(table.column(COPIES if self.copies_input else ROWS)).values
         return rows
 
     def _cut(self, rows: pa.Table, ends: Ints, chosen: Mask) -> pa.Table:

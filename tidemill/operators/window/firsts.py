@@ -89,7 +89,7 @@ class FirstSlices:
     @property
     def separates(self) -> bool:
         """Whether what is not DISTINCT can be kept as accumulators, apart from the values."""
-        return bool(self.views) and self.summing.combinable
+        return bool(self.views) and self.summing.folds
 
     def _over_values(self, call: AggregateSpec) -> AggregateSpec:
         if not call.distinct:

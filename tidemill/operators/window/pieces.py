@@ -78,7 +78,7 @@ class Pieces(Protocol):
 
 def pieces_of(group: GroupAggregateSpec, keys: tuple[tuple[str, pa.DataType], ...]) -> Pieces:
     """The cheaper form that can hold what ``group`` needs; ``keys`` are those without ``$end``."""
-    if group.combinable:
+    if group.folds:
         return Accumulated(group=group, keys=keys)
     return Collected(group=group, keys=keys)
 

@@ -29,6 +29,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN, Control, Prefix
 from tidemill.operators.api import HASH_COLUMN, LocalPhase, Summary
+from tidemill.operators.rows.copies import LOCAL_GAIN, SAMPLE_ROWS, repeats
 from tidemill.runtime.spark.block_files import BlockReader, BlockWriter, binary_of
 from tidemill.runtime.spark.watermark_stage import Handover, task_number
 from tidemill.state.slices import KEY_GROUP_BITS
@@ -44,11 +45,6 @@ BLOCK_SCHEMA = (
     f" `{BLOCK_COLUMN}` BINARY"
 )
 CHUNK_ROWS = 1 << 18
-LOCAL_GAIN = 0.5
-"""Combine while a combined chunk has at most this share of its rows."""
-SAMPLE_ROWS = 1 << 14
-SURELY_LARGER = 1.2
-"""How far beyond that share a chunk is guessed to be before combining it is not tried."""
 
 
 class Form(IntEnum):
@@ -287,15 +283,8 @@ def partition_of(hashes: Hashes, partitions: int) -> Hashes:
 
 
 def _repeats(table: pa.Table) -> bool:
-    """Whether keys may repeat often enough to combine, by how often they do among the first rows."""
-    rows = len(table)
-    sample = table.column(HASH_COLUMN).chunk(0).slice(0, SAMPLE_ROWS).to_numpy()
-    repeated = len(sample) - len(np.unique(sample))
-    if rows <= len(sample) or repeated == 0:
-        return repeated >= LOCAL_GAIN * rows
-    # As many keys as would repeat so often if all were equally frequent.
-    keys = len(sample) ** 2 / (2 * repeated)
-    return bool(keys * -np.expm1(-rows / keys) <= SURELY_LARGER * LOCAL_GAIN * rows)
+    """Whether keys may repeat often enough to combine."""
+    return repeats(table.column(HASH_COLUMN).chunk(0).slice(0, SAMPLE_ROWS).to_numpy(), len(table))
 
 
 def _split(table: pa.Table, partitions: int) -> Iterator[tuple[int, pa.Table]]:

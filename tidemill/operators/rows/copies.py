@@ -1,0 +1,66 @@
+"""Equal rows as one with their number (``$copies``), before they are sent: for what counts distinct values.
+
+Of rows that only come, and of calls that do not care which of two equal rows came first, nothing is lost.
+What a key costs behind the exchange is then what it has in distinct values, not in rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import COPIES, contiguous
+from tidemill.changelog.columns import Hashes, single
+from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.hashing import hash_columns
+from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.api import HASH_COLUMN
+
+LOCAL_GAIN = 0.5
+"""Rows are combined while that leaves at most this share of them."""
+SAMPLE_ROWS = 1 << 14
+_SURELY_LARGER = 1.2
+"""How far beyond that share a chunk is guessed to be before combining it is not tried."""
+_ANY = frozenset({"COUNT", "MIN", "MAX"})
+_SUMS = frozenset({"SUM", "$SUM0", "AVG"})
+
+
+def counts_copies(call: AggregateSpec) -> bool:
+    """Whether ``n`` equal rows are to ``call`` what one is that counts ``n`` times, to the last digit."""
+    integers = all(pa.types.is_integer(kind) for kind in call.arg_types)
+    return not call.user and (call.distinct or call.function in _ANY or (call.function in _SUMS and integers))
+
+
+def read_by(calls: Sequence[AggregateSpec]) -> tuple[str, ...]:
+    """The columns that ``calls`` read."""
+    names = (name for c in calls for name in (*c.args, *(() if c.filter is None else (c.filter,))))
+    return tuple(dict.fromkeys(names))
+
+
+def together(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The distinct rows of the columns ``names``, with ``$hash`` and ``$copies``; all rows where so many are
+    distinct that looking is not worth it."""
+    table = contiguous(table)
+    columns = [single(table.column(name)) for name in names]
+    first = min(SAMPLE_ROWS, len(table))
+    if not repeats(hash_columns([c.slice(0, first) for c in columns], first), len(table)):
+        return one_each(table, names)
+    groups = group_rows(hash_columns(columns, len(table)), columns)
+    rows = table.select([*names, HASH_COLUMN]).take(pa.array(groups.heads))
+    return rows.append_column(COPIES, pa.array(np.asarray(groups.sizes, np.int64)))
+
+
+def one_each(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Each row for itself, in the form that ``together`` gives."""
+    return table.select([*names, HASH_COLUMN]).append_column(COPIES, pa.array(np.ones(len(table), np.int64)))
+
+
+def repeats(sample: Hashes, rows: int) -> bool:
+    """Whether of ``rows`` so many may be equal that combining them pays, by how often the first are."""
+    repeated = len(sample) - len(np.unique(sample))
+    if rows <= len(sample) or repeated == 0:
+        return repeated >= LOCAL_GAIN * rows
+    # As many as would repeat so often if all were equally frequent.
+    distinct = len(sample) ** 2 / (2 * repeated)
+    return bool(distinct * -np.expm1(-rows / distinct) <= _SURELY_LARGER * LOCAL_GAIN * rows)
