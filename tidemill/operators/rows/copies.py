@@ -22,6 +22,8 @@ LOCAL_GAIN = 0.5
 SAMPLE_ROWS = 1 << 14
 _SURELY_LARGER = 1.2
 """How far beyond that share a chunk is guessed to be before combining it is not tried."""
+_COPIES_GAIN = 0.2
+"""The share of equal rows: the others would be brought together once more behind the exchange."""
 _ANY = frozenset({"COUNT", "MIN", "MAX"})
 _SUMS = frozenset({"SUM", "$SUM0", "AVG"})
 
@@ -40,13 +42,15 @@ def read_by(calls: Sequence[AggregateSpec]) -> tuple[str, ...]:
 
 def together(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """The distinct rows of the columns ``names``, with ``$hash`` and ``$copies``; all rows where so many are
-    distinct that looking is not worth it."""
+    distinct that it is not worth it."""
     table = contiguous(table)
     columns = [single(table.column(name)) for name in names]
     first = min(SAMPLE_ROWS, len(table))
-    if not repeats(hash_columns([c.slice(0, first) for c in columns], first), len(table)):
+    if not repeats(hash_columns([c.slice(0, first) for c in columns], first), len(table), _COPIES_GAIN):
         return one_each(table, names)
     groups = group_rows(hash_columns(columns, len(table)), columns)
+    if groups.count > _COPIES_GAIN * len(table):
+        return one_each(table, names)
     rows = table.select([*names, HASH_COLUMN]).take(pa.array(groups.heads))
     return rows.append_column(COPIES, pa.array(np.asarray(groups.sizes, np.int64)))
 
@@ -56,11 +60,12 @@ def one_each(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table.select([*names, HASH_COLUMN]).append_column(COPIES, pa.array(np.ones(len(table), np.int64)))
 
 
-def repeats(sample: Hashes, rows: int) -> bool:
-    """Whether of ``rows`` so many may be equal that combining them pays, by how often the first are."""
+def repeats(sample: Hashes, rows: int, gain: float = LOCAL_GAIN) -> bool:
+    """Whether of ``rows`` so many may be equal that ``gain`` is the share of what is left, by how often
+    the first are."""
     repeated = len(sample) - len(np.unique(sample))
     if rows <= len(sample) or repeated == 0:
-        return repeated >= LOCAL_GAIN * rows
+        return repeated >= (1 - gain) * rows
     # As many as would repeat so often if all were equally frequent.
     distinct = len(sample) ** 2 / (2 * repeated)
-    return bool(distinct * -np.expm1(-rows / distinct) <= _SURELY_LARGER * LOCAL_GAIN * rows)
+    return bool(distinct * -np.expm1(-rows / distinct) <= _SURELY_LARGER * gain * rows)
