@@ -9,7 +9,9 @@ from tidemill.errors import NotSupportedError, TidemillError, ValidationError
 from tidemill.operators.match.skip import SkipTo
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.relations.pattern_text import variables
+from tidemill.plan.expressions import InputRef
 from tidemill.plan.patterns import EVERY, AfterMatch, PatternAggregate, PatternColumn
+from tidemill.runtime.compile.match import match_parts
 
 
 def bind(
@@ -153,3 +155,17 @@ def test_not_supported(parts: dict[str, str], message: str) -> None:
 def test_not_valid(parts: dict[str, str], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         bind(**parts)
+
+
+@pytest.mark.parametrize(
+    ("define", "made"),
+    [
+        ("B AS B.v > 1 AND B.v < LAST(B.v, 1) OR LAST(B.v, 1) IS NULL AND B.k <> 'x'", 0),
+        ("A AS A.v > 8e0, B AS UPPER(B.k) = 'A' AND B.v > A.v", 1),
+    ],
+)
+def test_what_kernels_know_costs_no_projection(define: str, made: int) -> None:
+    """Columns that Spark has to compute for the conditions; those that rows have go as they are."""
+    node = bind(measures="LAST(B.v) AS v", define=define)
+    carried = match_parts(node, node.input.fields).carried
+    assert sum(not isinstance(expr, InputRef) for _, expr in carried) == made

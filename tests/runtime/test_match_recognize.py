@@ -60,6 +60,11 @@ QUERIES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
         " OR CAST(B.n AS DOUBLE) / CAST(A.n AS DOUBLE) > 5",
         [("a", 10, 11), ("a", 12, 8), ("a", 9, 13), ("a", 13, 14), ("b", 5, 9), ("b", 2, 11)],
     ),
+    "rows judged alone, by kernels and by Spark": (
+        "MEASURES A.n AS a, B.n AS b PATTERN (A B) DEFINE A AS A.n + 2147483640 < 0,"
+        " B AS B.d > 2 AND UPPER(B.k) = 'A' AND B.n > 8.5e0 AND B.n IS NOT NULL",
+        [("a", 10, 11), ("a", 9, 13), ("a", 13, 14)],
+    ),
     "a function of a row that is not there": (
         "MEASURES A.n AS a, B.n AS b, C.n AS c PATTERN (A B? C)"
         " DEFINE B AS B.n > 12, C AS C.n < COALESCE(B.n, 6)",

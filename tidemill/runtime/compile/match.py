@@ -8,6 +8,7 @@ kernel picked out of each match.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -280,7 +281,7 @@ class _Conditions:
 
     def _by_kernel(self, expr: Expr) -> bool:
         """Whether the kernel computes ``expr`` from columns as they are: no other column is made for it."""
-        if not isinstance(expr, Call | Cast) or not known_to_kernels(expr):
+        if not isinstance(expr, Call | Cast) or not known_to_kernels(expr) or not _alike(expr.children):
             return False
         return all(self._is_at_hand(x) or self._by_kernel(x) for x in expr.children)
 
@@ -310,6 +311,13 @@ class _Conditions:
         if not known_to_kernels(expr) or not isinstance(expr, Call | Cast):
             raise _unknown(expr)
         return computed(expr, tuple(map(self.term, expr.children)))
+
+
+def _alike(operands: Sequence[Expr]) -> bool:
+    """Whether operands are of one type: where they are not, Spark is told what Flink makes of that."""
+    kinds = [x.type.with_nullable(True) for x in operands]
+    families = (t.INTEGER_TYPES, t.CHARACTER_TYPES)
+    return len(set(kinds)) == 1 or any(all(isinstance(k, f) for k in kinds) for f in families)
 
 
 def _unknown(expr: Expr) -> NotSupportedError:
