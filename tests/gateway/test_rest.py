@@ -361,6 +361,19 @@ def test_requests_one_behind_the_other_and_one_for_another_protocol(ask: Ask) ->
         client.sendall(opening)
         status, content = _answer(client)
         assert (status, "sessionHandle" in json.loads(content)) == (200, True)
+        client.sendall(b"HEAD /v1/info HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        head = b"".join(iter(lambda: client.recv(1_000), b""))
+        assert head.startswith(b"HTTP/1.1 200")
+        assert head.endswith(b"\r\n\r\n")
+
+
+def test_a_client_that_asks_before_it_sends_is_told_to_go_on(ask: Ask) -> None:
+    with socket.create_connection(("127.0.0.1", ask.port), timeout=60) as client:
+        asking = b"Host: localhost\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+        client.sendall(b"POST /v1/sessions HTTP/1.1\r\n" + asking)
+        assert client.recv(1_000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.sendall(b"{}")
+        assert _answer(client)[0] == 200
 
 
 def _answer(client: socket.socket) -> tuple[int, bytes]:

@@ -61,8 +61,11 @@ def test_a_value_in_both_formats(kind: t.LogicalType, value: Any, as_json: str, 
     fields = (Field("v", kind),)
     for form, text in (("JSON", as_json), ("PLAIN_TEXT", as_text)):
         got = rows_json(table, fields, form, ZoneInfo("Europe/Berlin"))
-        assert got == f'[{{"kind":"INSERT","fields":[{text}]}},{{"kind":"DELETE","fields":[null]}}]'
+        rows = f'{{"kind":"INSERT","fields":[{text}]}},{{"kind":"DELETE","fields":[null]}}'
+        assert got == f"[{rows}]"
         json.loads(got)
+        many = pa.concat_tables([table] * 50)
+        assert rows_json(many, fields, form, ZoneInfo("Europe/Berlin")) == f"[{','.join([rows] * 50)}]"
 
 
 def test_types() -> None:

@@ -10,6 +10,7 @@ import base64
 import binascii
 import ipaddress
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tidemill.config import gateway_options as g
 from tidemill.config.option import Configuration
@@ -85,6 +86,7 @@ def check_chosen(config: Configuration, address: str) -> None:
     )
 
 
+@lru_cache(maxsize=64)
 def is_loopback(address: str) -> bool:
     try:
         return ipaddress.ip_address(address.strip("[]")).is_loopback

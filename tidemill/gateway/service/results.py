@@ -113,6 +113,8 @@ def _feed(result: TableResult, info: ResultInfo, pages: Pages) -> None:
 
 def _uniform(table: pa.Table, info: ResultInfo, schema: pa.Schema) -> pa.Table:
     """In the schema of all pages of the result."""
+    if table.schema.equals(schema):
+        return table
     columns = [table.column(place) for place in range(len(info.fields))]
     if schema.names[-1:] == [KIND_COLUMN]:
         changes = KIND_COLUMN in table.column_names

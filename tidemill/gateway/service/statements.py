@@ -58,6 +58,8 @@ CONFIGURING: tuple[type[s.Statement], ...] = (
 )
 """What changes a session: these are what ``configure`` takes, and after these a snapshot is another one."""
 
+_MORE = (";", "--", "/*")
+"""What text has that is more than one statement, or not a statement alone."""
 JobStarted = Callable[[JobHandle, str, Json], None]
 
 
@@ -212,6 +214,8 @@ def _insert_text(statement: s.Statement, environment: TableEnvironment) -> str:
 
 def _single(text: str) -> str:
     """The one statement in ``text``."""
+    if not any(mark in text for mark in _MORE):
+        return text.strip() or text
     pieces = list(split(text))
     if len(pieces) > 1:
         raise NotSupportedError(

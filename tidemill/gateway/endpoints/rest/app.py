@@ -84,18 +84,19 @@ class Application:
         begun = time.monotonic()
         status = 200
         try:
+            user = await _user(self.door, self.threads, headers)
             call = Call(
                 version=version,
-                user=await _user(self.door, self.threads, headers),
+                user=user,
                 parameters=parameters,
                 query=query_of(scope),
-                body=b"",
+                body=b"" if streams else await body_of(headers, receive, self.longest),
                 accept=headers.get("accept", ""),
             )
             if streams:
                 await self._stream(route, _continued(call, headers))(scope, receive, send)
                 return
-            made = await self._made(route, call.with_body(await body_of(headers, receive, self.longest)))
+            made = await self._made(route, call)
         except HttpError as e:
             status = e.status
             content, more = failure(e)

@@ -28,9 +28,6 @@ class Call:
     body: bytes
     accept: str = ""
 
-    def with_body(self, body: bytes) -> Call:
-        return replace(self, body=body)
-
     def at_token(self, token: str) -> Call:
         return replace(self, parameters={**self.parameters, "token": token})
 

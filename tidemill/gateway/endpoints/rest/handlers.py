@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any
 
 import pyarrow as pa
@@ -258,10 +258,16 @@ def _result_facts(info: ResultInfo | None) -> dict[str, Any]:
 
 
 def _results(page: ResultPage, info: ResultInfo, row_format: str) -> str:
-    columns = _text({"columns": [_column(f) for f in info.fields], "rowFormat": row_format})[:-1]
+    columns = _columns(info.fields, row_format)
     empty = page.rows is None or page.type is ResultType.EOS
     data = "[]" if empty else rows_json(page.rows, info.fields, row_format, info.zone)
     return f'{columns},"data":{data}}}'
+
+
+@lru_cache(maxsize=256)
+def _columns(fields: tuple[Field, ...], row_format: str) -> str:
+    """How ``results`` begins: SHOW and its like have the same columns each time."""
+    return _text({"columns": [_column(f) for f in fields], "rowFormat": row_format})[:-1]
 
 
 def _column(field: Field) -> dict[str, Any]:

@@ -17,6 +17,37 @@ HEAD_BYTES = 64 << 10
 more."""
 
 
+_CONTINUE = b"HTTP/1.1 100"
+
+
+class _Whole:
+    """A transport that sends the head of an answer with the beginning of its content: each send is a system
+    call, and wakes who waits for it."""
+
+    __slots__ = ("_head", "_transport")
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._head: bytes | None = None
+
+    def write(self, data: bytes) -> None:
+        if self._head is None and not data.startswith(_CONTINUE):
+            self._head = data
+        elif self._head:
+            self._transport.write(self._head + data)
+            self._head = b""
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        if self._head:
+            self._transport.write(self._head)
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return bool(self._transport.is_closing())
+
+
 class _HeadError(ValueError):
     """The parser tells who feeds it: the answer is 400."""
 
@@ -62,6 +93,8 @@ def impatient(seconds: float) -> type[HttpToolsProtocol]:
         def on_headers_complete(self) -> None:
             self._in_head, self._in_body = False, True
             super().on_headers_complete()
+            if self.scope["method"] != "HEAD":  # whose answer has a head alone
+                self.cycle.transport = _Whole(self.transport)
 
         def on_message_complete(self) -> None:
             self._in_body = False
