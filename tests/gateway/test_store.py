@@ -153,11 +153,19 @@ def test_writes_that_wait_together_are_one_transaction_and_spoil_each_other_noth
     after.result(60)
     with pytest.raises(sa.exc.IntegrityError):
         bad.result(60)
+    later = writer.put(written("d"), later=True)
+    writer.write(written("e"))
+    assert later.done()
+    with pytest.raises(sa.exc.IntegrityError):
+        writer.write(written("e"))
+    writer.put(written("f"), later=True).result(60)
+    last = writer.put(written("g"), later=True)
     writer.close()
+    assert last.done()
     with pytest.raises(StateError, match="nothing is taken down"):
-        writer.put(written("d")).result(60)
+        writer.write(written("h"))
     with database.connect() as connection:
-        assert sorted(connection.execute(sa.select(OPERATIONS.c.handle)).scalars()) == ["b", "c"]
+        assert sorted(connection.execute(sa.select(OPERATIONS.c.handle)).scalars()) == list("bcdefg")
     database.dispose()
 
 

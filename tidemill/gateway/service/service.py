@@ -189,7 +189,6 @@ class Gateway:
         )
         ids = {"session": session, "operation": operation.handle}
         self.audit.note("execute", user, **ids, statement=shown)
-        opened.operations[operation.handle] = operation
         submitted: Future[str] = Future()
 
         def taken_down(written: Future[None]) -> None:
@@ -197,7 +196,6 @@ class Gateway:
                 written.result()
                 opened.submit(operation, timeout)
             except TidemillError as e:
-                opened.operations.pop(operation.handle, None)
                 submitted.set_exception(e)
             else:
                 submitted.set_result(operation.handle)

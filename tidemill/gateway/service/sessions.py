@@ -74,8 +74,9 @@ class Session:
         return found
 
     def submit(self, operation: Operation, timeout: float) -> None:
-        self.operations[operation.handle] = operation
+        """Nobody else knows of the operation before: it is not ended by others until it waits."""
         operation.submit(timeout)
+        self.operations[operation.handle] = operation
         self.lane.submit(operation.run)
 
     def info(self) -> SessionInfo:

@@ -156,7 +156,8 @@ class Store:
         self._put(Rows(_END, ({"ended": handle, **values},)))
 
     def remove_operation(self, handle: str) -> Future[None]:
-        return self._writer.put(Rows(_REMOVE, ({"removed": handle},)))
+        """A moment later."""
+        return self._writer.put(Rows(_REMOVE, ({"removed": handle},)), later=True)
 
     def operations(self) -> list[KeptOperation]:
         """In the order in which they were submitted."""
@@ -245,7 +246,7 @@ class Store:
         self._put(write)
 
     def _put(self, write: Write) -> None:
-        self._writer.put(write).result()
+        self._writer.write(write)
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:

@@ -1,13 +1,13 @@
-"""Who writes to the store: one thread, which takes all that waits into one transaction.
+"""Who writes to the store: one thread at a time, which takes all that waits into one transaction.
 
 SQLite has one writer at a time, and a transaction costs more than what it writes: under load each carries the
-writes of many. Who must not go on before a write is there waits for its future.
+writes of many. Who must not go on before a write is there does it himself; for who cannot wait a thread does.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -21,6 +21,7 @@ from tidemill.errors import StateError
 Write = Callable[[sa.Connection], None]
 Transaction = Callable[[], AbstractContextManager[sa.Connection]]
 _MOST = 256
+_MOMENT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,53 +37,80 @@ class Rows:
 
 @dataclass(slots=True)
 class Writer:
-    """Any thread may put. Writes are done in the order in which they were put, but for ``Rows``: all of a
-    transaction's go before its others, those of the first statement in ``order`` first."""
+    """Any thread may write. Writes are done in the order in which they came, but for ``Rows``: all of a
+    transaction's go before its others, those of the first statement in ``order`` first. Who is told of a
+    write is told in that order, too, and must not write then."""
 
     transaction: Transaction
     order: tuple[sa.Executable, ...] = ()
-    _waiting: queue.SimpleQueue[tuple[Write, Future[None]] | None] = field(default_factory=queue.SimpleQueue)
-    _thread: threading.Thread | None = None
-    _closed: bool = False
+    _waiting: deque[tuple[Write, Future[None]]] = field(default_factory=deque)
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+    """Of who writes, and tells."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _bell: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread = field(init=False)
+    _asleep: bool = False
+    _closed: bool = False
 
-    def put(self, write: Write) -> Future[None]:
-        """Done when it is in the database; StateError where it cannot be."""
-        made: Future[None] = Future()
-        with self._lock:
-            if self._closed:
-                made.set_exception(StateError("The gateway ends: nothing is taken down any more."))
-                return made
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="tidemill-gateway-store", daemon=True)
-                self._thread.start()
-            self._waiting.put((write, made))
+    def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._work, name="tidemill-gateway-store", daemon=True)
+        self._thread.start()
+
+    def write(self, write: Write) -> None:
+        """Returns when it is in the database, with what waited before; StateError where it cannot be."""
+        made = self._added(write)
+        with self._turn:
+            while not made.done():
+                self._write_some()
+        made.result()
+
+    def put(self, write: Write, *, later: bool = False) -> Future[None]:
+        """Returns at once: done when it is in the database. ``later``: nobody waits for it, and it goes with
+        the next, or after a moment."""
+        made = self._added(write)
+        if not later or self._asleep:
+            self._bell.set()
         return made
 
     def close(self) -> None:
         """After what waits."""
         with self._lock:
             self._closed = True
-            self._waiting.put(None)
-        if self._thread is not None:
-            self._thread.join()
+        self._bell.set()
+        self._thread.join()
+
+    def _added(self, write: Write) -> Future[None]:
+        made: Future[None] = Future()
+        with self._lock:
+            if not self._closed:
+                self._waiting.append((write, made))
+                return made
+        made.set_exception(StateError("The gateway ends: nothing is taken down any more."))
+        return made
 
     def _work(self) -> None:
         ends = False
         while not ends:
-            batch = [self._waiting.get()]
-            while len(batch) < _MOST and not self._waiting.empty():
-                batch.append(self._waiting.get())
-            ends = batch[-1] is None
-            self._write([one for one in batch if one is not None])
+            self._asleep = True
+            if self._waiting:
+                self._asleep = False
+            self._bell.wait(None if self._asleep else _MOMENT)
+            self._asleep = False
+            self._bell.clear()
+            ends = self._closed
+            with self._turn:
+                while self._waiting:
+                    self._write_some()
+
+    def _write_some(self) -> None:
+        self._write([self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST))])
 
     def _write(self, batch: Sequence[tuple[Write, Future[None]]]) -> None:
         """What fails together is tried alone: one bad write spoils no other."""
         try:
-            if batch:
-                with self.transaction() as connection:
-                    for write in self._together([write for write, _ in batch]):
-                        write(connection)
+            with self.transaction() as connection:
+                for write in self._together([write for write, _ in batch]):
+                    write(connection)
         except Exception as e:
             if len(batch) == 1:
                 batch[0][1].set_exception(e)

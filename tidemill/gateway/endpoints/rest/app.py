@@ -57,7 +57,9 @@ class Application:
     longest: int
     door: Door
     threads: Threads = field(
-        default_factory=lambda: Threads(Workers(least=_LEAST, most=_THREADS, keepalive=_KEPT_SECONDS))
+        default_factory=lambda: Threads(
+            Workers(least=_LEAST, most=_THREADS, keepalive=_KEPT_SECONDS, abreast=_THREADS)
+        )
     )
     _paths: Paths[tuple[RestRoute, int]] = field(default_factory=Paths)
     _pages: Starlette = field(init=False)
