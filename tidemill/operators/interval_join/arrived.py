@@ -139,8 +139,11 @@ class Pairs:
             [right.columns[k] for k in spec.right.keys],
             rows[1],
         )
-        found = Met(right, rows[1][same])
-        return cls(side=0, arrived=left, rows=rows[0][same], found=found)._let_through(spec)
+        places, partners = rows[0][same], rows[1][same]
+        # In the order of arrival: the same wherever the step runs, and neighbours are fetched together.
+        order = np.argsort(places * len(right) + partners)
+        found = Met(right, partners[order])
+        return cls(side=0, arrived=left, rows=places[order], found=found)._let_through(spec)
 
     def __len__(self) -> int:
         return len(self.rows)
