@@ -24,6 +24,12 @@ DML_SYNC = Option(
     default=False,
     doc="Whether `execute_sql` of an INSERT returns only when its job has ended; `tidemill run` waits.",
 )
+FORCE_RECOMPILE = Option(
+    key="table.plan.force-recompile",
+    kind=bool,
+    default=False,
+    doc="Whether COMPILE PLAN writes over a file that is there.",
+)
 CATALOG_STORE = Option(
     key="table.catalog-store.kind",
     kind=str,
@@ -38,4 +44,4 @@ CATALOG_STORE_PATH = Option(
     default="",
     doc="The folder of the kind `file`, on this machine.",
 )
-OPTIONS = (LOCAL_TIME_ZONE, MAX_COLUMN_WIDTH, DML_SYNC, CATALOG_STORE, CATALOG_STORE_PATH)
+OPTIONS = (LOCAL_TIME_ZONE, MAX_COLUMN_WIDTH, DML_SYNC, FORCE_RECOMPILE, CATALOG_STORE, CATALOG_STORE_PATH)

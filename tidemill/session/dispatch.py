@@ -11,6 +11,7 @@ from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult
 from tidemill.session.statements import (
     alter_table,
+    compiled_plans,
     create_table,
     describe,
     drop,
@@ -53,6 +54,8 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.Query: queries.query,
     s.Insert: queries.insert,
     s.StatementSet: queries.statement_set,
+    s.CompilePlan: compiled_plans.compile_plan,
+    s.ExecutePlan: compiled_plans.execute_plan,
     s.Explain: queries.explain,
     s.CreateTable: create_table.create_table,
     s.AlterTable: alter_table.alter_table,

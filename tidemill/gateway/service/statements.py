@@ -206,7 +206,10 @@ def _own(statement: s.Statement, before: Mapping[str, str]) -> dict[str, str]:
 
 
 def _insert_text(statement: s.Statement, environment: TableEnvironment) -> str:
-    """The INSERT that fills what CREATE TABLE AS has made; of others their own text."""
+    """The INSERT that fills what CREATE TABLE AS has made, or that a compiled plan has; of others their own
+    text."""
+    if environment.context.compiled:
+        return environment.context.compiled
     if isinstance(statement, s.CreateTable):
         return create_table_as.insert_text(statement, environment.context)
     return statement.text

@@ -38,6 +38,8 @@ from tidemill.sql.statements.catalogs import (
     UseModules,
 )
 from tidemill.sql.statements.queries import (
+    CompilePlan,
+    ExecutePlan,
     Explain,
     Insert,
     Query,
@@ -97,6 +99,7 @@ __all__ = [
     "AlterTable",
     "AlterView",
     "ColumnDefinition",
+    "CompilePlan",
     "ComputedColumn",
     "Constraint",
     "CreateCatalog",
@@ -121,6 +124,7 @@ __all__ = [
     "DropTable",
     "DropView",
     "DropWatermark",
+    "ExecutePlan",
     "Explain",
     "Insert",
     "Like",

@@ -50,6 +50,23 @@ class StatementSet(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompilePlan(Statement):
+    """COMPILE PLAN 'file' FOR ...; ``execute``: COMPILE AND EXECUTE PLAN."""
+
+    file: str
+    target: Insert | StatementSet
+    if_not_exists: bool = False
+    execute: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutePlan(Statement):
+    """EXECUTE PLAN 'file'."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explain(Statement):
     """``details`` of CHANGELOG_MODE, EXECUTION_PLAN, ESTIMATED_COST, JSON_EXECUTION_PLAN, PLAN_ADVICE, as
     written."""

@@ -35,7 +35,6 @@ _UNSUPPORTED = {
     "TRUNCATE": "TRUNCATE TABLE",
     "ANALYZE": "ANALYZE TABLE",
     "CALL": "CALL",
-    "COMPILE": "COMPILE PLAN",
 }
 
 
@@ -94,11 +93,39 @@ class Statements:
         if self.cursor.take("STATEMENT", "SET"):
             self.cursor.expect("BEGIN")
             return self._inserts().members(token)
-        if self.cursor.at("PLAN"):
-            return self._unsupported(token, "EXECUTE PLAN")
+        if self.cursor.take("PLAN"):
+            file = self.cursor.string()
+            return s.ExecutePlan(file=file, text=self.cursor.text_since(token), position=token.position)
         if self.cursor.take("INSERT"):
             return self._inserts().insert(token)
         return self._query(token)
+
+    def _compile(self, token: Token) -> s.CompilePlan:
+        """``COMPILE PLAN 'file' [IF NOT EXISTS] FOR ...``, ``COMPILE AND EXECUTE PLAN 'file' FOR ...``."""
+        execute = self.cursor.take("AND", "EXECUTE")
+        self.cursor.expect("PLAN")
+        file = self.cursor.string()
+        if not self.cursor.at_any("FOR", "IF"):
+            self.cursor.fail("FOR", "IF")
+        unless = not execute and self.cursor.take("IF", "NOT", "EXISTS")
+        self.cursor.expect("FOR")
+        first = self.cursor.current
+        target: s.Insert | s.StatementSet
+        if self.cursor.expect_any("INSERT", "STATEMENT", "UPSERT") == "STATEMENT":
+            self.cursor.expect("SET", "BEGIN")
+            target = self._inserts().members(first)
+        elif first.upper == "UPSERT":
+            self.cursor.refuse("UPSERT INTO", first)
+        else:
+            target = self._inserts().insert(first)
+        return s.CompilePlan(
+            file=file,
+            target=target,
+            if_not_exists=unless,
+            execute=execute,
+            text=self.cursor.text_since(token),
+            position=token.position,
+        )
 
     def _begin(self, token: Token) -> s.Statement:
         """``BEGIN STATEMENT SET; ... END``."""
@@ -148,6 +175,7 @@ class Statements:
         "INSERT": lambda self, token: self._inserts().insert(token),
         "EXECUTE": _execute,
         "BEGIN": _begin,
+        "COMPILE": _compile,
         "EXPLAIN": _explain,
         "SET": lambda self, token: settings.set_option(self.cursor, token),
         "RESET": lambda self, token: settings.reset_option(self.cursor, token),

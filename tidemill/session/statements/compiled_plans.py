@@ -1,0 +1,203 @@
+"""COMPILE PLAN and EXECUTE PLAN: INSERTs with all that they name, in a file.
+
+The file has the statement and the tables, views and functions in it as they are when it is written; whoever
+executes it gets the same rows, whatever has become of these since, and in a session that has none of them.
+Options are those of the session that executes it, and so is the way in which Spark does it: what is kept is
+the statement, which is planned anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tidemill.catalog.table import CatalogFrame, CatalogObject, ObjectPath
+from tidemill.config.table_options import FORCE_RECOMPILE
+from tidemill.errors import ConnectorError, NotSupportedError, StateError, ValidationError
+from tidemill.files.storage import Storage
+from tidemill.files.systems import SETTINGS
+from tidemill.session import execution, planning, snapshot
+from tidemill.session.context import SessionContext
+from tidemill.session.result import TableResult, ok
+from tidemill.sql import statements as s
+from tidemill.sql.parser import parse_statement
+from tidemill.user_functions.kinds import UserFunction
+
+Json = dict[str, Any]
+_FORMAT = 1
+_PRIVATE = 0o600
+"""Options of tables hold passwords."""
+_PROGRAM = "What a Python program registers lives in that program alone."
+
+
+def compile_plan(statement: s.CompilePlan, context: SessionContext) -> TableResult:
+    """A file that is there stays as it is: COMPILE AND EXECUTE runs what is in it."""
+    kept = _kept(statement, context)
+    there = _exists(statement.file, context)
+    forced = context.configuration.read(FORCE_RECOMPILE)
+    if there and not (statement.execute or statement.if_not_exists or forced):
+        raise ValidationError(
+            f"Cannot overwrite the plan file '{statement.file}'. Either manually remove the file or, if "
+            f"you're debugging your job, set the option '{FORCE_RECOMPILE.key}' to true.",
+            position=statement.position,
+        )
+    if not there or (forced and not statement.if_not_exists):
+        _write(statement.file, kept, context)
+    return _executed(statement.file, context) if statement.execute else ok()
+
+
+def execute_plan(statement: s.ExecutePlan, context: SessionContext) -> TableResult:
+    if not _exists(statement.file, context):
+        raise ValidationError(f"file resource [{statement.file}] not found.", position=statement.position)
+    return _executed(statement.file, context)
+
+
+def _executed(file: str, context: SessionContext) -> TableResult:
+    kept = _read(file, context)
+    with _as_compiled(kept, context):
+        found = parse_statement(kept["statement"])
+        assert isinstance(found, s.Insert | s.StatementSet)
+        return execution.run_inserts(context, [planning.bind_insert(context, i) for i in _inserts(found)])
+
+
+@contextmanager
+def _as_compiled(kept: Json, context: SessionContext) -> Iterator[None]:
+    """The session has the plan's catalogs; what it has itself comes back."""
+    own = context.catalogs, context.module_folders, context.compiled
+    made = snapshot.restored(kept["session"])
+    context.catalogs, context.module_folders = made.catalogs, made.module_folders
+    context.compiled = kept["statement"]
+    try:
+        yield
+    finally:
+        context.catalogs, context.module_folders, context.compiled = own
+
+
+def _inserts(statement: s.Insert | s.StatementSet) -> Sequence[s.Insert]:
+    return statement.inserts if isinstance(statement, s.StatementSet) else (statement,)
+
+
+class _Recording(SessionContext):
+    """The session, shared and not copied, and what was looked up in it by name."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self.__dict__.update(context.__dict__)
+        self.paths: set[ObjectPath] = set()
+
+    def resolve(self, path: ObjectPath) -> CatalogObject | None:
+        self.paths.add(path)
+        found = super().resolve(path)
+        if isinstance(found, CatalogFrame):
+            raise NotSupportedError(f"'{path}' is a DataFrame: a plan cannot keep it", hint=_PROGRAM)
+        return found
+
+    def user_function(self, parts: tuple[str, ...], path: ObjectPath) -> UserFunction | None:
+        self.paths.add(path)
+        functions = self.catalogs.functions
+        made = (functions.system(parts[0]) if len(parts) == 1 else None) or functions.find(path)
+        if made is not None and made.declared is not None:
+            message = f"'{made.name}' is a function of this program: a plan cannot keep it"
+            raise NotSupportedError(message, hint=_PROGRAM)
+        return super().user_function(parts, path)
+
+
+def _kept(statement: s.CompilePlan, context: SessionContext) -> Json:
+    """What goes into the file. Raises what is wrong with the statement."""
+    recording = _Recording(context)
+    for insert in _inserts(statement.target):
+        planning.bind_insert(recording, insert)
+    text = statement.target.text
+    if isinstance(statement.target, s.StatementSet):
+        text = f"EXECUTE {text}"
+    named = _Named({(p.catalog, p.database, p.name) for p in recording.paths})
+    return {"format": _FORMAT, "statement": text, "session": named.of(snapshot.taken(context, whole=True))}
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What of a session's snapshot a plan needs: the objects of these names, no options."""
+
+    names: set[tuple[str, str, str]]
+
+    def of(self, taken: Json) -> Json:
+        return {
+            **taken,
+            "defaults": {},
+            "options": {},
+            "models": [],
+            "catalogs": [self._catalog(c) for c in taken["catalogs"]],
+            "temporary": self._named(taken["temporary"]),
+            "functions": self._functions(taken["functions"]),
+        }
+
+    def _catalog(self, catalog: Json) -> Json:
+        databases = catalog["databases"]
+        if databases is None:
+            return catalog
+        return {**catalog, "databases": [self._database(d) for d in databases]}
+
+    def _database(self, database: Json) -> Json:
+        return {
+            **database,
+            "objects": self._named(database["objects"]),
+            "functions": self._functions(database["functions"]),
+            "models": [],
+        }
+
+    def _named(self, objects: list[Json]) -> list[Json]:
+        return [x for x in objects if tuple(x["path"].values()) in self.names]
+
+    def _functions(self, functions: list[Json]) -> list[Json]:
+        """Names of functions do not tell capitals from small letters."""
+        called = {name.lower() for _, _, name in self.names}
+        return [x for x in functions if x["name"].rpartition(".")[2].lower() in called]
+
+
+def _storage(file: str, context: SessionContext) -> tuple[Storage, str]:
+    """Where the file lies, and its name there."""
+    config = context.configuration
+    folder, slash, name = file.rpartition("/")
+    settings = tuple((key, config[key]) for key in SETTINGS if key in config)
+    return Storage(folder + slash if slash else ".", settings), name
+
+
+def _exists(file: str, context: SessionContext) -> bool:
+    storage, name = _storage(file, context)
+    return storage.stat(name) is not None
+
+
+def _write(file: str, kept: Json, context: SessionContext) -> None:
+    storage, name = _storage(file, context)
+    data = json.dumps(kept, indent=2).encode()
+    try:
+        storage.publish(name, lambda stream: stream.write(data))
+        if storage.is_local:
+            os.chmod(storage.absolute(name), _PRIVATE)
+    except (OSError, pa.ArrowException) as e:
+        raise ConnectorError(f"Cannot write the plan file '{file}': {e}") from None
+
+
+def _read(file: str, context: SessionContext) -> Json:
+    storage, name = _storage(file, context)
+    try:
+        kept = json.loads(storage.read_bytes(name))
+    except (OSError, pa.ArrowException) as e:
+        raise ConnectorError(f"Cannot read the plan file '{file}': {e}") from None
+    except ValueError:
+        kept = None
+    if not isinstance(kept, dict) or "statement" not in kept:
+        raise StateError(
+            f"'{file}' is not a plan that COMPILE PLAN of Tidemill wrote",
+            hint="Plans of Flink name its own operators: compile the statement again.",
+        )
+    if kept.get("format") != _FORMAT:
+        raise StateError(
+            f"The plan in '{file}' is of form {kept.get('format')}, which this version does not know"
+        )
+    return kept
