@@ -62,10 +62,16 @@ SUMS = (
     " FROM TABLE(HOP(TABLE ticks, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '30' SECOND))"
     " GROUP BY window_start, window_end, k"
 )
+USERS = (
+    "SELECT EXTRACT(SECOND FROM window_end) + 60 * EXTRACT(MINUTE FROM window_end), COUNT(DISTINCT k),"
+    " COUNT(*) FROM TABLE(CUMULATE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '60' SECOND))"
+    " GROUP BY window_start, window_end"
+)
+QUERIES = {"near": NEAR, "sums": SUMS, "users": USERS}
 
 
 def test_state_by_time_is_spread_anew(spark: SparkSession, tmp_path: Path) -> None:
-    """An interval join and windows hold rows that wait for time to pass."""
+    """An interval join and windows hold rows that wait for time to pass; without keys, values in buckets."""
     chance = random.Random(5)
     sources = []
     for name in ("ticks", "tocks"):
@@ -81,15 +87,17 @@ def test_state_by_time_is_spread_anew(spark: SparkSession, tmp_path: Path) -> No
         for name, columns in (
             ("near", "near (k INT, v BIGINT, w BIGINT)"),
             ("sums", "sums (e BIGINT, k INT, c BIGINT, s BIGINT)"),
+            ("users", "users (e BIGINT, u BIGINT, c BIGINT)"),
         )
     ]
     batch = Session({"execution.runtime-mode": "batch"})
     batch.execute(*sources)
-    expected = [sorted(",".join(map(str, row)) for _, row in batch.changes(query)) for query in (NEAR, SUMS)]
+    answers = map(batch.changes, QUERIES.values())
+    expected = [sorted(",".join(map(str, row)) for _, row in answer) for answer in answers]
     assert min(map(len, expected)) > 50
-    inserts = f"EXECUTE STATEMENT SET BEGIN INSERT INTO near {NEAR}; INSERT INTO sums {SUMS}; END"
-    run(tmp_path, *sources, *sinks, inserts)
-    assert [lines(tmp_path / name) for name in ("near", "sums")] == expected
+    inserts = "; ".join(f"INSERT INTO {name} {query}" for name, query in QUERIES.items())
+    run(tmp_path, *sources, *sinks, f"EXECUTE STATEMENT SET BEGIN {inserts}; END")
+    assert [lines(tmp_path / name) for name in QUERIES] == expected
 
 
 def run(folder: Path, *script: str) -> None:

@@ -20,6 +20,7 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.planning import plan_aggregate
+from tidemill.physical.aggregates.spread import spread_windows
 from tidemill.physical.aggregates.two_phase import split_phases
 from tidemill.physical.aggregates.window_phases import split_windows
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted
@@ -82,7 +83,7 @@ def _planned(roots: Sequence[n.LogicalNode], context: PlannerContext) -> list[Ph
         return placed if context.mini_batch is None else split_phases(placed, context.config)
 
     return [
-        PhysicalPlan(shown=finished(plan.shown), runs=finished(runs))
+        PhysicalPlan(shown=finished(plan.shown), runs=finished(spread_windows(runs, context.config)))
         for plan, runs in zip(settled, shared, strict=True)
     ]
 

@@ -59,8 +59,12 @@ def _way(leaf: Leaf, stage: Stage) -> str:
 
 
 def _columns(leaf: Leaf) -> list[str]:
-    names = dict(zip(leaf.port.columns, leaf.port.references, strict=True))
-    return [names[key] for key in leaf.port.keys]
+    port = leaf.port
+    names = dict(zip(port.columns, port.references, strict=True))
+    if port.buckets is not None:
+        of = ", ".join(names[column] for column in port.buckets.of)
+        names[port.buckets.column] = f"{port.buckets.count} buckets of {of}"
+    return [names[key] for key in port.keys]
 
 
 def _source(node: g.ExecNode, stages: Stages) -> str:

@@ -45,7 +45,7 @@ def _(node: g.Select) -> Partitioning | None:
 
 def stays(node: g.Keyed, port: g.Port) -> bool:
     """Whether the port's rows are in their partition as they come."""
-    if port.summary is not None or node.clocked:
+    if port.summary is not None or port.buckets is not None or node.clocked:
         # By processing time it is run where no rows came, which only an exchange can ask for.
         return False
     have = partitioned_by(port.input)

@@ -53,9 +53,14 @@ def can_split_windows(
     """Whether parts of the calls add up to them, to the last digit: this split is one that runs."""
     if not config.read(DISTINCT_SPLIT_ENABLED) or not any(c.distinct for c in calls):
         return False
-    exact = all(c.function in _ADDED or _sums_integers(c, inputs) for c in calls)
     columns = _bucket_columns(calls, keys)
-    return exact and bool(columns) and not any(isinstance(inputs[c].type, _NESTED) for c in columns)
+    return bool(columns) and adds_up(calls, inputs, columns)
+
+
+def adds_up(calls: tuple[AggregateCall, ...], inputs: tuple[Field, ...], columns: tuple[int, ...]) -> bool:
+    """Whether parts of the calls, by buckets of ``columns``, add up to them."""
+    exact = all(c.function in _ADDED or _sums_integers(c, inputs) for c in calls)
+    return exact and not any(isinstance(inputs[c].type, _NESTED) for c in columns)
 
 
 def _sums_integers(call: AggregateCall, inputs: tuple[Field, ...]) -> bool:

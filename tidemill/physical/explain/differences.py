@@ -14,6 +14,7 @@ from functools import singledispatch
 from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import flags_stand_on
+from tidemill.physical.aggregates.spread import spread_part
 from tidemill.physical.digests import PASSING, Digests
 from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.physical.ranks import share_operator
@@ -82,6 +83,9 @@ def _below(node: p.PhysicalNode, run: p.PhysicalNode) -> list[tuple[p.PhysicalNo
         assert isinstance(node, _AGGREGATES)
         assert node.core is not None
         return [(_read_once(node.core), flags_stand_on(run))]
+    part = spread_part(run)
+    if part is not None:
+        return [(node.inputs[0], part.input)]
     return list(zip(node.inputs, run.inputs, strict=True))
 
 
@@ -151,8 +155,12 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
         if shown.core is not None and _reuses(runs) and _read_once(shown.core) is not shown.core.input:
             yield shown.core.input, _BY_AGGREGATION
         yield from _phases(shown, is_combined)
+    part = spread_part(runs)
+    if part is not None and part.spread is not None:
+        columns = ", ".join(part.input.fields[c].name for c in part.spread.columns)
+        yield shown, f"the sum of {part.spread.buckets} buckets by {columns}"
     if isinstance(shown, p.WindowAggregate) and shown.local is not None:
-        yield shown.local, _BY_WRITER if is_combined else _BY_AGGREGATION
+        yield shown.local, _BY_WRITER if is_combined and part is None else _BY_AGGREGATION
     if isinstance(shown, p.OverAggregate) and isinstance(runs, p.OverAggregate):
         yield from _windows(shown, runs)
     if isinstance(shown, p.TemporalJoin) and isinstance(runs, p.TemporalJoin) and _chooses(runs):

@@ -60,10 +60,19 @@ class WindowsOfRows(Unary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Rows in ``buckets`` by the values of ``columns``."""
+
+    columns: tuple[int, ...]
+    buckets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAggregate(Unary):
     """One row per window and key when the window's end has come. Fields: the keys, the calls, then one per
     ``properties`` (start, end or time of the window). Windows are cut by the input's field ``time``; with
-    ``attached`` that is the end of the window which a row is in already. With ``emit`` rows are updated."""
+    ``attached`` that is the end of the window which a row is in already. With ``emit`` rows are updated. With
+    ``spread`` there is a row per bucket, which is not among the fields, in place of one without keys."""
 
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
@@ -72,6 +81,7 @@ class WindowAggregate(Unary):
     properties: tuple[str, ...]
     attached: bool = False
     emit: Emit | None = None
+    spread: Spread | None = None
     merged: tuple[str, ...] = ()
     """The display texts of the calls over what a LocalWindowAggregate below the exchange gives."""
 

@@ -12,6 +12,7 @@ from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import LocalPhase, OperatorSpec
+from tidemill.operators.buckets import BUCKET, Buckets
 from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.attached import AttachedWindows
 from tidemill.operators.window.by_clock import ByClockSpec
@@ -37,6 +38,7 @@ from tidemill.runtime.compile.window_text import local_time, window_rows
 from tidemill.types.physical import arrow_type, quote
 
 TIME = "$time"
+_BUCKET = "$bucket"
 _Kernel = (
     WindowAggregateSpec
     | SessionAggregateSpec
@@ -75,6 +77,9 @@ def _attached(node: p.WindowTableFunction, context: CompileContext) -> AttachedW
 def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.ExecNode:
     inputs = node.input.fields
     keys = tuple((inputs[k].name, arrow_type(inputs[k].type)) for k in node.keys)
+    shown_keys, buckets = tuple(name for name, _ in keys), _buckets(node)
+    if buckets is not None:
+        keys = (*keys, (buckets.column, BUCKET))
     taken = {name for name, _ in keys}
     results = node.fields[len(node.keys) : len(node.keys) + len(node.calls)]
     calls = tuple(
@@ -89,9 +94,9 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         rowtime=columns.get("time", ""),
         rowtime_type=arrow_type(asked["time"].type) if "time" in asked else None,
     )
-    output = (*(name for name, _ in keys), *(c.name for c in calls), *(columns[r] for r in asked))
+    output = (*shown_keys, *(c.name for c in calls), *(columns[r] for r in asked))
     inner = _spec(node, context, keys, calls, shown, output, sequenced)
-    carried = tuple(dict.fromkeys((*(k for k, _ in keys), *_arguments(node))))
+    carried = tuple(dict.fromkeys((*shown_keys, *_arguments(node))))
     spec: OperatorSpec = inner
     if node.window.proctime:
         below = compile_node(node.input, context, inner.needs_sequence)
@@ -114,8 +119,9 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
                 references=carried,
                 columns=carried,
                 keys=tuple(k for k, _ in keys),
-                schema=port_schema(node, carried, below),
+                schema=port_schema(node, carried, below, buckets),
                 timed=not node.window.proctime,
+                buckets=buckets,
             ),
         ),
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced, inner.keeps_time),
@@ -125,6 +131,13 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         keeps_time=inner.keeps_time,
         clocked=sources_of(below) if node.window.proctime else frozenset(),
     )
+
+
+def _buckets(node: p.WindowAggregate) -> Buckets | None:
+    if node.spread is None:
+        return None
+    of = tuple(node.input.fields[c].name for c in node.spread.columns)
+    return Buckets(column=_BUCKET, of=of, count=node.spread.buckets)
 
 
 def _spec(
@@ -234,13 +247,16 @@ def _cut(window: p.Window) -> Windows | CalendarWindows:
     return CalendarWindows(inner=counted, offset=window.offset)
 
 
-def port_schema(node: p.Unary, carried: tuple[str, ...], below: g.ExecNode) -> pa.Schema:
+def port_schema(
+    node: p.Unary, carried: tuple[str, ...], below: g.ExecNode, buckets: Buckets | None = None
+) -> pa.Schema:
     types = {f.name: arrow_type(f.type) for f in node.input.fields} | {TIME: pa.timestamp("us")}
     hidden = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
     shown = [pa.field(name, types[name]) for name in carried]
     timed = not isinstance(node, p.WindowAggregate) or not node.window.proctime
     wanted = (h for h in below.hidden if h != WATERMARK_COLUMN or timed)
-    return pa.schema([*shown, *(pa.field(name, hidden[name]) for name in wanted)])
+    added = [] if buckets is None else [pa.field(buckets.column, BUCKET)]
+    return pa.schema([*shown, *(pa.field(name, hidden[name]) for name in wanted), *added])
 
 
 def timed_by(below: g.ExecNode, node: p.WindowAggregate | p.WindowsOfRows) -> g.ExecNode:

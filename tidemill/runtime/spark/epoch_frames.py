@@ -437,7 +437,8 @@ def _shape(below: g.ExecNode, columns: tuple[str, ...], marked: g.Marked | None,
     places = _places(below)
     wanted = (*zip(columns, port.columns, strict=True), *((h, h) for h in port.hidden))
     chosen = tuple((places[name], kernel_name) for name, kernel_name in wanted)
-    return PortRows(columns=chosen, keys=port.keys, marked=_marked(below, marked))
+    marks = _marked(below, marked)
+    return PortRows(columns=chosen, keys=port.keys, marked=marks, buckets=port.buckets)
 
 
 def _stage(
