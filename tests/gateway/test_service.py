@@ -65,6 +65,7 @@ def test_what_is_canceled_is_stopped_and_gives_nothing(tmp_path: Path) -> None:
     assert made.operation_info(session, running).error is None
     with pytest.raises(StatusError, match="canceled"):
         made.fetch(session, running, 0)
+    assert [made.operation(session, o).is_light for o in (running, last)] == [False, True]
     for operation, status in ((running, "CANCELED"), (last, "FINISHED")):
         with pytest.raises(StatusError, match=f"from {status} to CANCELED"):
             made.cancel(session, operation)

@@ -135,8 +135,10 @@ class Operation:
 
     @property
     def is_light(self) -> bool:
-        """It has ended, and what it holds is read and freed in no time."""
-        return self.status.value.is_terminal and (self.outcome is None or self.outcome.pages.is_light)
+        """It has come to its end, and what it holds is read and freed in no time: of one that was stopped
+        Spark may have to be told again."""
+        by_itself = self.status.value in (OperationStatus.FINISHED, OperationStatus.ERROR)
+        return by_itself and (self.outcome is None or self.outcome.pages.is_light)
 
     def cancel(self) -> None:
         """StatusError where it has ended."""
