@@ -372,8 +372,8 @@ def test_files_that_only_we_can_read_are_read_beside_the_others(
     native, ours = both(session, declared)
     scan = native.native
     assert scan is not None
-    frames, left = scan.frames(session, native.entries(), 1)
-    assert len(frames) == 1
+    tables, left = scan.tables(session, native.entries(), 1)
+    assert len(tables) == 1
     names = sorted(f.path for f in left)
     assert names == ["1.parquet", "brotli.parquet", "old.parquet", "split.parquet", "x._COPYING_"]
     assert shown(native.read_all(session)) == shown(ours.read_all(session))
@@ -452,9 +452,9 @@ def test_files_that_are_damaged_or_gone(session: SparkSession, tmp_path: Path) -
     (tmp_path / "gone" / "f.parquet").unlink()
     shown_path = f"File {tmp_path}/gone/f.parquet does not exist any more, but not all of it was read."
     assert failing(frame.collect) == shown_path
-    known, _ = scan.frames(session, entries, 1)
-    assert failing(known[0].collect) == shown_path
-    assert failing(lambda: scan.frames(session, entries[:1], 1)) == shown_path
+    [known], _ = scan.tables(session, entries, 1)
+    assert failing(session.table(f"`{known.name}`").collect) == shown_path
+    assert failing(lambda: scan.tables(session, entries[:1], 1)) == shown_path
     frame = damaged.read_all(session)
     data = bytearray((tmp_path / "damaged" / "f.parquet").read_bytes())
     data[4:40] = b"\xff" * 36

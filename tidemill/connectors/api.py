@@ -88,6 +88,23 @@ class Source(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class NamedTable:
+    """``name``: of a view in the session that reads; ``texts``: the request's fields over its columns."""
+
+    name: str
+    texts: tuple[str, ...]
+
+
+@runtime_checkable
+class NamedSource(Protocol):
+    """Optional face of a source that a query's text can name: no frame is made of it, or analysed."""
+
+    def named_table(self, spark: SparkSession) -> NamedTable | DataFrame:
+        """As ``read_all``."""
+        ...
+
+
 @runtime_checkable
 class SizedConnector(Protocol):
     """Optional face of a connector that knows how large its tables are without reading them."""

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors import registry
-from tidemill.connectors.api import ReadingConnector, SourceRequest
+from tidemill.connectors.api import NamedSource, ReadingConnector, SourceRequest
 from tidemill.deep_calls import with_room
 from tidemill.errors import ExecutionError, InternalError, NotSupportedError, ValidationError
 from tidemill.functions.decimal_sums import RAN_OVER
@@ -61,8 +61,9 @@ def batch_frame(root: b.BatchNode, request: JobRequest, quick: bool = False) -> 
     def scan(node: b.TableSourceScan, sequenced: bool) -> TableRows:
         _check_insert_only(node.table, dict(node.options))
         wanted = _wanted(node, sequenced, context)
-        frame = source_of(wanted).read_all(spark)
-        return TableRows(frame, declared(wanted, tuple(f.name for f in node.fields)))
+        source = source_of(wanted)
+        rows = source.named_table(spark) if isinstance(source, NamedSource) else source.read_all(spark)
+        return TableRows(rows, declared(wanted, tuple(f.name for f in node.fields)))
 
     try:
         return with_room(lambda: _frames(spark, scan, root, request, quick).frame(root))

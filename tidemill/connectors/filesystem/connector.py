@@ -193,7 +193,7 @@ def _native(
         storage=storage,
         fields=request.fields,
         partitions=tuple(f for f in partitions if f.name in names),
-        others=tuple(f for f in stored if f.name not in names and f not in partitions),
+        columns=tuple(f for f in stored if f not in partitions),
         default_partition=options["partition.default-name"],
         table=str(request.table.path) if request.table.partitioned_by else "",
     )

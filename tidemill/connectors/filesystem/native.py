@@ -5,6 +5,9 @@ relation, those that Spark would read otherwise stay with our decoders. A relati
 our values of their partitions: Spark neither lists nor guesses. It knows their sizes, prunes partitions while
 it runs, and skips row groups. The rows have no order.
 
+A relation is a view of the session that reads it, with all columns of its table, and is kept: a query that
+finds the same files needs one call into the JVM for a table, and no analysis.
+
 Cost: the footers of the files, on the driver, once for each version of a file; a call into the JVM for each
 partition, once for each list of files.
 """
@@ -12,14 +15,16 @@ partition, once for each list of files.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemill.connectors.api import NamedTable
 from tidemill.connectors.filesystem.changes import vanished
 from tidemill.connectors.filesystem.partitions import partition_values
 from tidemill.connectors.filesystem.reading import UNREADABLE
@@ -35,7 +40,7 @@ from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema, quote, spark_schema, spark_type
 
 _KNOWN_FILES = 20_000
-_KNOWN_INDEXES = 64
+_KNOWN_TABLES = 64
 _AS_IT_IS = {
     "mergeSchema": "false",
     "datetimeRebaseMode": "CORRECTED",
@@ -48,6 +53,9 @@ _HIDDEN = "._COPYING_"
 
 TABLE, PARTITIONS = "tidemill.table", "tidemill.partitions"
 """Options of a relation: whose partitions these are, and how many there would be without conditions."""
+
+_READ_BY = "spark.sql.session.timeZone", "spark.sql.files.minPartitionNum"
+"""Settings of a job by which the session that made a relation reads it."""
 
 _OPTION = "scala.Option"
 _SOURCES = "org.apache.spark.sql.execution.datasources"
@@ -73,21 +81,21 @@ class _Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeScan:
-    """``fields``: what to give, in order; ``partitions``: those of them that come from paths; ``others``:
-    the table's further columns. ``table``: its name, '' where it has no partitions."""
+    """``fields``: what to give, in order; ``partitions``: those of them that come from paths; ``columns``:
+    all of the table that do not. ``table``: its name, '' where it has no partitions."""
 
     format: NativeFormat
     storage: Storage
     fields: tuple[Field, ...]
     partitions: tuple[Field, ...]
-    others: tuple[Field, ...]
+    columns: tuple[Field, ...]
     default_partition: str
     table: str
 
-    def frames(
+    def tables(
         self, spark: SparkSession, files: Iterable[FileEntry], of: int
-    ) -> tuple[list[DataFrame], list[FileEntry]]:
-        """Frames that read ``files``, and those of them that are left to our decoders; ``of``: how many
+    ) -> tuple[list[NamedTable], list[FileEntry]]:
+        """What reads ``files``, and those of them that are left to our decoders; ``of``: how many
         partitions the table has. ConnectorError where a file is not of the format."""
         groups: list[_Group] = []
         left: list[FileEntry] = []
@@ -98,7 +106,7 @@ class NativeScan:
             elif not any(group.takes(columns, file) for group in groups):
                 groups.append(_Group(columns, [file]))
         told = {TABLE: self.table, PARTITIONS: str(of)} if self.table else {}
-        return [self._frame(spark, group, told) for group in groups], left
+        return [self._table(spark, group, told) for group in groups], left
 
     @property
     def _stored(self) -> tuple[Field, ...]:
@@ -127,36 +135,39 @@ class NativeScan:
         odd = [f.name for f in self._stored if stored is not None and native_column(stored, f) is None]
         return f"column {quote(odd[0])}" if odd else "what is no column"
 
-    def _frame(self, spark: SparkSession, group: _Group, told: dict[str, str]) -> DataFrame:
-        columns = {
-            f.name: c or NativeColumn(spark_type(f.type))
-            for f, c in zip(self._stored, group.columns, strict=True)
-        }
-        given = [f"{quote(name)} {c.read}" for name, c in columns.items()]
-        # Never read. Spark takes the share of a table that a query reads for the share of its columns.
-        unread = [f"{quote(f.name)} {spark_type(f.type)}" for f in self.others]
-        schema = ", ".join([*given, *unread])
-        index = self._index(spark, group.files)
-        frame = _relation(spark, self.format.spark_class, index, schema, {**_AS_IT_IS, **told})
+    def _table(self, spark: SparkSession, group: _Group, told: dict[str, str]) -> NamedTable:
+        given = {f.name: c for f, c in zip(self._stored, group.columns, strict=True) if c is not None}
+        schema = self._schema(group.files[0], given)
+        told = {**_AS_IT_IS, **told}
+        read_by = tuple(spark.conf.get(key, None) for key in _READ_BY)
+        place = self.storage, self.partitions, self.default_partition, tuple(group.files)
+        key = spark.sparkContext.applicationId, read_by, place, self.format, schema, tuple(told.items())
+        known = _TABLES.get(key)
+        if known is None:
+            index = self._index(spark, group.files)
+            known = _Kept.of(_relation(spark, self.format.spark_class, index, schema, told))
+        else:
+            known.name_in(spark)
+        _TABLES.keep(key, known)
         as_it_is = NativeColumn("")
-        texts = [columns.get(f.name, as_it_is).value.format(quote(f.name)) for f in self.fields]
-        if not unread and texts == [quote(f.name) for f in (*self._stored, *self.partitions)]:
-            return frame
-        return frame.selectExpr(
-            *(f"{text} AS {quote(f.name)}" for text, f in zip(texts, self.fields, strict=True))
-        )
+        texts = (given.get(f.name, as_it_is).value.format(quote(f.name)) for f in self.fields)
+        return NamedTable(known.name, tuple(texts))
+
+    def _schema(self, file: FileEntry, given: Mapping[str, NativeColumn]) -> str:
+        """All columns, whichever are read: Spark takes the share of a table that a query reads for the share
+        of its columns, and what is one for all queries is kept for them. ``file``: one of the table's."""
+        stored = _stored(self.format, self.storage, file)
+        assert stored is not None
+
+        def read(f: Field) -> str:
+            column = given.get(f.name) or native_column(stored, f)
+            return spark_type(f.type) if column is None else column.read
+
+        wanted = {f.name: f for f in self._stored}
+        return ", ".join(f"{quote(f.name)} {read(wanted.get(f.name, f))}" for f in self.columns)
 
     def _index(self, spark: SparkSession, files: list[FileEntry]) -> Any:
-        """Spark's list of the files, by partition: the last query's, where they are the same."""
-        application = spark.sparkContext.applicationId
-        key = application, self.storage, self.partitions, self.default_partition, tuple(files)
-        known = _INDEXES.get(key)
-        if known is None:
-            known = self._made_index(spark, files)
-        _INDEXES.keep(key, known)
-        return known
-
-    def _made_index(self, spark: SparkSession, files: list[FileEntry]) -> Any:
+        """Spark's list of the files, by partition."""
         jvm: Any = spark._jvm
         option = getattr(jvm, _OPTION)
         none = option.empty()
@@ -204,25 +215,51 @@ class NativeScan:
         return f"file:{self.storage.absolute(path)}"
 
 
-class _Indexes:
-    """Spark's lists that were used last. Each holds on to the session of the job that made it."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A relation for any session of its application: ``relation`` is what Spark keeps of a view."""
+
+    name: str
+    relation: Any
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> _Kept:
+        """``frame`` under a name that no other has, in its session."""
+        name = f"$table{next(_NUMBERS)}"
+        frame.createTempView(quote(name))
+        return cls(name, _views(frame.sparkSession).getRawTempView(name).get())
+
+    def name_in(self, spark: SparkSession) -> None:
+        """From now on the session knows it."""
+        _views(spark).createTempView(self.name, self.relation, True)
+
+
+_NUMBERS = count()
+
+
+def _views(spark: SparkSession) -> Any:
+    return spark._jsparkSession.sessionState().catalog()
+
+
+class _Tables:
+    """Relations that were used last. Each holds on to the session of the job that made it."""
 
     def __init__(self) -> None:
-        self._found: dict[Hashable, Any] = {}
+        self._found: dict[Hashable, _Kept] = {}
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable) -> Any:
+    def get(self, key: Hashable) -> _Kept | None:
         return self._found.get(key)
 
-    def keep(self, key: Hashable, index: Any) -> None:
+    def keep(self, key: Hashable, table: _Kept) -> None:
         with self._lock:
             self._found.pop(key, None)
-            self._found[key] = index
-            while len(self._found) > _KNOWN_INDEXES:
+            self._found[key] = table
+            while len(self._found) > _KNOWN_TABLES:
                 del self._found[next(iter(self._found))]
 
 
-_INDEXES = _Indexes()
+_TABLES = _Tables()
 
 
 def _stored(declared: NativeFormat, storage: Storage, file: FileEntry) -> StoredColumns | None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
-from tidemill.connectors.api import BatchMap, Offset, ReadLimit
+from tidemill.connectors.api import BatchMap, NamedTable, Offset, ReadLimit
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filesystem.changes import (
     check_unchanged,
@@ -44,7 +44,7 @@ from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
 from tidemill.connectors.task_frames import assigned, task_frame
 from tidemill.files.storage import AT_ONCE, FileEntry, Storage
-from tidemill.types.physical import spark_schema
+from tidemill.types.physical import quote, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,16 +143,29 @@ class FileSource:
         ]
 
     def read_all(self, spark: SparkSession) -> DataFrame:
+        found = self.named_table(spark)
+        return found if isinstance(found, DataFrame) else self._frame(spark, found)
+
+    def named_table(self, spark: SparkSession) -> NamedTable | DataFrame:
+        """By its name where one relation reads all files."""
         if self.native is None:
             return self._read_all(spark)
         entries = list(self.entries())
         folders = {f.path.rpartition("/")[0] for f in entries}
         of = len(folders) if self.pruning is None else self.pruning.seen
-        frames, left = self.native.frames(spark, entries, of)
+        tables, left = self.native.tables(spark, entries, of)
+        if len(tables) == 1 and not left:
+            return tables[0]
+        frames = [self._frame(spark, table) for table in tables]
         if left or not frames:
             chosen = frozenset(f.path for f in left)
             frames.append(replace(self, chosen=chosen, log=TakenLog())._read_all(spark))
         return reduce(DataFrame.unionAll, frames)
+
+    def _frame(self, spark: SparkSession, table: NamedTable) -> DataFrame:
+        names = (quote(f.name) for f in self.reader.fields)
+        texts = (f"{text} AS {name}" for text, name in zip(table.texts, names, strict=True))
+        return spark.table(quote(table.name)).selectExpr(*texts)
 
     def how_read(self, native: NativeScan) -> str:
         """For EXPLAIN; ``native`` is this source's. Cost: a footer of each file that is not known yet."""

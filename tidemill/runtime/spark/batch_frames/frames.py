@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.connectors.api import NamedTable
 from tidemill.errors import InternalError
 from tidemill.functions.literals import literal_sql
 from tidemill.functions.values import marked, unmarked
@@ -53,7 +54,7 @@ from tidemill.types.values import has_floats
 class TableRows:
     """A table's rows as they come, and the texts of the node's fields over columns of their names."""
 
-    frame: DataFrame
+    rows: DataFrame | NamedTable
     texts: tuple[str, ...]
 
 
@@ -81,7 +82,7 @@ class BatchFrames:
         return self.rows(node, sequenced).frame()
 
     def rows(self, node: b.BatchNode, sequenced: bool = False) -> Relation:
-        """As ``frame``. Equal nodes are one piece."""
+        """As ``frame``. Equal nodes are one piece; what is more than a view's columns is analysed once."""
         key = self.sharing.key(node), sequenced
         made = self._made.get(key)
         if made is None:
@@ -90,7 +91,7 @@ class BatchFrames:
             if self.sharing.keeps(node):
                 found = kept(found.frame() if isinstance(found, Relation) else found)
             made = found if isinstance(found, Relation) else self.views.of(found, names)
-            if self.sharing.readers(node) > 1:
+            if self.sharing.readers(node) > 1 and not isinstance(node, b.TableSourceScan):
                 made = made.view()
             self._made[key] = made
         return made
@@ -111,7 +112,10 @@ class BatchFrames:
     def _(self, node: b.TableSourceScan, sequenced: bool = False) -> Relation:
         found, names = self.scan(node, sequenced), _names(node.fields, sequenced)
         hidden = [SEQUENCE_COLUMN] * sequenced
-        read = self.views.of(found.frame, (*node.columns, *hidden)).renamed(names)
+        if isinstance(found.rows, NamedTable):
+            read = self.views.named(found.rows.name).select(aliased(found.rows.texts, names), names)
+        else:
+            read = self.views.of(found.rows, (*node.columns, *hidden)).renamed(names)
         texts = (*found.texts, *map(quote, hidden))
         return read if texts == tuple(map(quote, names)) else read.select(aliased(texts, names), names)
 

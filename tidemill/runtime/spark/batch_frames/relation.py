@@ -94,6 +94,10 @@ class Views:
         frame.createTempView(item)
         return Relation(self, item, columns, made=frame)
 
+    def named(self, name: str) -> Relation:
+        """A view that the session has already; whoever reads it knows its columns."""
+        return Relation(self, quote(name), ())
+
     def _adopted(self, frame: DataFrame) -> DataFrame:
         dataset = getattr(self.spark._jvm, "org.apache.spark.sql.classic.Dataset")
         rows = dataset.ofRows(self.spark._jsparkSession, frame._jdf.logicalPlan())

@@ -1,0 +1,50 @@
+"""What a batch query has made of a table serves the next one, while the table's files are the same."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+
+from tests.session.environments import ask, new_session
+from tidemill.connectors.filesystem import native
+
+NOON = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
+
+
+def test_relations_are_kept(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    relation = native._relation
+
+    def counted(spark: SparkSession, kind: str, index: Any, schema: str, options: dict[str, str]) -> Any:
+        made.append(schema)
+        return relation(spark, kind, index, schema, options)
+
+    monkeypatch.setattr(native, "_relation", counted)
+    rows = pa.table({"k": [1, 2], "v": ["a", "b"], "t": pa.array([NOON] * 2, pa.timestamp("ns", "UTC"))})
+    parquet.write_table(rows, tmp_path / "1.parquet")
+    session = new_session(parallelism__default="2", execution__runtime_mode="batch")
+    ask(
+        session,
+        "CREATE TABLE pq (t TIMESTAMP_LTZ(3), k BIGINT, v STRING) WITH "
+        f"('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parquet')",
+    )
+    assert sorted(ask(session, "SELECT k FROM pq")) == [(1,), (2,)]
+    assert ask(session, "SELECT COUNT(*), MAX(v) FROM pq") == [(2, "b")]
+    assert ask(session, "SELECT COUNT(*) FROM pq a JOIN pq b ON a.k = b.k WHERE a.v = 'a'") == [(1,)]
+    assert ask(session, "SELECT COUNT(*) FROM pq") == [(2,)]
+    assert ask(session, "SELECT DISTINCT CAST(t AS STRING) FROM pq") == [("2024-01-01 12:00:00.000",)]
+    assert made == ["`t` BIGINT, `k` BIGINT, `v` STRING"], "one relation, whatever is read of it"
+
+    ask(session, "SET 'table.local-time-zone' = 'Asia/Tokyo'")
+    assert ask(session, "SELECT DISTINCT CAST(t AS STRING) FROM pq") == [("2024-01-01 21:00:00.000",)]
+    parquet.write_table(rows.slice(0, 1), tmp_path / "2.parquet")
+    assert ask(session, "SELECT COUNT(*) FROM pq") == [(3,)]
+    (tmp_path / "1.parquet").unlink()
+    assert ask(session, "SELECT k, v FROM pq") == [(1, "a")]
+    assert len(made) == 4, "others for another zone, and for other files"
