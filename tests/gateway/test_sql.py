@@ -172,7 +172,12 @@ def test_what_runs_is_stopped(made: Gateway, spark: SparkSession) -> None:
     endless = client.submit("SELECT id FROM g")
     assert [row[1] for row in client.rows(endless, 60)][:60] == list(range(1, 61))
     assert made.operation_info(client.session, endless).status is OperationStatus.FINISHED
+    job = made.operation_info(client.session, endless).job_id
+    assert [(row[0], row[2]) for row in other.ask("SHOW JOBS")][-1] == (job, "RUNNING")
     made.close_session(client.session)
+    until(lambda: other.ask("SHOW JOBS")[-1][2] == "CANCELED")
+    other.ask("SELECT 1 AS n")
+    assert [row[2] for row in other.ask("SHOW JOBS")][-2:] == ["CANCELED", "FINISHED"]
     until(lambda: spark_is_idle(spark))
 
 
@@ -191,7 +196,8 @@ def test_jobs_outlive_their_session_and_stop_from_any(made: Gateway) -> None:
 
 
 ASKING = {
-    s.Query, s.Insert, s.StatementSet, s.Explain, s.Show, s.Describe, s.DescribeCatalog, s.DescribeFunction,
+    s.Query, s.Insert, s.StatementSet, s.CompilePlan, s.ExecutePlan, s.Explain, s.Show, s.Describe,
+    s.DescribeCatalog, s.DescribeFunction,
     s.DescribeModel, s.DescribeJob, s.StopJob, s.Unsupported,
 }  # fmt: skip
 

@@ -24,8 +24,8 @@ from tidemill.gateway.service.results import Results
 from tidemill.runtime.spark.job_groups import give_up_here
 from tidemill.session import planning, snapshot
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.job import JobHandle
-from tidemill.session.result import ok
+from tidemill.session.job import EndedJob, JobHandle
+from tidemill.session.result import TableResult, ok
 from tidemill.session.statements import create_table_as
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
@@ -60,6 +60,7 @@ CONFIGURING: tuple[type[s.Statement], ...] = (
 
 _MORE = (";", "--", "/*")
 """What text has that is more than one statement, or not a statement alone."""
+_QUERY = "collect"
 JobStarted = Callable[[JobHandle, str, Json], None]
 
 
@@ -83,7 +84,10 @@ class SqlStatements:
         if statement is None:
             return self.results.of(ok(), work, control)
         with self._at_work(statement, work, options, control):
-            outcome = self.results.of(self.environment.execute(statement), work, control)
+            result = self.environment.execute(statement)
+            outcome = self.results.of(result, work, control)
+        if outcome.info.is_query:
+            self._list(result, outcome.info.job_id)
         return self._with_warnings(outcome)
 
     def configure(self, text: str, control: Control) -> Outcome:
@@ -124,6 +128,11 @@ class SqlStatements:
         """Whether a statement since the last time may have changed what a snapshot has."""
         changed, self._changed = self._changed, False
         return changed
+
+    def _list(self, result: TableResult, job_id: str) -> None:
+        """A query is a job of its user's, too; one that ran in batch has ended by now."""
+        ended = EndedJob(job_id, _QUERY, "FINISHED")
+        self.environment.context.jobs.add_query(result.job or ended)
 
     def _with_warnings(self, outcome: Outcome) -> Outcome:
         """What the user was warned of since the last statement that did not fail."""

@@ -54,9 +54,10 @@ def sessions(gateway: Gateway, call: Call) -> str:
 
 
 def jobs(gateway: Gateway, call: Call) -> str:
-    """The user's jobs, the youngest first."""
+    """The user's jobs, the youngest first; queries are among the operations."""
     watch = gateway.watch(call.user)
-    started = sorted(gateway.jobs(call.user).all(), key=lambda s: s.started, reverse=True)
+    own = [s for s in gateway.jobs(call.user).all() if not s.query]
+    started = sorted(own, key=lambda s: s.started, reverse=True)
     return json.dumps({"jobs": [_job(s) | _brief(watch.look(s.job.job_id)) for s in started]})
 
 
