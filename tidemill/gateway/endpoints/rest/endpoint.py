@@ -22,6 +22,8 @@ _START_SECONDS = 30.0
 _POLL_SECONDS = 0.01
 _STOP_SECONDS = 3
 _CONNECTIONS = 4_096
+_IDLE_SECONDS = 60
+"""How long a connection stays open between requests: a client that thinks for a while finds it there."""
 
 
 @dataclass(slots=True)
@@ -57,6 +59,7 @@ class RestEndpoint:
             ws="none",
             server_header=False,
             limit_concurrency=_CONNECTIONS,
+            timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=_STOP_SECONDS,
             ssl_certfile=certificate or None,
             ssl_keyfile=self.config.read(g.TLS_KEY) or None,
