@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from tidemill.errors import ValidationError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, GroupWindow, QueryBinder
 from tidemill.plan.binder.relations.tables import Source
 from tidemill.plan.binder.relations.window_functions import Length, length, millis, months, window_fields
-from tidemill.plan.expressions import Expr, InputRef
+from tidemill.plan.expressions import Expr, InputRef, Literal
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 
@@ -49,7 +49,7 @@ def bind(
     plan, time = _with_time(source.plan, arguments.time)
     kind, _, _ = KINDS[arguments.name]
     window = n.WindowTableFunction(
-        fields=(*plan.fields, *window_fields(plan.fields, arguments.time.type)),
+        fields=(*plan.fields, *_shown(plan.fields, arguments.time.type)),
         input=plan,
         kind=kind,
         time=time,
@@ -63,6 +63,12 @@ def bind(
     width = len(plan.fields)
     keys = tuple(InputRef(type=window.fields[width + i].type, index=width + i) for i in range(3))
     return replace(source, plan=window), GroupWindow(arguments=arguments, columns=keys)
+
+
+def _shown(fields: tuple[t.Field, ...], time: t.LogicalType) -> tuple[t.Field, ...]:
+    """Start, end and time of the window, of which the last may be NULL where the rows' time may."""
+    *bounds, last = window_fields(fields, time)
+    return (*bounds, replace(last, type=replace(last.type, nullable=time.nullable)))
 
 
 def by_session(plan: n.LogicalNode, keys: tuple[Expr, ...], window: GroupWindow) -> n.LogicalNode:
@@ -85,9 +91,13 @@ def auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
             position=position,
         )
     suffix = name.removeprefix(kind)
+    by_clock = window.arguments.time.type.time_attribute == "PROCTIME"
+    if suffix == "_PROCTIME" and not by_clock:
+        # As in Flink a window by event time has none, though its type is that of the window's time.
+        return Literal(type=replace(window.columns[_COLUMNS["_ROWTIME"]].type, nullable=True), value=None)
     if suffix == "_PROCTIME":
         return binder.call("PROCTIME", (), node)
-    if suffix == "_ROWTIME" and window.arguments.time.type.time_attribute == "PROCTIME":
+    if suffix == "_ROWTIME" and by_clock:
         raise ValidationError(
             "A proctime window cannot provide a rowtime attribute.",
             position=position,
@@ -139,11 +149,23 @@ def _arguments(binder: ExpressionBinder, call: exp.Expr, name: str = "") -> Argu
             f" but {time.type} encountered.",
             position=position_of(given[0]),
         )
+    _refuse_alignment(binder, name, given[1:])
     sizes = [(p, length(binder, node)) for p, node in zip(parameters, given[1:], strict=False)]
     for parameter, (_, size) in sizes:
         if parameter != "offset" and size <= 0:
             raise ValidationError(f"{name} requires a positive {parameter}", position=position_of(call))
     return Arguments(name, time, tuple(sizes))
+
+
+def _refuse_alignment(binder: ExpressionBinder, name: str, sizes: list[exp.Expr]) -> None:
+    """A TIME in the place of the offset, which Flink's grammar has and its planner has not."""
+    for node in sizes[1:]:
+        if isinstance(binder.bind(node).type, t.TimeType):
+            raise NotSupportedError(
+                f"{name} window with alignment is not supported yet.",
+                position=position_of(node),
+                hint="Give the offset as an INTERVAL.",
+            )
 
 
 def _with_time(plan: n.LogicalNode, time: Expr) -> tuple[n.LogicalNode, int]:
