@@ -20,6 +20,7 @@ from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.shape import WindowShape
 
 I64 = pa.int64()
 COUNT = AggregateSpec(function="COUNT", name="n", args=(), arg_types=(), result=I64)
@@ -35,6 +36,13 @@ CALLS = {
     "rows go from what is collected": ((LARGEST, DISTINCT), ("k",), True),
 }
 STEP = 5
+SHAPES = [
+    (calls, gap)
+    for calls in CALLS
+    for gap in (0, 3, 10, 12)
+    # Whether what nothing ends shows a last step in which all that came was taken back is not settled.
+    if gap or calls != "rows go from what is collected"
+]
 
 
 @dataclass(frozen=True)
@@ -50,10 +58,19 @@ class Window:
     """An open one."""
 
     rows: list[Row] = field(default_factory=list)
-    last: int = 0
-    """The end of the last step in which a row of it counts first."""
-    steps: set[int] = field(default_factory=set)
-    """The ends of all of these."""
+    counted: dict[int, Counter[int]] = field(default_factory=dict)
+    """By the end of the step in which they count first the values of its rows."""
+    cancels: bool = False
+
+    @property
+    def steps(self) -> set[int]:
+        """The ends of the steps in which rows of it count first. Where rows are kept as they are, one and
+        what takes it back leave nothing."""
+        return {step for step, values in self.counted.items() if not self.cancels or any(values.values())}
+
+    @property
+    def last(self) -> int:
+        return max(self.steps, default=0)
 
     @property
     def start(self) -> int:
@@ -90,18 +107,26 @@ class Naive:
                     windows.remove(window)
         self.passed = mark + 1 if self.passed is None else max(self.passed, mark + 1)
 
+    def end_with(self, rows: list[Row]) -> None:
+        """All rows have come. What nothing ends shows its last step."""
+        latest = max((r.time for r in rows), default=0)
+        self.pass_to(END - 10**15 if self.gap else latest // STEP * STEP + STEP - 1, last=not self.gap)
+
     def add(self, row: Row) -> None:
         windows = self.open.setdefault(row.key, [])
         step = max(row.time, row.time if self.passed is None else self.passed) // STEP * STEP + STEP
-        own = Window([row], step, {step})
+        own = Window([row], {step: Counter({row.value: row.weight})}, LARGEST in self.calls)
         met = [w for w in windows if min(r.time for r in w.rows) <= self.end(own) and self.end(w) >= row.time]
         if not met and self.passed is not None and self.end(own) <= self.passed:
             self.late += 1
             return
         for window in met:
             windows.remove(window)
-        rows, steps = [r for w in met for r in w.rows], {s for w in met for s in w.steps}
-        windows.append(Window([*rows, row], max([step, *(w.last for w in met)]), {*steps, step}))
+        for window in met:
+            own.rows = [*own.rows, *window.rows]
+            for end, values in window.counted.items():
+                own.counted.setdefault(end, Counter()).update(values)
+        windows.append(own)
 
     def _show(self, key: str | None, window: Window, boundary: int) -> None:
         weights = Counter[int]()
@@ -131,7 +156,7 @@ def arrivals(draw: st.DrawFn) -> tuple[list[Row], int]:
     return rows, draw(st.sampled_from([0, 2, 9, 50]))
 
 
-def table_of(rows: list[Row], marks: Any, first: int, spec: DynamicAggregateSpec) -> pa.Table:
+def table_of(rows: list[Row], marks: Any, first: int, spec: WindowShape) -> pa.Table:
     keys = pa.array([r.key for r in rows], pa.string())
     columns: dict[str, pa.Array] = {
         "k": keys,
@@ -146,8 +171,33 @@ def table_of(rows: list[Row], marks: Any, first: int, spec: DynamicAggregateSpec
     return pa.table(columns)
 
 
-@pytest.mark.parametrize("calls", CALLS)
-@pytest.mark.parametrize("gap", [0, 3, 10, 12])
+def parts_of(calls: str, gap: int, delay: int) -> dict[str, Any]:
+    """What every kernel of such windows is made of."""
+    chosen, keys, retracts = CALLS[calls]
+    return {
+        "keys": tuple((k, pa.string()) for k in keys),
+        "calls": chosen,
+        "time": "t",
+        "slide": STEP,
+        "gap": gap,
+        "behind": delay,
+        "clock": Clock(),
+        "columns": WindowColumns(start="ws", end="we"),
+        "output": (*keys, *(c.name for c in chosen), "ws", "we"),
+        "retracts": retracts,
+    }
+
+
+def changes_of(rows: list[Row], gone: list[int], spec: WindowShape) -> list[Row]:
+    """``rows`` as ``spec`` takes them, of which some are taken back in the end."""
+    if not spec.keys:
+        rows = [Row(None, r.time, r.value) for r in rows]
+    if spec.retracts:
+        rows = [*rows, *(Row(r.key, r.time, r.value, -1) for i, r in enumerate(rows) if i in gone)]
+    return rows
+
+
+@pytest.mark.parametrize(("calls", "gap"), SHAPES)
 @settings(max_examples=60, deadline=None)
 @given(
     came=arrivals(),
@@ -157,32 +207,17 @@ def table_of(rows: list[Row], marks: Any, first: int, spec: DynamicAggregateSpec
 def test_as_a_dict_of_lists(
     calls: str, gap: int, came: tuple[list[Row], int], cuts: list[int], gone: list[int]
 ) -> None:
-    chosen, keys, retracts = CALLS[calls]
-    rows, delay = came
-    spec = DynamicAggregateSpec(
-        keys=tuple((k, pa.string()) for k in keys),
-        calls=chosen,
-        time="t",
-        slide=STEP,
-        gap=gap,
-        behind=delay,
-        clock=Clock(),
-        columns=WindowColumns(start="ws", end="we"),
-        output=(*keys, *(c.name for c in chosen), "ws", "we"),
-        retracts=retracts,
-    )
-    if not keys:
-        rows = [Row(None, r.time, r.value) for r in rows]
-    if retracts:
-        rows = [*rows, *(Row(r.key, r.time, r.value, -1) for i, r in enumerate(rows) if i in gone)]
+    chosen, _, _ = CALLS[calls]
+    came_rows, delay = came
+    spec = DynamicAggregateSpec(**parts_of(calls, gap, delay))
+    rows = changes_of(came_rows, gone, spec)
     marks = Running().before(np.array([r.time - delay for r in rows], np.int64)).tolist()
     naive = Naive(gap, chosen)
     for row, mark in zip(rows, marks, strict=True):
         if mark != NONE:
             naive.pass_to(mark)
         naive.add(row)
-    latest = max((r.time for r in rows), default=0)
-    naive.pass_to(END - 10**15 if gap else latest // STEP * STEP + STEP - 1, last=not gap)
+    naive.end_with(rows)
     shown: Counter[tuple[Any, ...]] = Counter()
     reached = NONE
     with tempfile.TemporaryDirectory() as root:

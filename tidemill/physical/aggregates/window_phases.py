@@ -1,8 +1,9 @@
 """The local phase of aggregation by window, as Flink shows it: always, unless its options say ONE_PHASE.
 
-Sessions have none, as only their rows together say where they end, nor have windows by processing time, those
-that show more than their end, and functions whose accumulators cannot be merged. What is shown below the
-exchange its writer does (see ``operators.window.local``).
+Flink shows none for sessions, as only their rows together say where they end, nor for windows by processing
+time, those that show more than their end, and functions whose accumulators cannot be merged. What is shown
+below the exchange its writer does (see ``operators.window.local``); that of sessions, which is not shown, too
+(``operators.window.local_sessions``).
 """
 
 from __future__ import annotations
