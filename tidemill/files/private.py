@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 
 from tidemill.errors import ConnectorError
@@ -26,7 +27,9 @@ def make_private(path: str) -> None:
         return
     except FileExistsError:
         found = os.lstat(path)
-    if found.st_uid != os.getuid() or not os.path.isdir(path) or os.path.islink(path):
+    if not stat.S_ISDIR(found.st_mode):
+        raise ConnectorError(f"'{path}' is no folder.", hint="Something else lies where one is to be.")
+    if found.st_uid != os.getuid():
         raise ConnectorError(
             f"'{path}' belongs to another user.",
             hint="Set TMPDIR to a folder that only this user can write to.",
