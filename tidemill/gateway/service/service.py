@@ -14,7 +14,6 @@ from functools import partial
 
 from tidemill.config import gateway_options as g
 from tidemill.config.option import Configuration
-from tidemill.errors import TidemillError
 from tidemill.gateway.api import (
     OperationInfo,
     OperationStatus,
@@ -195,7 +194,7 @@ class Gateway:
             try:
                 written.result()
                 opened.submit(operation, timeout)
-            except TidemillError as e:
+            except Exception as e:  # any: who waits for the future would wait for ever
                 submitted.set_exception(e)
             else:
                 submitted.set_result(operation.handle)
