@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.grouping import sort_order
 from tidemill.changelog.hashing import code_range
 from tidemill.changelog.values import rows_same
 from tidemill.state.layers import TableLayers
@@ -195,6 +196,8 @@ def _times(dues: Ints) -> pa.Array:
 
 def by_time_order(dues: Ints, hashes: Hashes) -> Ints:
     """The order in which ``lookup`` wants its queries."""
+    if len(dues) == 0 or (dues == dues[0]).all():
+        return sort_order(hashes)
     order: Ints = np.lexsort((hashes, dues))
     return order
 

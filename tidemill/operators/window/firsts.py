@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Ints, Vec, single, to_arrow, validity, vector
-from tidemill.changelog.grouping import group_rows
-from tidemill.changelog.hashing import hash_columns
+from tidemill.changelog.columns import Hashes, Ints, Vec, single, to_arrow, validity, vector
+from tidemill.changelog.grouping import Groups, group_rows
+from tidemill.changelog.hashing import hash_columns, mix
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.rows.grouped import WeightKey
@@ -29,6 +29,7 @@ from tidemill.state.timeline import by_time_order
 _FIRST = "$first"
 _SIGN = "$sign"
 _NUMBER = pa.int64()
+_APART = np.uint64(0xA0761D6478BD642F)
 _ALL = frozenset({"COUNT", "MIN", "MAX"})
 """What takes values of any type: one taken back from a later slice is still the least or greatest of all."""
 _SUMS = frozenset({"SUM", "$SUM0", "AVG"})
@@ -149,26 +150,26 @@ class FirstSlices:
         layout = view.layout(self.fields)
         table = state.timeline(layout)
         there = counting(view, rows)
-        rows, last = rows.take(pa.array(there)), last[there]
+        if len(there) < len(rows):
+            rows, last = rows.take(pa.array(there)), last[there]
         own = [single(rows.column(name)) for name, _ in self.keys]
         values = [single(rows.column(name)) for name, _ in view.args]
-        codes = layout.codes(hash_columns(own, len(rows)), values)
-        groups = group_rows(
-            hash_columns([pa.array(last), *own, *values], len(rows)), [pa.array(last), *own, *values]
-        )
+        hashes = hash_columns(own, len(rows))
+        groups = _grouped(last, own, hashes, values)
         slices = vector(single(rows.column(END))).values[groups.order] if len(rows) else last
         first = np.minimum.reduceat(slices, groups.starts) if len(rows) else last
         heads = groups.heads
-        order = by_time_order(last[heads], codes[heads])
-        heads, first = heads[order], first[order]
+        codes = layout.codes(hashes[heads], [c.take(pa.array(heads)) for c in values])
+        order = by_time_order(last[heads], codes)
+        heads, first, codes = heads[order], first[order], codes[order]
         identity = [c.take(pa.array(heads)) for c in (*own, *values)]
-        found = table.lookup(last[heads], codes[heads], identity)
+        found = table.lookup(last[heads], codes, identity)
         before = found.vec(_FIRST).values
         moved = np.flatnonzero(~found.there | (first < before))
         columns = dict(zip([f.name for f in (*layout.keys, *layout.values)], identity, strict=True))
         kept = {name: column.take(pa.array(moved)) for name, column in columns.items()}
         kept[_FIRST] = to_arrow(Vec(first[moved]), _NUMBER)
-        table.put(last[heads][moved], codes[heads][moved], kept)
+        table.put(last[heads][moved], codes[moved], kept)
         left = moved[found.there[moved]]
         picks = np.concatenate([heads[moved], heads[left]])
         ends = np.concatenate([first[moved], before[left]])
@@ -195,6 +196,18 @@ class FirstSlices:
         for other in self.views.values():
             rows = rows.append_column(other.column, pa.array(np.full(len(rows), other == view)))
         return rows.append_column(_SIGN, to_arrow(Vec(signs), _NUMBER))
+
+
+def _grouped(last: Ints, own: list[pa.Array], hashes: Hashes, values: list[pa.Array]) -> Groups:
+    """Rows by (``last``, ``own``, ``values``); ``hashes``: of ``own``. That all are in one
+    window costs nothing."""
+    columns = [*own, *values]
+    # Apart even where a key is its own value.
+    found = hash_columns(values, len(last)) + hashes * _APART
+    if len(last) and (last != last[0]).any():
+        columns = [pa.array(last), *columns]
+        found = mix(found) + last.view(np.uint64) * _APART
+    return group_rows(found, columns)
 
 
 def _serves(call: AggregateSpec) -> bool:
