@@ -62,6 +62,7 @@ class _Store:
         with suppress(Py4JJavaError):  # others are at work, and it is not empty in time
             self._spark.listenerBus().waitUntilEmpty(_WAIT_MILLIS)
         self._store = self._spark.statusStore()
+        self._speculates = self._spark.getConf().getBoolean("spark.speculation", False)
         self._api = jvm.org.apache.spark.status.api.v1
         self._mapper = self._api.JacksonMessageWriter().mapper()
         self._quantiles = gateway.new_array(jvm.double, len(QUANTILES))
@@ -78,7 +79,15 @@ class _Store:
             found = self._read(self._store.stageData(stage, False, None, True, self._quantiles))
         except Py4JJavaError:
             return []
-        return [stage_run(one, self._excluded(one)) for one in found if one["status"] in _RAN]
+        ran = [{**one, **self._copies(one)} for one in found if one["status"] in _RAN]
+        return [stage_run(one, self._excluded(one)) for one in ran]
+
+    def _copies(self, found: Json) -> Json:
+        """Spark leaves them out of a stage's data where not all of its tasks are asked for."""
+        if not self._speculates:
+            return {}
+        summary = self._store.speculationSummary(found["stageId"], found["attemptId"])
+        return {"speculationSummary": self._read(summary)}
 
     def _excluded(self, found: Json) -> tuple[str, ...]:
         if not found["numFailedTasks"]:
