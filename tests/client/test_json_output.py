@@ -87,6 +87,18 @@ def test_print_sinks_write_into_the_document(run: Any) -> None:
     assert "stdout" not in query
 
 
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_columns_go_to_a_sink_by_their_places(run: Any, mode: str) -> None:
+    """Whatever the query calls them, twice the same or as another of the sink's."""
+    (document,) = run(
+        f"SET 'execution.runtime-mode'='{mode}'; CREATE TABLE p (a INT, b INT) WITH ('connector'='print');"
+        "INSERT INTO p SELECT x AS b, y AS b FROM (VALUES (1, 2)) AS t(x, y);"
+        "INSERT INTO p SELECT a AS b, b AS a FROM (VALUES (1, 2)) AS t(a, b);"
+        "INSERT INTO p (b, a) SELECT a, b FROM (VALUES (1, 2)) AS t(a, b);"
+    )
+    assert [s["stdout"] for s in document["statements"][2:]] == [["+I[1, 2]"], ["+I[1, 2]"], ["+I[2, 1]"]]
+
+
 def test_rows_before_an_error_stay(run: Any, tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text("1\n2\n0\n")
     (document,) = run(

@@ -18,6 +18,7 @@ from tests.goldens.comparer import CASES
 from tidemill.errors import TidemillError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import flags_below
+from tidemill.physical.aggregates.spread import spread_part
 from tidemill.physical.digests import table_digest
 from tidemill.physical.explain.differences import Pair, Runs, differences, pairs
 from tidemill.physical.explain.text import physical_plan
@@ -179,12 +180,16 @@ def check_operators(job: Job) -> None:
             is_part = any(part in job.note(pair.shown) for part in PARTS)
             assert job.is_operator(pair.runs) != is_part, type(pair.runs).__name__
     planned = {job.digest(pair.runs) for pair in job.pairs}
-    planned |= {job.digest(flags) for pair in job.pairs for flags in flags_of(pair.runs)}
+    planned |= {job.digest(part) for pair in job.pairs for part in parts_of(pair.runs)}
     assert planned >= set(job.context.sub_plans.values())
 
 
-def flags_of(node: p.PhysicalNode) -> list[p.PhysicalNode]:
-    """What is one aggregation, and so is shown, is two where keys share their distinct values."""
+def parts_of(node: p.PhysicalNode) -> list[p.PhysicalNode]:
+    """What is one aggregation, and so is shown, is two where keys share their distinct values, or where a
+    window's are counted by buckets of them."""
+    spread = spread_part(node)
+    if spread is not None:
+        return [spread]
     if not isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate):
         return []
     core = node.core
@@ -249,7 +254,8 @@ def check_local_phases(job: Job) -> None:
     for pair in job.pairs:
         if isinstance(pair.shown, p.WindowAggregate) and isinstance(pair.runs, p.WindowAggregate):
             phase = pair.shown.local
-            assert phase is None or (job.note(phase) == WRITER) == local[job.digest(pair.runs)]
+            counting = spread_part(pair.runs) or pair.runs
+            assert phase is None or (job.note(phase) == WRITER) == local[job.digest(counting)]
 
 
 def check_reuse(job: Job) -> None:

@@ -222,7 +222,7 @@ def _insert(sink: b.Sink, request: JobRequest, quick: bool, partitions: list[Par
     made = make_sink(target, INSERT_ONLY, uuid.uuid4().hex, request.zone, request.shared, streaming=False)
     targets = tuple(Field(c.name, c.type) for c in target.table.physical_columns)
     try:
-        frame = _enforcing(batch_frame(sink, request, quick), sink.source, targets, request)
+        frame = _enforcing(batch_frame(sink, request, quick), sink, targets, request)
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(frame, 1)
             staged = staging.collect()

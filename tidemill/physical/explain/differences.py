@@ -49,7 +49,8 @@ def differences(shown: p.PhysicalNode, runs: p.PhysicalNode, combined: Container
     found: dict[int, dict[str, None]] = {}
     digests = Digests()
     for pair in pairs(shown, runs):
-        is_combined = isinstance(pair.runs, _COMBINED) and digests.of(pair.runs) in combined
+        counting = spread_part(pair.runs) or pair.runs
+        is_combined = isinstance(counting, _COMBINED) and digests.of(counting) in combined
         for node, text in _notes(pair, is_combined):
             found.setdefault(id(node), {})[text] = None
     return {key: ", ".join(texts) for key, texts in found.items()}
@@ -160,7 +161,7 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
         columns = ", ".join(part.input.fields[c].name for c in part.spread.columns)
         yield shown, f"the sum of {part.spread.buckets} buckets by {columns}"
     if isinstance(shown, p.WindowAggregate) and shown.local is not None:
-        yield shown.local, _BY_WRITER if is_combined and part is None else _BY_AGGREGATION
+        yield shown.local, _BY_WRITER if is_combined else _BY_AGGREGATION
     if isinstance(shown, p.OverAggregate) and isinstance(runs, p.OverAggregate):
         yield from _windows(shown, runs)
     if isinstance(shown, p.TemporalJoin) and isinstance(runs, p.TemporalJoin) and _chooses(runs):

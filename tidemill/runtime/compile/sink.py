@@ -14,6 +14,7 @@ from tidemill.runtime.compile.rank import columns_of, materialized
 from tidemill.runtime.compile.registry import compile_node
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.types.logical import Field
+from tidemill.types.physical import quote
 
 
 def compile_sink(sink: p.Sink, context: CompileContext, config: Configuration) -> g.ExecNode:
@@ -25,7 +26,21 @@ def compile_sink(sink: p.Sink, context: CompileContext, config: Configuration) -
     else:
         node = compile_node(sink.input, context, False)
     targets = tuple(Field(c.name, c.type) for c in sink.table.physical_columns)
-    return _enforcing(node, sink.input, targets, config)
+    return _named(_enforcing(node, sink.input, targets, config), names(sink.fields))
+
+
+def _named(node: g.ExecNode, columns: tuple[str, ...]) -> g.ExecNode:
+    """``node`` with its columns, which are the sink's by their places, called as the sink calls them."""
+    if node.columns == columns:
+        return node
+    return g.Select(
+        columns=columns,
+        kinds=node.kinds,
+        sequenced=False,
+        input=node,
+        expressions=tuple(map(quote, node.columns)),
+        references=node.columns,
+    )
 
 
 def _last_arrived(sink: p.Sink, context: CompileContext) -> g.ExecNode:

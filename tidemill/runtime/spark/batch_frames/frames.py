@@ -294,8 +294,8 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Sink, sequenced: bool = False) -> Relation:
-        """The rows to be written; the sink itself is the job's last step."""
-        return self.rows(node.source, sequenced)
+        """The rows to be written, by the sink's names; the sink itself is the job's last step."""
+        return self.rows(node.source, sequenced).renamed(_names(node.fields, sequenced))
 
 
 _COUNTED = {SetKind.INTERSECT: "INTERSECT ALL", SetKind.EXCEPT: "EXCEPT ALL"}
