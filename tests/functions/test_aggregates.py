@@ -29,6 +29,8 @@ WIDE = t.DecimalType(precision=38, scale=20)
         ("STDDEV", t.INT, INTS, "INT", 4),
         ("VAR_POP", t.INT, "(2000000000, 1), (-2000000000, 1)", "INT", 2147483647),
         ("VARIANCE", t.INT, "(5, 1)", "INT", None),
+        ("VAR_SAMP", t.INT, "(10, 1), (27, 1), (24, 1), (15, 1)", "INT", 62),
+        ("STDDEV_SAMP", t.BIGINT, "(3L, 1), (NULL, 1), (9L, 1), (15L, 1)", "BIGINT", 6),
         ("VAR_POP", t.DOUBLE, "(2.0D, 1)", "DOUBLE", 0.0),
         ("MIN", t.STRING, "('b', 1), ('B', 1), (NULL, 1)", "STRING", "B"),
         ("MAX", t.BOOLEAN, "(false, 1), (true, 1)", "BOOLEAN", True),

@@ -169,11 +169,28 @@ def _average_sql(call: SparkAggregateCall) -> str:
 
 
 def _moment_sql(function: str) -> AggregateTranslation:
+    """Of integers from their sums, which are exact: a result that is a whole number must not be cut to the
+    one below for a rounding error, as that of Spark's own, which goes from mean to mean, would be."""
+
     def translate(call: SparkAggregateCall) -> str:
-        value = spark_aggregate(function, call, f"CAST({call.args[0]} AS DOUBLE)")
-        return f"CAST({value} AS {spark_type(call.result)})"
+        value = f"CAST({call.args[0]} AS DOUBLE)"
+        exact = isinstance(call.arg_types[0], t.INTEGER_TYPES) and not call.distinct
+        found = _of_sums(function, call, value) if exact else spark_aggregate(function, call, value)
+        return f"CAST({found} AS {spark_type(call.result)})"
 
     return translate
+
+
+def _of_sums(function: str, call: SparkAggregateCall, value: str) -> str:
+    """As in streaming (``operators.aggregates.variance``)."""
+    kind, _, which = function.partition("_")
+    total, squares, number = (
+        spark_aggregate(name, call, of)
+        for name, of in (("sum", value), ("sum", f"{value} * {value}"), ("count", value))
+    )
+    less = int(which == "samp")
+    variance = f"greatest({squares} - {total} * {total} / {number}, 0.0D) / ({number} - {less})"
+    return f"IF({number} > {less}, {'sqrt' if kind == 'stddev' else ''}({variance}), NULL)"
 
 
 def _plain_sql(function: str) -> AggregateTranslation:
