@@ -310,3 +310,17 @@ def test_rows_of_a_key_become_one() -> None:
         # What the task did not know: time had come to 40 before its first row.
         late = [replace(row, mark=40) for row in rows]
         assert kernel.run(*Tasks(spec, 0).input([list(enumerate(late))], [True]), 40) is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "apart", "shrinks"), [(20_000, 1, False), (300, 1, False), (20_000, 1_000, True), (4, 1, True)]
+)
+def test_rows_are_put_together_where_that_makes_them_fewer(keys: int, apart: int, shrinks: bool) -> None:
+    """``apart``: so many rows of a key come one after the other, one each millisecond."""
+    spec = spec_of((_COUNT,), _KEY, False)
+    rows = [Row(f"k{i // apart % keys}", i, 0, NONE, own=i - 50) for i in range(40_000)]
+    _, table = Tasks(spec, 0).input([list(enumerate(rows))], [False])
+    combined = spec.combine(table)
+    assert (combined is not table) == shrinks
+    if shrinks:
+        assert len(combined) <= len(table) / 2

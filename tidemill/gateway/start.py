@@ -133,7 +133,7 @@ class House:
 
     def jobs(self, user: str) -> Jobs:
         """A user's: nobody sees another's."""
-        return self._jobs.setdefault(user, Jobs())
+        return self._jobs.setdefault(user, Jobs(followed=True))
 
     def close(self) -> None:
         self._memory.end()

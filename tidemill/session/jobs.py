@@ -12,6 +12,8 @@ from tidemill.session.job import EndedJob, JobHandle
 
 ENDED = 1_000
 QUERIES = 100
+_TAKEN_DOWN = 30
+"""Seconds at most until it is taken down that a job has ended: a store that is down keeps nobody for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +27,12 @@ class StartedJob:
 
 @dataclass(slots=True)
 class Jobs:
-    """In the order in which they were started; ended ones stay. Any thread may ask."""
+    """In the order in which they were started; ended ones stay. Any thread may ask. ``followed``: somebody
+    takes down how each ends, and retires it."""
 
+    followed: bool = False
     _started: list[StartedJob] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Condition = field(default_factory=threading.Condition)
 
     def add(self, job: JobHandle) -> None:
         with self._lock:
@@ -51,6 +55,24 @@ class Jobs:
             ended = [s for s in self._started if isinstance(s.job, EndedJob) and not s.query]
             if len(ended) > ENDED:
                 self._started.remove(ended[0])
+            self._lock.notify_all()
+
+    def cancel(self, started: StartedJob) -> None:
+        """Stops it after its epoch; returns when it has stopped, and that is taken down: who has been told so
+        does not find it at work after a crash."""
+        started.job.cancel()
+        self._settled(started)
+
+    def stop_with_savepoint(self, started: StartedJob, directory: str, *, drain: bool) -> str:
+        """As ``cancel``; the place of the savepoint, below ``directory``."""
+        path = started.job.stop_with_savepoint(directory, drain=drain)
+        self._settled(started)
+        return path
+
+    def _settled(self, started: StartedJob) -> None:
+        if self.followed and not started.query and not isinstance(started.job, EndedJob):
+            with self._lock:
+                self._lock.wait_for(lambda: all(s.job is not started.job for s in self._started), _TAKEN_DOWN)
 
     def put_back(self, job: JobHandle, started: dt.datetime) -> None:
         """One that an earlier process had started."""

@@ -10,11 +10,13 @@ further than a stretch's first row, and something near it may be gone, nobody ca
 would have been one by one: the step says so (``undecided``), and the epoch runs again with the rows as they
 are. That this is rare is what ``settling`` is for: the first rows of a chunk tell how far time has come.
 
-Cost: of a chunk one sort by key, one by key and time, and what it costs to cut pieces.
+Cost: of a chunk one sort by key, one by key and time, and what it costs to cut pieces; a tenth of that where
+some keys show that it does not pay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +28,7 @@ from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import HASH_COLUMN
+from tidemill.operators.rows.copies import LOCAL_GAIN
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.local import ROWS
 from tidemill.operators.window.merging import Spans, clusters_of, may_meet_the_gone
@@ -38,6 +41,8 @@ LAST = "$last"
 _UNTIL = "$until"
 _NUMBER = pa.int64()
 _SETTLING = 4096
+_LOOKED_AT = 16_384
+_ONE_KEY_IN = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +60,23 @@ class LocalSessions:
     settling: int = _SETTLING
 
     def combine(self, table: pa.Table) -> pa.Table:
+        """``table`` itself where some of its rows tell that it would not become much smaller."""
+        if len(table) > _LOOKED_AT and not any(map(self._shrinks, _samples(table))):
+            return table
         table = self._in_order(table)
+        return self._of(table, self._stretches(table, self._steady(table)))
+
+    def _shrinks(self, sample: pa.Table) -> bool:
+        sample = self._in_order(sample)
+        stretches = self._stretches(sample, self._steady(sample))
+        return len(np.unique(stretches)) <= LOCAL_GAIN * len(sample)
+
+    def _steady(self, table: pa.Table) -> Mask:
         marks = vector(table.column(WATERMARK_COLUMN)).values
         settled = marks[min(self.settling, len(marks) - 1)]
         reached = self.clock.all_reached(np.maximum(marks, settled))
-        return self._of(table, self._stretches(table, self._times(table) - 1 > reached))
+        steady: Mask = self._times(table) - 1 > reached
+        return steady
 
     def apart(self, table: pa.Table) -> pa.Table:
         """Each row for itself."""
@@ -131,6 +148,15 @@ class LocalSessions:
         for name, values in numbers.items():
             given = given.append_column(name, to_arrow(Vec(values[each]), _NUMBER))
         return given
+
+
+def _samples(table: pa.Table) -> Iterator[pa.Table]:
+    """The first rows, which show a key that most have, and all rows of some keys."""
+    yield table.slice(0, _LOOKED_AT)
+    hashes = table.column(HASH_COLUMN).combine_chunks().to_numpy()
+    some = np.flatnonzero(hashes % _ONE_KEY_IN == 0)
+    if len(some):
+        yield table.take(pa.array(some))
 
 
 def spans_of(rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, marks: Ints) -> Spans:

@@ -31,20 +31,20 @@ def describe_job(statement: s.DescribeJob, context: SessionContext) -> TableResu
 
 def stop_job(statement: s.StopJob, context: SessionContext) -> TableResult:
     """Returns when the job has stopped, after the epoch it was in; with a savepoint, where that lies."""
-    job = _found(statement, context).job
+    started = _found(statement, context)
     if not statement.savepoint:
         if statement.drain:
             raise ValidationError(
                 "WITH DRAIN could only be used after WITH SAVEPOINT.", position=statement.position
             )
-        job.cancel()
+        context.jobs.cancel(started)
         return ok()
     directory = context.configuration.read(SAVEPOINT_DIRECTORY)
     if not directory:
         raise ValidationError(
             f"A savepoint needs a place: '{SAVEPOINT_DIRECTORY.key}' is not set.", position=statement.position
         )
-    path = job.stop_with_savepoint(directory, drain=statement.drain)
+    path = context.jobs.stop_with_savepoint(started, directory, drain=statement.drain)
     return listing((Field("savepoint path", STRING),), [(path,)])
 
 

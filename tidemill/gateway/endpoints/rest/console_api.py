@@ -75,14 +75,15 @@ def stop_job(gateway: Gateway, call: Call) -> str:
     """Stops a job after its epoch, with ``now`` at once; with ``savepointDirectory`` it answers when the
     savepoint lies there."""
     job_id = call.parameters["job_id"]
-    started = gateway.jobs(call.user).find(job_id)
+    jobs = gateway.jobs(call.user)
+    started = jobs.find(job_id)
     if started is None:
         raise HttpError(404, f"There is no job '{job_id[:64]}'.")
     directory = call.text("savepointDirectory")
     try:
         if directory:
             drain = call.fields().get("drain") is True
-            return json.dumps({"savepoint": started.job.stop_with_savepoint(directory, drain=drain)})
+            return json.dumps({"savepoint": jobs.stop_with_savepoint(started, directory, drain=drain)})
         if call.fields().get("now") is True:
             started.job.abort()
         else:
