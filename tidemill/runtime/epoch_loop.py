@@ -24,16 +24,13 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
 import pyarrow as pa
 from pyspark import Accumulator
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from tidemill.changelog.watermarks import END
 from tidemill.connectors.api import (
-    ArrowSink,
     GroupedSink,
     MeasuredSource,
     Offset,
@@ -50,6 +47,7 @@ from tidemill.runtime import timers
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, recorded
 from tidemill.runtime.late_table import LateTable
 from tidemill.runtime.limits import Limits
+from tidemill.runtime.outputs import CollectOutput, Output, SinkOutput, run_outputs
 from tidemill.runtime.pace import Paces
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
 from tidemill.runtime.spark.block_files import block_folder
@@ -61,34 +59,11 @@ from tidemill.runtime.stages import Stages
 from tidemill.state.cleanup import StateCollector
 from tidemill.state.slices import Slice, Slices, resliced
 from tidemill.state.storage import StateFiles
-from tidemill.types.physical import quote
 
 IDLE_POLL_SECONDS = 0.1
 RUNS = 5
 """How often an epoch is run whose processes get lost. Spark tries a task three or four times, and each time
 may meet another worker that died with its daemon: there are as many as ran beside each other."""
-SINK_COLUMN = "sink"
-TOKEN_COLUMN = "token"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkOutput:
-    """A sink and the exec node that feeds it."""
-
-    node: g.ExecNode
-    sink: Sink
-
-
-class Collector(Protocol):
-    """Takes a committed epoch's rows of a SELECT: the columns, then ``$kind`` where there are changes."""
-
-    def __call__(self, epoch: int, rows: pa.Table) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectOutput:
-    node: g.ExecNode
-    collector: Collector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +85,7 @@ class StreamingJob:
 
     spark: SparkSession
     sources: dict[str, Source]
-    outputs: dict[str, SinkOutput | CollectOutput]
+    outputs: dict[str, Output]
     checkpoint: CheckpointDirectory
     settings: JobSettings
     on_progress: Callable[[EpochProgress], None]
@@ -316,7 +291,7 @@ class StreamingJob:
 
     def _run(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
         with block_folder(self.spark.sparkContext) as folder, closing(self._frames(plan, folder)) as frames:
-            return self._outputs(frames, plan.epoch)
+            return run_outputs(self.outputs, frames, plan.epoch)
 
     def _frames(self, plan: EpochPlan, folder: str | None) -> EpochFrames:
         return EpochFrames(
@@ -336,24 +311,6 @@ class StreamingJob:
             folder=folder,
             whole=self._whole,
         )
-
-    def _outputs(self, frames: EpochFrames, epoch: int) -> tuple[pa.Table | None, dict[str, list[str]]]:
-        collected: pa.Table | None = None
-        staged: DataFrame | None = None
-        for key, output in self.outputs.items():
-            if isinstance(output, CollectOutput):
-                collected = frames.frame(output.node).toArrow()
-                continue
-            tokens = _staged(frames, output, epoch).select(
-                F.lit(key).alias(SINK_COLUMN), F.col(quote(TOKEN_COLUMN))
-            )
-            staged = tokens if staged is None else staged.unionAll(tokens)
-        by_sink: dict[str, list[str]] = {
-            key: [] for key, output in self.outputs.items() if isinstance(output, SinkOutput)
-        }
-        for row in staged.collect() if staged is not None else ():
-            by_sink[row[0]].append(row[1])
-        return collected, by_sink
 
     def _take_back(self, plan: EpochPlan) -> None:
         """A failed epoch leaves neither output nor intent; what cannot be removed now (the disk may be what
@@ -497,11 +454,3 @@ class StreamingJob:
 
 def _touched(report: Report) -> set[tuple[str, int]]:
     return {(task["operator"], task["partition"]) for task in report.values() if not is_reading(task)}
-
-
-def _staged(frames: EpochFrames, output: SinkOutput, epoch: int) -> DataFrame:
-    sink: object = output.sink
-    stager = sink.stager(epoch) if isinstance(sink, ArrowSink) else None
-    if stager is not None:
-        return frames.mapped(output.node, stager, f"{TOKEN_COLUMN} STRING")
-    return output.sink.stage(frames.frame(output.node), epoch)

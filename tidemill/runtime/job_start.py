@@ -43,10 +43,11 @@ from tidemill.runtime.checkpoint.savepoint import MARK, take_savepoint, write_sa
 from tidemill.runtime.compile.context import CompileContext, unused
 from tidemill.runtime.compile.shared import compiled
 from tidemill.runtime.compile.sink import compile_result, compile_sink
-from tidemill.runtime.epoch_loop import Collector, CollectOutput, JobSettings, SinkOutput, StreamingJob
+from tidemill.runtime.epoch_loop import JobSettings, StreamingJob
 from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_plan import PlanNode, job_plan
 from tidemill.runtime.late_table import LateTable, late_table
+from tidemill.runtime.outputs import Collector, CollectOutput, Output, SinkOutput
 from tidemill.runtime.progress import EpochProgress, JobBegun, JobEvent
 from tidemill.runtime.recording import Recording
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
@@ -207,7 +208,7 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
     nodes = compiled(context, lambda: _compiled_outputs(sinks, context, request.config))
     with _Preparation(context, request) as preparation:
         identity = preparation.open(sinks)
-        outputs: dict[str, SinkOutput | CollectOutput] = {}
+        outputs: dict[str, Output] = {}
         names: dict[str, str] = {}
         # In the order of their ids, which does not depend on the script's.
         for sink, (key, node) in sorted(zip(sinks, nodes.items(), strict=True), key=lambda pair: pair[1][0]):
@@ -367,9 +368,7 @@ class _Preparation:
         settings = tuple((key, config[key]) for key in SETTINGS if key in config)
         return Storage(place, settings, durable=durable)
 
-    def start(
-        self, outputs: Mapping[str, SinkOutput | CollectOutput], names: Mapping[str, str]
-    ) -> RunningJob:
+    def start(self, outputs: Mapping[str, Output], names: Mapping[str, str]) -> RunningJob:
         """``names``: of the outputs, for people."""
         request = self._request
         if self._checkpoint is None or self._identity is None:

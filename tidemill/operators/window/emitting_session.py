@@ -13,7 +13,7 @@ sessions that show something, merge or are shut, and where pieces are accumulato
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -28,10 +28,11 @@ from tidemill.operators.api import AGAIN, EpochContext
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.emission import Horizons
 from tidemill.operators.window.emitting import EmittingShape
-from tidemill.operators.window.local_sessions import LocalSessions, spans_of, undecided
+from tidemill.operators.window.local_sessions import spans_of, undecided
 from tidemill.operators.window.merging import Sessions, merge
-from tidemill.operators.window.pieces import END, Pieces, ends_of
-from tidemill.operators.window.session_state import Open, SessionState, Tables, rewritten
+from tidemill.operators.window.pieces import END, ends_of
+from tidemill.operators.window.session_shape import SessionShape
+from tidemill.operators.window.session_state import Open, SessionState, rewritten
 from tidemill.operators.window.shown import START, ShownWindows, distinct, places_in
 from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
@@ -40,16 +41,8 @@ _LAST = "$last"
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmittingSessionSpec(EmittingShape):
-    """``gap`` in milliseconds."""
-
-    gap: int
-    partial_input: bool = False
-
-    @cached_property
-    def tables(self) -> Tables:
-        fields = tuple(pa.field(name, kind) for name, kind in self.keys)
-        return Tables(keys=fields, pieces=self.counted)
+class EmittingSessionSpec(EmittingShape, SessionShape):
+    """Shows sessions also before their end and after it, as ``emission`` says."""
 
     @cached_property
     def shown(self) -> ShownWindows:
@@ -58,38 +51,9 @@ class EmittingSessionSpec(EmittingShape):
         return ShownWindows(keys=self.keys, results=results, bounds=bounds, update_before=self.update_before)
 
     @property
-    def pieces(self) -> Pieces:
-        return self.tables.pieces
-
-    @property
-    def needs_sequence(self) -> bool:
-        """Which sessions a row meets depends on the rows before it."""
-        return True
-
-    @property
     def fingerprint(self) -> str:
         layouts = self.tables.counted.schema, self.shown.layout.schema
         return hashlib.sha256(f"emitting-session {layouts} {self.gap}".encode()).hexdigest()[:16]
-
-    @cached_property
-    def local(self) -> LocalSessions:
-        """The phase before the exchange."""
-        return LocalSessions(
-            pieces=self.pieces, keys=self.keys, time=self.time, gap=self.gap, clock=self.clock
-        )
-
-    @property
-    def combinable(self) -> bool:
-        return self.aggregates_rows_that_stay
-
-    def combine(self, table: pa.Table) -> pa.Table:
-        """One row per stretch, and what its pieces tell apart."""
-        return self.local.combine(table)
-
-    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[EmittingSessionSpec, pa.Table]:
-        """Where some of the rows came combined, the others stand for themselves."""
-        rest = [self.local.apart(pa.concat_tables(raw))] if raw else []
-        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """What has changed of the sessions that show something in this epoch."""

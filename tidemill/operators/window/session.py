@@ -16,8 +16,7 @@ of sessions that fire or merge, and where pieces are accumulators those that row
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -27,60 +26,23 @@ from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import AGAIN, EpochContext
 from tidemill.operators.rows.numbered_keys import Keys
-from tidemill.operators.window.local_sessions import LocalSessions, spans_of, undecided
+from tidemill.operators.window.local_sessions import spans_of, undecided
 from tidemill.operators.window.merging import Sessions, merge
-from tidemill.operators.window.pieces import END, Pieces, ends_of
-from tidemill.operators.window.session_state import Open, SessionState, Tables, rewritten
-from tidemill.operators.window.shape import WindowShape
+from tidemill.operators.window.pieces import END, ends_of
+from tidemill.operators.window.session_shape import SessionShape
+from tidemill.operators.window.session_state import Open, SessionState, rewritten
 from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionAggregateSpec(WindowShape):
-    """``gap`` in milliseconds; a session's number is its place within the epoch."""
-
-    gap: int
-    partial_input: bool = False
-
-    @cached_property
-    def tables(self) -> Tables:
-        fields = tuple(pa.field(name, kind) for name, kind in self.keys)
-        return Tables(keys=fields, pieces=self.counted)
-
-    @property
-    def pieces(self) -> Pieces:
-        return self.tables.pieces
-
-    @property
-    def needs_sequence(self) -> bool:
-        """Which sessions a row meets depends on the rows before it."""
-        return True
+class SessionAggregateSpec(SessionShape):
+    """A session's number is its place within the epoch."""
 
     @property
     def fingerprint(self) -> str:
         facts = f"session-aggregate {self.tables.counted.schema} {self.gap}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
-
-    @cached_property
-    def local(self) -> LocalSessions:
-        """The phase before the exchange."""
-        return LocalSessions(
-            pieces=self.pieces, keys=self.keys, time=self.time, gap=self.gap, clock=self.clock
-        )
-
-    @property
-    def combinable(self) -> bool:
-        return self.aggregates_rows_that_stay
-
-    def combine(self, table: pa.Table) -> pa.Table:
-        """One row per stretch, and what its pieces tell apart."""
-        return self.local.combine(table)
-
-    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[SessionAggregateSpec, pa.Table]:
-        """Where some of the rows came combined, the others stand for themselves."""
-        rest = [self.local.apart(pa.concat_tables(raw))] if raw else []
-        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the sessions that fire in this epoch."""

@@ -1,0 +1,57 @@
+"""What aggregations in sessions are told, whether they show these once or more often, and what they do of
+their work before the exchange."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import pyarrow as pa
+
+from tidemill.operators.window.local_sessions import LocalSessions
+from tidemill.operators.window.pieces import Pieces
+from tidemill.operators.window.session_state import Tables
+from tidemill.operators.window.shape import WindowShape
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionShape(WindowShape):
+    """``gap`` in milliseconds. ``partial_input``: rows come as pieces of stretches."""
+
+    gap: int
+    partial_input: bool = False
+
+    @cached_property
+    def tables(self) -> Tables:
+        fields = tuple(pa.field(name, kind) for name, kind in self.keys)
+        return Tables(keys=fields, pieces=self.counted)
+
+    @property
+    def pieces(self) -> Pieces:
+        return self.tables.pieces
+
+    @property
+    def needs_sequence(self) -> bool:
+        """Which sessions a row meets depends on the rows before it."""
+        return True
+
+    @cached_property
+    def local(self) -> LocalSessions:
+        """The phase before the exchange."""
+        return LocalSessions(
+            pieces=self.pieces, keys=self.keys, time=self.time, gap=self.gap, clock=self.clock
+        )
+
+    @property
+    def combinable(self) -> bool:
+        return self.aggregates_rows_that_stay
+
+    def combine(self, table: pa.Table) -> pa.Table:
+        """One row per stretch, and what its pieces tell apart."""
+        return self.local.combine(table)
+
+    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[Self, pa.Table]:
+        """Where some of the rows came combined, the others stand for themselves."""
+        rest = [self.local.apart(pa.concat_tables(raw))] if raw else []
+        return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
