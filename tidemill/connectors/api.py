@@ -19,6 +19,7 @@ import pyarrow as pa
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.filters import ColumnFilter
+from tidemill.errors import NotSupportedError
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field, LogicalType
 
@@ -323,22 +324,25 @@ class ConnectorOption:
     """The smallest number that means something."""
 
 
-class Connector(Protocol):
-    """The factory; stateless. ``identifier`` is the value of 'connector'."""
+class Connector:
+    """The factory; stateless. ``identifier`` is the value of 'connector'.
+
+    What is said here is true of a connector without options, metadata and changes: it reads and
+    takes inserted rows alone. One that ``is_source`` has ``source``, one that ``is_sink`` has ``sink``.
+    """
 
     identifier: str
-    options: tuple[ConnectorOption, ...]
-    allows_unknown_options: bool
-    is_source: bool
-    is_sink: bool
+    options: tuple[ConnectorOption, ...] = ()
+    allows_unknown_options: bool = False
+    is_source: bool = False
+    is_sink: bool = False
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         """Checks option values (and the format's) beyond their kinds; raises ValidationError."""
-        ...
 
     def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
         """Readable metadata keys and their types, the format's included."""
-        ...
+        return {}
 
     def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
         """The RowKinds the source produces: INSERT_ONLY, UPSERT or ALL_KINDS."""
@@ -351,6 +355,8 @@ class Connector(Protocol):
         sink: no -U; an append-only sink: INSERT_ONLY)."""
         return INSERT_ONLY
 
-    def source(self, request: SourceRequest) -> Source: ...
+    def source(self, request: SourceRequest) -> Source:
+        raise NotSupportedError(f"Connector '{self.identifier}' cannot be used as a source.")
 
-    def sink(self, request: SinkRequest) -> Sink: ...
+    def sink(self, request: SinkRequest) -> Sink:
+        raise NotSupportedError(f"Connector '{self.identifier}' cannot be used as a sink.")

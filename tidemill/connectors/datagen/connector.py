@@ -14,15 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
-from tidemill.connectors.api import ConnectorOption, Sink, SinkRequest, SourceRequest
+from tidemill.connectors.api import Connector, ConnectorOption, SourceRequest
 from tidemill.connectors.datagen.fields import FieldOptions, field_values
 from tidemill.connectors.datagen.values import Values
 from tidemill.connectors.generated import BLOCK_ROWS, GeneratedSource
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.registry import check_unknown
-from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.types.logical import Field, LogicalType
+from tidemill.errors import ValidationError
+from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema, arrow_type
 
 _OPTIONS = (
@@ -58,29 +57,17 @@ class DatagenGenerator:
         return pa.Table.from_arrays(columns, schema=arrow_schema(self.fields))
 
 
-class DatagenConnector:
+class DatagenConnector(Connector):
     identifier = "datagen"
-    options: tuple[ConnectorOption, ...] = _OPTIONS
+    options = _OPTIONS
     allows_unknown_options = True  # looked at below, with the columns at hand
     is_source = True
-    is_sink = False
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         read, _ = _read_fields(table, options)
         declared = [o for o in _OPTIONS if o.kind != "map"]
         declared += [ConnectorOption(key=key) for key in sorted(read.known)]
         check_unknown(self.identifier, declared, options, general=("connector",))
-
-    def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
-        return {}
-
-    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
-        return INSERT_ONLY
-
-    def sink_kinds(
-        self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
-    ) -> frozenset[RowKind]:
-        return INSERT_ONLY
 
     def source(self, request: SourceRequest) -> GeneratedSource:
         options = OptionValues(_OPTIONS, request.options)
@@ -105,9 +92,6 @@ class DatagenConnector:
             sequence=request.sequence,
             parallelism=options["scan.parallelism"] or request.parallelism,
         )
-
-    def sink(self, request: SinkRequest) -> Sink:
-        raise NotSupportedError("Connector 'datagen' cannot be used as a sink.")
 
 
 def _read_fields(table: CatalogTable, options: Mapping[str, str]) -> tuple[FieldOptions, dict[str, Values]]:

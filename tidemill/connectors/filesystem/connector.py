@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
-from tidemill.connectors.api import ConnectorOption, LookupRequest, SinkRequest, SourceRequest
+from tidemill.connectors.api import Connector, LookupRequest, SinkRequest, SourceRequest
 from tidemill.connectors.filesystem.cutting import Cutter
 from tidemill.connectors.filesystem.listing import list_files
 from tidemill.connectors.filesystem.lookup import FileTable
@@ -52,9 +52,9 @@ _UNPACKED = 6
 """How much larger compressed and columnar files are taken to be once decoded."""
 
 
-class FilesystemConnector:
+class FilesystemConnector(Connector):
     identifier = "filesystem"
-    options: tuple[ConnectorOption, ...] = OPTIONS
+    options = OPTIONS
     allows_unknown_options = True  # those of the format; validate() looks at the rest
     is_source = True
     is_sink = True

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
-from tidemill.connectors.api import ConnectorOption, LookupRequest, SinkRequest, SourceRequest
+from tidemill.connectors.api import Connector, ConnectorOption, LookupRequest, SinkRequest, SourceRequest
 from tidemill.connectors.jdbc.lookup import KEY_TYPES, JdbcLookup
 from tidemill.connectors.jdbc.sink import JdbcSink
 from tidemill.connectors.jdbc.source import JdbcReader, JdbcSource, slices
@@ -22,7 +22,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.private import own_directory
 from tidemill.files.storage import Storage
 from tidemill.types import logical as t
-from tidemill.types.logical import Field, LogicalType
+from tidemill.types.logical import Field
 
 _SCAN = (
     "scan.partition.column",
@@ -69,10 +69,9 @@ _OPTIONS = (
 _UNSTORED = (t.MapType, t.MultisetType, t.RowType, t.YearMonthIntervalType, t.DayTimeIntervalType)
 
 
-class JdbcConnector:
+class JdbcConnector(Connector):
     identifier = "jdbc"
-    options: tuple[ConnectorOption, ...] = _OPTIONS
-    allows_unknown_options = False
+    options = _OPTIONS
     is_source = True
     is_sink = True
 
@@ -89,12 +88,6 @@ class JdbcConnector:
                 raise NotSupportedError(
                     f"Column '{column.name}': {dialect} tables cannot hold {column.type} through jdbc."
                 )
-
-    def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
-        return {}
-
-    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
-        return INSERT_ONLY
 
     def sink_kinds(
         self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
-from tidemill.connectors.api import ConnectorOption, Sink, SinkRequest, SourceRequest
+from tidemill.connectors.api import Connector, ConnectorOption, SourceRequest
 from tidemill.connectors.generated import GeneratedSource
 from tidemill.connectors.nexmark.generator import NexmarkGenerator
 from tidemill.connectors.nexmark.model import Model
@@ -127,12 +126,10 @@ def generator(given: Mapping[str, str]) -> NexmarkGenerator:
     return NexmarkGenerator(fields=fields, model=_model(options), seed=options["seed"])
 
 
-class NexmarkConnector:
+class NexmarkConnector(Connector):
     identifier = "nexmark"
-    options: tuple[ConnectorOption, ...] = _OPTIONS
-    allows_unknown_options = False
+    options = _OPTIONS
     is_source = True
-    is_sink = False
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         given = OptionValues(_OPTIONS, options)
@@ -145,17 +142,6 @@ class NexmarkConnector:
                 )
             _check_type(column.name, column.type)
 
-    def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
-        return {}
-
-    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
-        return INSERT_ONLY
-
-    def sink_kinds(
-        self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
-    ) -> frozenset[RowKind]:
-        return INSERT_ONLY
-
     def source(self, request: SourceRequest) -> GeneratedSource:
         options = OptionValues(_OPTIONS, request.options)
         limited = request.streaming and (options["rate.limited"] or not options["max-emit-speed"])
@@ -167,9 +153,6 @@ class NexmarkConnector:
             sequence=request.sequence,
             parallelism=request.parallelism,
         )
-
-    def sink(self, request: SinkRequest) -> Sink:
-        raise NotSupportedError("Connector 'nexmark' cannot be used as a sink.")
 
 
 def _count(options: OptionValues) -> int | None:

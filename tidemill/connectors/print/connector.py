@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, RowKind
-from tidemill.connectors.api import BatchMap, ConnectorOption, SinkRequest, Source, SourceRequest
+from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
+from tidemill.connectors.api import BatchMap, Connector, ConnectorOption, SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.print.rendering import render_rows
-from tidemill.errors import NotSupportedError
-from tidemill.types.logical import Field, LogicalType
+from tidemill.types.logical import Field
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,29 +65,15 @@ def _render(fields: tuple[Field, ...]) -> BatchMap:
     return run
 
 
-class PrintConnector:
+class PrintConnector(Connector):
     identifier = "print"
-    options: tuple[ConnectorOption, ...] = _OPTIONS
-    allows_unknown_options = False
-    is_source = False
+    options = _OPTIONS
     is_sink = True
-
-    def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
-        pass
-
-    def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
-        return {}
-
-    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
-        return INSERT_ONLY
 
     def sink_kinds(
         self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
     ) -> frozenset[RowKind]:
         return wanted
-
-    def source(self, request: SourceRequest) -> Source:
-        raise NotSupportedError("Connector 'print' cannot be used as a source.")
 
     def sink(self, request: SinkRequest) -> PrintSink:
         options = OptionValues(self.options, request.options)

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tidemill.catalog.table import CatalogTable
-from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
-from tidemill.connectors.api import ConnectorOption, SinkRequest, Source, SourceRequest
+from tidemill.connectors.api import Connector, ConnectorOption, SinkRequest, Source, SourceRequest
 from tidemill.connectors.filesystem.connector import CONNECTOR as FILES
 from tidemill.connectors.registry import PLANNER_OPTIONS
 from tidemill.connectors.spark.reading import SparkBatchSource, SparkFormat, SparkStreamSource
@@ -20,7 +19,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.private import own_directory
 from tidemill.files.systems import is_local, local_path
 from tidemill.types import logical as t
-from tidemill.types.logical import Field, LogicalType
+from tidemill.types.logical import Field
 
 _OPTIONS = (
     ConnectorOption(key="format", doc="Spark's name of the source or sink."),
@@ -34,9 +33,9 @@ _OWN = {*PLANNER_OPTIONS, "format", "table", "spool.path"}
 _CARRIED = (t.TimeType, t.MapType, t.MultisetType)
 
 
-class SparkConnector:
+class SparkConnector(Connector):
     identifier = "spark"
-    options: tuple[ConnectorOption, ...] = _OPTIONS
+    options = _OPTIONS
     allows_unknown_options = True
     is_source = True
     is_sink = True
@@ -49,17 +48,6 @@ class SparkConnector:
                 raise ValidationError(
                     f"Column '{column.name}': the connector 'spark' has no type {column.type}."
                 )
-
-    def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
-        return {}
-
-    def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
-        return INSERT_ONLY
-
-    def sink_kinds(
-        self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
-    ) -> frozenset[RowKind]:
-        return INSERT_ONLY
 
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"spool.path": _spool(options)} if streaming or role == "sink" else {}
