@@ -1,10 +1,11 @@
 """Spark's Python daemon with the kernels' imports done: its forked workers start with them.
 
 Spark runs this module in place of ``pyspark.daemon`` (``spark.python.daemon.module``). A worker that
-imports NumPy, Arrow and the kernels itself spends a third of a second of processor time on it. A worker
-collects garbage after every task, a pass over all objects it has; those that were there before it was
-forked are frozen: they are never garbage, and without them a collection is short. Memory that arrays leave is
-kept for the next (``allocation``).
+imports NumPy, Arrow, pandas (which Arrow asks for) and the kernels itself spends most of a second of processor
+time on it. A worker collects garbage after every task, a pass over all objects it has: 20 ms beside a hundred
+thousand objects of modules. Those that were there before it was forked are frozen, and what its tasks import
+besides is frozen when the task is done: modules are never garbage, and without them a collection is short.
+Memory that arrays leave is kept for the next (``allocation``).
 Nothing here may start a thread: threads do not survive a fork. Nor may it fail: a Python of another version,
 or one that lacks a library, is named by its worker when the driver asks (see ``workers``).
 """
@@ -13,13 +14,41 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import sys
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 from pyspark import daemon
 
 from tidemill.runtime.spark.allocation import keep_freed_memory
 
-WARM = ("pyspark.worker", "tidemill.connectors.filesystem.reading", "tidemill.runtime.spark.kernel")
+WARM = (
+    "pyspark.worker",
+    "pandas",
+    "tidemill.connectors.filesystem.source",
+    "tidemill.connectors.formats.csv.decode",
+    "tidemill.runtime.spark.epoch_frames",
+    "tidemill.runtime.spark.kernel",
+)
+_DAEMON: Any = daemon
+
+
+def frozen_after(work: Callable[..., object]) -> Callable[..., object]:
+    """``work``, one task of a worker, then what it has imported is frozen. What is garbage by then goes first:
+    frozen, it would stay for good."""
+
+    def working(*arguments: object) -> object:
+        before = len(sys.modules)
+        try:
+            return work(*arguments)
+        finally:
+            if len(sys.modules) != before:
+                gc.collect()
+                gc.freeze()
+
+    return working
+
 
 if __name__ == "__main__":
     keep_freed_memory()
@@ -28,4 +57,5 @@ if __name__ == "__main__":
             import_module(name)
     gc.collect()
     gc.freeze()
-    daemon.manager()
+    _DAEMON.worker = frozen_after(_DAEMON.worker)
+    _DAEMON.manager()
