@@ -12,6 +12,7 @@ import pytest
 
 from tests.connectors.formats import decode, encode
 from tidemill.connectors.formats.api import RecordError
+from tidemill.connectors.formats.csv import decode as csv_decode
 from tidemill.connectors.formats.csv.decode import CsvDecoder
 from tidemill.types import logical as t
 
@@ -173,6 +174,58 @@ def test_both_ways_of_reading_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(CsvDecoder, "_fast", CsvDecoder._careful)
             assert decode("csv", columns, text) == fast
+
+
+def test_blocks_of_a_text_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records end in any way, some are longer than a block, some do not fit."""
+    draw = random.Random(5)
+    columns = {"a": t.BIGINT, "b": t.STRING, "c": t.DOUBLE, "d": t.TimestampType(precision=3)}
+    numbers = ["1", "-7", " 4 ", "\t5", "999999999999"]
+    odd = ["0x1F", " -0X2", "", "1e3", "NaN", "9" * 25]
+    texts = ["", " ", "x", "0x10", "é", "y" * 70, "N"]
+    for round_ in range(300):
+        few = draw.random() < 0.3
+        lines = [
+            ",".join(
+                [
+                    draw.choice(odd if few and draw.random() < 0.1 else numbers),
+                    draw.choice(texts),
+                    draw.choice(["1", "2.5", "-3e2", *(odd if few and draw.random() < 0.1 else ())]),
+                    f"2020-01-01 00:00:{draw.randrange(60):02}.125",
+                ]
+            )
+            + draw.choice(["\n", "\n", "\r\n", "\r", "\n\n" if few and draw.random() < 0.1 else "\n"])
+            for _ in range(draw.randrange(1, 20))
+        ]
+        text = "".join(lines)
+        options = {"csv.null-literal": draw.choice(["N", ""])} if round_ % 2 else {}
+        expected = _rows_or_error(columns, text, options, careful=True)
+        for size in (64, 256, 1 << 20):
+            monkeypatch.setattr(csv_decode, "_BLOCK", size)
+            assert _rows_or_error(columns, text, options) == expected, (text, size)
+
+
+def _rows_or_error(
+    columns: dict[str, t.LogicalType], text: str, options: dict[str, str], *, careful: bool = False
+) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        if careful:
+            patch.setattr(CsvDecoder, "_fast", CsvDecoder._careful)
+        try:
+            return repr(decode("csv", columns, text, options))
+        except RecordError as e:
+            return f"{e.reason} {e.line}"
+
+
+def test_numbers_beside_text_with_an_x_are_read_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(self: CsvDecoder, data: pa.Buffer) -> pa.Table:
+        raise AssertionError("read record by record")
+
+    monkeypatch.setattr(CsvDecoder, "_careful", slow)
+    monkeypatch.setattr(csv_decode, "_BLOCK", 64)
+    long = "0x" * 100
+    text = f"1,x,2.5\n -2 ,{long},\t3\n" + "4,0X1,1\n" * 50
+    assert decode("csv", THREE, text) == [(1, "x", 2.5), (-2, long, 3.0), *[(4, "0X1", 1.0)] * 50]
 
 
 def test_quoting_when_writing() -> None:

@@ -1,9 +1,9 @@
 """Spark's Python daemon with the kernels' imports done: its forked workers start with them.
 
 Spark runs this module in place of ``pyspark.daemon`` (``spark.python.daemon.module``). A worker that
-imports NumPy, Arrow, pandas (which Arrow asks for) and the kernels itself spends most of a second of processor
-time on it. A worker collects garbage after every task, a pass over all objects it has: 20 ms beside a hundred
-thousand objects of modules. Those that were there before it was forked are frozen, and what its tasks import
+imports NumPy, Arrow, pandas (which Arrow asks for) and the kernels itself spends most of a second of
+processor time on it. A worker collects garbage after every task, a pass over all objects it has: 20 ms,
+were it not for this. Those that were there before it was forked are frozen, and what its tasks import
 besides is frozen when the task is done: modules are never garbage, and without them a collection is short.
 Memory that arrays leave is kept for the next (``allocation``).
 Nothing here may start a thread: threads do not survive a fork. Nor may it fail: a Python of another version,
@@ -35,8 +35,8 @@ _DAEMON: Any = daemon
 
 
 def frozen_after(work: Callable[..., object]) -> Callable[..., object]:
-    """``work``, one task of a worker, then what it has imported is frozen. What is garbage by then goes first:
-    frozen, it would stay for good."""
+    """``work``, one task of a worker, then what it has imported is frozen. What is garbage by then goes
+    first: frozen, it would stay for good."""
 
     def working(*arguments: object) -> object:
         before = len(sys.modules)

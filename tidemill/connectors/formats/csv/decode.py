@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,8 +31,11 @@ from tidemill.types.physical import arrow_schema, arrow_type
 
 _WHOLE = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
 _FLOATS = (t.FloatType, t.DoubleType)
+_NUMBERS: tuple[type[t.LogicalType], ...] = (*_WHOLE, *_FLOATS)
 _NESTED = (t.ArrayType, t.RowType)
-_PIECE = 1 << 16  # bytes that stay in a processor's cache
+_PIECE = 1 << 18
+_BLOCK = 1 << 21
+"""Bytes that stay in a processor's cache while they are looked at, and while Arrow takes them apart."""
 _BOM = b"\xef\xbb\xbf"
 _NO_UTF8 = re.compile("[\ud800-\udfff]")
 _EMPTY = "With 'csv.null-literal' = '' an empty field is NULL."
@@ -39,6 +43,15 @@ _EMPTY = "With 'csv.null-literal' = '' an empty field is NULL."
 
 class _Careful(Exception):
     """The fast way does not apply to this block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What a block holds: nothing but ASCII, some quote, some ``x`` (``0x`` begins a number for Arrow)."""
+
+    ascii: bool
+    quotes: bool
+    x: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +85,8 @@ class CsvDecoder:
         arrays = []
         for field, column in zip(self.wanted, raw.columns, strict=True):
             values = pa.nulls(0, column.type) if column.num_chunks == 0 else column.combine_chunks()
+            if isinstance(field.type, _NUMBERS) and values.type == pa.string():
+                values = _numbers(values, arrow_type(field.type))
             if values.type == arrow_type(field.type):
                 if isinstance(field.type, _FLOATS) and not pc.all(pc.is_finite(values)).as_py():
                     raise _Careful  # Arrow and Java spell NaN and the infinities differently
@@ -83,48 +98,46 @@ class CsvDecoder:
             arrays.append(converted.values)
         return pa.Table.from_arrays(arrays, schema=arrow_schema(self.wanted))
 
-    def _check(self, data: pa.Buffer) -> bool:
-        """Whether quotes occur; refuses what the two parsers would read differently."""
+    def _check(self, data: pa.Buffer) -> _Seen:
+        """What occurs; refuses what the two parsers would read differently."""
         dialect = self.dialect
         if dialect.escape or dialect.comments or not self.wanted or data.size >= 1 << 31:
             raise _Careful
-        text: bytes = data.to_pybytes()  # a copy costs less than NumPy's passes over what is seldom there
-        if text.startswith(_BOM) or not (text.isascii() or is_utf8(data)):
-            raise _Careful  # Arrow would drop the mark, and look at the columns only that are asked for
         if not (dialect.delimiter + dialect.quote).isascii():
             raise _Careful  # Arrow takes single bytes
         if dialect.null is not None and any(isinstance(f.type, _NESTED) for f in self.wanted):
             raise _Careful  # there the null literal means an element, not the whole text
-        numeric = any(isinstance(f.type, (*_WHOLE, *_FLOATS)) for f in self.wanted)
-        if (
-            numeric
-            and (b"x" in text or b"X" in text)
-            and _has_hexadecimal(np.frombuffer(data, dtype=np.uint8))
-        ):
-            raise _Careful
-        if not dialect.quote or dialect.quote.encode() not in text:
-            return False
-        raw = np.frombuffer(data, dtype=np.uint8)
-        positions = np.flatnonzero(raw == ord(dialect.quote))
-        if not quotes_are_plain(raw, positions, dialect.delimiter):
-            raise _Careful
-        return True
+        seen = _seen(data, dialect.quote.encode())
+        if bytes(data[: len(_BOM)]) == _BOM or not (seen.ascii or is_utf8(data)):
+            raise _Careful  # Arrow would drop the mark, and look at the columns only that are asked for
+        if seen.quotes:
+            raw = np.frombuffer(data, dtype=np.uint8)
+            if not quotes_are_plain(raw, np.flatnonzero(raw == ord(dialect.quote)), dialect.delimiter):
+                raise _Careful
+        return seen
 
-    def _read(self, data: pa.Buffer, quoted: bool) -> pa.Table:
+    def _read(self, data: pa.Buffer, seen: _Seen) -> pa.Table:
+        """By blocks where every newline ends a record and none is longer than a block."""
+        if not seen.quotes and data.size > _BLOCK:
+            with suppress(pa.ArrowInvalid):
+                return self._read_by(_BLOCK, data, seen)
+        return self._read_by(max(data.size + 1, 16), data, seen)
+
+    def _read_by(self, block: int, data: pa.Buffer, seen: _Seen) -> pa.Table:
         dialect = self.dialect
-        raw_type = self._raw_types(data)
+        raw_type = self._raw_types(data, seen)
         return csv.read_csv(
             pa.BufferReader(data),
             read_options=csv.ReadOptions(
                 use_threads=False,
-                block_size=max(data.size + 1, 16),
+                block_size=block,
                 column_names=[f.name for f in self.columns],
             ),
             parse_options=csv.ParseOptions(
                 delimiter=dialect.delimiter,
-                quote_char=dialect.quote or False,
+                quote_char=dialect.quote if seen.quotes else False,
                 double_quote=True,
-                newlines_in_values=quoted,
+                newlines_in_values=seen.quotes,
                 ignore_empty_lines=False,
             ),
             convert_options=csv.ConvertOptions(
@@ -137,9 +150,9 @@ class CsvDecoder:
             ),
         )
 
-    def _raw_types(self, data: pa.Buffer) -> Callable[[t.LogicalType], pa.DataType]:
-        """What Arrow is asked for: numbers as such, all else as text."""
-        typed: tuple[type[t.LogicalType], ...] = (*_WHOLE, *_FLOATS)
+    def _raw_types(self, data: pa.Buffer, seen: _Seen) -> Callable[[t.LogicalType], pa.DataType]:
+        """What Arrow is asked for: numbers as such, unless they may be hexadecimal; all else as text."""
+        typed: tuple[type[t.LogicalType], ...] = () if seen.x else _NUMBERS
         if any(isinstance(f.type, t.DecimalType) for f in self.wanted):
             # Arrow would trim blanks around a decimal, Flink does not.
             padded = _has_padding(np.frombuffer(data, dtype=np.uint8), self.dialect)
@@ -188,13 +201,25 @@ def _shown(record: Record) -> str:
     return " | ".join(record.fields)[:200].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _has_hexadecimal(raw: Bytes) -> bool:
-    """Whether ``0x`` occurs, which Arrow takes for the start of a number."""
-    for start in range(0, len(raw), _PIECE):
-        piece = raw[max(start - 1, 0) : start + _PIECE]
-        if ((piece[:-1] == ord("0")) & ((piece[1:] | 32) == ord("x"))).any():
-            return True
-    return False
+def _seen(data: pa.Buffer, quote: bytes) -> _Seen:
+    ascii_only, quotes, x = True, False, False
+    for start in range(0, data.size, _PIECE):
+        piece: bytes = data.slice(start, min(_PIECE, data.size - start)).to_pybytes()
+        ascii_only = ascii_only and piece.isascii()
+        quotes = quotes or (bool(quote) and quote in piece)
+        x = x or b"x" in piece or b"X" in piece
+    return _Seen(ascii=ascii_only, quotes=quotes, x=x)
+
+
+def _numbers(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """As Arrow's reader converts them, but for hexadecimal ones, which it takes and Flink does not."""
+    text = values.buffers()[2]
+    if text is not None and re.search(b"[xX]", text):
+        raise _Careful
+    try:
+        return values.cast(kind)
+    except pa.ArrowInvalid:
+        return pc.ascii_trim(values, " \t").cast(kind)
 
 
 def _has_padding(raw: Bytes, dialect: Dialect) -> bool:
