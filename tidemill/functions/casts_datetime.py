@@ -96,6 +96,16 @@ def seconds_between(start: str, end: str) -> str:
     return f"CAST(CAST({end} - {start} AS INTERVAL SECOND) AS DECIMAL(20, 6))"
 
 
+def micros_between(start: str, end: str) -> str:
+    """BIGINT microseconds between two TIMESTAMP_NTZ texts."""
+    return f"CAST({seconds_between(start, end)} * 1000000 AS BIGINT)"
+
+
+def millis_between(start: str, end: str) -> str:
+    """BIGINT milliseconds between two TIMESTAMP_NTZ texts, rounded down."""
+    return f"CAST(floor({seconds_between(start, end)} * 1000) AS BIGINT)"
+
+
 def utc_local(instant: str) -> str:
     """The TIMESTAMP_NTZ that clocks in UTC show at a TIMESTAMP."""
     return f"timestampadd(MICROSECOND, unix_micros({instant}), {EPOCH})"
@@ -103,7 +113,7 @@ def utc_local(instant: str) -> str:
 
 def utc_instant(local: str) -> str:
     """The TIMESTAMP at which clocks in UTC show a TIMESTAMP_NTZ."""
-    return f"timestamp_micros(CAST({seconds_between(EPOCH, local)} * 1000000 AS BIGINT))"
+    return f"timestamp_micros({micros_between(EPOCH, local)})"
 
 
 def time_to_timestamp(step: CastStep) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
 from tidemill.functions.casts import cast_sql
-from tidemill.functions.casts_datetime import MILLIS_PER_DAY, millis_of_day, seconds_between, utc_local
+from tidemill.functions.casts_datetime import MILLIS_PER_DAY, micros_between, millis_of_day, utc_local
 from tidemill.functions.interval import MILLIS, MONTHS, shift
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import check_count, mismatch
@@ -117,7 +117,7 @@ def _diff(call: SparkCall) -> str:
 def _micros_between(a: str, b: str, kind: t.LogicalType) -> str:
     if isinstance(kind, t.LocalZonedTimestampType):
         return f"(unix_micros({b}) - unix_micros({a}))"
-    return f"CAST({seconds_between(a, b)} * 1000000 AS BIGINT)"
+    return micros_between(a, b)
 
 
 def _local(sql: str, kind: t.LogicalType) -> str:

@@ -78,8 +78,9 @@ def _(_kind: t.LocalZonedTimestampType, sql: str) -> str:
     return f"concat('\"', {_iso(utc)}, 'Z\"')"
 
 
-def _iso(timestamp: str) -> str:
-    return f"regexp_replace(date_format({timestamp}, \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\"), '\\\\.?0+$', '')"
+def _iso(local: str) -> str:
+    """Of a TIMESTAMP_NTZ: as a text it is not taken through the session's zone, as by date_format."""
+    return f"replace(CAST({local} AS STRING), ' ', 'T')"
 
 
 @json_text.register(t.NullType)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidemill.functions.casts_datetime import EPOCH, millis_between
 from tidemill.physical import nodes as p
 from tidemill.plan.nodes import WindowKind
 from tidemill.types.physical import quote
-
-_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 
 
 def local_time(time: str) -> str:
@@ -47,7 +46,7 @@ def growing_rows(window: p.Window, time: str, bounds: tuple[str, str], names: tu
 def milliseconds(window: p.Window, time: str) -> str:
     """``time`` by the clock that windows are cut by, in whole milliseconds since 1970, rounded down."""
     local = local_time(time) if window.zoned else time
-    return f"CAST(floor(timestampdiff(MICROSECOND, {_EPOCH}, {local}) / 1000D) AS BIGINT)"
+    return millis_between(EPOCH, local)
 
 
 def window_columns(window: p.Window, start: str, end: str, names: tuple[str, ...]) -> list[str]:
@@ -60,7 +59,7 @@ def window_columns(window: p.Window, start: str, end: str, names: tuple[str, ...
 
 
 def _timestamp(milliseconds: str) -> str:
-    return f"timestampadd(MICROSECOND, ({milliseconds}) * 1000, {_EPOCH})"
+    return f"timestampadd(MICROSECOND, ({milliseconds}) * 1000, {EPOCH})"
 
 
 def _floor(time: str, width: int, offset: int) -> str:

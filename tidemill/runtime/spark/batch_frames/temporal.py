@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.functions.casts_datetime import EPOCH, micros_between
 from tidemill.functions.values import marked, matching
 from tidemill.physical.batch.nodes import TemporalJoin
 from tidemill.plan.nodes import JoinKind
@@ -81,8 +82,8 @@ def _arrival(node: TemporalJoin) -> Column:
     if node.arrives:
         return F.col(quote(SEQUENCE_COLUMN))
     zoned = isinstance(node.sources[1].fields[node.right_time].type, LocalZonedTimestampType)
-    epoch = "TIMESTAMP'1970-01-01 00:00:00Z'" if zoned else "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
-    return F.expr(f"timestampdiff(MICROSECOND, {epoch}, r{node.right_time})")
+    time = f"r{node.right_time}"
+    return F.expr(f"unix_micros({time})" if zoned else micros_between(EPOCH, time))
 
 
 def _ordering(node: TemporalJoin) -> list[int]:
