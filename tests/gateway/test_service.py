@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -190,6 +191,70 @@ def test_a_reader_without_tokens(tmp_path: Path) -> None:
     ended(made, session, operation)
     read = [made.fetch_next(session, operation, most=2, first=n == 2).rows for n in range(5)]
     assert [[] if r is None else r.column(0).to_pylist() for r in read] == [[0, 1], [2], [0, 1], [2], []]
+
+
+def test_who_looks_something_up_does_not_wait_until_queries_are_planned(tmp_path: Path) -> None:
+    gate, ran = Gate(), list[str]()
+    texts = ("SELECT 1", "SELECT 2", "show tables", "DESCRIBE t", "SET\n'a' = 'b'", "SELECT 3")
+    noting = {text: partial(lambda text, _: ran.append(text), text) for text in texts}
+    made, _ = gateway(tmp_path, {"wait": gate, **noting}, sql_gateway__worker__threads__max="1")
+    first = made.open_session({})
+    made.execute(first, "wait")
+    assert gate.running.wait(LONG)
+    sessions = [made.open_session({}) for _ in texts]
+    operations = [made.execute(*given) for given in zip(sessions, texts, strict=True)]
+    made.execute(first, "SHOW VIEWS")  # its session has another statement under way
+    gate.let.set()
+    for given in zip(sessions, operations, strict=True):
+        assert ended(made, *given) is OperationStatus.FINISHED
+    assert ran == [*texts[2:5], *texts[:2], texts[5]]
+
+
+def test_brief_tasks_do_not_keep_others_from_their_turn() -> None:
+    workers = Workers(least=1, most=1, keepalive=LONG)
+    begun, go_on, done = threading.Event(), threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def wait() -> None:
+        begun.set()
+        go_on.wait(LONG)
+
+    workers.submit(wait)
+    assert begun.wait(LONG)
+    for _ in range(2):
+        workers.submit(lambda: order.append("other"))
+    for _ in range(20):
+        workers.submit(lambda: order.append("brief"), brief=True)
+    workers.submit(done.set)
+    go_on.set()
+    assert done.wait(LONG)
+    assert [n for n, what in enumerate(order) if what == "other"] == [8, 17]
+    workers.close()
+
+
+def test_of_a_crowd_of_workers_as_many_stay_as_shall() -> None:
+    """What is left of many clients is not a thread for each of them."""
+    before = threading.active_count()
+    workers = Workers(least=2, most=30, keepalive=0.02, abreast=30)
+    together, done = threading.Barrier(30), threading.Semaphore(0)
+
+    def meet() -> None:
+        together.wait(LONG)
+        done.release()
+
+    for brief in (False, True):
+        for _ in range(30):
+            workers.submit(meet, brief=brief)
+        for _ in range(30):
+            assert done.acquire(timeout=LONG)
+        end = time.monotonic() + LONG
+        while workers._threads > 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert workers._threads == 2
+    while threading.active_count() > before + 2 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threading.active_count() <= before + 2
+    workers.close()
 
 
 def test_workers_come_and_go() -> None:

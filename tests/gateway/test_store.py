@@ -232,3 +232,18 @@ def test_what_was_seen_of_a_job_is_kept(url: str, tmp_path: Path) -> None:
     store.remove_job("/p")
     assert keeping.job_history("/p") is None
     store.close()
+
+
+def test_writes_one_after_the_other_have_one_connection_and_a_failure_another(url: str) -> None:
+    store = Store.open(url)
+    opened: list[object] = []
+    sa.event.listen(store.engine, "checkout", lambda connection, *_: opened.append(connection))
+    for handle in "abc":
+        store.add_operation(replace(OPERATION, handle=handle)).result()
+    assert len(opened) <= 1
+    with pytest.raises(StateError):
+        store.add_operation(replace(OPERATION, handle="a")).result()
+    store.add_operation(replace(OPERATION, handle="d")).result()
+    assert len(opened) <= 2
+    assert [o.handle for o in store.operations()] == [*"abcd"]
+    store.close()

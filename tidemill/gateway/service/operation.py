@@ -74,6 +74,8 @@ class Operation:
     submitted: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
     statement: str = ""
     """As it may be shown."""
+    brief: bool = False
+    """It is not expected to take long: it goes before others."""
     control: Control = field(init=False)
     status: Status = field(init=False)
     outcome: Outcome | None = None

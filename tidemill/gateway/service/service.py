@@ -40,6 +40,8 @@ from tidemill.session.jobs import Jobs
 from tidemill.sql.shown import shown_statement
 
 _CONFIGURING_SECONDS = 600.0
+_BRIEF = frozenset({"SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE"})
+"""How statements begin that look something up, or take something down: no query is planned for them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -184,7 +186,10 @@ class Gateway:
         opened = self.sessions.get(session, user)
         self.quotas.check_statement(self.sessions.of(user))
         operation = Operation(
-            work=self._noticed(opened, work), changed=self._operation_changed, statement=shown
+            work=self._noticed(opened, work),
+            changed=self._operation_changed,
+            statement=shown,
+            brief=_is_brief(shown),
         )
         ids = {"session": session, "operation": operation.handle}
         self.audit.note("execute", user, **ids, statement=shown)
@@ -299,3 +304,8 @@ class Gateway:
         if found is None:
             raise UnknownOperationError(operation)
         return found
+
+
+def _is_brief(statement: str) -> bool:
+    words = statement[:100].split(maxsplit=1)
+    return bool(words) and words[0].upper() in _BRIEF

@@ -77,7 +77,7 @@ class Session:
         """Nobody else knows of the operation before: it is not ended by others until it waits."""
         operation.submit(timeout)
         self.operations[operation.handle] = operation
-        self.lane.submit(operation.run)
+        self.lane.submit(operation.run, brief=operation.brief)
 
     def info(self) -> SessionInfo:
         idle = dt.timedelta(seconds=self.clock() - self.used)

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from tidemill.errors import StateError
 from tidemill.gateway.store.tables import HISTORIES, JOBS, METADATA, OPERATIONS, SESSIONS, VERSION, VERSIONS
-from tidemill.gateway.store.writer import Rows, Write, Writer
+from tidemill.gateway.store.writer import Connection, Rows, Write, Writer
 from tidemill.session.catalogs.database import engine, said
 
 Json = dict[str, Any]
@@ -79,8 +79,11 @@ class Store:
 
     engine: sa.Engine
     _writer: Writer = field(init=False)
+    _connection: Connection = field(init=False)
+    """Of who writes: one at a time."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_connection", Connection(self.engine))
         object.__setattr__(self, "_writer", Writer(self._writing, (_ADD, _END, _REMOVE)))
 
     @classmethod
@@ -109,6 +112,7 @@ class Store:
 
     def close(self) -> None:
         self._writer.close()
+        self._connection.close()
         self.engine.dispose()
 
     # -- sessions
@@ -250,7 +254,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        with said(self.engine, _WHAT, _HINT), self.engine.begin() as connection:
+        with said(self.engine, _WHAT, _HINT), self._connection.transaction() as connection:
             yield connection
 
     @contextmanager

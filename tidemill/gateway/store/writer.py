@@ -7,10 +7,11 @@ writes of many. Who must not go on before a write is there does it himself; for 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,36 @@ Write = Callable[[sa.Connection], None]
 Transaction = Callable[[], AbstractContextManager[sa.Connection]]
 _MOST = 256
 _MOMENT = 0.05
+_KEPT_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Connection:
+    """Transactions one after the other, of which those within a second have one connection: to get one from
+    the pool, and to give it back, takes more than to write a row. One that has lain longer is looked at
+    again, by the pool, and so it is after a failure."""
+
+    engine: sa.Engine
+    _open: sa.Connection | None = None
+    _until: float = 0.0
+
+    @contextmanager
+    def transaction(self) -> Iterator[sa.Connection]:
+        now = time.monotonic()
+        if self._open is None or now > self._until:
+            self.close()
+            self._open, self._until = self.engine.connect(), now + _KEPT_SECONDS
+        try:
+            with self._open.begin():
+                yield self._open
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        opened, self._open = self._open, None
+        if opened is not None:
+            opened.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class Application:
                 user=user,
                 parameters=parameters,
                 query=query_of(scope),
-                body=b"" if streams else await body_of(headers, receive, self.longest),
+                body=b"" if streams else await body_of(scope, headers, receive, self.longest),
                 accept=headers.get("accept", ""),
             )
             if streams:

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from tidemill.gateway.endpoints.rest.errors import HttpError
+from tidemill.gateway.endpoints.rest.patience import WHOLE_BODY
 
 _BODY_SECONDS = 120
 Scope = MutableMapping[str, Any]
@@ -27,9 +28,12 @@ def query_of(scope: Scope) -> dict[str, str]:
     return dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)) if query else {}
 
 
-async def body_of(headers: Mapping[str, str], receive: Receive, longest: int) -> bytes:
+async def body_of(scope: Scope, headers: Mapping[str, str], receive: Receive, longest: int) -> bytes:
     """Reading it never takes more memory than ``longest`` and a part; HttpError where it does not come, or
     is longer."""
+    whole: bytes | None = scope.get(WHOLE_BODY)
+    if whole is not None and len(whole) <= longest:
+        return whole
     said = headers.get("content-length", "")
     if said.isascii() and said.isdigit() and int(said[:20]) > longest:
         raise _too_long(longest)

@@ -12,6 +12,9 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+WHOLE_BODY = "tidemill.body"
+"""In the scope of a request that has come as a whole before it is answered: its body."""
+_SMALL_BODY = 64 << 10
 HEAD_BYTES = 64 << 10
 """Of a request's line and headers, as they may be at most; one that is not whole by what is read at once
 more."""
@@ -98,6 +101,8 @@ def impatient(seconds: float) -> type[HttpToolsProtocol]:
 
         def on_message_complete(self) -> None:
             self._in_body = False
+            if len(self.cycle.body) <= _SMALL_BODY:
+                self.scope[WHOLE_BODY] = bytes(self.cycle.body)
             super().on_message_complete()
 
         def on_response_complete(self) -> None:
