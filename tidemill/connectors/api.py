@@ -154,6 +154,17 @@ class SearchingSource(Protocol):
 
 
 @runtime_checkable
+class LookingSource(Protocol):
+    """Optional face of a source that can look into its data before it is asked where a range ends."""
+
+    def ahead(self, offset: Offset, limit: ReadLimit) -> Callable[[], None] | None:
+        """What ``next_offset(offset, limit)`` would spend its time on, to be called by another thread while
+        the range up to ``offset`` is read; None where that is little. It decides nothing: what it has found
+        counts once ``next_offset`` asks for the same."""
+        ...
+
+
+@runtime_checkable
 class ResumedSource(Protocol):
     """Optional face of a source that must know at its next start where it stopped."""
 

@@ -47,6 +47,7 @@ from tidemill.runtime import timers
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, recorded
 from tidemill.runtime.late_table import LateTable
 from tidemill.runtime.limits import Limits
+from tidemill.runtime.look_ahead import looking_ahead
 from tidemill.runtime.outputs import CollectOutput, Output, SinkOutput, run_outputs
 from tidemill.runtime.pace import Paces
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobEvent, JobResumed, so_far
@@ -229,7 +230,9 @@ class StreamingJob:
     def _epoch(self, plan: EpochPlan, begun: float) -> None:
         self.on_event(self._begun(plan))
         try:
-            rows, tokens = self._run_through(plan)  # step 2, which reports the tokens of late rows
+            limit = self._limits.cut(self.settings.limit)
+            with looking_ahead(self.sources, plan.end, limit):
+                rows, tokens = self._run_through(plan)  # step 2, which reports the tokens of late rows
         except Exception:
             self._take_back(plan)
             self._note_stop()

@@ -161,13 +161,15 @@ def _put_together(stretch: Stretch, pieces: Mapping[int, Piece]) -> tuple[list[i
 @dataclass(slots=True, kw_only=True)
 class RecordSearch:
     """What one source has looked for; ``spark``: whose tasks look, None where the driver is on its own.
-    ``_found``: by file what was looked through, and the starts in it."""
+    ``_found``: by file what was looked through, and the starts in it. ``_ahead``: what another thread has
+    looked through, which is not asked for yet."""
 
     storage: Storage
     cutter: Cutter
     spark: SparkSession | None = None
     piece: int = PIECE
     _found: dict[str, tuple[int, int, list[int]]] = field(default_factory=dict)
+    _ahead: tuple[Stretch, list[int]] | None = None
 
     def look_through(self, stretches: Iterable[Stretch]) -> None:
         """Looks for records' starts in those that are large. Where that fails there are none: who needs them
@@ -176,7 +178,7 @@ class RecordSearch:
         large = [s for s in stretches if s.end - s.start > worth and not self._covers(s.path, s.start, s.end)]
         if self.spark is None or not large:
             return
-        quoted = [s for s in large if not self._is_plain(s)]
+        quoted = [s for s in large if not self._was_ahead(s) and not self._is_plain(s)]
         try:
             starts = record_starts(quoted, self._look) if quoted else []
         except Exception:  # any: see above
@@ -184,22 +186,55 @@ class RecordSearch:
         for stretch, found in zip(quoted, starts, strict=True):
             self._remember(stretch, found)
 
+    def ahead(self, stretch: Stretch) -> Callable[[], None] | None:
+        """Looks, in a thread of its own, through what is asked for next; None where that is not worth it.
+        Until it is asked for it changes nothing."""
+        size = stretch.end - stretch.start
+        known = self._ahead is not None and self._ahead[0] == stretch
+        if known or not _WORTH_LOCAL < size <= _AT_ONCE or not self._is_near():
+            return None
+
+        def look() -> None:
+            starts = self._plain_starts(stretch)
+            self._ahead = None if starts is None else (stretch, starts)
+
+        return look
+
+    def _was_ahead(self, stretch: Stretch) -> bool:
+        ahead = self._ahead
+        if ahead is None or ahead[0] != stretch:
+            return False
+        self._remember(*ahead)
+        return True
+
+    def _is_near(self) -> bool:
+        """Whether the disk is next to the driver, which is the whole cluster."""
+        return (
+            self.spark is not None
+            and self.storage.is_local
+            and (self.spark.sparkContext.master or "").startswith("local")
+        )
+
     def _is_plain(self, stretch: Stretch) -> bool:
         """Whether a look at a disk next to it tells the driver that every newline ends a record."""
-        assert self.spark is not None
-        near = self.storage.is_local and (self.spark.sparkContext.master or "").startswith("local")
-        if not near or stretch.end - stretch.start > _AT_ONCE:
+        if stretch.end - stretch.start > _AT_ONCE or not self._is_near():
             return False
+        starts = self._plain_starts(stretch)
+        if starts is not None:
+            self._remember(stretch, starts)
+        return starts is not None
+
+    def _plain_starts(self, stretch: Stretch) -> list[int] | None:
+        """A start in each piece, where there are no quotes."""
         try:
             with self.storage.open(stretch.path) as file:
                 if self.cutter.has_quotes(file, stretch.start, stretch.end):
-                    return False
+                    return None
                 goals = range(stretch.start + self.piece, stretch.end, self.piece)
                 ends = {self.cutter.next_newline(file, goal, stretch.size) for goal in goals}
         except OSError:
-            return False
-        self._remember(stretch, sorted(end for end in ends if end <= stretch.end))
-        return True
+            return None
+        return sorted(end for end in ends if end <= stretch.end)
 
     def _remember(self, stretch: Stretch, starts: list[int]) -> None:
         self._found.pop(stretch.path, None)

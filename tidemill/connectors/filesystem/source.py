@@ -109,6 +109,14 @@ class FileSource:
                 length = None if length is None else length - used_bytes
         return position.to_json()
 
+    def ahead(self, offset: Offset, limit: ReadLimit) -> Callable[[], None] | None:
+        position = self._position(offset)
+        file, length = position.current, limit.bytes
+        if self.search is None or file is None or file.compressed or limit.rows is not None or not length:
+            return None
+        end = min(position.position + length, file.length)
+        return self.search.ahead(_stretch(file, position.position, end))
+
     def is_empty(self, start: Offset | None, end: Offset) -> bool:
         return not ranges(self._position(start), self._position(end))
 
