@@ -181,6 +181,23 @@ def test_what_runs_is_stopped(made: Gateway, spark: SparkSession) -> None:
     until(lambda: spark_is_idle(spark))
 
 
+def test_what_came_to_its_end_is_listed_as_finished(made: Gateway, tmp_path: Path) -> None:
+    """Also after its operation was closed, which stops a query that still runs."""
+    client = Client(made)
+    client.ask(
+        "CREATE TABLE f (id INT) WITH ('connector'='filesystem', 'format'='csv', "
+        f"'path'='{tmp_path.as_posix()}/f')"
+    )
+    (job,) = client.ask("INSERT INTO f VALUES (1), (2)", BATCH)[0]
+    listed = {row[0]: row[1:3] for row in client.ask("SHOW JOBS")}
+    assert listed[job] == ("insert-into_default_catalog.default_database.f", "FINISHED")
+    operation = client.submit("SELECT id FROM f")
+    assert len(client.rows(operation)) == 2
+    job = made.operation_info(client.session, operation).job_id
+    made.close_operation(client.session, operation)
+    assert [row[2] for row in client.ask("SHOW JOBS") if row[0] == job] == ["FINISHED"]
+
+
 def test_jobs_outlive_their_session_and_stop_from_any(made: Gateway) -> None:
     client, other = Client(made), Client(made)
     client.ask(NUMBERS)

@@ -102,6 +102,8 @@ class RunningJob:
     _aborted: bool = False
     _savepoint: Storage | None = None
     _recording: Recording | None = None
+    _end: str = ""
+    """How it ended: who stops it afterwards changes nothing."""
 
     def is_running(self) -> bool:
         return not self._done.is_set()
@@ -111,8 +113,7 @@ class RunningJob:
         """RUNNING, FINISHED, CANCELED or FAILED, as Flink says it."""
         return "RUNNING" if self.is_running() else self._end
 
-    @property
-    def _end(self) -> str:
+    def _how_it_ended(self) -> str:
         if self._error is not None:
             return "FAILED"
         return "CANCELED" if self._job.stopping.is_set() else "FINISHED"
@@ -174,6 +175,7 @@ class RunningJob:
         finally:
             if self._aborted and isinstance(self._error, Exception):
                 self._error = None  # what failed is what was given up
+            self._end = self._how_it_ended()
             self._job.checkpoint.close()
             self._cleanup()
             if self._recording is not None:  # before anybody learns of the end otherwise

@@ -25,7 +25,7 @@ from tidemill.runtime.spark.job_groups import give_up_here
 from tidemill.session import planning, snapshot
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.job import EndedJob, JobHandle
-from tidemill.session.result import TableResult, ok
+from tidemill.session.result import StatementKind, TableResult, ok
 from tidemill.session.statements import create_table_as
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
@@ -86,8 +86,7 @@ class SqlStatements:
         with self._at_work(statement, work, options, control):
             result = self.environment.execute(statement)
             outcome = self.results.of(result, work, control)
-        if outcome.info.is_query:
-            self._list(result, outcome.info.job_id)
+        self._list(result, outcome.info.job_id)
         return self._with_warnings(outcome)
 
     def configure(self, text: str, control: Control) -> Outcome:
@@ -130,9 +129,12 @@ class SqlStatements:
         return changed
 
     def _list(self, result: TableResult, job_id: str) -> None:
-        """A query is a job of its user's, too; one that ran in batch has ended by now."""
-        ended = EndedJob(job_id, _QUERY, "FINISHED")
-        self.environment.context.jobs.add_query(result.job or ended)
+        """A query is a job of its user's, too, as is an INSERT in batch; what ran in batch has ended by now."""
+        if result.kind is StatementKind.QUERY:
+            self.environment.context.jobs.add_query(result.job or EndedJob(job_id, _QUERY, "FINISHED"))
+        elif result.kind is StatementKind.INSERT and result.job is None:
+            name = f"insert-into_{','.join(field.name for field in result.fields)}"
+            self.environment.context.jobs.add_query(EndedJob(job_id, name, "FINISHED"))
 
     def _with_warnings(self, outcome: Outcome) -> Outcome:
         """What the user was warned of since the last statement that did not fail."""
