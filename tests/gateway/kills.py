@@ -108,6 +108,16 @@ class Process:
             raise Refused(found["errors"][-1])
         return found
 
+    def counted(self, name: str) -> dict[str, float]:
+        """A metric of jobs, by job."""
+        connection = http.client.HTTPConnection(self.rest, timeout=_PATIENCE)
+        try:
+            connection.request("GET", "/metrics.json")
+            found = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        return {each["job"]: each["value"] for each in found.get(name, ())}
+
 
 @dataclass(slots=True)
 class Ledger:

@@ -1,9 +1,10 @@
-"""The load proof: a gateway under many sessions and a long result keeps nothing of them.
+"""The load proof: a gateway under many sessions, jobs and a long result keeps nothing of them.
 
 ``python -m tests.gateway.load --sessions 10000 --rows 10000000`` starts a gateway, opens and closes sessions
-with statements in them, some with a query that is given up, has a hundred of them at work at once, and reads
-a long result page by page. Looked at are the gateway's own process and Spark's: threads, open files, memory;
-the rows of the store and the files of its directory. Exit status 1 where something stayed.
+with statements in them, some with a query that is given up, has a hundred of them at work at once, runs ten
+streaming jobs side by side, and reads a long result page by page. Looked at are the gateway's own process and
+Spark's: threads, open files, memory; the rows of the store and the files of its directory. Exit status 1
+where something stayed, or one job kept another from its epochs.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _KEPT = 4096
 _ANSWER = 512 << 20
 """Bytes of memory that a long result may take while it is read."""
 _MANY = 5_000
+_UNFAIR = 4
+"""Of jobs that do the same none has so many times the epochs of another."""
 Json = dict[str, Any]
 
 
@@ -58,7 +61,7 @@ class Load:
     found: dict[str, Any] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
 
-    def run(self, sessions: int, rows: int, together: int) -> None:
+    def run(self, sessions: int, rows: int, together: int, jobs: int) -> None:
         self._cycles(CLIENTS * 10)
         before = self.held()
         self._cycles(sessions)
@@ -66,6 +69,7 @@ class Load:
         self.found |= {"sessions": sessions, "before": asdict(before), "after": asdict(after)}
         self._compare(before, after, sessions)
         self._together(together)
+        self._jobs(jobs)
         self._long_result(rows)
         self.found["differences"] = self.differences
 
@@ -126,6 +130,45 @@ class Load:
         with ThreadPoolExecutor(count) as pool:
             list(pool.map(work, range(count)))
         self.found["together"] = {"sessions": count, "seconds": round(time.monotonic() - begun, 1)}
+
+    # -- streaming jobs side by side
+
+    def _jobs(self, count: int) -> None:
+        """None keeps another from its epochs, nor a short statement from its answer."""
+        session = self.open()
+        self.rows(session, "CREATE TABLE counts (n INT, c BIGINT) WITH ('connector'='blackhole')")
+        self.rows(
+            session,
+            "CREATE TABLE events (n INT) WITH ('connector'='datagen', 'rows-per-second'='100', "
+            "'fields.n.min'='1', 'fields.n.max'='50')",
+        )
+        self.rows(session, "SET 'table.exec.mini-batch.allow-latency' = '1 s'")
+        insert = "INSERT INTO counts SELECT n, COUNT(*) FROM events GROUP BY n"
+        jobs = [self.rows(session, insert)[0][0] for _ in range(count)]
+        begun = self._epochs(jobs, dict.fromkeys(jobs, 0), least=2)
+        since = time.monotonic()
+        after = self._epochs(jobs, begun, least=5)
+        seconds = time.monotonic() - since
+        made = sorted(after[job] - begun[job] for job in jobs)
+        self.found["jobs"] = {"jobs": count, "epochs": made, "seconds": round(seconds, 1)}
+        if made[0] * _UNFAIR < made[-1]:
+            self.differences.append(f"of {count} jobs side by side one had {made[0]} epochs, one {made[-1]}")
+        running = [row[0] for row in self.rows(session, "SHOW JOBS") if row[2] == "RUNNING"]
+        self.expect(sorted(running), sorted(jobs))
+        for job in jobs:
+            self.rows(session, f"STOP JOB '{job}'")
+        self.gateway.call("DELETE", f"/sessions/{session}")
+
+    def _epochs(self, jobs: list[str], before: dict[str, int], *, least: int) -> dict[str, int]:
+        """How many each has had by now, once each has had so many more."""
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            counted = self.gateway.counted("tidemill_job_epochs_total")
+            now = {job: int(counted.get(job, 0)) for job in jobs}
+            if all(now[job] - before[job] >= least for job in jobs):
+                return now
+            time.sleep(0.2)
+        raise TimeoutError(f"epochs of jobs: {before}, then {now}")
 
     # -- a long result
 
@@ -232,12 +275,12 @@ def number_of(pid: int, name: str) -> int:
     return int(re.findall(rf"^{name}:\s+(\d+)", status, re.MULTILINE)[0])
 
 
-def prove(folder: Path, *, sessions: int, rows: int, together: int) -> Load:
+def prove(folder: Path, *, sessions: int, rows: int, together: int, jobs: int = 10) -> Load:
     gateway = Process(folder)
     load = Load(gateway, folder)
     gateway.start()
     try:
-        load.run(sessions, rows, together)
+        load.run(sessions, rows, together, jobs)
     finally:
         gateway.kill()
     return load
@@ -250,9 +293,12 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--together", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=10)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        load = prove(Path(folder), sessions=given.sessions, rows=given.rows, together=given.together)
+        load = prove(
+            Path(folder), sessions=given.sessions, rows=given.rows, together=given.together, jobs=given.jobs
+        )
     print(json.dumps(load.found, indent=2))
     return 1 if load.differences else 0
 

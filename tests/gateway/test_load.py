@@ -1,4 +1,4 @@
-"""Sessions that come and go: a few here; ``tests.gateway.load`` does it as often as told."""
+"""Sessions that come and go, and jobs side by side: ``tests.gateway.load`` has as many as it is told."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.gateway.load import prove
 
 @pytest.mark.timeout(900)
 def test_nothing_stays_of_sessions_that_were(tmp_path: Path) -> None:
-    load = prove(tmp_path, sessions=120, rows=300_000, together=30)
+    load = prove(tmp_path, sessions=120, rows=300_000, together=30, jobs=10)
     assert load.differences == []

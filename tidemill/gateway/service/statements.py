@@ -129,7 +129,7 @@ class SqlStatements:
         return changed
 
     def _list(self, result: TableResult, job_id: str) -> None:
-        """A query is a job of its user's, too, as is an INSERT in batch; what ran in batch has ended by now."""
+        """A query is a job of its user's, too, as is an INSERT in batch, which has ended by now."""
         if result.kind is StatementKind.QUERY:
             self.environment.context.jobs.add_query(result.job or EndedJob(job_id, _QUERY, "FINISHED"))
         elif result.kind is StatementKind.INSERT and result.job is None:
