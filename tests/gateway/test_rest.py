@@ -224,6 +224,15 @@ def test_the_description_has_every_route(ask: Ask) -> None:
             assert described[f"/v{version}{route.path}"][route.method.lower()]["summary"]
 
 
+def test_halves_of_surrogate_pairs_and_times_without_sense(ask: Ask) -> None:
+    path = f"/v4/sessions/{ask.session()}/statements"
+    for timeout in (-1, 10**18):
+        options = {"k\udfff": "\ud800"}
+        given = {"statement": "SELECT '\ud800'", "executionConfig": options, "executionTimeout": timeout}
+        assert ask("POST", path, **given)[0] == 200
+    assert ask("POST", "/v4/sessions", sessionName="\ud800")[0] == 200
+
+
 def test_metrics(served: tuple[RestEndpoint, Gateway], ask: Ask) -> None:
     session = ask.session()
     served[1].wait(session, ask.submit(session, "x").rpartition("/")[2], 60)

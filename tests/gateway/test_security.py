@@ -10,7 +10,8 @@ import ssl
 import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.security.access import Access, AccessError
 from tidemill.gateway.security.audit import Audit
 from tidemill.gateway.security.users import password_hash, token_hash, users_by, users_in
+from tidemill.gateway.service.service import Gateway
+from tidemill.runtime.progress import EpochProgress
 
 TOKEN = "0123456789abcdef"
 AUTHENTICATION = "tidemill.gateway.authentication"
@@ -47,11 +50,16 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(file)
 
 
-@contextmanager
 def served(
     folder: Path, options: Mapping[str, str] | None = None, context: ssl.SSLContext | None = None
+) -> AbstractContextManager[Ask]:
+    return serving(gateway(folder)[0], options, context)
+
+
+@contextmanager
+def serving(
+    made: Gateway, options: Mapping[str, str] | None = None, context: ssl.SSLContext | None = None
 ) -> Iterator[Ask]:
-    made, _ = gateway(folder)
     endpoint = RestEndpoint(made, Configuration({"sql-gateway.endpoint.rest.port": "0", **(options or {})}))
     endpoint.start()
     port = int(endpoint.address.rpartition(":")[2])
@@ -102,6 +110,22 @@ def test_users_by_password_and_token(tmp_path: Path, users: str) -> None:
                 assert status == 401
                 assert len(answer["errors"]) == 1
         assert "tidemill_sessions 1" in ask("GET", "/metrics", bob)[1]
+
+
+def test_metrics_of_jobs_are_their_user_s(tmp_path: Path, users: str) -> None:
+    made, _ = gateway(tmp_path, tidemill__gateway__metrics__users="prometheus, bob")
+    progress = EpochProgress(
+        epoch=1, rows_in=5, rows_out=3, seconds=0.5, state_rows=2, state_bytes=9, job_id="of-bob"
+    )
+    made.epoch(progress, user="bob")
+    made.epoch(replace(progress, job_id="of-ann"), user="ann")
+    with serving(made, {AUTHENTICATION: "PASSWORD", "tidemill.gateway.users-file": users}) as ask:
+        for path in ("/metrics", "/metrics.json"):
+            anns, bobs = (
+                str(ask("GET", path, user)[1]) for user in (basic("ann", "pässword:1"), f"Bearer {TOKEN}")
+            )
+            assert ("of-ann" in anns, "of-bob" in anns) == (True, False)
+            assert ("of-ann" in bobs, "of-bob" in bobs) == (True, True)
 
 
 def test_pages_of_other_sites_are_refused(tmp_path: Path) -> None:

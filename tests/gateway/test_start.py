@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 
-from tidemill.errors import ValidationError
-from tidemill.gateway.start import command
+from tidemill.config.option import Configuration
+from tidemill.errors import SetupError, ValidationError
+from tidemill.gateway.start import House, command
 
 
 @pytest.mark.parametrize(
@@ -18,3 +20,11 @@ def test_it_does_not_start(capsys: pytest.CaptureFixture[str], key: str, value: 
     with pytest.raises(ValidationError, match=key):
         command(Namespace(options={mistyped: "8085", key: value}))
     assert f"Warning: There is no option '{mistyped}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("below", ["", "/below"])
+def test_its_directory_is_none(tmp_path: Path, below: str) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(SetupError, match=rf"directory '{file}{below}' cannot be used: .*: '{file}"):
+        House(Configuration({"tidemill.gateway.directory": f"{file}{below}"}))

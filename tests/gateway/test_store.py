@@ -92,6 +92,18 @@ def test_a_store_that_cannot_be_used(url: str, said: str) -> None:
     assert "secret" not in str(caught.value)
 
 
+def test_a_store_that_can_only_be_read_is_noticed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "store.db"
+    Store.open(f"sqlite:///{file}").close()
+    with pytest.raises(StateError, match="readonly") as raised:
+        Store.open(f"sqlite:///file:{file}?mode=ro&uri=true")
+    assert not raised.value.hint
+    assert not (tmp_path / "file:").exists()
+
+
 def test_of_ended_jobs_the_last_are_kept(tmp_path: Path) -> None:
     store = Store.open(sqlite_url(str(tmp_path / "g.db")))
     keeping = Keeping(store=store, results=Results(Configuration({}), str(tmp_path)), jobs_folder="/jobs")

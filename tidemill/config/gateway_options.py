@@ -152,6 +152,13 @@ AUDIT_FILE = Option(
     own=True,
     doc="Where a line of JSON is added for each session, statement and refused login; unset: nowhere.",
 )
+METRICS_USERS = Option(
+    key="tidemill.gateway.metrics.users",
+    kind=str,
+    default="",
+    own=True,
+    doc="Users who see the metrics of all users' jobs, with commas between them; others see their own.",
+)
 OTLP_ENDPOINT = Option(
     key="tidemill.gateway.otlp-endpoint",
     kind=str,
@@ -205,6 +212,7 @@ OPTIONS = (
     TLS_CERTIFICATE,
     TLS_KEY,
     AUDIT_FILE,
+    METRICS_USERS,
     OTLP_ENDPOINT,
     USER_SESSIONS,
     USER_OPERATIONS,

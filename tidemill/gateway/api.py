@@ -18,6 +18,8 @@ from tidemill.types.logical import Field
 
 PRODUCT, VERSION = "Apache Flink", "2.3.0"
 """Whose protocol this is: clients look at it."""
+LONGEST_TIMEOUT = 1_000_000_000.0
+"""Seconds after which a statement is ended at the latest, whatever a client asks for."""
 HANDLE = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import TextIO
 from urllib.parse import quote
@@ -106,10 +107,16 @@ class House:
 
     def __post_init__(self) -> None:
         root = directory(self.config)
-        os.makedirs(root, mode=0o700, exist_ok=True)
-        for folder in (_RESULTS, _JOBS, _STORE):
-            make_private(os.path.join(root, folder))
-        self._lock = _locked(root)
+        try:
+            os.makedirs(root, mode=0o700, exist_ok=True)
+            for folder in (_RESULTS, _JOBS, _STORE):
+                make_private(os.path.join(root, folder))
+            self._lock = _locked(root)
+        except OSError as e:
+            raise SetupError(
+                f"The gateway's directory '{root}' cannot be used: {e.strerror}: '{e.filename}'.",
+                hint=f"'{g.DIRECTORY.key}' is a directory that the gateway can write in.",
+            ) from e
         self._url = self.config.read(g.STORE) or sqlite_url(os.path.join(root, _STORE, _FILE))
         self._results = Results(self.config, os.path.join(root, _RESULTS))
         self._memory = Keeping(
@@ -182,7 +189,7 @@ class House:
 
     def _watch(self, context: SessionContext, user: str) -> None:
         """What its jobs do is counted for all, and can be looked at by their user, also afterwards."""
-        context.on_progress = self.gateway.epoch
+        context.on_progress = partial(self.gateway.epoch, user=user)
         context.history = Keeper(records=self._records(user), watch=self.gateway.watch(user))
 
     def _records(self, user: str) -> Records:

@@ -24,6 +24,7 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(slots=True)
 class _JobEpochs:
+    user: str
     epochs: int = 0
     rows_in: int = 0
     rows_out: int = 0
@@ -74,30 +75,30 @@ class Metrics:
             self._requests[route, status] += 1
             self._latency.setdefault(route, _Latency()).add(seconds)
 
-    def epoch(self, progress: EpochProgress) -> None:
-        """A job has committed an epoch."""
+    def epoch(self, progress: EpochProgress, user: str = "") -> None:
+        """A job of a user has committed an epoch."""
         with self._lock:
-            found = self._jobs.setdefault(progress.job_id, _JobEpochs())
+            found = self._jobs.setdefault(progress.job_id, _JobEpochs(user))
             self._jobs.move_to_end(progress.job_id)
             found.add(progress)
             if len(self._jobs) > _JOBS:
                 self._jobs.popitem(last=False)
 
-    def as_json(self, now: Mapping[str, int]) -> dict[str, Any]:
-        """``now``: sessions, and operations by their status."""
+    def as_json(self, now: Mapping[str, int], user: str | None = None) -> dict[str, Any]:
+        """``now``: sessions, and operations by their status. ``user``: whose jobs are shown; None: all."""
         found: dict[str, Any] = {}
-        for name, labels, value in self.samples(now):
+        for name, labels, value in self.samples(now, user):
             if labels:
                 found.setdefault(name, []).append({**dict(labels), "value": value})
             else:
                 found[name] = value
         return found
 
-    def as_text(self, now: Mapping[str, int]) -> str:
-        """In the text format of Prometheus."""
+    def as_text(self, now: Mapping[str, int], user: str | None = None) -> str:
+        """As ``as_json``, in the text format of Prometheus."""
         lines: list[str] = []
         described = ""
-        for name, labels, value in self.samples(now):
+        for name, labels, value in self.samples(now, user):
             family = name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count")
             if family != described:
                 described = family
@@ -107,7 +108,7 @@ class Metrics:
             lines.append(f"{name}{{{inside}}} {value}" if inside else f"{name} {value}")
         return "\n".join(lines) + "\n"
 
-    def samples(self, now: Mapping[str, int]) -> Iterator[tuple[str, Labels, float]]:
+    def samples(self, now: Mapping[str, int], user: str | None = None) -> Iterator[tuple[str, Labels, float]]:
         """Names, labels and values. Those of one family stand together."""
         with self._lock:
             yield "tidemill_sessions", (), now.get("sessions", 0)
@@ -121,6 +122,8 @@ class Metrics:
                 yield from _histogram("tidemill_request_seconds", (("route", route),), latency)
             for name, attribute in _OF_JOBS.items():
                 for job, epochs in self._jobs.items():
+                    if user is not None and epochs.user != user:
+                        continue
                     yield f"tidemill_job_{name}", (("job", job),), getattr(epochs, attribute)
 
 

@@ -213,9 +213,9 @@ class Gateway:
         if status.is_terminal and not operation.status.value.is_terminal:
             self.telemetry.ended(operation, status)
 
-    def epoch(self, progress: EpochProgress) -> None:
-        """A job of any user has committed an epoch."""
-        self.metrics.epoch(progress)
+    def epoch(self, progress: EpochProgress, user: str = "") -> None:
+        """A job of ``user`` has committed an epoch."""
+        self.metrics.epoch(progress, user)
         self.telemetry.epoch(progress)
 
     def now(self) -> dict[str, int]:

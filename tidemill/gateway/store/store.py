@@ -98,7 +98,8 @@ class Store:
         return made
 
     def _prepare(self) -> None:
-        with self._writing() as connection:
+        """A store that can be read alone is noticed here: something is written in any case."""
+        with said(self.engine, _WHAT), self._connection.transaction() as connection:
             METADATA.create_all(connection)
             found = connection.execute(sa.select(VERSIONS.c.version)).scalar()
             if found is None:
@@ -109,6 +110,8 @@ class Store:
                     f"The gateway's store '{where}' is of version {found}, this one knows {VERSION}",
                     hint="Start the version that wrote it, or name another store.",
                 )
+            else:
+                connection.execute(VERSIONS.update().values(version=VERSION))
 
     def close(self) -> None:
         self._writer.close()

@@ -21,8 +21,8 @@ def sqlite_url(file: str) -> str:
 
 
 def engine(url: str, what: str, *, pooled: bool = True) -> sa.Engine:
-    """Of ``url``; ``what`` stands for it in messages. An SQLite file's folder is made. ``pooled``:
-    connections stay open between uses. StateError."""
+    """Of ``url``; ``what`` stands for it in messages. The folder of an SQLite file that is named by its
+    path is made. ``pooled``: connections stay open between uses. StateError."""
     pool = {} if pooled else {"poolclass": sa.NullPool}
     try:
         parsed = sa.make_url(url)
@@ -32,7 +32,7 @@ def engine(url: str, what: str, *, pooled: bool = True) -> sa.Engine:
             return sa.create_engine(parsed, pool_pre_ping=True, **pool)
     except (sa.exc.ArgumentError, ModuleNotFoundError) as e:
         raise StateError(f"'{masked(url)}' is no URL of a database that can be used: {e}") from e
-    if parsed.database:
+    if parsed.database and not parsed.database.startswith("file:"):  # a URI of SQLite's own
         try:
             os.makedirs(os.path.dirname(os.path.abspath(parsed.database)), mode=0o700, exist_ok=True)
         except OSError as e:

@@ -19,6 +19,7 @@ from tidemill.config import hiveserver2_options as h
 from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, TidemillError
 from tidemill.gateway.api import (
+    LONGEST_TIMEOUT,
     OperationInfo,
     OperationStatus,
     ResultInfo,
@@ -44,7 +45,6 @@ _WAIT_SECONDS = 0.5
 """How soon it is noticed that a client has gone."""
 _LONGEST_POLL_SECONDS = 1.0
 _MOST_ROWS = 10_000
-_LONGEST_TIMEOUT = 1_000_000_000
 _LOG = 1
 _TIMED_OUT_SINCE = 8
 _USE_DEFAULT = re.compile(r"\s*USE\s+`?default`?\s*;?\s*", re.IGNORECASE)
@@ -69,7 +69,7 @@ def execute(caller: Caller, request: Any) -> Answer:
         _statement(caller, session, request.statement or ""),
         request.confOverlay,
         then=partial(_told, caller, session.session, request.confOverlay or {}),
-        timeout=float(min(max(request.queryTimeout or 0, 0), _LONGEST_TIMEOUT)),
+        timeout=min(max(request.queryTimeout or 0, 0), LONGEST_TIMEOUT),
         user=caller.user,
     )
     ref = OperationRef(operation, session.session, session.version)

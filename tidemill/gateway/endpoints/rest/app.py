@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from tidemill.config.gateway_options import METRICS_USERS
 from tidemill.gateway.endpoints.rest.asgi import (
     Receive,
     Scope,
@@ -173,12 +174,15 @@ def _pass(threads: Threads, door: Door) -> Answering:
 
 
 def _metrics(gateway: Gateway, threads: Threads, door: Door) -> Answering:
+    """Of jobs, who has to say who he is sees his own, but for the users who watch all."""
+    watching = {name.strip() for name in gateway.config.read(METRICS_USERS).split(",")}
+
     async def respond(request: Request) -> Response:
-        await threads.run(door.user, request.headers)
-        now = gateway.now()
+        user = await threads.run(door.user, request.headers)
+        now, whose = gateway.now(), user if door.asks and user not in watching else None
         if request.url.path.endswith(".json"):
-            return Response(json.dumps(gateway.metrics.as_json(now)), media_type=JSON)
-        return Response(gateway.metrics.as_text(now), media_type=_PROMETHEUS)
+            return Response(json.dumps(gateway.metrics.as_json(now, whose)), media_type=JSON)
+        return Response(gateway.metrics.as_text(now, whose), media_type=_PROMETHEUS)
 
     return respond
 

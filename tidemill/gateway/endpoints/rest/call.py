@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from tidemill.gateway.api import HANDLE
+from tidemill.gateway.api import HANDLE, LONGEST_TIMEOUT
 from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.rows import FORMATS
 
@@ -85,7 +85,7 @@ class Call:
         value = next((v for v in map(self.fields().get, names) if v is not None), "")
         if not isinstance(value, str):
             raise HttpError(400, f"Request did not match expected format: '{names[0]}' is no text.")
-        return value
+        return _encodable(value)
 
     def number(self, name: str, default: int = 0) -> int:
         value = self.fields().get(name)
@@ -95,6 +95,11 @@ class Call:
             raise HttpError(400, f"Request did not match expected format: '{name}' is no whole number.")
         return value
 
+    @property
+    def timeout(self) -> float:
+        """For how many seconds a statement may run; 0 for any number."""
+        return min(max(self.number("executionTimeout") / 1000, 0), LONGEST_TIMEOUT)
+
     def options(self, name: str) -> dict[str, str]:
         """A field that maps option keys to texts."""
         value = self.fields().get(name)
@@ -102,7 +107,7 @@ class Call:
             return {}
         if not isinstance(value, dict) or any(isinstance(v, dict | list) for v in value.values()):
             raise HttpError(400, f"Request did not match expected format: '{name}' is no map of texts.")
-        return {k: _option(v) for k, v in value.items() if v is not None}
+        return {_encodable(k): _option(v) for k, v in value.items() if v is not None}
 
     def _handle(self, name: str) -> str:
         text = self.parameters[name]
@@ -112,7 +117,12 @@ class Call:
 
 
 def _option(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else _encodable(str(value))
+
+
+def _encodable(text: str) -> str:
+    """Halves of surrogate pairs, which JSON can escape, are '?' as in Java."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _unresolved(where: str, name: str, text: str) -> HttpError:

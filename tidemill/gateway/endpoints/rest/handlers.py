@@ -131,8 +131,7 @@ def heartbeat(gateway: Gateway, call: Call) -> str:
 @_failing("configure session")
 def configure_session(gateway: Gateway, call: Call) -> str:
     """Runs a statement that changes the session, to its end."""
-    seconds = call.number("executionTimeout") / 1000
-    gateway.configure_session(call.session, call.text("statement"), timeout=seconds, user=call.user)
+    gateway.configure_session(call.session, call.text("statement"), timeout=call.timeout, user=call.user)
     return "{}"
 
 
@@ -170,7 +169,7 @@ def _executing(gateway: Gateway, call: Call) -> Future[str]:
         call.session,
         call.text("statement"),
         call.options("executionConfig"),
-        timeout=call.number("executionTimeout") / 1000,
+        timeout=call.timeout,
         user=call.user,
     )
 

@@ -22,7 +22,7 @@ _ERRORS = {
 }
 _FIELDS: dict[str, dict[str, Any]] = {
     "position": {"type": "integer"},
-    "executionTimeout": {"type": "integer", "description": "Milliseconds; 0 for none."},
+    "executionTimeout": {"type": "integer", "description": "Milliseconds; 0 or less for none."},
     "properties": {"type": "object", "additionalProperties": {"type": "string"}},
     "executionConfig": {"type": "object", "additionalProperties": {"type": "string"}},
 }
