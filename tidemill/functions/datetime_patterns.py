@@ -50,7 +50,7 @@ class Token:
 def tokens(pattern: str) -> tuple[Token, ...]:
     """The pattern's letters and literal texts; '' inside or outside quotes is an apostrophe."""
     found: list[Token] = []
-    for match in re.finditer(r"''|'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']", pattern):
+    for match in re.finditer(r"''|'((?:[^']++|'')*+)'|([A-Za-z])\2*|[^A-Za-z']", pattern):
         text, quoted, letter = match.group(0), match.group(1), match.group(2)
         if letter:
             found.append(Token(letter, text))

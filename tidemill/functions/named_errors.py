@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from tidemill.functions.literals import string_literal
 
-_STRING = r"'(?:[^'\\]|\\.)*'"
+_STRING = r"'(?:[^'\\]++|\\.)*+'"
 _RAISED = "raise_error("
 _NAMED = re.compile(rf"raise_error\({_STRING} \|\| ", re.DOTALL)
 # Strings and quoted names come first: what they hold is no call.

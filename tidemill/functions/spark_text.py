@@ -17,7 +17,7 @@ from tidemill.functions.api import Translation
 _ASTRAL = r"[\x{10000}-\x{10FFFF}]"
 _FILLER = "\ufdd1"
 _SIMPLE = re.compile(
-    r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|-?[0-9]+[LSY]?|\w+_[0-9a-f]{8}|NULL|TRUE|FALSE", re.DOTALL
+    r"`(?:[^`]++|``)*+`|'(?:[^'\\]++|\\.)*+'|-?[0-9]+[LSY]?|\w+_[0-9a-f]{8}|NULL|TRUE|FALSE", re.DOTALL
 )
 
 

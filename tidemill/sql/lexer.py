@@ -58,6 +58,8 @@ class UnclosedError(SqlSyntaxError):
         self.opening = opening
 
 
+# What repeats is never given back: else the search would remember each character of a string, in hundreds of
+# bytes.
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+ | --[^\n\r]* | //[^\n\r]* | /\*(?!\+)[\s\S]*?\*/ )
@@ -65,10 +67,10 @@ _TOKEN = re.compile(
   | (?P<unclosed>/\*)
   | (?P<hint_end>\*/)
   | (?P<hex>[xX]'[^']*')
-  | (?P<unicode>[uU]&'(?:[^']|'')*')
-  | (?P<charset>_[A-Za-z0-9_.:-]+'(?:[^']|'')*' | [nN]'(?:[^']|'')*')
-  | (?P<string>'(?:[^']|'')*')
-  | (?P<quoted>`(?:[^`]|``)+`)
+  | (?P<unicode>[uU]&'(?:[^']++|'')*+')
+  | (?P<charset>_[A-Za-z0-9_.:-]+'(?:[^']++|'')*+' | [nN]'(?:[^']++|'')*+')
+  | (?P<string>'(?:[^']++|'')*+')
+  | (?P<quoted>`(?:[^`]++|``)++`)
   | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
   | (?P<word>[^\W\d][\w$]* | \$[\w$]+)
   | (?P<symbol><>|<=|>=|!=|\|\||=>|::|->|[-+*/%=<>().,;\[\]{}?:|^@!$&])

@@ -18,8 +18,8 @@ from tidemill.errors import StateError
 
 _SUFFIX = ".yaml"
 _COMMENT = "$internal.comment"
-_LINE = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s'":#][^:#]*?)\s*:\s+(.*?)\s*""")
-_QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*(?:#.*)?""")
+_LINE = re.compile(r"""\s*("(?:[^"\\]++|\\.)*+"|'(?:[^']++|'')*+'|[^\s'":#][^:#]*?)\s*:\s+(.*?)\s*""")
+_QUOTED = re.compile(r"""("(?:[^"\\]++|\\.)*+"|'(?:[^']++|'')*+')\s*(?:#.*)?""")
 
 
 @dataclass(frozen=True, slots=True)

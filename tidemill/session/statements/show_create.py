@@ -81,7 +81,7 @@ def _type(kind: LogicalType) -> str:
     return _SHORT.sub(lambda found: found[0] if found[1] else _spelled(found), str(kind))
 
 
-_SHORT = re.compile(r"(`(?:[^`]|``)*`)|\b(?:STRING|BYTES)\b|\bTIMESTAMP_LTZ(\(\d\))")
+_SHORT = re.compile(r"(`(?:[^`]++|``)*+`)|\b(?:STRING|BYTES)\b|\bTIMESTAMP_LTZ(\(\d\))")
 """A quoted name, which is left as it is, or a type's short form."""
 _LONG = {"STRING": f"VARCHAR({MAX_LENGTH})", "BYTES": f"VARBINARY({MAX_LENGTH})"}
 
