@@ -174,7 +174,7 @@ def _moment_sql(function: str) -> AggregateTranslation:
 
     def translate(call: SparkAggregateCall) -> str:
         value = f"CAST({call.args[0]} AS DOUBLE)"
-        exact = isinstance(call.arg_types[0], t.INTEGER_TYPES) and not call.distinct
+        exact = isinstance(call.arg_types[0], t.INTEGER_TYPES)
         found = _of_sums(function, call, value) if exact else spark_aggregate(function, call, value)
         return f"CAST({found} AS {spark_type(call.result)})"
 
@@ -182,12 +182,15 @@ def _moment_sql(function: str) -> AggregateTranslation:
 
 
 def _of_sums(function: str, call: SparkAggregateCall, value: str) -> str:
-    """As in streaming (``operators.aggregates.variance``)."""
+    """As in streaming (``operators.aggregates.variance``). A number and its negative have one square: DISTINCT
+    squares are those of either sign."""
     kind, _, which = function.partition("_")
-    total, squares, number = (
-        spark_aggregate(name, call, of)
-        for name, of in (("sum", value), ("sum", f"{value} * {value}"), ("count", value))
-    )
+    total, number = (spark_aggregate(name, call, value) for name in ("sum", "count"))
+    square = f"{value} * {value}"
+    squares = spark_aggregate("sum", call, square)
+    if call.distinct:
+        signed = (spark_aggregate("sum", call, square, condition=f"{value} {sign} 0") for sign in ("<", ">"))
+        squares = f"({' + '.join(f'coalesce({s}, 0.0D)' for s in signed)})"
     less = int(which == "samp")
     variance = f"greatest({squares} - {total} * {total} / {number}, 0.0D) / ({number} - {less})"
     return f"IF({number} > {less}, {'sqrt' if kind == 'stddev' else ''}({variance}), NULL)"
