@@ -45,6 +45,22 @@ def test_values(
 
 
 @pytest.mark.parametrize(
+    ("name", "rows", "value"),
+    [
+        ("VAR_SAMP", "(10, 1), (27, 1), (24, 1), (15, 1), (27, 1), (NULL, 1)", 62),
+        ("VAR_POP", "(-2, 1), (2, 1), (2, 1)", 4),
+        ("VAR_POP", "(0, 1), (0, 1)", 0),
+        ("VAR_SAMP", "(7, 1), (7, 1)", None),
+        ("VAR_SAMP", "(NULL, 1)", None),
+    ],
+)
+def test_variances_of_distinct_integers_are_whole_where_they_should_be(
+    spark: SparkSession, name: str, rows: str, value: int | None
+) -> None:
+    assert aggregate(spark, name, (t.INT,), rows, distinct=True) == ("INT", value)
+
+
+@pytest.mark.parametrize(
     ("name", "rows", "result", "value"),
     [
         ("SUM", "('0.5', 1), ('1.5', 1)", "DECIMAL(38, 20)", "2.00000000000000000000"),

@@ -182,8 +182,8 @@ def _moment_sql(function: str) -> AggregateTranslation:
 
 
 def _of_sums(function: str, call: SparkAggregateCall, value: str) -> str:
-    """As in streaming (``operators.aggregates.variance``). A number and its negative have one square: DISTINCT
-    squares are those of either sign."""
+    """As in streaming (``operators.aggregates.variance``). A number and its negative have one square:
+    DISTINCT squares are those of either sign."""
     kind, _, which = function.partition("_")
     total, number = (spark_aggregate(name, call, value) for name in ("sum", "count"))
     square = f"{value} * {value}"
