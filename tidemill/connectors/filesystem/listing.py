@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import FileEntry, Storage
 
@@ -21,6 +24,21 @@ def list_files(storage: Storage) -> list[FileEntry]:
         return sorted(f for f in storage.files() if not any(map(is_hidden, f.path.split("/"))))
     except OSError as e:
         raise ConnectorError(f"Cannot list {storage.location}: {e}") from None
+
+
+@dataclass(slots=True)
+class FirstListing:
+    """Of a table that is not watched: what comes while it is read is not part of it. A job that writes into
+    the table it reads would else read its own rows, and never end."""
+
+    _paths: frozenset[str] | None = None
+
+    def of(self, entries: Iterable[FileEntry]) -> list[FileEntry]:
+        """Those of ``entries`` that were among the first that were asked for."""
+        found = list(entries)
+        if self._paths is None:
+            self._paths = frozenset(entry.path for entry in found)
+        return [entry for entry in found if entry.path in self._paths]
 
 
 def list_files_or_none(storage: Storage) -> list[FileEntry]:

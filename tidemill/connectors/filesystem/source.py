@@ -31,7 +31,7 @@ from tidemill.connectors.filesystem.changes import (
     whole_lines,
 )
 from tidemill.connectors.filesystem.cutting import Cutter
-from tidemill.connectors.filesystem.listing import list_files
+from tidemill.connectors.filesystem.listing import FirstListing, list_files
 from tidemill.connectors.filesystem.native import NativeScan
 from tidemill.connectors.filesystem.offsets import FilePosition, FileRange, TakenFile, from_json, ranges
 from tidemill.connectors.filesystem.partitions import PartitionPruning
@@ -74,6 +74,7 @@ class FileSource:
     search: RecordSearch | None = None
     watch: DirectoryWatch | None = None
     log: TakenLog = field(default_factory=TakenLog)
+    at_first: FirstListing = field(default_factory=FirstListing)
     clock: Callable[[], float] = time.time
 
     @property
@@ -167,7 +168,8 @@ class FileSource:
         frames = [self._frame(spark, table) for table in tables]
         if left or not frames:
             chosen = frozenset(f.path for f in left)
-            frames.append(replace(self, chosen=chosen, log=TakenLog())._read_all(spark))
+            rest = replace(self, chosen=chosen, log=TakenLog(), at_first=FirstListing())
+            frames.append(rest._read_all(spark))
         return reduce(DataFrame.unionAll, frames)
 
     def _frame(self, spark: SparkSession, table: NamedTable) -> DataFrame:
@@ -227,9 +229,10 @@ class FileSource:
         return filter(None, self.storage.each(lambda entry: self._taken(entry, 0), entries))
 
     def _entries(self, known: Known) -> Iterator[FileEntry]:
-        """All files, or of a watched directory those that are not taken and some others."""
+        """All files that were there at first, or of a watched directory those that are not taken and some
+        others."""
         if self.watch is None:
-            return self.entries()
+            return iter(self.at_first.of(self.entries()))
         entries = self.watch.entries(lambda path: known.has(path) or not self._matches(path))
         return (entry for entry in entries if self._matches(entry.path))
 
