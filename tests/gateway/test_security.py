@@ -21,6 +21,7 @@ from tests.gateway.fakes import Gate, gateway
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
 from tidemill.gateway.api import LimitError, OperationStatus, UnknownSessionError
+from tidemill.gateway.endpoints.hiveserver2.endpoint import HiveServer2Endpoint
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.security.access import Access, AccessError
 from tidemill.gateway.security.audit import Audit
@@ -35,6 +36,10 @@ Ask = Callable[..., tuple[int, Any]]
 
 def check_of_a_program(name: str, password: str) -> bool:
     return (name, password) == ("eve", "of a program")
+
+
+def anybody(name: str, password: str) -> bool:
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -166,11 +171,51 @@ def test_users_of_a_program_and_files_that_are_none(tmp_path: Path) -> None:
         Access.of(
             Configuration({AUTHENTICATION: "PASSWORD", "tidemill.gateway.authenticator": "nosuch:f"}), Audit()
         )
+
+
+GOOD = password_hash("x")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ann:secret",
+        "ann",
+        f":{GOOD}",
+        f"ann {GOOD}",
+        "ann:scrypt$secret",
+        f"ann:{GOOD[:-8]}",
+        f"ann:{GOOD}secret",
+        f"ann:{GOOD}$",
+        "ann:scrypt$",
+        "ann:sha256$secret",
+        f"ann:sha256${GOOD.partition('$')[2]}",
+    ],
+)
+def test_a_line_of_users_that_is_none(tmp_path: Path, line: str) -> None:
     file = tmp_path / "users"
-    file.write_text("ann:secret\n", encoding="utf-8")
-    with pytest.raises(SetupError, match=r"Line 1 of .* is not of the form") as caught:
+    file.write_text(f"bob:{GOOD}\n{line}\n", encoding="utf-8")
+    with pytest.raises(SetupError, match=rf"Line 2 of '{file}' is not of the form") as caught:
         users_in(str(file))
     assert "secret" not in str(caught.value)
+
+
+def test_files_of_users(tmp_path: Path) -> None:
+    """A user may have several passwords and tokens, a token one user; an editor may begin with a mark."""
+    file = tmp_path / "users"
+    file.write_text(f"ann:{GOOD}\nann:{password_hash('y')}\n", encoding="utf-8-sig")
+    users = users_in(str(file))
+    assert [users.with_password("ann", said) for said in "xyz"] == [True, True, False]
+    for nobody in ("", "# nobody\n\n", "\ufeff"):
+        file.write_text(nobody, encoding="utf-8")
+        with pytest.raises(SetupError, match=f"nobody in the file of users '{file}'"):
+            users_in(str(file))
+    file.write_text(f"ann:{token_hash('t')}\nann:{token_hash('t')}\nbob:{token_hash('t')}", encoding="utf-8")
+    with pytest.raises(SetupError, match=f"Line 3 of '{file}' has the token of 'ann' for 'bob'"):
+        users_in(str(file))
+    file.write_bytes(b"ann:\xff")
+    with pytest.raises(SetupError, match=f"'{file}' cannot be read"):
+        users_in(str(file))
 
 
 def test_tls(tmp_path: Path) -> None:
@@ -178,6 +223,56 @@ def test_tls(tmp_path: Path) -> None:
     context = ssl.create_default_context(cafile=file)
     with served(tmp_path, {"tidemill.gateway.tls.certificate-file": file}, context) as ask:
         assert ask("GET", "/v1/info")[0] == 200
+
+
+@pytest.mark.parametrize("endpoint", [RestEndpoint, HiveServer2Endpoint])
+def test_certificates_that_cannot_be_used(
+    tmp_path: Path, endpoint: type[RestEndpoint | HiveServer2Endpoint]
+) -> None:
+    both, key = _certificate(tmp_path), str(tmp_path / "key.pem")
+    program = shutil.which("openssl") or ""
+    other, closed, missing, alone = (str(tmp_path / name) for name in ("other", "closed", "missing", "alone"))
+    kind = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-out", other]
+    subprocess.run([program, "genpkey", *kind], check=True, capture_output=True)
+    secret = ["-aes256", "-passout", "pass:word"]
+    subprocess.run([program, "pkey", "-in", key, "-out", closed, *secret], check=True, capture_output=True)
+    Path(alone).write_text(
+        Path(both).read_text().partition("PRIVATE KEY-----\n")[2].partition("KEY-----\n")[2]
+    )
+    broken = tmp_path / "broken"
+    broken.write_text("-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n")
+    made, _ = gateway(tmp_path)
+    for certificate, its_key, told in [
+        (missing, "", f"certificate's file '{missing}' cannot be read: No such file"),
+        (str(tmp_path), "", f"'{tmp_path}' cannot be read: Is a directory"),
+        (both, missing, f"key's file '{missing}' cannot be read: No such file"),
+        (str(broken), key, f"'{broken}' with the key '{key}' cannot be used"),
+        (alone, "", f"'{alone}', which must hold its key, too, cannot be used"),
+        (alone, other, f"'{alone}' with the key '{other}' cannot be used: .*MISMATCH"),
+        (alone, closed, f"key in '{closed}' has a password"),
+        ("", key, "private-file' is set, and .* is not"),
+    ]:
+        files = {
+            "tidemill.gateway.tls.certificate-file": certificate,
+            "tidemill.gateway.tls.private-file": its_key,
+        }
+        ports = {"sql-gateway.endpoint.rest.port": "0", "sql-gateway.endpoint.hiveserver2.thrift.port": "0"}
+        with pytest.raises(SetupError, match=told):
+            endpoint(made, Configuration({**ports, **files})).start()
+
+
+def test_nobody_s_name_is_none_of_those_who_watch_all(tmp_path: Path) -> None:
+    made, _ = gateway(tmp_path)
+    made.epoch(
+        EpochProgress(
+            epoch=1, rows_in=5, rows_out=3, seconds=0.5, state_rows=2, state_bytes=9, job_id="of-ann"
+        ),
+        user="ann",
+    )
+    options = {AUTHENTICATION: "PASSWORD", "tidemill.gateway.authenticator": f"{__name__}:anybody"}
+    with serving(made, options) as ask:
+        assert "of-ann" in ask("GET", "/metrics", basic("ann", ""))[1]
+        assert "of-ann" not in ask("GET", "/metrics", basic("", ""))[1]
 
 
 def test_a_user_has_so_much_and_no_more(tmp_path: Path) -> None:

@@ -11,9 +11,13 @@ from tidemill.config.option import Configuration
 from tidemill.errors import SetupError, ValidationError
 from tidemill.gateway.start import House, command
 
+_PLACES = ("users-file", "audit-file", "directory", "store", "tls.certificate-file", "tls.private-file")
+
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("tidemill.gateway.dir", "/"), ("sql-gateway.session.idle-timeout", "often")]
+    ("key", "value"),
+    [("tidemill.gateway.dir", "/"), ("sql-gateway.session.idle-timeout", "often")]
+    + [(f"tidemill.gateway.{key}", "a\0b") for key in _PLACES],
 )
 def test_it_does_not_start(capsys: pytest.CaptureFixture[str], key: str, value: str) -> None:
     mistyped = "sql-gateway.endpoint.rest.prt"

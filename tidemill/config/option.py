@@ -101,7 +101,8 @@ class Option(Generic[T]):
         try:
             value: T = _PARSERS[self.kind](text)
         except ValueError as e:
-            raise ValidationError(f"Could not parse value '{text}' for key '{self.key}': {e}") from None
+            shown = text.replace("\0", "\\0")
+            raise ValidationError(f"Could not parse value '{shown}' for key '{self.key}': {e}") from None
         if self.choices and str(value).upper() not in {c.upper() for c in self.choices}:
             raise ValidationError(
                 f"Could not parse value '{text}' for key '{self.key}'.", expected=self.choices
@@ -120,11 +121,18 @@ def parse_integer(text: str) -> int:
         raise ValueError(f"'{text}' is not a whole number") from None
 
 
+def parse_text(text: str) -> str:
+    """Any but one that no path, address or name has: what it is given to would fail without its key."""
+    if "\0" in text:
+        raise ValueError("it holds the character U+0000")
+    return text
+
+
 _PARSERS: dict[type, Callable[[str], Any]] = {
     bool: parse_boolean,
     int: parse_integer,
     float: float,
-    str: str,
+    str: parse_text,
     Duration: parse_duration,
     MemorySize: parse_memory,
 }

@@ -22,12 +22,16 @@ from tidemill.errors import SetupError
 Check = Callable[[str, str], bool]
 _COST = {"n": 1 << 14, "r": 8, "p": 1}
 _PASSWORD, _TOKEN = "scrypt", "sha256"
+_SALT_BYTES = 16
+_SIZES = {_PASSWORD: [_SALT_BYTES, 64], _TOKEN: [32]}
+"""Of the parts of a hash, in bytes."""
 _REMEMBERED = 10_000
+_MAKES_ONE = "'tidemill user NAME' and 'tidemill user --token NAME' make one."
 
 
 def password_hash(password: str) -> str:
     """What a user's line holds for a password."""
-    salt = secrets.token_bytes(16)
+    salt = secrets.token_bytes(_SALT_BYTES)
     return f"{_PASSWORD}${_text(salt)}${_text(_scrypt(password, salt))}"
 
 
@@ -62,27 +66,27 @@ class Users:
 
 
 def users_in(file: str) -> Users:
-    """SetupError where the file cannot be read, or a line is none."""
+    """SetupError where the file cannot be read, a line (by its number) is none, or nobody is in it."""
     try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as e:
+        lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError) as e:
         raise SetupError(f"The file of users '{file}' cannot be read: {e}") from e
     passwords: dict[str, list[str]] = {}
     tokens: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("#"):
             continue
-        name, colon, kept = line.strip().partition(":")
-        kind = kept.partition("$")[0]
-        if not name or not colon or kind not in (_PASSWORD, _TOKEN):
-            raise SetupError(
-                f"Line {number} of '{file}' is not of the form name:hash.",
-                hint="'tidemill user NAME' and 'tidemill user --token NAME' make one.",
-            )
-        if kind == _TOKEN:
-            tokens[kept] = name
-        else:
+        name, _, kept = line.strip().partition(":")
+        if not name or not _is_hash(kept):
+            raise SetupError(f"Line {number} of '{file}' is not of the form name:hash.", hint=_MAKES_ONE)
+        if not kept.startswith(_TOKEN):
             passwords.setdefault(name, []).append(kept)
+        elif tokens.setdefault(kept, name) != name:
+            raise SetupError(
+                f"Line {number} of '{file}' has the token of '{tokens[kept]}' for '{name}', too."
+            )
+    if not passwords and not tokens:
+        raise SetupError(f"There is nobody in the file of users '{file}'.", hint=_MAKES_ONE)
     nobody = [password_hash(secrets.token_urlsafe())]
 
     def check(name: str, password: str) -> bool:
@@ -103,12 +107,19 @@ def users_by(function: str) -> Users:
     return Users(lambda user, password: bool(found(user, password)))
 
 
-def _matches(password: str, kept: str) -> bool:
+def _is_hash(kept: str) -> bool:
+    """Whether it is what ``password_hash`` or ``token_hash`` gives: nothing that is said matches another."""
+    kind, *parts = kept.split("$")
     try:
-        _, salt, digest = kept.split("$")
-        return hmac.compare_digest(_scrypt(password, base64.b64decode(salt)), base64.b64decode(digest))
+        sizes = [len(base64.b64decode(part, validate=True)) for part in parts]
     except ValueError:
         return False
+    return sizes == _SIZES.get(kind)
+
+
+def _matches(password: str, kept: str) -> bool:
+    _, salt, digest = kept.split("$")
+    return hmac.compare_digest(_scrypt(password, base64.b64decode(salt)), base64.b64decode(digest))
 
 
 def _scrypt(password: str, salt: bytes) -> bytes:

@@ -9,7 +9,6 @@ import ssl
 import threading
 from dataclasses import dataclass, field
 
-from tidemill.config import gateway_options as g
 from tidemill.config import hiveserver2_options as h
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
@@ -18,6 +17,7 @@ from tidemill.gateway.endpoints.hiveserver2.logs import Logs
 from tidemill.gateway.endpoints.hiveserver2.stream import ClosedError, Stream
 from tidemill.gateway.endpoints.hiveserver2.structs import structs
 from tidemill.gateway.security.access import Access, check_chosen
+from tidemill.gateway.security.tls import server_context
 from tidemill.gateway.service.service import Gateway
 
 _LOGGER = logging.getLogger("tidemill.gateway")
@@ -44,7 +44,7 @@ class HiveServer2Endpoint:
     def start(self) -> None:
         host, port = self.config.read(h.HOST), self.config.read(h.PORT)
         check_chosen(self.config, host)
-        self._access, self._tls = Access.of(self.config, self.gateway.audit), _tls(self.config)
+        self._access, self._tls = Access.of(self.config, self.gateway.audit), server_context(self.config)
         structs()
         listening = _listening(host, port)
         self._socket = listening
@@ -122,18 +122,6 @@ def _listening(host: str, port: int) -> socket.socket:
             f"The HiveServer2 endpoint cannot listen on {host}:{port}: {e.strerror or e}",
             hint=f"Choose another port with '{h.PORT.key}', or 0 for any that is free.",
         ) from e
-
-
-def _tls(config: Configuration) -> ssl.SSLContext | None:
-    certificate = config.read(g.TLS_CERTIFICATE)
-    if not certificate:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(certificate, config.read(g.TLS_KEY) or None)
-    except (OSError, ssl.SSLError) as e:
-        raise SetupError(f"The certificate '{certificate}' cannot be used: {e}") from e
-    return context
 
 
 def endpoint(gateway: Gateway, config: Configuration) -> HiveServer2Endpoint:

@@ -175,7 +175,7 @@ def _pass(threads: Threads, door: Door) -> Answering:
 
 def _metrics(gateway: Gateway, threads: Threads, door: Door) -> Answering:
     """Of jobs, who has to say who he is sees his own, but for the users who watch all."""
-    watching = {name.strip() for name in gateway.config.read(METRICS_USERS).split(",")}
+    watching = {name.strip() for name in gateway.config.read(METRICS_USERS).split(",")} - {""}
 
     async def respond(request: Request) -> Response:
         user = await threads.run(door.user, request.headers)

@@ -16,6 +16,7 @@ from tidemill.gateway.endpoints.rest.app import Application
 from tidemill.gateway.endpoints.rest.door import Door
 from tidemill.gateway.endpoints.rest.patience import impatient
 from tidemill.gateway.security.access import Access, check_chosen, is_loopback
+from tidemill.gateway.security.tls import server_context
 from tidemill.gateway.service.service import Gateway
 
 _START_SECONDS = 30.0
@@ -40,10 +41,10 @@ class RestEndpoint:
         host, port = self.config.read(g.REST_ADDRESS), self.config.read(g.REST_PORT)
         check_chosen(self.config, host)
         access = Access.of(self.config, self.gateway.audit)
-        certificate = self.config.read(g.TLS_CERTIFICATE)
+        tls = server_context(self.config)
         self._socket = _listening(host, port)
         port = self._socket.getsockname()[1]
-        self.address = f"{'https' if certificate else 'http'}://{host}:{port}"
+        self.address = f"{'https' if tls else 'http'}://{host}:{port}"
         door = Door(access, local=is_loopback(host))
         self._application = Application(
             gateway=self.gateway, longest=self.config.read(g.MAX_REQUEST).bytes, door=door
@@ -61,9 +62,9 @@ class RestEndpoint:
             limit_concurrency=_CONNECTIONS,
             timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=_STOP_SECONDS,
-            ssl_certfile=certificate or None,
-            ssl_keyfile=self.config.read(g.TLS_KEY) or None,
         )
+        settings.load()
+        settings.ssl = tls
         self._server = uvicorn.Server(settings)
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="tidemill-gateway-rest", daemon=True
