@@ -65,8 +65,8 @@ class Passed:
 
     @property
     def steps(self) -> bool:
-        """Whether any step has ended."""
-        return self.last > self.shown
+        """Whether any step has ended; at the end of the input steps of late rows may be left of any window."""
+        return self.last > self.shown or self.upto == FOREVER != self.before
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,9 @@ class Steps:
         if self.spec.gap:
             high = np.minimum(passed.last, (ends - 1) // slide * slide)
         elif passed.upto == FOREVER:
-            # At the end of the input no row is left out, however late it came.
-            high = last if passed.last == FOREVER else np.maximum(last, passed.last)
+            # At the end of the input no row is left out, however late it came, taken back since or not.
+            high = np.maximum(last, self._furthest()[windows])
+            high = high if passed.last == FOREVER else np.maximum(high, passed.last)
         else:
             high = np.full(len(windows), passed.last, np.int64)
         high = np.minimum(high, growth.until[windows])
@@ -194,6 +195,15 @@ class Steps:
             np.concatenate([windows[rows], windows[closing]]),
             np.concatenate([low[rows] + place * slide, ends[closing]]),
         )
+
+    def _furthest(self) -> Ints:
+        """Of windows that nothing ends the last step in which a row that came to them counts first."""
+        found = np.full(len(self.growth), NONE, np.int64)
+        known = np.where(self.open.wakes == FOREVER, NONE, self.open.wakes)
+        np.maximum.at(found, self.growth.of[: len(self.open)], known)
+        np.maximum.at(found, self.came.windows, self.came.slices)
+        np.maximum.at(found, self.growth.final(), found.copy())
+        return found
 
     def _keep(self, parts: Parts, place: Ints, final: Ints, gone: Mask) -> None:
         """What stays open, and what was counted of it."""
@@ -260,7 +270,8 @@ class Steps:
         before = final[growth.of[: len(self.open)]]
         names = self.kept.new_names(len(growth))
         names[before[::-1]] = self.open.names[::-1]
-        wakes = np.minimum(self._next_look(), self._awake(final))
+        # What nothing ends is not woken: there is its last step.
+        wakes = np.minimum(self._next_look(), self._awake(final)) if self.spec.gap else self._furthest()
         touched = self._asleep(final) if self.spec.gap else np.zeros(len(growth), np.bool_)
         touched[growth.of[len(self.open) :][growth.of[len(self.open) :] >= 0]] = True
         touched |= np.bincount(final, minlength=len(growth)) > 1
