@@ -74,20 +74,20 @@ def test_in_epochs_stopped_and_resumed(case: Any, spark: SparkSession, tmp_path:
         "tidemill.epoch.max-rows": str(rows_per_epoch(case)),
         "execution.checkpointing.dir": str(tmp_path / "checkpoint"),
     }
-    first, streams = last_query(case, session(options), stop=True)
+    script = read_script(case.sql, {})
+    first, streams = last_query(script, session(options), stop=True)
     if not streams:
         pytest.skip("a batch query has no epochs")
-    second, _ = last_query(case, session(options), stop=False)
+    second, _ = last_query(script, session(options), stop=False)
     second["rows"] = first["rows"] + second["rows"]
-    script = read_script(case.sql, {})
     before = [{"sql": p.text} for p in split(script)][:-1]
     check(case, {"script": case.sql, "statements": [*before, second]}, mode="final")
 
 
-def last_query(case: Any, environment: TableEnvironment, *, stop: bool) -> tuple[dict[str, Any], bool]:
-    """The script's last statement's answer, and whether it streams; with ``stop`` its job ends after an
-    epoch."""
-    *before, last = split(read_script(case.sql, {}))
+def last_query(script: str, environment: TableEnvironment, *, stop: bool) -> tuple[dict[str, Any], bool]:
+    """The answer of the last statement, and whether it streams; with ``stop`` its job ends after
+    an epoch."""
+    *before, last = split(script)
     for piece in before:
         environment.execute(parse_statement(piece.text, piece.position)).wait()
     running: list[JobHandle] = []
