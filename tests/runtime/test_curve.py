@@ -1,50 +1,26 @@
 """A day's curve, a point a minute: killed on its way, replayed from the start, and in batch it is one curve.
 
-It counts users in two levels (by bucket, then by channel and over all), never dips, and its parts add up."""
+It never dips, and its parts add up (see ``curve``)."""
 
 from __future__ import annotations
 
 import datetime as dt
-import random
+import os
+import signal
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.runtime.curve import DAY, events, live, statements
 from tests.runtime.running import Crash, Session, crash_at
 from tests.runtime.visible import lines
 
-EVENTS = 400
-DAY = dt.datetime(2024, 5, 1)
 Curve = dict[str, dict[str, int]]
 """Per channel ('' is all of them) and minute the users so far."""
-QUERY = """
-SELECT window_end, ch, SUM(users) FROM (
-  SELECT window_start, window_end, ch, MOD(usr, 4) AS bucket, COUNT(DISTINCT usr) AS users
-  FROM TABLE(CUMULATE(TABLE evt, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '1' DAY))
-  GROUP BY window_start, window_end, ch, MOD(usr, 4)
-) GROUP BY window_start, window_end, GROUPING SETS ((ch), ())
-"""
-
-
-def events() -> list[tuple[dt.datetime, str, int]]:
-    """Users come and come back, up to two minutes out of order; each has one channel."""
-    made = random.Random(20240501)
-    times = sorted(made.randrange(86_400) for _ in range(EVENTS))
-    users = [made.randrange(150) for _ in times]
-    late = [max(0, t - made.choice((0, 0, 30, 119))) for t in times]
-    return [(DAY + dt.timedelta(seconds=t), "abc"[u % 3], u) for t, u in zip(late, users, strict=True)]
-
-
-def statements(folder: Path, out: str) -> tuple[str, ...]:
-    return (
-        "CREATE TABLE evt (ts TIMESTAMP(3), ch STRING, usr INT, WATERMARK FOR ts AS ts - INTERVAL '2' MINUTE)"
-        f" WITH ('connector'='filesystem', 'path'='{folder}/evt.csv', 'format'='csv')",
-        "CREATE TABLE curve (e TIMESTAMP(3), ch STRING, u BIGINT)"
-        f" WITH ('connector'='filesystem', 'path'='{folder}/{out}', 'format'='csv')",
-        f"INSERT INTO curve {QUERY}",
-    )
 
 
 def drawn(folder: Path) -> Curve:
@@ -78,13 +54,39 @@ def folder(spark: SparkSession, tmp_path: Path) -> Path:
 
 
 def test_a_curve_is_one_however_it_is_drawn(folder: Path) -> None:
-    live = {"tidemill.epoch.max-rows": "67", "execution.checkpointing.dir": str(folder / "checkpoint")}
     for step, time in (("ran", 2), ("committed", 1), ("published", 2)):
         with pytest.raises(Crash):
-            Session(live, crash_at(step, time)).execute(*statements(folder, "live"))
-    Session(live).execute(*statements(folder, "live"))
+            Session(live(folder), crash_at(step, time)).execute(*statements(folder, "live"))
+    Session(live(folder)).execute(*statements(folder, "live"))
     Session({}).execute(*statements(folder, "replayed"))
     Session({"execution.runtime-mode": "batch"}).execute(*statements(folder, "batch"))
+    _are_one(folder)
+
+
+@pytest.mark.timeout(1500)
+def test_processes_that_are_killed_draw_it_whatever_their_hashes(folder: Path) -> None:
+    """Every process hashes texts in its own way: what one has written another reads."""
+    for seed, (step, time) in enumerate((("ran", 2), ("committed", 1), ("published", 1))):
+        assert _process(folder, seed, "live", "live", step, time) == -signal.SIGKILL
+    for seed, (out, mode) in enumerate(
+        (("live", "live"), ("replayed", "streaming"), ("batch", "batch")), 1_000
+    ):
+        assert _process(folder, seed, out, mode) == 0
+    _are_one(folder)
+
+
+def _process(folder: Path, seed: int, out: str, mode: str, step: str = "never", time: int = 0) -> int:
+    command = [sys.executable, "-m", "tests.runtime.curve", str(folder), out, mode, step, str(time)]
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    repository = Path(__file__).parents[2]
+    run = subprocess.run(
+        command, cwd=repository, env=environment, check=False, capture_output=True, timeout=400
+    )
+    return run.returncode
+
+
+def _are_one(folder: Path) -> None:
+    """The curves are what they should be, never go down, and the parts add up to the total at every point."""
     curves = [drawn(folder / name) for name in ("live", "replayed", "batch")]
     assert curves[0] == curves[1] == curves[2] == expected()
     for points in curves[0].values():
