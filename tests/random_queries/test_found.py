@@ -116,3 +116,19 @@ def test_what_two_branches_read_of_one_source_waits_alike(
     both = "(SELECT n, rt FROM t UNION ALL SELECT n + 10, rt FROM t UNION ALL SELECT n + 20, rt FROM t)"
     shown = session.changes(f"SELECT a.n, b.n FROM {both} AS a LEFT JOIN t AS b ON a.rt = b.rt")
     assert folded(shown) == Counter((branch + n, n) for branch in (0, 10, 20) for n in range(4))
+
+
+def test_the_bucket_of_a_value_has_a_name_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    """What is counted is computed below, under a name of the kind that buckets have."""
+    lines = [f'{{"n": {n}, "rt": "2024-01-01 00:00:01"}}\n' for n in (1, 2, 2)]
+    (tmp_path / "rows").write_text("".join(lines))
+    session = Session({"table.optimizer.distinct-agg.split.enabled": "true"})
+    session.execute(
+        "CREATE TABLE t (n INT, rt TIMESTAMP(3), WATERMARK FOR rt AS rt) "
+        f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/rows', 'format' = 'json')"
+    )
+    shown = session.changes(
+        "SELECT n, COUNT(DISTINCT NULLIF(n, 1)) FROM TUMBLE(TABLE t, DESCRIPTOR(rt), INTERVAL '5' SECOND) "
+        "GROUP BY window_start, window_end, n"
+    )
+    assert folded(shown) == Counter([(1, 0), (2, 1)])

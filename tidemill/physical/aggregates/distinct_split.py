@@ -136,8 +136,13 @@ def _with_buckets(child: p.PhysicalNode, columns: tuple[int, ...], buckets: int)
 
 
 def _fresh(child: p.PhysicalNode, count: int) -> list[str]:
-    first = len(child.fields)
-    return [f"$f{first + i}" for i in range(count)]
+    """Names that no column has: what is computed below has names of the same kind."""
+    first, taken = len(child.fields), {f.name for f in child.fields}
+    names = []
+    for number in range(first, first + count):
+        known = (f"$f{number}", *(f"$f{number}_{i}" for i in range(len(taken))))
+        names.append(next(name for name in known if name not in taken))
+    return names
 
 
 def _expanded(ready: Split, columns: tuple[int, ...]) -> Split:
