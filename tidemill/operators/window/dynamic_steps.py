@@ -65,7 +65,7 @@ class Passed:
 
     @property
     def steps(self) -> bool:
-        """Whether any step has ended; at the end of the input steps of late rows may be left of any window."""
+        """Whether any step has ended. At the end of the input those of late rows may be left."""
         return self.last > self.shown or self.upto == FOREVER != self.before
 
 
