@@ -328,6 +328,9 @@ def test_versions_of_a_view_over_changes(tmp_path: Path, spark: SparkSession, ro
     assert by_id(made, f"WITH v AS ({grouped}) {join}") == expected
     made.execute("SET 'table.exec.source.cdc-events-duplicate' = 'true'")
     assert by_id(made, LEFT) == expected
+    # Also in mini-batches every change of a table is a version.
+    made.execute("SET 'table.exec.mini-batch.enabled' = 'true'")
+    assert by_id(made, LEFT) == expected
 
 
 def test_outside_of_a_join(tmp_path: Path, spark: SparkSession) -> None:

@@ -37,7 +37,8 @@ class CompileContext:
     ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
     ``bundle``: how many rows a mini-batch has at most, None where that is not said.
     ``keeps_late``: rows that come too late are wanted as they came.
-    ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark.
+    ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark; ``told``:
+    digests of what such a watermark is computed over, so that every change of it counts for itself.
     """
 
     make_source: MakeSource
@@ -58,6 +59,7 @@ class CompileContext:
     digests: Digests = field(default_factory=Digests)
     timed: set[int] = field(default_factory=set)
     timed_digests: set[str] = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
     made: dict[str, g.ExecNode] = field(default_factory=dict)
     sequenced: set[str] = field(default_factory=set)
     behind: bool = False
@@ -71,6 +73,8 @@ class CompileContext:
             for node in timed_nodes(root):
                 self.timed.add(id(node))
                 self.timed_digests.add(self.digests.of(node))
+                if isinstance(node, p.WatermarkAssigner):
+                    self.told.update(map(self.digests.of, walk(node.input)))
             for node in walk(root):
                 digest = self.digests.of(node)
                 known = self._fullest.get(digest)

@@ -125,7 +125,7 @@ def _(node: p.ChangelogNormalize, context: CompileContext, sequenced: bool) -> g
         keys=tuple(inputs[i].name for i in node.keys),
         passes="" if node.condition is None else PASSES_COLUMN,
         emit_update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
-        per_record=context.per_event or node.versions,
+        per_record=context.per_event or node.versions or context.digests.of(node) in context.told,
         sequence=sequenced,
         timed=node.versions,
         state_ttl=node.state_ttl,
