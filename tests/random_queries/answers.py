@@ -41,7 +41,8 @@ class Data:
         end = "changes" if changelog else "rows"
         for table in self.tables:
             path = self.folder / f"{table.name}.{end}"
-            environment.execute_sql(table.ddl(path, changelog=changelog))
+            for statement in table.ddl(path, changelog=changelog):
+                environment.execute_sql(statement)
         return environment
 
 

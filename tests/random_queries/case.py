@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from tests.random_queries import aggregates, joins, ranks, windows
+from tests.random_queries import aggregates, joins, ranks, temporal, windows
 from tests.random_queries.pools import Theme, Type
 from tests.random_queries.relation import Column, Maker, Relation
-from tests.random_queries.tables import Table, random_table
+from tests.random_queries.tables import Table, random_table, random_versions
 
 QUERIES_PER_CASE = 5
 
@@ -38,7 +38,8 @@ OPERATORS = {
     "window_top_n": (1, windows.window_top_n),
     "window_join": (1, windows.window_join),
     "over_time": (1, windows.over_time),
-    "as_of": (2, windows.as_of),
+    "as_of": (4, temporal.as_of),
+    "looked_up": (2, temporal.looked_up),
 }
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -122,15 +123,16 @@ def random_case(seed: int) -> Case:
     repeats = chance.random() < 0.2
     names = [f"src{n}" for n in range(chance.randint(2, 3))]
     tables = tuple(random_table(chance, name, theme, repeats=repeats) for name in names)
+    versions = (random_versions(chance, "ver0", theme, repeats=repeats),)
     queries = []
     for _ in range(QUERIES_PER_CASE):
         operators = CALM if theme is Theme.LARGE else OPERATORS
-        maker = Maker(chance=chance, tables=tables, theme=theme, operators=operators)
+        maker = Maker(chance=chance, tables=tables, versions=versions, theme=theme, operators=operators)
         relation = maker.relation(0)
         while not relation.inputs:
             relation = maker.relation(chance.choice(theme.depth))
         queries.append(_query(chance, relation, theme, repeats))
-    return Case(seed=seed, theme=theme, tables=tables, queries=tuple(queries))
+    return Case(seed=seed, theme=theme, tables=(*tables, *versions), queries=tuple(queries))
 
 
 def _query(chance: Random, relation: Relation, theme: Theme, repeats: bool) -> Query:

@@ -154,9 +154,8 @@ def report(case: Case, failure: Failure) -> str:
     lines += [f"-- stopped and resumed: {failure.query.runs}"] if len(failure.query.runs) > 1 else []
     for changelog, end in ((True, "changes"), (False, "rows")):
         comment = "" if changelog else "-- batch: "
-        lines += [
-            f"{comment}{t.ddl(Path(f'/tmp/failure/{t.name}.{end}'), changelog=changelog)};" for t in used
-        ]
+        made = (t.ddl(Path(f"/tmp/failure/{t.name}.{end}"), changelog=changelog) for t in used)
+        lines += [f"{comment}{statement};" for statements in made for statement in statements]
     if failure.query.sink:
         lines.append(sink_ddl(failure.query, {"connector": "print"}) + ";")
     return "\n".join([*lines, failure.query.text + ";"])

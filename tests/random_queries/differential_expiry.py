@@ -24,7 +24,7 @@ from tidemill.errors import NotSupportedError
 
 TTL_SECONDS = 100.0
 SHARE = 10
-BY_TIME = re.compile(r"INTERVAL|ORDER BY \w+\.rt|\.rt =|= \w+\.rt")
+BY_TIME = re.compile(r"INTERVAL|SYSTEM_TIME|ORDER BY \w+\.rt|\.rt =|= \w+\.rt")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

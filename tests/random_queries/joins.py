@@ -58,7 +58,7 @@ def _equal(maker: Maker, left: str, right: str, column: Column) -> str:
 
 def within(maker: Maker, depth: int) -> Relation:
     """Two append-only tables, one of them maybe twice, by event times that are near each other."""
-    timed = [table for table in maker.tables if table.rowtime]
+    timed = [table for table in maker.tables if table.comes]
     if not timed:
         return join(maker, depth)
     left, right = (maker.of(maker.chance.choice(timed)) for _ in range(2))

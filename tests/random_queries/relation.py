@@ -74,10 +74,12 @@ Operators = Mapping[str, tuple[int, Callable[["Maker", int], Relation]]]
 
 @dataclass(slots=True, kw_only=True)
 class Maker:
-    """Draws relations; ``names`` numbers aliases and columns so that every name is new."""
+    """Draws relations; ``versions``: tables of what held when; ``names`` numbers aliases and columns so that
+    every name is new."""
 
     chance: Random
     tables: Sequence[Table]
+    versions: Sequence[Table] = ()
     theme: Theme = Theme.PLAIN
     names: int = 0
     operators: Operators = field(default_factory=dict)
@@ -101,7 +103,7 @@ class Maker:
         columns = tuple(
             Column(name=c.name, type=c.type, exact=self.theme.exact(c.type)) for c in table.columns
         )
-        arrival = table if table.rowtime else None
+        arrival = table if table.comes else None
         return Relation(source=table.name, columns=columns, arrival=arrival, key=columns[: table.key])
 
     def select(

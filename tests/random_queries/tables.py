@@ -29,6 +29,8 @@ class Changes(Enum):
 
     APPEND = "append"
     KEYED = "keyed"
+    VERSIONS = "versions"
+    """As KEYED, for FOR SYSTEM_TIME AS OF alone: a row that goes may say a later time than it had."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +82,23 @@ class Table:
     def chains(self) -> list[int]:
         return sorted({e.chain for e in self.events})
 
+    @property
+    def comes(self) -> bool:
+        """Whether rows with an event time come, and none goes."""
+        return bool(self.rowtime) and self.changes is Changes.APPEND
+
     def without(self, chains: set[int]) -> Table:
         return replace(self, events=tuple(e for e in self.events if e.chain not in chains))
 
-    def ddl(self, path: Path, *, changelog: bool) -> str:
-        """CREATE TABLE over the changelog, or over the final rows."""
+    def ddl(self, path: Path, *, changelog: bool) -> list[str]:
+        """What makes the table over the changelog, or over the final rows (or versions), and the one to look
+        these up in."""
         columns = [c.ddl for c in self.columns]
+        plain = "debezium-json" if changelog and self.changes is not Changes.APPEND else "json"
+        versions = self.changes is Changes.VERSIONS and not changelog
+        if versions:
+            columns.append(f"{GONE} BOOLEAN")
+        looked_up = _table(f"{LOOKED_UP}{self.name}", columns, path.with_suffix(".rows"), "json")
         if self.rowtime:
             # Nothing is late: a batch knows of no lateness.
             delay = "'0.001' SECOND" if self.sorted else "'15' MINUTE"
@@ -93,9 +106,12 @@ class Table:
         if self.key:
             names = ", ".join(c.name for c in self.columns[: self.key])
             columns.append(f"PRIMARY KEY ({names}) NOT ENFORCED")
-        name = "debezium-json" if changelog and self.changes is not Changes.APPEND else "json"
-        options = f"'connector' = 'filesystem', 'path' = '{path}', 'format' = '{name}'"
-        return f"CREATE TABLE {self.name} ({', '.join(columns)}) WITH ({options})"
+        if not versions:
+            made = [_table(self.name, columns, path, plain)]
+            return made if self.changes is Changes.VERSIONS else [*made, looked_up]
+        names = ", ".join(c.name for c in self.columns)
+        view = f"CREATE VIEW {self.name} AS SELECT {names} FROM {self.name}_all WHERE NOT {GONE}"
+        return [_table(f"{self.name}_all", columns, path, plain), view]
 
     def changelog_lines(self) -> Iterator[str]:
         if self.changes is Changes.APPEND:
@@ -110,12 +126,22 @@ class Table:
                 yield line
 
     def final_lines(self) -> Iterator[str]:
-        yield from (json.dumps(self._object(row)) for row in self.rows)
+        if self.changes is not Changes.VERSIONS:
+            yield from (json.dumps(self._object(row)) for row in self.rows)
+            return
+        for event in self.events:
+            row = self._object(event.after or event.before)
+            yield json.dumps({**(row or {}), GONE: event.after is None})
 
     def _object(self, row: Row | None) -> dict[str, Any] | None:
         if row is None:
             return None
         return {c.name: _written(c.type, v) for c, v in zip(self.columns, row, strict=True)}
+
+
+def _table(name: str, columns: list[str], path: Path, written: str) -> str:
+    options = f"'connector' = 'filesystem', 'path' = '{path}', 'format' = '{written}'"
+    return f"CREATE TABLE {name} ({', '.join(columns)}) WITH ({options})"
 
 
 def _written(kind: Type, value: Any) -> Any:
@@ -142,12 +168,12 @@ def _plain(value: Any) -> Any:
 
 def random_table(chance: Random, name: str, theme: Theme, *, repeats: bool) -> Table:
     """A table of 2 to 6 columns and as many events as the theme says."""
-    changes = chance.choice((Changes.APPEND, Changes.KEYED) if repeats else tuple(Changes))
+    changes = chance.choice((Changes.APPEND, Changes.KEYED))
     key = chance.choice((1, 1, 2)) if changes is Changes.KEYED else 0
     columns = tuple(_columns(chance, key, theme))
     rowtime = ""
-    if changes is Changes.APPEND:
-        columns = (*columns, TableColumn(name=ROWTIME, type=Type.TIMESTAMP, nullable=False))
+    if changes is Changes.APPEND or chance.random() < 0.5:
+        columns = (*columns, TIME)
         rowtime = ROWTIME
     made = Table(
         name=name,
@@ -157,7 +183,23 @@ def random_table(chance: Random, name: str, theme: Theme, *, repeats: bool) -> T
         events=(),
         repeats=repeats and changes is Changes.KEYED,
         rowtime=rowtime,
-        sorted=bool(rowtime) and chance.random() < 0.5,
+        sorted=changes is Changes.APPEND and chance.random() < 0.5,
+        theme=theme,
+    )
+    return again(made, chance)
+
+
+def random_versions(chance: Random, name: str, theme: Theme, *, repeats: bool) -> Table:
+    """A table to ask for what held at a time: versions come in any order, some of one time."""
+    key = chance.choice((1, 1, 2))
+    made = Table(
+        name=name,
+        columns=(*_columns(chance, key, theme), TIME),
+        changes=Changes.VERSIONS,
+        key=key,
+        events=(),
+        repeats=repeats,
+        rowtime=ROWTIME,
         theme=theme,
     )
     return again(made, chance)
@@ -168,7 +210,18 @@ def again(table: Table, chance: Random) -> Table:
     events = list(_events(chance, table.columns, table.changes, table.key, table.theme))
     if table.sorted:
         events.sort(key=_time)
+    if table.changes is Changes.VERSIONS and not table.repeats:
+        # Where changes may repeat, the row that goes is the one that is known.
+        events = [_gone_later(e, chance, table) for e in events]
     return replace(table, events=tuple(events))
+
+
+def _gone_later(event: Event, chance: Random, table: Table) -> Event:
+    """A deletion with a time of its own."""
+    if event.before is None or event.after is not None or chance.random() < 0.3:
+        return event
+    time = chance.choice(_values(table.columns[-1], table.theme))
+    return replace(event, before=(*event.before[:-1], time))
 
 
 def _time(event: Event) -> Any:
@@ -225,4 +278,7 @@ def _events(
 
 
 ROWTIME = "rt"
+GONE = "gone"
+LOOKED_UP = "look_"
+TIME = TableColumn(name=ROWTIME, type=Type.TIMESTAMP, nullable=False)
 STEPS = ("insert", "insert", "insert", "update", "update", "delete")

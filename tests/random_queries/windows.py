@@ -1,14 +1,13 @@
-"""Random windows by event time: aggregation, grouping sets, Top-N and joins by window, OVER by time; and
-joins with the version of a time.
+"""Random windows by event time: aggregation, grouping sets, Top-N and joins by window, OVER by time.
 
 Only over tables as they come, whose watermark no row is behind: a batch knows of no late rows. Gaps end
 between the whole seconds of rows: sessions that only touch are one or two, by when the watermark passes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tests.random_queries import aggregates
+from tests.random_queries import aggregates, temporal
 from tests.random_queries.pools import Theme, Type
 from tests.random_queries.relation import NUMBERS, Column, Maker, Relation, items, same_type
 
@@ -38,8 +37,14 @@ class Window:
     def table(self, inner: Relation, partition: list[str]) -> str:
         assert inner.arrival is not None
         by = f" PARTITION BY ({', '.join(partition)})" if partition else ""
-        call = f"TABLE {inner.source}{by}, DESCRIPTOR({inner.arrival.rowtime}), {self.sizes}"
+        rows = inner.source if inner.source.startswith("(") else f"TABLE {inner.source}"
+        call = f"{rows}{by}, DESCRIPTOR({inner.arrival.rowtime}), {self.sizes}"
         return f"TABLE({self.kind}({call}))"
+
+
+def _window_over(maker: Maker, inner: Relation) -> Window:
+    """One that rows make only over a table: PARTITION BY stands beside its name."""
+    return _window(maker, tuple(MONTHS if inner.source.startswith("(") else KINDS))
 
 
 def _window(maker: Maker, kinds: tuple[str, ...] = tuple(KINDS)) -> Window:
@@ -58,9 +63,14 @@ def _seconds(number: float) -> str:
 
 
 def _table(maker: Maker) -> Relation | None:
-    """A table as it comes, if there is one."""
-    found = [t for t in maker.tables if t.rowtime]
-    return maker.of(maker.chance.choice(found)) if found else None
+    """A table as it comes, if there is one; perhaps with what held at the time of its rows."""
+    found = [t for t in maker.tables if t.comes]
+    if not found:
+        return None
+    rows = maker.of(maker.chance.choice(found))
+    while maker.flip(0.2):
+        rows = temporal.timed(maker, rows)
+    return rows
 
 
 def windowed(maker: Maker, depth: int) -> Relation:
@@ -68,7 +78,7 @@ def windowed(maker: Maker, depth: int) -> Relation:
     inner = _table(maker)
     if inner is None:
         return aggregates.grouped(maker, depth)
-    a, window = maker.name("t"), _window(maker)
+    a, window = maker.name("t"), _window_over(maker, inner)
     keys = items(a, maker.some(inner.ordered[:-1], 0, 2))
     calls = [aggregates.aggregate(maker, items(a, inner.columns)) for _ in range(maker.chance.randint(1, 3))]
     names = [text for text, _ in keys]
@@ -101,7 +111,7 @@ def window_top_n(maker: Maker, depth: int) -> Relation:
     inner = _table(maker)
     if inner is None:
         return aggregates.grouped(maker, depth)
-    a, b, rank, window = maker.name("t"), maker.name("t"), maker.name("r"), _window(maker)
+    a, b, rank, window = maker.name("t"), maker.name("t"), maker.name("r"), _window_over(maker, inner)
     columns = inner.ordered
     partition = [c.name for c in maker.some(columns[:-1], 0, 1)]
     keys = ", ".join(f"{a}.{name}" for name in ("window_start", "window_end", *partition))
@@ -162,45 +172,3 @@ def over_time(maker: Maker, depth: int) -> Relation:
     call, result = maker.chance.choice(calls)
     shown = [*items(a, maker.some(inner.columns, 1, 4)), (f"{call} OVER {window}", result)]
     return maker.select(shown, f"FROM {inner.source} AS {a}", (inner,))
-
-
-def as_of(maker: Maker, depth: int) -> Relation:
-    """Rows with the version of their time."""
-    left, right = _table(maker), _table(maker)
-    pairs = [] if left is None or right is None else same_type(left.ordered[:-1], right.ordered[:-1])
-    if left is None or right is None or not pairs:
-        return aggregates.grouped(maker, depth)
-    assert left.arrival is not None
-    a, b, view = maker.name("t"), maker.name("t"), maker.name("v")
-    x, y = maker.chance.choice(pairs)
-    shown = maker.some([c for c in right.columns[:-1] if c is not y], 1, 2)
-    versions = _versions(maker, right, y, shown)
-    on = f"{a}.{x.name} = {b}.{y.name}"
-    others = same_type(left.ordered[:-1], shown)
-    if others and maker.flip(0.3):
-        p, q = maker.chance.choice(others)
-        on += f" AND {a}.{p.name} {maker.chance.choice(('=', '<>'))} {b}.{q.name}"
-    kind = maker.chance.choice(("", "LEFT "))
-    time = f"{a}.{left.arrival.rowtime}"
-    rest = f"FROM {left.source} AS {a} {kind}JOIN {view} FOR SYSTEM_TIME AS OF {time} AS {b} ON {on}"
-    listed = [*items(a, maker.some(left.columns[:-1], 1, 3)), *items(b, shown)]
-    made = maker.select(listed, rest, (left, right))
-    return replace(made, source=f"(WITH {view} AS ({versions}) {made.source[1:]}")
-
-
-def _versions(maker: Maker, table: Relation, key: Column, shown: list[Column]) -> str:
-    """The first row of each key by time, or by some order of all columns."""
-    assert table.arrival is not None
-    time = table.arrival.rowtime
-    names = ", ".join(c.name for c in (key, *shown))
-    total = ", ".join(f"{c.name}{maker.chance.choice(('', ' DESC'))}" for c in maker.some(table.ordered, 1))
-    order = maker.chance.choice((f"{time} DESC", f"{time} DESC, {total}", total))
-    source = f"(SELECT {names}, {time} FROM {table.source})"
-    if all(c.ordered for c in shown) and table.arrival.sorted and maker.flip(0.3):
-        # What comes late to its group is no version any more, and in a batch nothing is late.
-        source, order = f"(SELECT DISTINCT {names}, {time} FROM {table.source})", f"{time} DESC, {names}"
-    elif order != f"{time} DESC":
-        source = table.source
-    ranked = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {key.name} ORDER BY {order}) AS place FROM {source}"
-    where = f" AND {maker.chance.choice(shown).name} IS NOT NULL" if maker.flip(0.3) else ""
-    return f"SELECT {names}, {time} FROM ({ranked}) WHERE place = 1{where}"
