@@ -50,11 +50,15 @@ _STATEMENT_END = re.compile(r";[ \t]*\n")
 
 
 class UnclosedError(SqlSyntaxError):
-    """A string, quoted name or comment that does not end; more text might end it. ``opening``: its start."""
+    """A string, quoted name or comment that does not end; more text might end it. ``opening``: its start.
 
-    def __init__(self, what: str, opening: str, position: Position, hint: str) -> None:
+    Flink takes a string up to its last doubled quote for one that ends, and is at the quote behind it
+    (``stuck``).
+    """
+
+    def __init__(self, what: str, opening: str, position: Position, stuck: Position, hint: str) -> None:
         message = f"Lexical error: a {what} that starts at {position} does not end"
-        super().__init__(message, position=position, hint=hint)
+        super().__init__(message, position=stuck, hint=hint)
         self.opening = opening
 
 
@@ -154,7 +158,7 @@ def tokens(text: str, origin: Position = START) -> Iterator[Token]:
     while offset < len(text):
         match = _TOKEN.match(text, offset)
         if match is None or match.lastgroup == "unclosed":
-            raise _lexical_error(text, offset, lines.position(offset), hint)
+            raise _lexical_error(text, offset, lines, hint)
         offset = match.end()
         group = match.lastgroup or "space"
         if group != "space":
@@ -189,10 +193,12 @@ def swallowing(token: Token) -> str:
     return f"The string that starts at {token.position} goes on over lines that end with ';'"
 
 
-def _lexical_error(text: str, offset: int, position: Position, hint: str) -> SqlSyntaxError:
-    unclosed = _UNCLOSED.get(text[offset])
+def _lexical_error(text: str, offset: int, lines: LineIndex, hint: str) -> SqlSyntaxError:
+    opening, position = text[offset], lines.position(offset)
+    unclosed = _UNCLOSED.get(opening)
     if unclosed is not None:
-        return UnclosedError(unclosed, text[offset], position, hint)
+        stuck = lines.position(text.rindex(opening)) if opening == "'" else position
+        return UnclosedError(unclosed, opening, position, stuck, hint)
     message = f'Lexical error at {position}. Encountered: "{text[offset]}"'
     return SqlSyntaxError(message, position=position, hint=_quoting(text, offset))
 
