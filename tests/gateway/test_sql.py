@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import stat
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr
@@ -102,6 +103,12 @@ def spark_is_idle(spark: SparkSession) -> bool:
     return not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
+def has_tasks(spark: SparkSession) -> bool:
+    """Whether any runs; those of a job that was given up may go on for a while."""
+    java: Any = spark.sparkContext._jsc
+    return any(e.numRunningTasks() for e in java.sc().statusTracker().getExecutorInfos())
+
+
 def until(what: Any) -> None:
     end = time.monotonic() + LONG
     while not what():
@@ -179,6 +186,32 @@ def test_what_runs_is_stopped(made: Gateway, spark: SparkSession) -> None:
     other.ask("SELECT 1 AS n")
     assert [row[2] for row in other.ask("SHOW JOBS")][-2:] == ["CANCELED", "FINISHED"]
     until(lambda: spark_is_idle(spark))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT COUNT(*) FROM t a, t b, t c WHERE a.id * b.id + c.id < 0",
+        "SELECT COUNT(*) FROM t a LEFT JOIN t b ON a.id <> b.id LEFT JOIN t c ON b.id <> c.id",
+        "SELECT COUNT(*) FROM t a, t b WHERE NOT EXISTS (SELECT 1 FROM t c WHERE a.id * b.id + c.id < 0)",
+    ],
+)
+def test_a_join_of_all_pairs_is_stopped(
+    made: Gateway, spark: SparkSession, tmp_path: Path, query: str
+) -> None:
+    """Its tasks end, which make billions of rows of what they read at a time."""
+    spark.range(0, 100_000, 1, 1).write.parquet(f"{tmp_path}/t")
+    client = Client(made)
+    client.ask(
+        "CREATE TABLE t (id BIGINT) WITH "
+        f"('connector'='filesystem', 'format'='parquet', 'path'='{tmp_path}/t')"
+    )
+    running = client.submit(query, BATCH)
+    until(lambda: has_tasks(spark))
+    threading.Event().wait(3)  # what is sent to all tasks is there
+    until(lambda: has_tasks(spark))
+    assert made.cancel(client.session, running) is OperationStatus.CANCELED
+    until(lambda: not has_tasks(spark))
 
 
 def test_what_came_to_its_end_is_listed_as_finished(made: Gateway, tmp_path: Path) -> None:

@@ -136,6 +136,33 @@ def test_a_hint_says_how_to_join(
     assert not any(x.hint for x in _joins(environment, query.replace("a.usr = b.usr", "a.n > b.n"), hint))
 
 
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("SELECT a.n FROM f a, f b", 2),
+        ("SELECT a.n FROM f a JOIN f b ON a.n < b.n AND a.usr LIKE b.url", 2),
+        ("SELECT a.n FROM f a LEFT JOIN f b ON a.n < b.n", 2),
+        ("SELECT a.n FROM f a FULL JOIN f b ON a.n < b.n", 2),
+        ("SELECT n FROM f WHERE EXISTS (SELECT 1 FROM f g WHERE g.n < f.n)", 2),
+        ("SELECT n FROM f WHERE NOT EXISTS (SELECT 1 FROM f g WHERE g.n < f.n)", 2),
+        ("SELECT n FROM f WHERE (n, usr) NOT IN (SELECT n, url FROM f)", 2),
+        ("SELECT a.n FROM f a, f b, f c", 4),
+        ("SELECT a.n FROM f a JOIN f b ON a.n = b.n AND a.usr < b.usr", 0),
+        ("SELECT a.n FROM f a JOIN f b ON a.n IS NOT DISTINCT FROM b.n", 0),
+        ("SELECT n FROM f WHERE n > (SELECT AVG(n) FROM f)", 0),
+        ("SELECT n FROM f, (SELECT n AS m FROM f LIMIT 1)", 0),
+        ("SELECT n FROM f, (VALUES (1)) AS v (m)", 0),
+        ("SELECT usr FROM f INTERSECT SELECT url FROM f", 0),
+    ],
+)
+def test_joins_of_all_pairs_look_whether_they_were_stopped(
+    environment: TableEnvironment, query: str, count: int
+) -> None:
+    """With each row of either side; of an anti join of the left's. No other plan knows of it."""
+    _, execution = compiled(environment.context, query)
+    assert str(execution.analyzed()).count("reflect(java.lang.Thread, interrupted") == count
+
+
 def _joins(environment: TableEnvironment, query: str, hint: str) -> list[b.Join]:
     """Without keys there is only the nested loop."""
     found = [x for x in compiled(environment.context, query)[0].walk() if isinstance(x, b.Join)]

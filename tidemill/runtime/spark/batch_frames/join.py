@@ -18,6 +18,7 @@ from tidemill.functions.values import matching
 from tidemill.physical.batch.nodes import Join
 from tidemill.physical.batch.sizes import volume
 from tidemill.physical.conditions import loose_pair
+from tidemill.physical.joins.planning import split_condition
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjuncts
@@ -25,6 +26,7 @@ from tidemill.plan.rewrite import input_indexes
 from tidemill.plan.rules.construct import predicate
 from tidemill.plan.rules.determinism import has_user_call
 from tidemill.runtime.spark.batch_frames.relation import NO_COLUMN, Relation, aliased
+from tidemill.runtime.spark.batch_frames.stopping import is_single, stoppable
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.logical import APPROXIMATE_TYPES, COLLECTION_TYPES, INTEGER_TYPES, Field
 from tidemill.types.physical import quote, spark_type
@@ -59,6 +61,8 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     if members:
         own, other = (", ".join(map(translator.sql, side)) for side in zip(*members, strict=True))
         return _among(node, left, right, f"({own}) IN", other)
+    if _multiplies(node):
+        left, right = stoppable(left), stoppable(right)
     left, right = left.shallow(), right.shallow()
     outer, names = (left, right)[left.depth < right.depth], tuple(f.name for f in node.fields)
     condition = _condition(conjuncts(node.condition), translator)
@@ -157,12 +161,14 @@ class _AntiJoins:
         right = right.renamed(names)
         found = self._anti(left.renamed(self.columns[0]), right, equal)
         if others:
-            found = self._anti(found, right.select(distinct, names, f"WHERE {others}"), aware)
+            found = self._anti(stoppable(found), right.select(distinct, names, f"WHERE {others}"), aware)
         if own:
             # With one value to compare it is enough that there is a row.
             some = right.select(texts, names, "LIMIT 1") if single else right.select(distinct, names)
             some = some.with_columns([f"TRUE AS {quote(_ANY)}"], (_ANY,))
-            found = self._anti(found, some, f"({own}) = {quote(_ANY)} AND ({aware})")
+            found = self._anti(
+                found if single else stoppable(found), some, f"({own}) = {quote(_ANY)} AND ({aware})"
+            )
         return found
 
     def _anti(self, left: Relation, right: Relation, condition: str) -> Relation:
@@ -173,6 +179,13 @@ class _AntiJoins:
             f"LEFT ANTI JOIN {right.item} AS {_ALIASES['right']} ON {condition}",
             left.columns,
         )
+
+
+def _multiplies(node: Join) -> bool:
+    """Whether Spark has to look at all pairs of rows, of two sides that may both have several."""
+    left, right = node.sources
+    keys, _ = split_condition(node.condition, len(left.fields))
+    return not keys and not is_single(left) and not is_single(right)
 
 
 def _both(node: Join) -> tuple[Field, ...]:
