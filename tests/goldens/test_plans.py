@@ -253,9 +253,11 @@ def check_local_phases(job: Job) -> None:
             assert (job.note(node) == WRITER) == cores[id(node.input)]
     for pair in job.pairs:
         if isinstance(pair.shown, p.WindowAggregate) and isinstance(pair.runs, p.WindowAggregate):
-            phase = pair.shown.local
             counting = spread_part(pair.runs) or pair.runs
-            assert phase is None or (job.note(phase) == WRITER) == local[job.digest(counting)]
+            for phase in pair.shown.phases[-1:]:
+                assert not isinstance(phase, p.LocalWindowAggregate) or (
+                    (job.note(phase) == WRITER) == local[job.digest(counting)]
+                )
 
 
 def check_reuse(job: Job) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -69,59 +68,6 @@ def test_windows(
     assert {row[0]: (row[1], row[2]) for _, row in changes} == expected
     assert len(changes) == len(expected)
     assert {kind for kind, _ in changes} == {"+I"}
-
-
-@pytest.mark.parametrize("rows", EPOCHS)
-@pytest.mark.parametrize(
-    "window",
-    [
-        "HOP(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '15' SECOND)",
-        "CUMULATE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '15' SECOND)",
-    ],
-)
-def test_distinct_values_are_split_by_bucket(
-    tmp_path: Path, spark: SparkSession, rows: int, window: str
-) -> None:
-    made = session(tmp_path, rows)
-    query = (
-        "SELECT window_start, window_end, MOD(n, 2) AS odd, COUNT(DISTINCT k) AS a, SUM(DISTINCT n / 3) AS b,"
-        " COUNT(DISTINCT n / 4) FILTER (WHERE n > 2) AS c, COUNT(*) AS d, SUM(n) AS e, MAX(n) AS f,"
-        f" MIN(k) AS g FROM TABLE({window}) GROUP BY MOD(n, 2), window_start, window_end"
-    )
-    whole = made.changes(query)
-    made.execute("SET 'table.optimizer.distinct-agg.split.enabled' = 'true'")
-    plan = made.environment.execute_sql(f"EXPLAIN {query}").collect()
-    assert str(list(plan)).count("GlobalWindowAggregate(") == 4, "two of them, in both plans"
-    assert Counter(made.changes(query)) == Counter(whole)
-    assert len(whole) > 8
-
-
-@pytest.mark.parametrize("rows", EPOCHS)
-@pytest.mark.parametrize(
-    "window",
-    [
-        "TUMBLE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND)",
-        "HOP(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '15' SECOND)",
-        "CUMULATE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '15' SECOND)",
-    ],
-)
-def test_without_keys_distinct_values_are_spread(
-    tmp_path: Path, spark: SparkSession, rows: int, window: str
-) -> None:
-    """The sum of buckets is what one operator gives that has all rows; rows that are late are so once."""
-    made = session(tmp_path, rows)
-    query = (
-        "SELECT window_start, window_end, COUNT(DISTINCT n / 3) AS a, SUM(DISTINCT n / 3) AS b,"
-        " COUNT(DISTINCT n / 3) FILTER (WHERE n > 4) AS c, COUNT(*) AS d, SUM(n) AS e, MAX(n) AS f,"
-        f" MIN(k) AS g, MAX(NULLIF(n, n)) AS h FROM TABLE({window}) GROUP BY window_start, window_end"
-    )
-    explain = f"EXPLAIN {query}"
-    assert "runs=[the sum of 64 buckets by" in str(list(made.environment.execute_sql(explain).collect()))
-    spread = made.changes(query)
-    made.execute("SET 'table.optimizer.agg-phase-strategy' = 'ONE_PHASE'")
-    assert "buckets" not in str(list(made.environment.execute_sql(explain).collect()))
-    assert Counter(spread) == Counter(made.changes(query))
-    assert len(spread) >= 5
 
 
 @pytest.mark.parametrize("rows", EPOCHS)

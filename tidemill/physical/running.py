@@ -27,6 +27,7 @@ from tidemill.physical.traits.event_time import has_watermark, waits_for_first
 from tidemill.physical.tree import map_up
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import equal_columns
+from tidemill.types.logical import Field
 
 Node = TypeVar("Node", bound=p.PhysicalNode)
 
@@ -65,6 +66,40 @@ def _(node: p.Rank) -> p.PhysicalNode:
 @_running.register
 def _(node: p.GroupAggregate) -> p.PhysicalNode:
     return shared(node)
+
+
+@_running.register
+def _(node: p.WindowAggregate) -> p.PhysicalNode:
+    """As one; how DISTINCT is spread is settled with the changelog modes (``aggregates.spread``)."""
+    return node if node.core is None or _averages(node) else _whole(node, node.core, node.fields)
+
+
+@_running.register
+def _(node: p.Calc) -> p.PhysicalNode:
+    """The one that makes averages of what is shown as two has nothing to do."""
+    below = node.input
+    if not isinstance(below, p.WindowAggregate) or below.core is None or not _averages(below):
+        return node
+    whole = finish(_whole(below, below.core, node.fields))
+    return replace(node, input=whole, projections=references(whole.fields))
+
+
+def _averages(node: p.WindowAggregate) -> bool:
+    return node.core is not None and len(node.core.calls) < len(node.calls)
+
+
+def _whole(node: p.WindowAggregate, core: p.WindowCore, fields: tuple[Field, ...]) -> p.WindowAggregate:
+    return replace(
+        node,
+        fields=fields,
+        input=exchange(core.input, core.keys),
+        keys=core.keys,
+        calls=core.calls,
+        time=core.time,
+        attached=core.attached,
+        phase="",
+        core=None,
+    )
 
 
 @_running.register(p.WindowRank)

@@ -1,7 +1,7 @@
 """Rebuilding physical trees.
 
-Invariant: an aggregation's ``core.input`` is always the very node found below its phases, so every
-rewrite of the tree goes through ``with_inputs``.
+Invariant: the ``core.input`` of an aggregation, by window or without, is always the very node found below its
+phases, so every rewrite of the tree goes through ``with_inputs``.
 """
 
 from __future__ import annotations
@@ -48,6 +48,12 @@ def _(node: p.GlobalGroupAggregate, inputs: tuple[p.PhysicalNode, ...]) -> p.Phy
     return replace(node, input=inputs[0], core=core)
 
 
+@_rebuilt.register
+def _(node: p.WindowAggregate, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
+    core = node.core and replace(node.core, input=below_phases(inputs[0]))
+    return replace(node, input=inputs[0], core=core)
+
+
 def with_inputs(node: p.PhysicalNode, inputs: tuple[p.PhysicalNode, ...]) -> p.PhysicalNode:
     """``node`` over other inputs; the same object where nothing changed."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
@@ -74,6 +80,16 @@ def _(node: p.LocalGroupAggregate) -> p.PhysicalNode:
 @below_phases.register
 def _(node: p.IncrementalGroupAggregate) -> p.PhysicalNode:
     return below_phases(node.input)
+
+
+@below_phases.register
+def _(node: p.LocalWindowAggregate) -> p.PhysicalNode:
+    return below_phases(node.input)
+
+
+@below_phases.register
+def _(node: p.WindowAggregate) -> p.PhysicalNode:
+    return below_phases(node.input) if node.phase == "PARTIAL" else node
 
 
 @below_phases.register

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.distinct_split import bucketed, can_split_windows, merging
+from tidemill.physical.aggregates.distinct_split import bucketed, can_split
+from tidemill.physical.aggregates.parts import parts_of, summed
 from tidemill.physical.conditions import columns
 from tidemill.physical.emit import emit
-from tidemill.physical.finish import PENDING, exchange, finish, select
+from tidemill.physical.finish import PENDING, exchange, finish, free_name, select
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef
 from tidemill.plan.windows import WindowColumns, window_columns
@@ -159,9 +160,8 @@ def _merged(node: n.Aggregate, found: WindowColumns, roles: tuple[str, ...]) -> 
         return None
     kept = list(dict.fromkeys(needed))
     fields = [node.input.fields[k] for k in kept]
-    time = Field(
-        _free(function.input.fields[function.time].name, fields), function.input.fields[function.time].type
-    )
+    time = function.input.fields[function.time]
+    time = Field(free_name(time.name, fields), time.type)
     projected = n.Project(
         fields=(*fields, time),
         input=function.input,
@@ -190,13 +190,6 @@ def _moved(call: AggregateCall, places: dict[int, int]) -> AggregateCall:
     return replace(call, args=tuple(places[a] for a in call.args), filter=filter_)
 
 
-def _free(name: str, fields: list[Field]) -> str:
-    taken = {f.name for f in fields}
-    while name in taken:
-        name += "$"
-    return name
-
-
 def plan_window_aggregate(
     node: n.Aggregate,
     windowed: WindowedAggregate,
@@ -222,7 +215,7 @@ def plan_window_aggregate(
         attached=windowed.attached,
         emit=emit(config, rowtime=not window_of(windowed.function).proctime),
     )
-    aggregate = _split(whole, config) if _can_split(whole, config) else _sent(whole)
+    aggregate = _shown_split(whole, config) if _is_shown_split(whole, config) else _sent(whole)
     order = tuple(aggregate.fields.index(f) for f in node.fields)
     return select(aggregate, order, node.fields)
 
@@ -232,15 +225,19 @@ def _sent(aggregate: p.WindowAggregate) -> p.PhysicalNode:
     return finish(replace(aggregate, input=exchange(aggregate.input, aggregate.keys)))
 
 
-def _can_split(whole: p.WindowAggregate, config: Configuration) -> bool:
-    if whole.emit is not None or whole.window.proctime or (whole.window.kind.made_by_rows):
+def _is_shown_split(whole: p.WindowAggregate, config: Configuration) -> bool:
+    """Flink splits what it plans over window table functions by event time that are no sessions."""
+    window = whole.window
+    if whole.emit is not None or window.proctime or window.group or window.kind.made_by_rows:
         return False
-    return can_split_windows(whole.calls, whole.keys, whole.input.fields, config)
+    return can_split(whole.calls, whole.keys, config)
 
 
-def _split(whole: p.WindowAggregate, config: Configuration) -> p.PhysicalNode:
-    """``whole`` as two: by bucket of what is DISTINCT, and of the windows that gives, of which it adds up."""
-    ready = bucketed(whole.input, whole.calls, whole.keys, config)
+def _shown_split(whole: p.WindowAggregate, config: Configuration) -> p.PhysicalNode:
+    """``whole`` as Flink shows it: by bucket of what is DISTINCT, and of the windows that gives, of which it
+    adds up."""
+    parts = parts_of(whole.calls, whole.input.fields)
+    ready = bucketed(whole.input, parts, whole.keys, config)
     inputs, keys = ready.node.fields, (*whole.keys, *ready.buckets)
     columns = [*(inputs[k] for k in keys), *(Field(f"$c{i}", c.type) for i, c in enumerate(ready.calls))]
     names = [
@@ -256,16 +253,11 @@ def _split(whole: p.WindowAggregate, config: Configuration) -> p.PhysicalNode:
                 replace(c, name=f.name) for c, f in zip(ready.calls, columns[len(keys) :], strict=True)
             ),
             properties=("start", "end"),
+            phase="PARTIAL",
         )
     )
-    calls = merging(whole.calls, len(keys))
-    return _sent(
-        replace(
-            whole,
-            input=partial,
-            keys=tuple(range(len(whole.keys))),
-            calls=calls,
-            time=len(columns) + 1,
-            attached=True,
-        )
+    core = p.WindowCore(
+        input=whole.input, keys=whole.keys, calls=whole.calls, time=whole.time, attached=whole.attached
     )
+    sent = exchange(partial, tuple(range(len(whole.keys))))
+    return summed(whole, sent, parts, len(keys), phase="FINAL", core=core)

@@ -3,8 +3,8 @@
 For several such columns an Expand repeats each row per column, with the other buckets NULL and ``$e``
 saying whose copy it is; calls then count only their own copies. MIN, MAX and the like get a bucket of
 their column too, so that their work spreads as well. The nodes show what Flink would do; ``core`` on
-the final one keeps the aggregation whole, so execution need not follow them. Of aggregations by window the
-two run as they are shown.
+the final one keeps the aggregation whole, and execution does not follow them: GROUP BY has one operator with
+a local phase, windows are spread by ``spread``.
 """
 
 from __future__ import annotations
@@ -14,58 +14,27 @@ from dataclasses import dataclass, replace
 from tidemill.config.optimizer_options import DISTINCT_SPLIT_BUCKETS, DISTINCT_SPLIT_ENABLED
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.parts import merging, parts_of
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
 from tidemill.types.logical import (
-    BIGINT,
     BOOLEAN,
     INT,
-    INTEGER_TYPES,
-    ArrayType,
     Field,
-    MapType,
-    MultisetType,
-    RowType,
 )
 
 _BUCKETED = frozenset({"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"})
-_FINAL = {"COUNT": "$SUM0", "$SUM0": "$SUM0"}
-_ADDED = frozenset({"COUNT", "MIN", "MAX"})
 _SPLITTABLE = _BUCKETED | {"COUNT", "SUM", "AVG", "LISTAGG", "$SUM0", "SINGLE_VALUE"}
-_NESTED = (ArrayType, MapType, MultisetType, RowType)
 PHASE = "SPLIT"
 
 
-def can_split(node: n.Aggregate, config: Configuration) -> bool:
-    if not config.read(DISTINCT_SPLIT_ENABLED) or not any(c.distinct for c in node.calls):
-        return False
-    every = all(c.function in _SPLITTABLE for c in node.calls)
-    return every and bool(_bucket_columns(node.calls, node.keys))
-
-
-def can_split_windows(
-    calls: tuple[AggregateCall, ...],
-    keys: tuple[int, ...],
-    inputs: tuple[Field, ...],
-    config: Configuration,
-) -> bool:
-    """Whether parts of the calls add up to them, to the last digit: this split is one that runs."""
+def can_split(calls: tuple[AggregateCall, ...], keys: tuple[int, ...], config: Configuration) -> bool:
+    """Whether Flink splits them."""
     if not config.read(DISTINCT_SPLIT_ENABLED) or not any(c.distinct for c in calls):
         return False
-    columns = _bucket_columns(calls, keys)
-    return bool(columns) and adds_up(calls, inputs, columns)
-
-
-def adds_up(calls: tuple[AggregateCall, ...], inputs: tuple[Field, ...], columns: tuple[int, ...]) -> bool:
-    """Whether parts of the calls, by buckets of ``columns``, add up to them."""
-    exact = all(c.function in _ADDED or _sums_integers(c, inputs) for c in calls)
-    return exact and not any(isinstance(inputs[c].type, _NESTED) for c in columns)
-
-
-def _sums_integers(call: AggregateCall, inputs: tuple[Field, ...]) -> bool:
-    sums = call.function in ("SUM", "$SUM0")
-    return sums and all(isinstance(inputs[a].type, INTEGER_TYPES) for a in call.args)
+    every = all(c.function in _SPLITTABLE for c in calls)
+    return every and bool(_bucket_columns(calls, keys))
 
 
 def _bucket_columns(calls: tuple[AggregateCall, ...], keys: tuple[int, ...]) -> tuple[int, ...]:
@@ -86,7 +55,7 @@ def split(
     node: n.Aggregate, child: p.PhysicalNode, core: p.AggregateCore, config: Configuration
 ) -> p.PhysicalNode:
     """The two aggregations of ``node`` over ``child``."""
-    calls = tuple(part for c in node.calls for part in _decomposed(c))
+    calls = parts_of(node.calls, child.fields)
     ready = bucketed(child, calls, node.keys, config)
     return _final(node, _partial(node, ready), calls, core)
 
@@ -99,27 +68,6 @@ def bucketed(
     made = _with_buckets(child, columns, config.read(DISTINCT_SPLIT_BUCKETS))
     ready = Split(made, calls, tuple(range(len(child.fields), len(made.fields))))
     return _expanded(ready, columns) if len(columns) > 1 else ready
-
-
-def merging(calls: tuple[AggregateCall, ...], first: int) -> tuple[AggregateCall, ...]:
-    """The calls over what parts of ``calls`` give, from column ``first`` on."""
-    return tuple(
-        AggregateCall(
-            function=_FINAL.get(c.function, c.function),
-            args=(first + i,),
-            type=c.type,
-            name=c.name,
-            options=c.options,
-        )
-        for i, c in enumerate(calls)
-    )
-
-
-def _decomposed(call: AggregateCall) -> tuple[AggregateCall, ...]:
-    """AVG as a sum and a count."""
-    if call.function != "AVG":
-        return (call,)
-    return (replace(call, function="$SUM0"), replace(call, function="COUNT", type=BIGINT))
 
 
 def _with_buckets(child: p.PhysicalNode, columns: tuple[int, ...], buckets: int) -> p.PhysicalNode:

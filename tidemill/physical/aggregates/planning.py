@@ -27,7 +27,7 @@ def plan_aggregate(
         state_ttl=state_ttl,
         reuse=known_keys(node, config, state_ttl),
     )
-    if can_split(node, config):
+    if can_split(node.calls, node.keys, config):
         return split(node, child, core, config)
     return finish(
         p.GroupAggregate(

@@ -1,21 +1,39 @@
-"""DISTINCT in windows that have no key: counted by buckets of the distinct values, and added up.
+"""DISTINCT in windows whose rows would go to few partitions: counted by buckets of the values, and added up.
 
-All rows of such a window would go to one partition. Its numbers of distinct values are sums over buckets of
-these, and so are the other calls; a bucket gives one row per window. Only what runs is changed: Flink's plan
-is that of one aggregation, and EXPLAIN says beside it how it runs. The work of keyed windows is spread by
-their keys; where these are few ``table.optimizer.distinct-agg.split.enabled`` spreads it.
+All rows of a window without keys would go to one partition, and those of a frequent key. Numbers of distinct
+values are sums over buckets of these, and so are the other calls; a bucket gives one row per window. Without
+keys it is done always, with them where ``table.optimizer.distinct-agg.split.enabled`` asks for it. Only what
+runs is changed: EXPLAIN shows what Flink plans, one aggregation or two, and says beside it how it runs.
+
+Of several DISTINCT each has a copy of the rows, in which it alone finds its values; what is not DISTINCT
+looks at the first. What early or late results show is added up in the same epoch, so they are right, too.
+
+Not spread are functions whose parts do not add up to the last digit, windows that rows make (a bucket has its
+rows, not the session's: see decision 054), and early or late results of windows that cumulate, as a bucket
+does not know which of them others show.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
-from tidemill.config.optimizer_options import AGG_PHASE_STRATEGY
+from tidemill.changelog.rowkind import RowKind
+from tidemill.config.emit_options import LATE_ROWS_TABLE
+from tidemill.config.optimizer_options import (
+    AGG_PHASE_STRATEGY,
+    DISTINCT_SPLIT_BUCKETS,
+    DISTINCT_SPLIT_ENABLED,
+)
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.distinct_split import adds_up, merging
-from tidemill.physical.finish import PENDING, exchange, finish
-from tidemill.physical.tree import map_up
+from tidemill.physical.aggregates.distinct_split import PHASE
+from tidemill.physical.aggregates.parts import adds_up, parts_of, summed
+from tidemill.physical.finish import PENDING, exchange, finish, free_name, references
+from tidemill.physical.tree import map_up, with_inputs, with_kinds
+from tidemill.plan.expressions import AggregateCall, Expr, InputRef, Literal
+from tidemill.plan.nodes import WindowKind
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -23,13 +41,26 @@ BUCKETS = 64
 """Many more than partitions, as the hashes of a few would leave some of these without work; few enough that
 the rows of all buckets are nothing beside those that are counted. A part of what the operator is: its state
 is by bucket."""
+_ANY_NUMBER = 1 << 16
+_TRUE, _FALSE = (Literal(type=t.BOOLEAN, value=value) for value in (True, False))
 
 
 def spread_windows(root: p.PhysicalNode, config: Configuration) -> p.PhysicalNode:
     """The plan that runs, with such aggregations as two, unless it was asked for one phase alone."""
-    if config.read(AGG_PHASE_STRATEGY).upper() == "ONE_PHASE":
+    asked = config.read(DISTINCT_SPLIT_ENABLED)
+    if not asked and config.read(AGG_PHASE_STRATEGY).upper() == "ONE_PHASE":
         return root
-    return map_up(root, _spread)
+    buckets = config.read(DISTINCT_SPLIT_BUCKETS) if asked else BUCKETS
+    # A row that is kept because it is late is kept once, and as it came.
+    most = 1 if config.read(LATE_ROWS_TABLE) else _ANY_NUMBER
+
+    def spread(node: p.PhysicalNode) -> p.PhysicalNode:
+        if not isinstance(node, p.WindowAggregate) or (node.keys and not asked):
+            return node
+        fits = _can_be_spread(node) and 0 < len(_distinct(node.calls)) <= most
+        return _spread(node, buckets) if fits else node
+
+    return map_up(root, spread)
 
 
 def spread_part(node: p.PhysicalNode) -> p.WindowAggregate | None:
@@ -42,37 +73,110 @@ def spread_part(node: p.PhysicalNode) -> p.WindowAggregate | None:
     return below if isinstance(below, p.WindowAggregate) and below.spread is not None else None
 
 
-def _spread(node: p.PhysicalNode) -> p.PhysicalNode:
-    if not isinstance(node, p.WindowAggregate) or not _can_be_spread(node):
-        return node
-    below = node.input.inputs[0]
-    columns = next(call.args for call in node.calls if call.distinct)
-    calls = tuple(replace(call, name=f"$c{place}") for place, call in enumerate(node.calls))
-    end = Field("$window_end", t.TimestampType(precision=3, nullable=False))
-    part = finish(
-        replace(
-            node,
-            fields=(*(Field(c.name, c.type) for c in calls), end),
-            traits=PENDING,
-            input=exchange(below, columns),
-            calls=calls,
-            properties=("end",),
-            spread=p.Spread(columns=columns, buckets=BUCKETS),
-        )
-    )
-    return replace(
-        node,
-        input=exchange(part, ()),
-        calls=merging(node.calls, 0),
-        time=len(calls),
-        attached=True,
-    )
+def copies_of(part: p.WindowAggregate) -> p.Expand | None:
+    """What makes the copies of rows that ``part`` counts, where several columns are DISTINCT."""
+    below = part.input
+    while isinstance(below, p.Exchange | p.LocalWindowAggregate):
+        below = below.input
+    return below if isinstance(below, p.Expand) and below.phase == PHASE else None
 
 
 def _can_be_spread(node: p.WindowAggregate) -> bool:
-    if node.keys or node.spread is not None or not isinstance(node.input, p.Exchange):
+    if node.spread is not None or not isinstance(node.input, p.Exchange):
         return False
-    if node.emit is not None or node.window.proctime or node.window.kind.made_by_rows:
+    kind, attached = node.window.kind, node.attached
+    if (kind.made_by_rows or (kind is WindowKind.CUMULATE and node.emit is not None)) and not attached:
         return False
-    distinct = {call.args for call in node.calls if call.distinct}
-    return len(distinct) == 1 and adds_up(node.calls, node.input.fields, *distinct)
+    return adds_up(node.calls, node.input.fields)
+
+
+def _distinct(calls: tuple[AggregateCall, ...]) -> list[tuple[int, ...]]:
+    """What is DISTINCT, each once."""
+    return list(dict.fromkeys(call.args for call in calls if call.distinct))
+
+
+def _spread(node: p.WindowAggregate, buckets: int) -> p.PhysicalNode:
+    (below,) = node.input.inputs
+    calls = parts_of(node.calls, below.fields)
+    columns, *others = _distinct(calls)
+    if others:
+        kept = {*node.keys, node.time}
+        below, calls, columns = _copied(below, calls, kept)
+    keys = tuple(below.fields[key] for key in node.keys)
+    end = Field(free_name("$window_end", keys), t.TimestampType(precision=3, nullable=False))
+    calls = tuple(replace(call, name=free_name(f"$c{place}", keys)) for place, call in enumerate(calls))
+    part = finish(
+        replace(
+            node,
+            fields=(*keys, *(Field(c.name, c.type) for c in calls), end),
+            traits=PENDING,
+            input=_sent(below, (*node.keys, *columns)),
+            calls=calls,
+            properties=("end",),
+            emit=node.emit and _at_once(node.emit),
+            spread=p.Spread(columns=columns, buckets=buckets),
+        )
+    )
+    total = summed(node, _sent(_whole_updates(part), tuple(range(len(keys)))), calls, len(keys))
+    kinds = node.traits.kinds
+    if isinstance(total, p.WindowAggregate):
+        return with_kinds(total, kinds)
+    return with_kinds(with_inputs(total, tuple(with_kinds(i, kinds) for i in total.inputs)), kinds)
+
+
+def _at_once(emit: p.Emit) -> p.Emit:
+    """Every change with its epoch: what adds up waits as it is asked to."""
+    return replace(emit, early=None if emit.early is None else 0, late=None)
+
+
+def _whole_updates(node: p.PhysicalNode) -> p.PhysicalNode:
+    """``node`` giving -U with +U."""
+    kinds = node.traits.kinds
+    return with_kinds(node, kinds | {RowKind.UPDATE_BEFORE} if RowKind.UPDATE_AFTER in kinds else kinds)
+
+
+def _sent(node: p.PhysicalNode, keys: tuple[int, ...]) -> p.PhysicalNode:
+    return with_kinds(exchange(node, keys), node.traits.kinds)
+
+
+def _copied(
+    below: p.PhysicalNode, calls: tuple[AggregateCall, ...], kept: set[int]
+) -> tuple[p.PhysicalNode, tuple[AggregateCall, ...], tuple[int, ...]]:
+    """A copy of each row for each that is DISTINCT, the calls over them, and the columns that copies are
+    spread by: those that are DISTINCT, NULL in the copies of others. ``kept``: what all copies need."""
+    sets = _distinct(calls)
+    filters = list(dict.fromkeys(call.filter for call in calls if not call.distinct))
+    width = len(below.fields)
+    places = {args: width + sum(map(len, sets[:i])) for i, args in enumerate(sets)}
+    first = width + sum(map(len, sets))
+    plain = {a for c in calls if not c.distinct for a in c.args}
+    plain -= kept | {c.filter for c in calls if c.filter is not None}
+    refs = references(below.fields)
+    fields = [
+        Field(f.name, f.type.with_nullable(f.type.nullable or i in plain)) for i, f in enumerate(below.fields)
+    ]
+    values = [Field(f"$d{i}", _null(refs[a]).type) for i, a in enumerate(chain.from_iterable(sets))]
+    flags = [Field(f"$g{i}", t.BOOLEAN) for i in range(len(filters))]
+    fields += [Field(free_name(f.name, below.fields), f.type) for f in (*values, *flags)]
+
+    def copy(number: int) -> Iterator[Expr]:
+        for i, ref in enumerate(refs):
+            yield _null(ref) if number and i in plain else ref
+        for i, args in enumerate(sets):
+            yield from (refs[a] if i == number else _null(refs[a]) for a in args)
+        for each in filters:
+            yield _FALSE if number else _TRUE if each is None else refs[each]
+
+    projections = tuple(tuple(copy(number)) for number in range(len(sets)))
+    expand = p.Expand(fields=tuple(fields), traits=PENDING, input=below, projections=projections, phase=PHASE)
+    own = tuple(
+        replace(call, args=tuple(range(places[call.args], places[call.args] + len(call.args))))
+        if call.distinct
+        else replace(call, filter=first + filters.index(call.filter))
+        for call in calls
+    )
+    return with_kinds(finish(expand), below.traits.kinds), own, tuple(range(width, first))
+
+
+def _null(column: InputRef) -> Literal:
+    return Literal(type=column.type.with_nullable(True), value=None)

@@ -14,7 +14,7 @@ from functools import singledispatch
 from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import flags_stand_on
-from tidemill.physical.aggregates.spread import spread_part
+from tidemill.physical.aggregates.spread import copies_of, spread_part
 from tidemill.physical.digests import PASSING, Digests
 from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.physical.ranks import share_operator
@@ -22,6 +22,7 @@ from tidemill.physical.sinks import meets_in_disorder
 from tidemill.physical.traits.changelog_mode import changelog_text, insert_only
 from tidemill.physical.traits.determinism import keeps_values
 from tidemill.physical.traits.event_time import reads_watermark, tells_versions
+from tidemill.plan.expressions import InputRef
 
 Runs = dict[int, str]
 """How nodes run, by the id of the shown node."""
@@ -84,10 +85,28 @@ def _below(node: p.PhysicalNode, run: p.PhysicalNode) -> list[tuple[p.PhysicalNo
         assert isinstance(node, _AGGREGATES)
         assert node.core is not None
         return [(_read_once(node.core), flags_stand_on(run))]
-    part = spread_part(run)
-    if part is not None:
-        return [(node.inputs[0], part.input)]
+    if isinstance(run, p.WindowAggregate) and isinstance(node, p.WindowAggregate):
+        return [(node.input if node.core is None else node.core.input, _counted(run))]
     return list(zip(node.inputs, run.inputs, strict=True))
+
+
+def _counted(run: p.WindowAggregate) -> p.PhysicalNode:
+    """What a window aggregation reads, without the copies that are made for it alone."""
+    part = spread_part(run)
+    if part is None:
+        return run.input
+    copies = copies_of(part)
+    return part.input if copies is None else copies.input
+
+
+def _values(part: p.WindowAggregate, spread: p.Spread) -> str:
+    """The columns that are DISTINCT."""
+    copies = copies_of(part)
+    if copies is None:
+        return ", ".join(part.input.fields[c].name for c in spread.columns)
+    rows = [row[c] for c in spread.columns for row in copies.projections]
+    found = dict.fromkeys(x.index for x in rows if isinstance(x, InputRef))
+    return ", ".join(copies.input.fields[index].name for index in found)
 
 
 def _reuses(run: p.PhysicalNode) -> bool:
@@ -158,10 +177,9 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
         yield from _phases(shown, is_combined)
     part = spread_part(runs)
     if part is not None and part.spread is not None:
-        columns = ", ".join(part.input.fields[c].name for c in part.spread.columns)
-        yield shown, f"the sum of {part.spread.buckets} buckets by {columns}"
-    if isinstance(shown, p.WindowAggregate) and shown.local is not None:
-        yield shown.local, _BY_WRITER if is_combined else _BY_AGGREGATION
+        yield shown, f"the sum of {part.spread.buckets} buckets by {_values(part, part.spread)}"
+    if isinstance(shown, p.WindowAggregate):
+        yield from _window_phases(shown, is_combined, spread=part is not None)
     if isinstance(shown, p.OverAggregate) and isinstance(runs, p.OverAggregate):
         yield from _windows(shown, runs)
     if isinstance(shown, p.TemporalJoin) and isinstance(runs, p.TemporalJoin) and _chooses(runs):
@@ -192,6 +210,16 @@ def _phases(shown: p.GroupAggregate | p.GlobalGroupAggregate, is_combined: bool)
         if not isinstance(below, PASSING):
             local = isinstance(below, p.LocalGroupAggregate) and is_combined
             yield below, _BY_WRITER if local else _BY_AGGREGATION
+
+
+def _window_phases(shown: p.WindowAggregate, is_combined: bool, *, spread: bool) -> _Notes:
+    """The phases that are shown below an aggregation by window: the local one that gets the rows is its
+    writer's, another aggregation runs where it is ``spread``."""
+    for phase in shown.phases:
+        local = isinstance(phase, p.LocalWindowAggregate)
+        if local or not spread:
+            writer = local and is_combined and phase is shown.phases[-1]
+            yield phase, _BY_WRITER if writer else _BY_AGGREGATION
 
 
 def _windows(shown: p.OverAggregate, runs: p.OverAggregate) -> _Notes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidemill.physical.nodes.base import Unary
+from tidemill.physical.nodes.base import PhysicalNode, Unary
 from tidemill.physical.nodes.joins import Join
 from tidemill.physical.nodes.orders import Rank
 from tidemill.plan.expressions import AggregateCall
@@ -68,11 +68,23 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WindowCore:
+    """A WindowAggregate that is shown as two, as the one that it is: over ``input``, the rest as there."""
+
+    input: PhysicalNode
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    time: int
+    attached: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAggregate(Unary):
     """One row per window and key when the window's end has come. Fields: the keys, the calls, then one per
     ``properties`` (start, end or time of the window). Windows are cut by the input's field ``time``; with
     ``attached`` that is the end of the window which a row is in already. With ``emit`` rows are updated. With
-    ``spread`` there is a row per bucket, which is not among the fields, in place of one without keys."""
+    ``spread`` there is a row per bucket, which is not among the fields, in place of one. ``phase`` is PARTIAL
+    or FINAL where a split of DISTINCT is shown; the FINAL one has the whole in ``core``."""
 
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
@@ -84,12 +96,26 @@ class WindowAggregate(Unary):
     spread: Spread | None = None
     merged: tuple[str, ...] = ()
     """The display texts of the calls over what a LocalWindowAggregate below the exchange gives."""
+    phase: str = ""
+    core: WindowCore | None = None
 
     @property
     def local(self) -> LocalWindowAggregate | None:
         """The phase that is shown below the exchange, if there is one."""
         below = self.input.inputs[0] if self.input.inputs else None
         return below if isinstance(below, LocalWindowAggregate) else None
+
+    @property
+    def phases(self) -> tuple[PhysicalNode, ...]:
+        """What is shown of it below, from above: the last one gets the rows."""
+        if self.core is None:
+            return () if self.local is None else (self.local,)
+        found, below = [], self.input
+        while below is not self.core.input:
+            if isinstance(below, WindowAggregate | LocalWindowAggregate):
+                found.append(below)
+            (below,) = below.inputs
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

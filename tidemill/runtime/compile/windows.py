@@ -127,7 +127,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced, inner.keeps_time),
         single=not keys,
         local=isinstance(spec, LocalPhase) and spec.combinable and not context.keeps_late,
-        partitioned=tuple(frozenset({f.name}) for f in node.fields[: len(node.keys)]),
+        partitioned=() if buckets else tuple(frozenset({f.name}) for f in node.fields[: len(node.keys)]),
         keeps_time=inner.keeps_time,
         clocked=sources_of(below) if node.window.proctime else frozenset(),
     )

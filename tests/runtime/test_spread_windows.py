@@ -1,0 +1,157 @@
+"""Windows whose DISTINCT values are counted by buckets and added up give what one operator gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.runtime.running import Session
+from tests.runtime.test_event_time import EMITTING
+
+# Behind the watermark (t - 2) at their place: some of each dozen; late for some of their windows, or all.
+TIMES = (1, 4, 2, 8, 7, 3, 12, 13, 11, 25, 24, 5, 26, 26, 27, 21, 40, 33, 39, 41)
+VALUES = ("1.5", "NaN", "-0.0", "0.0", "", "NaN", "1e300", "-1e300")
+TABLE = "TABLE ticks, DESCRIPTOR(ts)"
+HOP = "INTERVAL '5' SECOND, INTERVAL '15' SECOND"
+FUNCTIONS = {
+    "tumble": f"TUMBLE({TABLE}, INTERVAL '5' SECOND)",
+    "hop": f"HOP({TABLE}, {HOP})",
+    "cumulate": f"CUMULATE({TABLE}, {HOP})",
+}
+ONE = (
+    "COUNT(DISTINCT n / 3) AS a, SUM(DISTINCT n / 3) AS b, COUNT(DISTINCT n / 3) FILTER (WHERE n > 4) AS c,"
+    " COUNT(*) AS d, SUM(n) AS e, MAX(n) AS f, MIN(k) AS g, MAX(NULLIF(n, n)) AS h, AVG(n) AS i,"
+    " AVG(DISTINCT n / 3) AS j, AVG(NULLIF(n, n)) AS l"
+)
+SEVERAL = (
+    "COUNT(DISTINCT k) AS a, SUM(DISTINCT n / 3) AS b, COUNT(DISTINCT n / 4) FILTER (WHERE n > 2) AS c,"
+    " COUNT(*) AS d, SUM(n) AS e, MAX(n) FILTER (WHERE n < 20) AS f, MIN(k) AS g, COUNT(DISTINCT x) AS h,"
+    " AVG(n) AS i, AVG(DISTINCT n) AS j, COUNT(NULLIF(n, 4)) AS l, COUNT(DISTINCT NULLIF(n, n)) AS m,"
+    " MIN(n / 4) FILTER (WHERE n > 2) AS o"
+)
+CALLS = pytest.mark.parametrize("calls", [ONE, SEVERAL], ids=["one", "several"])
+CUTS = pytest.mark.parametrize("rows", [0, 1, 4])
+
+
+def session(tmp_path: Path, rows: int, **options: str) -> Session:
+    lines = [f"2024-05-01 00:00:{t:02d},k{t % 3},{t},{VALUES[(t * 5) % len(VALUES)]}\n" for t in TIMES]
+    (tmp_path / "ticks.csv").write_text("".join(lines))
+    made = Session({"tidemill.epoch.max-rows": str(rows)} if rows else {})
+    made.execute(
+        "CREATE TABLE ticks (ts TIMESTAMP(3), k STRING, n INT, x DOUBLE, pt AS PROCTIME(),"
+        " WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)"
+        f" WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'ticks.csv'}', 'format' = 'csv',"
+        " 'csv.null-literal' = '')",
+        *(f"SET '{key}' = '{value}'" for key, value in options.items()),
+    )
+    return made
+
+
+def check(made: Session, query: str, *, buckets: int = 7) -> list[tuple[str, tuple[object, ...]]]:
+    """The changes of ``query``, the same with and without buckets."""
+    made.execute("SET 'table.optimizer.agg-phase-strategy' = 'ONE_PHASE'")
+    whole = made.changes(query)
+    assert "buckets" not in explained(made, query)
+    made.execute("RESET 'table.optimizer.agg-phase-strategy'")
+    made.execute("SET 'table.optimizer.distinct-agg.split.enabled' = 'true'")
+    made.execute(f"SET 'table.optimizer.distinct-agg.split.bucket-num' = '{buckets}'")
+    assert f"the sum of {buckets} buckets by" in explained(made, query)
+    changes = made.changes(query)
+    assert Counter(changes) == Counter(whole)
+    return changes
+
+
+def explained(made: Session, query: str) -> str:
+    return str(list(made.environment.execute_sql(f"EXPLAIN {query}").collect()))
+
+
+@CUTS
+@CALLS
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("keys", ["", "MOD(n, 2), "], ids=["all", "keyed"])
+def test_window_functions(
+    tmp_path: Path, spark: SparkSession, rows: int, calls: str, function: str, keys: str
+) -> None:
+    query = (
+        f"SELECT {keys}window_start, window_end, {calls} FROM {function}"
+        f" GROUP BY {keys}window_start, window_end"
+    )
+    assert len(check(session(tmp_path, rows), query)) > 4
+
+
+@CUTS
+@CALLS
+@pytest.mark.parametrize("window", ["TUMBLE(ts, INTERVAL '5' SECOND)", f"HOP(ts, {HOP})"])
+@pytest.mark.parametrize("emits", [False, True], ids=["at the end", "early and late"])
+def test_group_windows(
+    tmp_path: Path, spark: SparkSession, rows: int, calls: str, window: str, emits: bool
+) -> None:
+    """With early and late results, too: every epoch shows the same changes."""
+    made = session(tmp_path, rows, **EMITTING if emits else {})
+    start = window.replace("(", "_START(", 1)
+    changes = check(
+        made, f"SELECT MOD(n, 2) AS odd, {start} AS s, {calls} FROM ticks GROUP BY MOD(n, 2), {window}"
+    )
+    assert ("-U" in {kind for kind, _ in changes}) == emits or rows == 0
+
+
+@CUTS
+@CALLS
+def test_updates(tmp_path: Path, spark: SparkSession, rows: int, calls: str) -> None:
+    """What is taken back leaves its bucket; the last of a window, the window."""
+    lines = []
+    for place, t in enumerate(TIMES):
+        row = f'"ts":"2024-05-01 00:00:{t:02d}","k":"k{t % 3}","n":{t},"x":{t % 4}'
+        lines.append(f'{{"op":"c","before":null,"after":{{"id":{place},{row}}}}}\n')
+        if place % 3 == 2:
+            before, row = row, row.replace(f'"n":{t}', f'"n":{t + 5}')
+            lines.append(f'{{"op":"u","before":{{"id":{place},{before}}},"after":{{"id":{place},{row}}}}}\n')
+        if place % 4 == 1:
+            lines.append(f'{{"op":"d","before":{{"id":{place},{row}}},"after":null}}\n')
+    (tmp_path / "changes.json").write_text("".join(lines))
+    made = Session({"tidemill.epoch.max-rows": str(rows)} if rows else {})
+    made.execute(
+        "CREATE TABLE ticks (id INT, ts TIMESTAMP(3), k STRING, n INT, x DOUBLE,"
+        " WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)"
+        f" WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'changes.json'}',"
+        " 'format' = 'debezium-json')",
+        *(f"SET '{key}' = '{value}'" for key, value in EMITTING.items()),
+    )
+    changes = check(
+        made,
+        f"SELECT MOD(n, 2) AS odd, HOP_END(ts, {HOP}) AS till, {calls} FROM ticks"
+        f" GROUP BY MOD(n, 2), HOP(ts, {HOP})",
+    )
+    assert {"-U", "+U"} <= {kind for kind, _ in changes} or rows == 0
+
+
+@CALLS
+def test_by_the_clock(tmp_path: Path, spark: SparkSession, calls: str) -> None:
+    query = f"SELECT MOD(n, 2) AS odd, {calls} FROM ticks GROUP BY MOD(n, 2), TUMBLE(pt, INTERVAL '99' DAY)"
+    assert len(check(session(tmp_path, 4), query)) == 2
+
+
+def test_cumulated_windows_that_show_themselves_early_are_one(tmp_path: Path, spark: SparkSession) -> None:
+    """A bucket does not know which windows the rows of others show."""
+    made = session(tmp_path, 4, **EMITTING)
+    made.execute("SET 'table.optimizer.distinct-agg.split.enabled' = 'true'")
+    query = f"SELECT {ONE} FROM ticks GROUP BY CUMULATE(ts, {HOP})"
+    assert "buckets" not in explained(made, query)
+
+
+def test_what_does_not_add_up_is_shown_split_and_runs_as_one(tmp_path: Path, spark: SparkSession) -> None:
+    """Flink's plan has two; sums of DOUBLE are rounded once, so there is one."""
+    made = session(tmp_path, 4)
+    query = (
+        "SELECT window_start, k, COUNT(DISTINCT n) AS c, SUM(x) AS s, AVG(n) AS a"
+        f" FROM {FUNCTIONS['tumble']} GROUP BY window_start, window_end, k"
+    )
+    whole = made.changes(query)
+    made.execute("SET 'table.optimizer.distinct-agg.split.enabled' = 'true'")
+    text = explained(made, query)
+    assert text.count("GlobalWindowAggregate(") == 4, "two of them, in both plans"
+    assert "buckets" not in text
+    assert Counter(map(str, made.changes(query))) == Counter(map(str, whole))

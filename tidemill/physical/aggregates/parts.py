@@ -1,0 +1,109 @@
+"""Aggregation by parts: what is computed of each part of the rows, and how results come of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from tidemill.physical import nodes as p
+from tidemill.physical.finish import PENDING, finish, references
+from tidemill.plan.expressions import AggregateCall, Call, Cast, Expr, InputRef, Literal
+from tidemill.types.logical import (
+    BIGINT,
+    BOOLEAN,
+    INTEGER_TYPES,
+    ArrayType,
+    Field,
+    MapType,
+    MultisetType,
+    RowType,
+)
+
+_FINAL = {"COUNT": "$SUM0", "$SUM0": "$SUM0"}
+_ADDED = frozenset({"COUNT", "MIN", "MAX"})
+_SUMS = frozenset({"SUM", "$SUM0", "AVG"})
+_NESTED = (ArrayType, MapType, MultisetType, RowType)
+
+
+def adds_up(calls: tuple[AggregateCall, ...], inputs: tuple[Field, ...]) -> bool:
+    """Whether the calls over parts of the rows give, to the last digit, what they give over all of them, if
+    all equal values of what is DISTINCT are in one part."""
+    exact = all(c.function in _ADDED or _sums_integers(c, inputs) for c in calls)
+    return exact and not any(isinstance(inputs[a].type, _NESTED) for c in calls if c.distinct for a in c.args)
+
+
+def _sums_integers(call: AggregateCall, inputs: tuple[Field, ...]) -> bool:
+    return call.function in _SUMS and all(isinstance(inputs[a].type, INTEGER_TYPES) for a in call.args)
+
+
+def parts_of(calls: tuple[AggregateCall, ...], inputs: tuple[Field, ...]) -> tuple[AggregateCall, ...]:
+    """What is computed of each part: the calls, of AVG a sum and a count."""
+    return tuple(part for call in calls for part in _parts(call, inputs))
+
+
+def _parts(call: AggregateCall, inputs: tuple[Field, ...]) -> tuple[AggregateCall, ...]:
+    if call.function != "AVG":
+        return (call,)
+    integer = isinstance(inputs[call.args[0]].type, INTEGER_TYPES)
+    total = replace(call, function="$SUM0", type=BIGINT if integer else call.type)
+    return (total, replace(call, function="COUNT", type=BIGINT))
+
+
+def merging(parts: tuple[AggregateCall, ...], first: int) -> tuple[AggregateCall, ...]:
+    """The calls over what ``parts`` give, from column ``first`` on."""
+    return tuple(
+        AggregateCall(
+            function=_FINAL.get(c.function, c.function),
+            args=(first + i,),
+            type=c.type,
+            name=c.name,
+            options=c.options,
+        )
+        for i, c in enumerate(parts)
+    )
+
+
+def summed(
+    whole: p.WindowAggregate, sent: p.PhysicalNode, parts: tuple[AggregateCall, ...], first: int, **more: Any
+) -> p.PhysicalNode:
+    """What ``whole`` gives, as sums of what is ``sent`` of its windows: the keys, from column ``first`` on
+    the ``parts``, and last the windows' ends. ``more``: fields of the node that adds up."""
+    keys = len(whole.keys)
+    results = whole.fields[keys : keys + len(whole.calls)]
+    if len(parts) > len(whole.calls):
+        results = tuple(Field(f"$c{i}", part.type) for i, part in enumerate(parts))
+    total = finish(
+        replace(
+            whole,
+            fields=(*whole.fields[:keys], *results, *whole.fields[keys + len(whole.calls) :]),
+            traits=PENDING,
+            input=sent,
+            keys=tuple(range(keys)),
+            calls=merging(parts, first),
+            time=len(sent.fields) - 1,
+            attached=True,
+            **more,
+        )
+    )
+    if len(parts) == len(whole.calls):
+        return total
+    columns = iter(references(total.fields))
+    projections = (
+        *(next(columns) for _ in range(keys)),
+        *(_result(call, columns) for call in whole.calls),
+        *columns,
+    )
+    return finish(p.Calc(fields=whole.fields, traits=PENDING, input=total, projections=projections))
+
+
+def _result(call: AggregateCall, merged: Iterator[InputRef]) -> Expr:
+    """``call`` of what the next of ``merged`` give."""
+    if call.function != "AVG":
+        return next(merged)
+    total, number = next(merged), next(merged)
+    quotient = Call(type=total.type.with_nullable(True), function="/", args=(total, number))
+    empty = Call(type=BOOLEAN, function="=", args=(number, Literal(type=BIGINT, value=0)))
+    none = Literal(type=quotient.type, value=None)
+    found = Call(type=quotient.type, function="CASE", args=(empty, none, quotient))
+    return Cast(type=call.type, operand=found, implicit=True)
