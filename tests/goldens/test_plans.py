@@ -23,7 +23,7 @@ from tidemill.physical.digests import table_digest
 from tidemill.physical.explain.differences import Pair, Runs, differences, pairs
 from tidemill.physical.explain.text import physical_plan
 from tidemill.physical.plan import PhysicalPlan
-from tidemill.physical.traits.event_time import reads_watermark
+from tidemill.physical.traits.event_time import reads_watermark, waits_for_arrival
 from tidemill.physical.tree import walk
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
@@ -117,7 +117,7 @@ class Job:
         return self.context.digests.of(node)
 
     def is_operator(self, node: p.PhysicalNode) -> bool:
-        keeps = not isinstance(node, STATELESS) or reads_watermark(node)
+        keeps = not isinstance(node, STATELESS) or reads_watermark(node) or waits_for_arrival(node)
         return keeps and self.digest(node) in self.context.sub_plans.values()
 
     def note(self, node: p.PhysicalNode) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
@@ -68,6 +71,49 @@ def test_windows(
     assert {row[0]: (row[1], row[2]) for _, row in changes} == expected
     assert len(changes) == len(expected)
     assert {kind for kind, _ in changes} == {"+I"}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("rows", [0, 1, 7])
+def test_late_is_told_by_all_rows_before_also_where_keys_are_normalized(
+    tmp_path: Path, spark: SparkSession, rows: int, seed: int
+) -> None:
+    """The rows of other keys are in other partitions; a row is late by those that came before it."""
+    random = Random(seed)
+    lines, known, open_, late, mark = [], dict[int, int](), Counter[int](), 0, -1
+    for _ in range(40):
+        key, time = random.randrange(8), random.randrange(60)
+        before = known.pop(key, None)
+        after = None if before is not None and random.random() < 0.3 else time
+        if after is not None:
+            known[key] = after
+        old, new = (
+            t if t is None else {"id": key, "ts": f"2024-05-01 00:00:{t:02d}"} for t in (before, after)
+        )
+        op = "c" if old is None else "d" if new is None else "u"
+        lines.append(json.dumps({"op": op, "before": old, "after": new}) + "\n")
+        for ts, weight in ((before, -1), (after, 1)) if before != after else ():
+            if ts is not None:
+                is_late = ts // 10 * 10000 + 9999 <= mark
+                late += is_late
+                open_[ts // 10] += 0 if is_late else weight
+                mark = max(mark, ts * 1000 - 20000)
+    (tmp_path / "changes.json").write_text("".join(lines))
+    options = {"parallelism.default": "3"} | ({"tidemill.epoch.max-rows": str(rows)} if rows else {})
+    made = Session(options)
+    made.execute(
+        "SET 'table.exec.source.cdc-events-duplicate' = 'true'",
+        "CREATE TABLE t (id INT PRIMARY KEY NOT ENFORCED, ts TIMESTAMP(3),"
+        " WATERMARK FOR ts AS ts - INTERVAL '20' SECOND)"
+        f" WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/changes.json', 'format' = 'debezium-json')",
+    )
+    query = (
+        "SELECT EXTRACT(SECOND FROM window_start) AS s, COUNT(*) AS c"
+        " FROM TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND) GROUP BY window_start, window_end"
+    )
+    found = {row[0] // 10: row[1] for _, row in made.changes(query)}
+    assert found == {window: count for window, count in open_.items() if count}
+    assert late > 2
 
 
 @pytest.mark.parametrize("rows", EPOCHS)

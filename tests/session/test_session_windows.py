@@ -42,10 +42,12 @@ def session_on(path: Path, **options: str) -> TableEnvironment:
     [
         "SELECT k, window_start, window_end, SUM(n) FROM TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(z),"
         " INTERVAL '20' SECOND)) WHERE k <> 'c' GROUP BY k, window_start, window_end",
+        "SELECT k, window_start, window_end, SUM(n) FROM TABLE(SESSION((SELECT k, n, z FROM t WHERE n > 0)"
+        " PARTITION BY (k), DESCRIPTOR(z), INTERVAL '20' SECOND)) GROUP BY k, window_start, window_end",
         "SELECT k, SESSION_START(z, INTERVAL '20' SECOND), SESSION_END(z, INTERVAL '20' SECOND), SUM(n)"
         " FROM t GROUP BY k, SESSION(z, INTERVAL '20' SECOND)",
     ],
-    ids=["table function", "group by"],
+    ids=["table function", "over a query", "group by"],
 )
 def test_sessions_are_walls_in_the_zone(
     spark: SparkSession, tmp_path: Path, options: dict[str, str], query: str

@@ -124,6 +124,16 @@ def test_window_table_function_with_positions_and_with_names() -> None:
     assert shape(data.args["order"]) == "(Order (Ordered c))"
 
 
+@pytest.mark.parametrize("query", ["(SELECT a, ts FROM t)", "SELECT a, ts FROM t", "((SELECT a, ts FROM t))"])
+def test_a_query_in_place_of_a_table_may_have_keys(query: str) -> None:
+    node = source(f"TABLE(SESSION({query} PARTITION BY a, DESCRIPTOR(ts), INTERVAL '1' MINUTE))")
+    data = node.this.expressions[0]
+    assert isinstance(data, TableArgument)
+    assert data.this.find(exp.Select) is not None
+    assert [shape(k) for k in data.args["partition_by"]] == ["a"]
+    assert len(node.this.expressions) == 3
+
+
 def test_match_recognize_is_read_whole() -> None:
     node = source(
         "t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES FINAL LAST(B.v) AS v ONE ROW PER MATCH "

@@ -171,7 +171,8 @@ class FunctionTable(exp.Expression, exp.UDTF):
 
 
 class TableArgument(exp.Expression):
-    """``TABLE t [PARTITION BY ..] [ORDER BY ..]`` as an argument; ``this`` is exp.Table or a query."""
+    """``TABLE t [PARTITION BY ..] [ORDER BY ..]`` as an argument; ``this`` is exp.Table, or the query that
+    stood in place of it: ``(SELECT ..) PARTITION BY ..``."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "partition_by": False, "order": False}
 

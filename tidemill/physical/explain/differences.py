@@ -21,7 +21,7 @@ from tidemill.physical.ranks import share_operator
 from tidemill.physical.sinks import meets_in_disorder
 from tidemill.physical.traits.changelog_mode import changelog_text, insert_only
 from tidemill.physical.traits.determinism import keeps_values
-from tidemill.physical.traits.event_time import reads_watermark, tells_versions
+from tidemill.physical.traits.event_time import reads_watermark, tells_versions, waits_for_arrival
 from tidemill.plan.expressions import InputRef
 
 Runs = dict[int, str]
@@ -234,6 +234,8 @@ def _own(node: p.PhysicalNode) -> list[str]:
         return ["filter=[] in the source"]
     if reads_watermark(node):
         return ["behind an exchange, where all rows before each are known"]
+    if waits_for_arrival(node):
+        return ["in one partition, where rows are as they came"]
     if isinstance(node, p.Join) and node.counts_nulls:
         return ["partitioned by key, NULLs counted in every partition"]
     return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidemill.functions.datetime_now import CURRENT_WATERMARK
 from tidemill.physical import nodes as p
 from tidemill.physical.traits.mini_batch import needs_watermark
+from tidemill.physical.tree import walk
 from tidemill.plan.expressions import Call, Expr
 from tidemill.plan.once import once_per_node
 
@@ -32,6 +33,14 @@ def reads_watermark(node: p.PhysicalNode) -> bool:
         return False
     parts = (*node.projections, *(() if node.condition is None else (node.condition,)))
     return any(is_current_watermark(x) for part in parts for x in part.walk())
+
+
+def waits_for_arrival(node: p.PhysicalNode) -> bool:
+    """Whether the rows that the watermark is told of come from many partitions, a normalized changelog: it is
+    that of all rows before, so they are put in order first."""
+    return isinstance(node, p.WatermarkAssigner) and any(
+        isinstance(below, p.ChangelogNormalize) for below in walk(node)
+    )
 
 
 def is_current_watermark(expr: Expr) -> bool:

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.errors import InternalError, NotSupportedError
+from tidemill.operators.arrival import ArrivalSpec
 from tidemill.physical import nodes as p
 from tidemill.physical.explain.attributes import node_name
-from tidemill.physical.traits.event_time import hands_time_on
+from tidemill.physical.traits.event_time import hands_time_on, waits_for_arrival
 from tidemill.physical.traits.mini_batch import Mode
 from tidemill.physical.tree import walk
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.schemas import names
+from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node, transparent
 from tidemill.runtime.pace import pace_of
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types import logical as t
-from tidemill.types.physical import quote
+from tidemill.types.logical import Field
+from tidemill.types.physical import arrow_type, quote
 
 _MARK = "$mark"
 
@@ -30,7 +33,7 @@ _MARK = "$mark"
 def _(node: p.WatermarkAssigner, context: CompileContext, sequenced: bool) -> g.ExecNode:
     if context.digests.of(node) not in context.timed_digests:
         return transparent(node, context, sequenced)
-    below = compile_node(node.input, context, sequenced)
+    below = _as_they_came(node, context, sequenced)
     column, delay = _plain(node.watermark)
     mark = below.columns[column] if column is not None else _MARK
     if column is None:
@@ -45,6 +48,26 @@ def _(node: p.WatermarkAssigner, context: CompileContext, sequenced: bool) -> g.
         mark=mark,
         delay=delay,
         pace=pace_of(_options(node), context.idle_timeout),
+    )
+
+
+def _as_they_came(node: p.WatermarkAssigner, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    """The input of ``node`` in the order of its source."""
+    if not waits_for_arrival(node):
+        return compile_node(node.input, context, sequenced)
+    below = compile_node(node.input, context, True)
+    fields = tuple(Field(c, f.type) for c, f in zip(below.columns, node.input.fields, strict=True))
+    columns = tuple((f.name, arrow_type(f.type)) for f in fields)
+    spec = ArrivalSpec(columns=columns, kinds=below.kinds != INSERT_ONLY, sequence=sequenced)
+    return g.Keyed(
+        columns=below.columns,
+        kinds=below.kinds,
+        sequenced=sequenced,
+        operator=context.add_operator("arrival", node, spec),
+        spec=spec,
+        ports=(g.Port(input=below, references=below.columns, columns=below.columns, keys=()),),
+        schema=keyed_schema(fields, below.kinds, sequenced),
+        single=True,
     )
 
 

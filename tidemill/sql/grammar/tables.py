@@ -34,12 +34,16 @@ class TableArguments:
     ordering: Ordering
 
     def argument(self) -> TableArgument:
-        """``TABLE t [PARTITION BY ..] [ORDER BY ..]``."""
+        """``TABLE t``, and what ``keyed`` reads."""
         self.cursor.expect("TABLE")
         token = self.cursor.current
         source = place(named(self.cursor.path()), token)
         if given := hints(self.cursor):
             source.set("hints", given)
+        return self.keyed(source)
+
+    def keyed(self, source: exp.Expression) -> TableArgument:
+        """What follows a table or a query: ``[PARTITION BY ..] [ORDER BY ..]``."""
         partition = self._keys(self.nested.expression) if self.cursor.take("PARTITION", "BY") else []
         order = None
         if self.cursor.take("ORDER", "BY"):

@@ -54,7 +54,10 @@ class Calls:
             name = self._argument_name()
             self.cursor.expect("=>")
             return place(exp.Kwarg(this=exp.Var(this=name), expression=self._argument()), token)
-        return self._special_argument() or self.nested.expression()
+        found = self._special_argument() or self.nested.expression()
+        if isinstance(found, exp.Subquery) and self.cursor.at("PARTITION"):
+            return place(self.tables.keyed(found.this), token)
+        return found
 
     def _argument_name(self) -> str:
         if self.cursor.at_kind(Kind.WORD):
