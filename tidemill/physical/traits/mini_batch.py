@@ -1,13 +1,15 @@
 """Mini-batch in the plan: its configuration and where MiniBatchAssigner nodes stand.
 
-An assigner stands above every source (above its watermark, if it has one) as soon as any operator of
-the plan can fold changes. It marks bundles by processing time, or by event time where an operator
-between it and the root needs watermarks; then intervals of several such operators combine to their
-greatest common divisor.
+An assigner stands above every source (above its watermark, if it has one) as soon as the plan has more than
+filters, projections, unions and semi joins over tables without watermark; what a sub-query in a condition
+has does not count. Below a window of GROUP BY there is none: its watermarks all pass. It marks bundles by
+processing time, or by event time where an operator between it and the root needs watermarks; then intervals
+of several such operators combine to their greatest common divisor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import singledispatch
@@ -74,17 +76,29 @@ def add_assigners(root: p.PhysicalNode, config: MiniBatchConfig | None) -> p.Phy
     """The plan with MiniBatchAssigner nodes where bundles serve something."""
     if config is None:
         return root
-    needs = any(needs_watermark(node) for node in walk(root))
-    if any(_folds(node) for node in walk(root)):
+    if any(_folds(node) for node in _outside_conditions(root)):
         return _placed(root, Interval(Mode.PROC_TIME, config.latency), config.latency)
+    needs = any(_waits(node) for node in walk(root))
     return _placed(root, None, config.latency) if needs else root
+
+
+def _outside_conditions(root: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
+    """The nodes of the plan but those of sub-queries that conditions had."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        in_condition = isinstance(node, p.Join) and node.kind in (JoinKind.SEMI, JoinKind.ANTI)
+        waiting += node.inputs[:1] if in_condition else node.inputs
 
 
 @once_per_node
 def _placed(node: p.PhysicalNode, interval: Interval | None, latency: int) -> p.PhysicalNode:
     if _starts_bundles(node):
         return node if interval is None else _assigner(node, interval, latency)
-    if needs_watermark(node):
+    if isinstance(node, p.WindowAggregate) and node.window.group:
+        return node
+    if _waits(node):
         interval = interval.merge(_WATERMARKS_ONLY) if interval else _WATERMARKS_ONLY
     return with_inputs(node, tuple(_placed(i, interval, latency) for i in node.inputs))
 
@@ -163,9 +177,15 @@ def _(node: p.OverAggregate) -> bool:
     return node.time == "ROWTIME"
 
 
+def _waits(node: p.PhysicalNode) -> bool:
+    """Whether the operator asks for watermarks, be it for those above it."""
+    attaches = isinstance(node, p.WindowTableFunction) and not node.window.proctime
+    return attaches or needs_watermark(node)
+
+
 @singledispatch
 def _folds(node: p.PhysicalNode) -> bool:
-    """Whether bundles can spare the operator (or one that takes its changes) work."""
+    """Whether there are bundles because of the operator."""
     return False
 
 
@@ -174,6 +194,11 @@ def _folds(node: p.PhysicalNode) -> bool:
 @_folds.register(p.SortLimit)
 @_folds.register(p.Sort)
 @_folds.register(p.Correlate)
+@_folds.register(p.Match)
+@_folds.register(p.WatermarkAssigner)
+@_folds.register(p.WindowAggregate)
+@_folds.register(p.WindowTableFunction)
+@_folds.register(p.WindowsOfRows)
 def _(node: p.PhysicalNode) -> bool:
     return True
 
@@ -181,11 +206,3 @@ def _(node: p.PhysicalNode) -> bool:
 @_folds.register
 def _(node: p.Join) -> bool:
     return node.kind not in (JoinKind.SEMI, JoinKind.ANTI)
-
-
-@_folds.register(p.IntervalJoin)
-@_folds.register(p.TemporalJoin)
-@_folds.register(p.WindowJoin)
-@_folds.register(p.WindowRank)
-def _(node: p.PhysicalNode) -> bool:
-    return False
