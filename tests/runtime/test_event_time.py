@@ -117,6 +117,27 @@ def test_late_is_told_by_all_rows_before_also_where_keys_are_normalized(
 
 
 @pytest.mark.parametrize("rows", EPOCHS)
+def test_bundles_hold_no_watermark_back_below_windows_of_group_by(
+    tmp_path: Path, spark: SparkSession, rows: int
+) -> None:
+    """Below window functions they do: of what is late without them nothing is then."""
+    query = "SELECT {}, COUNT(*) AS c FROM {} GROUP BY {}"
+    ends = "window_start, window_end"
+    grouped = query.format("1", "ticks", "TUMBLE(ts, INTERVAL '5' SECOND)")
+    attached = query.format("1", "TUMBLE(TABLE ticks, DESCRIPTOR(ts), INTERVAL '5' SECOND)", ends)
+    made = session(tmp_path, rows)
+    without = made.changes(grouped)
+    assert Counter(without) == Counter(made.changes(attached))
+    made.execute(
+        "SET 'table.exec.mini-batch.enabled' = 'true'",
+        "SET 'table.exec.mini-batch.allow-latency' = '1 min'",
+        "SET 'table.exec.mini-batch.size' = '100'",
+    )
+    assert Counter(made.changes(grouped)) == Counter(without)
+    assert sum(row[1] for _, row in made.changes(attached)) == len(TIMES) > sum(row[1] for _, row in without)
+
+
+@pytest.mark.parametrize("rows", EPOCHS)
 def test_windows_of_windows(tmp_path: Path, spark: SparkSession, rows: int) -> None:
     made = session(tmp_path, rows)
     made.execute(
