@@ -111,6 +111,8 @@ def test_late_is_told_by_all_rows_before_also_where_keys_are_normalized(
         "SELECT EXTRACT(SECOND FROM window_start) AS s, COUNT(*) AS c"
         " FROM TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND) GROUP BY window_start, window_end"
     )
+    plan = str(list(made.environment.execute_sql(f"EXPLAIN {query}").collect()))
+    assert "runs=[in one partition, where rows are as they came]" in plan
     found = {row[0] // 10: row[1] for _, row in made.changes(query)}
     assert found == {window: count for window, count in open_.items() if count}
     assert late > 2

@@ -38,13 +38,19 @@ CUTS = pytest.mark.parametrize("rows", [0, 1, 4])
 
 def session(tmp_path: Path, rows: int, **options: str) -> Session:
     lines = [f"2024-05-01 00:00:{t:02d},k{t % 3},{t},{VALUES[(t * 5) % len(VALUES)]}\n" for t in TIMES]
-    (tmp_path / "ticks.csv").write_text("".join(lines))
+    columns = "ts TIMESTAMP(3), k STRING, n INT, x DOUBLE, pt AS PROCTIME()"
+    return session_on(tmp_path, lines, columns, "'format' = 'csv', 'csv.null-literal' = ''", rows, options)
+
+
+def session_on(
+    folder: Path, lines: list[str], columns: str, form: str, rows: int, options: dict[str, str]
+) -> Session:
+    """With a table ``ticks`` of these ``lines``, its watermark 2 s behind."""
+    (folder / "ticks").write_text("".join(lines))
     made = Session({"tidemill.epoch.max-rows": str(rows)} if rows else {})
     made.execute(
-        "CREATE TABLE ticks (ts TIMESTAMP(3), k STRING, n INT, x DOUBLE, pt AS PROCTIME(),"
-        " WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)"
-        f" WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'ticks.csv'}', 'format' = 'csv',"
-        " 'csv.null-literal' = '')",
+        f"CREATE TABLE ticks ({columns}, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)"
+        f" WITH ('connector' = 'filesystem', 'path' = '{folder}/ticks', {form})",
         *(f"SET '{key}' = '{value}'" for key, value in options.items()),
     )
     return made
@@ -111,15 +117,8 @@ def test_updates(tmp_path: Path, spark: SparkSession, rows: int, calls: str) -> 
             lines.append(f'{{"op":"u","before":{{"id":{place},{before}}},"after":{{"id":{place},{row}}}}}\n')
         if place % 4 == 1:
             lines.append(f'{{"op":"d","before":{{"id":{place},{row}}},"after":null}}\n')
-    (tmp_path / "changes.json").write_text("".join(lines))
-    made = Session({"tidemill.epoch.max-rows": str(rows)} if rows else {})
-    made.execute(
-        "CREATE TABLE ticks (id INT, ts TIMESTAMP(3), k STRING, n INT, x DOUBLE,"
-        " WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)"
-        f" WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'changes.json'}',"
-        " 'format' = 'debezium-json')",
-        *(f"SET '{key}' = '{value}'" for key, value in EMITTING.items()),
-    )
+    columns = "id INT, ts TIMESTAMP(3), k STRING, n INT, x DOUBLE"
+    made = session_on(tmp_path, lines, columns, "'format' = 'debezium-json'", rows, EMITTING)
     changes = check(
         made,
         f"SELECT MOD(n, 2) AS odd, HOP_END(ts, {HOP}) AS till, {calls} FROM ticks"
@@ -155,3 +154,27 @@ def test_what_does_not_add_up_is_shown_split_and_runs_as_one(tmp_path: Path, spa
     assert text.count("GlobalWindowAggregate(") == 4, "two of them, in both plans"
     assert "buckets" not in text
     assert Counter(map(str, made.changes(query))) == Counter(map(str, whole))
+
+
+def test_parts_have_names_of_their_own(tmp_path: Path, spark: SparkSession) -> None:
+    """A key may be called as what is computed of a part, and as the end of its windows."""
+    made = session(tmp_path, 4)
+    query = (
+        "SELECT `$c0`, `$window_end`, COUNT(DISTINCT n) AS a, AVG(n) AS b FROM TUMBLE((SELECT *, k AS `$c0`,"
+        " n / 4 AS `$window_end` FROM ticks), DESCRIPTOR(ts), INTERVAL '5' SECOND)"
+        " GROUP BY `$c0`, `$window_end`, window_start, window_end"
+    )
+    assert len(check(made, query)) > 4
+
+
+def test_a_late_row_is_kept_once(tmp_path: Path, spark: SparkSession) -> None:
+    """So several DISTINCT have no copies of rows where those that are late are kept; one has none anyway."""
+    made = session(tmp_path, 4)
+    made.execute(
+        "CREATE TABLE late (op STRING, wm TIMESTAMP_LTZ(3), r STRING) WITH ('connector' = 'blackhole')",
+        "SET 'tidemill.late-rows.table' = 'late'",
+        "SET 'table.optimizer.distinct-agg.split.enabled' = 'true'",
+    )
+    query = f"SELECT {{}} FROM {FUNCTIONS['tumble']} GROUP BY k, window_start, window_end"
+    assert "buckets" in explained(made, query.format("COUNT(DISTINCT n)"))
+    assert "buckets" not in explained(made, query.format("COUNT(DISTINCT n), COUNT(DISTINCT x)"))

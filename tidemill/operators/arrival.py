@@ -1,4 +1,8 @@
-"""Rows of several partitions as they came, in one. No state."""
+"""Rows behind an exchange as they came; no state.
+
+In one partition they are one sequence again. In many each has the watermark that all rows before it had
+reached: a task that reads knows those of its own part only (see ``changelog.watermarks``).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.store import StateStore
@@ -15,25 +20,23 @@ from tidemill.state.store import StateStore
 
 @dataclass(frozen=True, kw_only=True)
 class ArrivalSpec:
-    """Input and output: ``columns``, ``$kind`` where ``kinds``, and ``$seq``, given on where ``sequence``."""
+    """Input and output: ``columns``, ``$kind`` where ``kinds``, ``$seq`` where ``sequence`` (read, where the
+    input has it, in any case), ``$wm`` where ``timed``."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     kinds: bool = False
     sequence: bool = False
-
-    @property
-    def needs_sequence(self) -> bool:
-        return True
+    timed: bool = False
 
     @property
     def fingerprint(self) -> str:
-        return hashlib.sha256(f"arrival {self.columns}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"row-watermarks {self.columns}".encode()).hexdigest()[:16]
 
     def output_schema(self) -> pa.Schema:
-        return output_schema(self.columns, kinds=self.kinds, sequence=self.sequence)
+        return output_schema(self.columns, kinds=self.kinds, sequence=self.sequence, timed=self.timed)
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         (table,) = inputs
-        rows = by_arrival(table) if len(table) else table
+        rows = by_arrival(table) if SEQUENCE_COLUMN in table.column_names else table
         schema = self.output_schema()
         return rows.select(schema.names).cast(schema)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -29,14 +28,6 @@ def with_keys(node: Node) -> Node:
 
 def exchange(node: p.PhysicalNode, keys: tuple[int, ...]) -> p.Exchange:
     return finish(p.Exchange(fields=node.fields, traits=PENDING, input=node, keys=keys))
-
-
-def free_name(name: str, fields: Iterable[Field]) -> str:
-    """``name``, or one like it that no field has."""
-    taken = {f.name for f in fields}
-    while name in taken:
-        name += "$"
-    return name
 
 
 def references(fields: tuple[Field, ...]) -> tuple[InputRef, ...]:

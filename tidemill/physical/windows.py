@@ -16,7 +16,8 @@ from tidemill.physical.aggregates.distinct_split import bucketed, can_split
 from tidemill.physical.aggregates.parts import parts_of, summed
 from tidemill.physical.conditions import columns
 from tidemill.physical.emit import emit
-from tidemill.physical.finish import PENDING, exchange, finish, free_name, select
+from tidemill.physical.finish import PENDING, exchange, finish, select
+from tidemill.physical.names import free_name
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef
 from tidemill.plan.windows import WindowColumns, window_columns
@@ -161,7 +162,7 @@ def _merged(node: n.Aggregate, found: WindowColumns, roles: tuple[str, ...]) -> 
     kept = list(dict.fromkeys(needed))
     fields = [node.input.fields[k] for k in kept]
     time = function.input.fields[function.time]
-    time = Field(free_name(time.name, fields), time.type)
+    time = Field(free_name(time.name, (f.name for f in fields)), time.type)
     projected = n.Project(
         fields=(*fields, time),
         input=function.input,
@@ -260,4 +261,4 @@ def _shown_split(whole: p.WindowAggregate, config: Configuration) -> p.PhysicalN
         input=whole.input, keys=whole.keys, calls=whole.calls, time=whole.time, attached=whole.attached
     )
     sent = exchange(partial, tuple(range(len(whole.keys))))
-    return summed(whole, sent, parts, len(keys), phase="FINAL", core=core)
+    return summed(replace(whole, phase="FINAL", core=core), sent, parts, len(keys))

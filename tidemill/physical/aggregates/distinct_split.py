@@ -18,11 +18,7 @@ from tidemill.physical.aggregates.parts import merging, parts_of
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
-from tidemill.types.logical import (
-    BOOLEAN,
-    INT,
-    Field,
-)
+from tidemill.types.logical import BOOLEAN, INT, Field
 
 _BUCKETED = frozenset({"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"})
 _SPLITTABLE = _BUCKETED | {"COUNT", "SUM", "AVG", "LISTAGG", "$SUM0", "SINGLE_VALUE"}

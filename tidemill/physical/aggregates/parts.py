@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from tidemill.physical import nodes as p
 from tidemill.physical.finish import PENDING, finish, references
+from tidemill.physical.names import free_name
 from tidemill.plan.expressions import AggregateCall, Call, Cast, Expr, InputRef, Literal
 from tidemill.types.logical import (
     BIGINT,
@@ -65,14 +65,15 @@ def merging(parts: tuple[AggregateCall, ...], first: int) -> tuple[AggregateCall
 
 
 def summed(
-    whole: p.WindowAggregate, sent: p.PhysicalNode, parts: tuple[AggregateCall, ...], first: int, **more: Any
+    whole: p.WindowAggregate, sent: p.PhysicalNode, parts: tuple[AggregateCall, ...], first: int
 ) -> p.PhysicalNode:
     """What ``whole`` gives, as sums of what is ``sent`` of its windows: the keys, from column ``first`` on
-    the ``parts``, and last the windows' ends. ``more``: fields of the node that adds up."""
+    the ``parts``, and last the windows' ends."""
     keys = len(whole.keys)
     results = whole.fields[keys : keys + len(whole.calls)]
     if len(parts) > len(whole.calls):
-        results = tuple(Field(f"$c{i}", part.type) for i, part in enumerate(parts))
+        taken = [f.name for f in whole.fields]
+        results = tuple(Field(free_name(f"$c{i}", taken), part.type) for i, part in enumerate(parts))
     total = finish(
         replace(
             whole,
@@ -83,7 +84,6 @@ def summed(
             calls=merging(parts, first),
             time=len(sent.fields) - 1,
             attached=True,
-            **more,
         )
     )
     if len(parts) == len(whole.calls):

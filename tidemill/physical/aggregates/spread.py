@@ -30,7 +30,8 @@ from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_split import PHASE
 from tidemill.physical.aggregates.parts import adds_up, parts_of, summed
-from tidemill.physical.finish import PENDING, exchange, finish, free_name, references
+from tidemill.physical.finish import PENDING, exchange, finish, references
+from tidemill.physical.names import free_name
 from tidemill.physical.tree import map_up, with_inputs, with_kinds
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef, Literal
 from tidemill.plan.nodes import WindowKind
@@ -41,7 +42,6 @@ BUCKETS = 64
 """Many more than partitions, as the hashes of a few would leave some of these without work; few enough that
 the rows of all buckets are nothing beside those that are counted. A part of what the operator is: its state
 is by bucket."""
-_ANY_NUMBER = 1 << 16
 _TRUE, _FALSE = (Literal(type=t.BOOLEAN, value=value) for value in (True, False))
 
 
@@ -51,14 +51,12 @@ def spread_windows(root: p.PhysicalNode, config: Configuration) -> p.PhysicalNod
     if not asked and config.read(AGG_PHASE_STRATEGY).upper() == "ONE_PHASE":
         return root
     buckets = config.read(DISTINCT_SPLIT_BUCKETS) if asked else BUCKETS
-    # A row that is kept because it is late is kept once, and as it came.
-    most = 1 if config.read(LATE_ROWS_TABLE) else _ANY_NUMBER
+    keeps_late = bool(config.read(LATE_ROWS_TABLE))
 
     def spread(node: p.PhysicalNode) -> p.PhysicalNode:
         if not isinstance(node, p.WindowAggregate) or (node.keys and not asked):
             return node
-        fits = _can_be_spread(node) and 0 < len(_distinct(node.calls)) <= most
-        return _spread(node, buckets) if fits else node
+        return _spread(node, buckets) if _can_be_spread(node, keeps_late=keeps_late) else node
 
     return map_up(root, spread)
 
@@ -67,25 +65,33 @@ def spread_part(node: p.PhysicalNode) -> p.WindowAggregate | None:
     """What gives a row per bucket to ``node``, which adds them up; None where it does not."""
     if not isinstance(node, p.WindowAggregate) or not isinstance(node.input, p.Exchange):
         return None
-    below: p.PhysicalNode = node.input
-    while isinstance(below, p.Exchange | p.LocalWindowAggregate):
-        below = below.input
+    below = _reads(node)
     return below if isinstance(below, p.WindowAggregate) and below.spread is not None else None
 
 
 def copies_of(part: p.WindowAggregate) -> p.Expand | None:
     """What makes the copies of rows that ``part`` counts, where several columns are DISTINCT."""
-    below = part.input
-    while isinstance(below, p.Exchange | p.LocalWindowAggregate):
-        below = below.input
+    below = _reads(part)
     return below if isinstance(below, p.Expand) and below.phase == PHASE else None
 
 
-def _can_be_spread(node: p.WindowAggregate) -> bool:
+def _reads(node: p.WindowAggregate) -> p.PhysicalNode:
+    """What makes the rows that it gets."""
+    below = node.input
+    while isinstance(below, p.Exchange | p.LocalWindowAggregate):
+        below = below.input
+    return below
+
+
+def _can_be_spread(node: p.WindowAggregate, *, keeps_late: bool) -> bool:
     if node.spread is not None or not isinstance(node.input, p.Exchange):
         return False
     kind, attached = node.window.kind, node.attached
     if (kind.made_by_rows or (kind is WindowKind.CUMULATE and node.emit is not None)) and not attached:
+        return False
+    values = _distinct(node.calls)
+    if not values or (keeps_late and len(values) > 1):
+        # A row that is kept because it is late is kept once, and as it came.
         return False
     return adds_up(node.calls, node.input.fields)
 
@@ -100,11 +106,11 @@ def _spread(node: p.WindowAggregate, buckets: int) -> p.PhysicalNode:
     calls = parts_of(node.calls, below.fields)
     columns, *others = _distinct(calls)
     if others:
-        kept = {*node.keys, node.time}
-        below, calls, columns = _copied(below, calls, kept)
+        below, calls, columns = _copied(below, calls, {*node.keys, node.time})
     keys = tuple(below.fields[key] for key in node.keys)
-    end = Field(free_name("$window_end", keys), t.TimestampType(precision=3, nullable=False))
-    calls = tuple(replace(call, name=free_name(f"$c{place}", keys)) for place, call in enumerate(calls))
+    taken = [f.name for f in keys]
+    end = Field(free_name("$window_end", taken), t.TimestampType(precision=3, nullable=False))
+    calls = tuple(replace(call, name=free_name(f"$c{place}", taken)) for place, call in enumerate(calls))
     part = finish(
         replace(
             node,
@@ -157,7 +163,8 @@ def _copied(
     ]
     values = [Field(f"$d{i}", _null(refs[a]).type) for i, a in enumerate(chain.from_iterable(sets))]
     flags = [Field(f"$g{i}", t.BOOLEAN) for i in range(len(filters))]
-    fields += [Field(free_name(f.name, below.fields), f.type) for f in (*values, *flags)]
+    taken = [f.name for f in fields]
+    fields += [Field(free_name(f.name, taken), f.type) for f in (*values, *flags)]
 
     def copy(number: int) -> Iterator[Expr]:
         for i, ref in enumerate(refs):

@@ -19,7 +19,7 @@ from tidemill.config.mini_batch_options import MINI_BATCH_ALLOW_LATENCY, MINI_BA
 from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.tree import walk, with_inputs
+from tidemill.physical.tree import with_inputs
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.once import once_per_node
 
@@ -76,10 +76,8 @@ def add_assigners(root: p.PhysicalNode, config: MiniBatchConfig | None) -> p.Phy
     """The plan with MiniBatchAssigner nodes where bundles serve something."""
     if config is None:
         return root
-    if any(_folds(node) for node in _outside_conditions(root)):
-        return _placed(root, Interval(Mode.PROC_TIME, config.latency), config.latency)
-    needs = any(_waits(node) for node in walk(root))
-    return _placed(root, None, config.latency) if needs else root
+    folds = any(_folds(node) for node in _outside_conditions(root))
+    return _placed(root, Interval(Mode.PROC_TIME, config.latency) if folds else None, config.latency)
 
 
 def _outside_conditions(root: p.PhysicalNode) -> Iterator[p.PhysicalNode]:

@@ -7,6 +7,7 @@ from tidemill.errors import InternalError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.physical import nodes as p
+from tidemill.physical.names import free_name
 from tidemill.plan.expressions import AggregateCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
@@ -116,13 +117,6 @@ def call_spec(call: AggregateCall, inputs: tuple[Field, ...], name: str) -> Aggr
         options=call.options,
         user=call.user,
     )
-
-
-def free_name(name: str, taken: set[str]) -> str:
-    """``name``, or a name like it that no key has."""
-    while name in taken:
-        name += "$"
-    return name
 
 
 def _kernel_columns(core: p.AggregateCore) -> tuple[str, ...]:

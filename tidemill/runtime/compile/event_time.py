@@ -18,13 +18,13 @@ from tidemill.physical.tree import walk
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.schemas import keyed_schema, names
+from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node, transparent
 from tidemill.runtime.pace import pace_of
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
-from tidemill.types.physical import arrow_type, quote
+from tidemill.types.physical import quote
 
 _MARK = "$mark"
 
@@ -57,8 +57,7 @@ def _as_they_came(node: p.WatermarkAssigner, context: CompileContext, sequenced:
         return compile_node(node.input, context, sequenced)
     below = compile_node(node.input, context, True)
     fields = tuple(Field(c, f.type) for c, f in zip(below.columns, node.input.fields, strict=True))
-    columns = tuple((f.name, arrow_type(f.type)) for f in fields)
-    spec = ArrivalSpec(columns=columns, kinds=below.kinds != INSERT_ONLY, sequence=sequenced)
+    spec = ArrivalSpec(columns=columns_of(fields), kinds=below.kinds != INSERT_ONLY, sequence=sequenced)
     return g.Keyed(
         columns=below.columns,
         kinds=below.kinds,

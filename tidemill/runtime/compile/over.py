@@ -21,8 +21,8 @@ from tidemill.plan.expressions import FrameBound, OverCall
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.over_time import over_time
-from tidemill.runtime.compile.rank import columns_of, keyed, refuse_arrival_order
-from tidemill.runtime.compile.schemas import names
+from tidemill.runtime.compile.rank import keyed, refuse_arrival_order
+from tidemill.runtime.compile.schemas import columns_of, names
 from tidemill.runtime.compile.shared import build
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type

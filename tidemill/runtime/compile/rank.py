@@ -25,10 +25,10 @@ from tidemill.runtime.compile.aggregate import RETRACTIONS
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, timed_input
 from tidemill.runtime.compile.over_time import over_time
-from tidemill.runtime.compile.schemas import keyed_schema, names, port_schema
+from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names, port_schema
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.types.logical import BIGINT, BOOLEAN, Field
-from tidemill.types.physical import arrow_type, quote
+from tidemill.types.physical import quote
 
 CHEAP_ROUNDS = 64
 PASSES_COLUMN = "$passes"
@@ -246,11 +246,6 @@ def refuse_arrival_order(node: p.PhysicalNode, order: tuple[SortKey, ...]) -> No
             "ORDER BY processing time over rows that can be taken back is not supported",
             hint="Order by a column of the rows, or by a time attribute of an append-only table.",
         )
-
-
-def columns_of(fields: tuple[Field, ...]) -> tuple[tuple[str, pa.DataType], ...]:
-    """(name, Arrow type) of every field."""
-    return tuple((f.name, arrow_type(f.type)) for f in fields)
 
 
 def order_keys(keys: tuple[SortKey, ...], inputs: tuple[Field, ...]) -> tuple[OrderKey, ...]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import INSERT_ONLY, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.errors import NotSupportedError
-from tidemill.operators.row_watermarks import RowWatermarksSpec
+from tidemill.operators.arrival import ArrivalSpec
 from tidemill.physical import nodes as p
 from tidemill.physical.traits.event_time import is_current_watermark
 from tidemill.plan.expressions import Expr, InputRef
@@ -18,8 +18,7 @@ from tidemill.plan.rewrite import map_expr
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import timed_input
-from tidemill.runtime.compile.rank import columns_of
-from tidemill.runtime.compile.schemas import keyed_schema
+from tidemill.runtime.compile.schemas import columns_of, keyed_schema
 from tidemill.types.logical import Field, LocalZonedTimestampType
 from tidemill.types.physical import quote
 
@@ -67,7 +66,7 @@ def _lifted(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNod
             hint="Ask for it below the aggregation or join, over the table.",
         )
     fields = tuple(Field(c, f.type) for c, f in zip(below.columns, node.input.fields, strict=True))
-    spec = RowWatermarksSpec(columns=columns_of(fields), sequence=sequenced)
+    spec = ArrivalSpec(columns=columns_of(fields), sequence=sequenced, timed=True)
     hidden = {SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
     schema = [pa.field(*column) for column in spec.columns]
     return g.Keyed(

@@ -36,3 +36,8 @@ def keyed_schema(
     if timed:
         parts.append(f"{quote(WATERMARK_COLUMN)} BIGINT")
     return ", ".join(parts)
+
+
+def columns_of(fields: tuple[Field, ...]) -> tuple[tuple[str, pa.DataType], ...]:
+    """(name, Arrow type) of every field."""
+    return tuple((f.name, arrow_type(f.type)) for f in fields)

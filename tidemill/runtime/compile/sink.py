@@ -10,9 +10,9 @@ from tidemill.physical.sinks import meets_in_disorder
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext
-from tidemill.runtime.compile.rank import columns_of, materialized
+from tidemill.runtime.compile.rank import materialized
 from tidemill.runtime.compile.registry import compile_node
-from tidemill.runtime.compile.schemas import keyed_schema, names
+from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
 

@@ -13,8 +13,8 @@ from tidemill.physical.traits.mini_batch import needs_watermark
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import timed_input
-from tidemill.runtime.compile.rank import columns_of, order_keys
-from tidemill.runtime.compile.schemas import keyed_schema, names
+from tidemill.runtime.compile.rank import order_keys
+from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names
 from tidemill.runtime.compile.shared import build, transparent
 
 

@@ -19,8 +19,8 @@ from tidemill.runtime import graph as g
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import sources_of, timed_rows
 from tidemill.runtime.compile.join import JoinCondition, join_parts, partitioned
-from tidemill.runtime.compile.rank import columns_of, rank_spec
-from tidemill.runtime.compile.schemas import keyed_schema, names
+from tidemill.runtime.compile.rank import rank_spec
+from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
 from tidemill.runtime.compile.windows import emission
 

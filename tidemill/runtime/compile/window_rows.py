@@ -9,8 +9,8 @@ from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.shape import WindowShape
 from tidemill.physical import nodes as p
+from tidemill.physical.names import free_name
 from tidemill.runtime import graph as g
-from tidemill.runtime.compile.aggregate import free_name
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, timed_input
 from tidemill.runtime.compile.schemas import keyed_schema, names

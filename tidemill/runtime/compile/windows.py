@@ -27,9 +27,10 @@ from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.slices import CalendarWindows, Kind, StepsOfMonths, Windows
 from tidemill.physical import nodes as p
+from tidemill.physical.names import free_name
 from tidemill.plan.nodes import WindowKind
 from tidemill.runtime import graph as g
-from tidemill.runtime.compile.aggregate import RETRACTIONS, call_spec, free_name
+from tidemill.runtime.compile.aggregate import RETRACTIONS, call_spec
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, sources_of, timed_input
 from tidemill.runtime.compile.schemas import keyed_schema, names

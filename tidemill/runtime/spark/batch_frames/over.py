@@ -20,7 +20,7 @@ from tidemill.operators.over.operator import OverSpec, with_results
 from tidemill.operators.over.window import check_supported
 from tidemill.plan.expressions import OverCall, SortKey
 from tidemill.runtime.compile.over import over_function
-from tidemill.runtime.compile.rank import columns_of
+from tidemill.runtime.compile.schemas import columns_of
 from tidemill.runtime.spark.batch_frames.relation import Relation
 from tidemill.types.logical import APPROXIMATE_TYPES, Field
 from tidemill.types.physical import quote, spark_schema, spark_type
