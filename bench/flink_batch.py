@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from bench.compare import ORACLE
 from bench.tpch import DATA
 from tests.tpch.data import write
-from tests.tpch.queries import QUERIES, TABLES
+from tests.tpch.queries import QUERIES, TABLES, create_tables
 from tidemill.session.environment import TableEnvironment
 
 SETUP = {
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--memory", default="4g", help="of Spark's driver, which runs the tasks, too")
     parser.add_argument("queries", nargs="*", default=list(QUERIES))
     given = parser.parse_args()
-    tables = declare(csv_files(given.scale))
+    tables = create_tables(csv_files(given.scale), "csv")
     chosen = {name: QUERIES[name] for name in given.queries}
     ours = run_tidemill(tables, chosen, given.runs, given.memory)
     theirs = run_flink(tables, chosen, given.runs)
@@ -74,14 +74,6 @@ def csv_files(scale: float) -> Path:
             options = pc.WriteOptions(include_header=False, quoting_style="needed")
             pc.write_csv(table, target / name / "part-0.csv", options)
     return target
-
-
-def declare(folder: Path) -> list[str]:
-    return [
-        f"CREATE TABLE {name} ({columns}) WITH "
-        f"('connector' = 'filesystem', 'path' = '{folder}/{name}', 'format' = 'csv')"
-        for name, columns in TABLES.items()
-    ]
 
 
 def run_tidemill(

@@ -2,7 +2,7 @@
 
 Against plain Spark SQL (``bench.plain_spark``); or against ourselves: without dynamic partition pruning
 (``no-pruning``, which also says how many partitions were read), or with a fixed parallelism (``fixed``).
-Sides run in turn, once to warm up and ``--runs`` times measured; the best counts.
+Once to warm up and ``--runs`` times measured, in turns as ``bench.plain_spark`` does; the best counts.
 """
 
 from __future__ import annotations
@@ -72,10 +72,11 @@ def with_and_without(sides: Sides, against: str, names: Sequence[str], runs: int
         partitions: list[set[str]] = [set(), set()]
         times: list[list[float]] = [[], []]
         for run in range(runs + 1):
-            for side in (0, 1):
+            for side in (0, 1) if run % 2 == 0 else (1, 0):
                 for key, values in SETTINGS[against].items():
                     sides.environment.execute_sql(f"SET '{key}' = '{values[side]}'")
                 context.on_event = partial(_note, partitions[side])
+                sides.clear()
                 took, _ = seconds(partial(sides.run_own, name))
                 times[side] += [took] if run else []
         other, own = map(min, times)

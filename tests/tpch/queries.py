@@ -23,10 +23,10 @@ TABLES = {
 }
 
 
-def create_tables(folder: Path) -> list[str]:
+def create_tables(folder: Path, written: str = "parquet") -> list[str]:
     return [
         f"CREATE TABLE {name} ({columns}) WITH "
-        f"('connector' = 'filesystem', 'path' = '{folder}/{name}', 'format' = 'parquet')"
+        f"('connector' = 'filesystem', 'path' = '{folder}/{name}', 'format' = '{written}')"
         for name, columns in TABLES.items()
     ]
 

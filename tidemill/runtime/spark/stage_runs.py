@@ -21,6 +21,8 @@ MOST_STAGES = 200
 """Of a job, the last."""
 _WAIT_MILLIS = 200
 _SLOWEST = 5
+_LATEST = 200
+"""So many of a stage's last attempts are looked at for copies, which come late."""
 _RAN = ("COMPLETE", "FAILED", "ACTIVE")
 _DESCRIPTION = "spark.job.description"
 
@@ -64,6 +66,7 @@ class _Store:
         self._store = self._spark.statusStore()
         self._speculates = self._spark.getConf().getBoolean("spark.speculation", False)
         self._api = jvm.org.apache.spark.status.api.v1
+        self._lists = jvm.java.util
         self._mapper = self._api.JacksonMessageWriter().mapper()
         self._quantiles = gateway.new_array(jvm.double, len(QUANTILES))
         for place, quantile in enumerate(QUANTILES):
@@ -96,10 +99,25 @@ class _Store:
         return tuple(sorted(name for name, run in executors.items() if run["isExcludedForStage"]))
 
     def slow(self, stage: StageRun) -> tuple[SlowTask, ...]:
-        order = self._api.TaskSorting.DECREASING_RUNTIME
-        most = _SLOWEST + 2 * stage.copies
-        tasks = self._read(self._store.taskList(stage.stage, stage.attempt, 0, most, order, None))
-        return slow_tasks(stage, tasks)
+        """Spark sorts what was killed, or is still to end, behind all that has ended, however long it ran;
+        and a copy that came first may have been the shortest of all."""
+        found = self._tasks(stage, _SLOWEST)
+        if stage.copies:
+            statuses = self._api.TaskStatus
+            found += self._tasks(stage, 2 * stage.copies, statuses.KILLED, statuses.RUNNING)
+            latest = self._store.taskList(stage.stage, stage.attempt, _LATEST + 2 * stage.copies)
+            found += [task for task in self._read(latest) if task["speculative"]]
+        return slow_tasks(stage, {task["taskId"]: task for task in found}.values())
+
+    def _tasks(self, stage: StageRun, most: int, *statuses: Any) -> list[Json]:
+        """Those that took longest, in one of ``statuses`` where there are any."""
+        order, chosen = self._api.TaskSorting.DECREASING_RUNTIME, None
+        if statuses:
+            chosen = self._lists.ArrayList()
+            for status in statuses:
+                chosen.add(status)
+        found = self._store.taskList(stage.stage, stage.attempt, 0, most, order, chosen)
+        return list(self._read(found))
 
     def _read(self, found: Any) -> Any:
         return json.loads(self._mapper.writeValueAsString(found))
