@@ -19,6 +19,7 @@ import pyarrow as pa
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.filters import ColumnFilter
+from tidemill.connectors.grouping import Grouping
 from tidemill.errors import NotSupportedError
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field, LogicalType
@@ -103,6 +104,16 @@ class NamedSource(Protocol):
 
     def named_table(self, spark: SparkSession) -> NamedTable | DataFrame:
         """As ``read_all``."""
+        ...
+
+
+@runtime_checkable
+class GroupingConnector(Protocol):
+    """Optional face of a connector whose tables can be aggregated where they lie."""
+
+    def grouped(self, request: SourceRequest, grouping: Grouping) -> Source | None:
+        """``grouping`` of the rows for which all of the request's filters hold: its ``fields``, several rows
+        for one key maybe. None where that would not be exact; looks at the table's types for that."""
         ...
 
 

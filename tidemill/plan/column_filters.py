@@ -27,6 +27,20 @@ def column_filters(conditions: Sequence[Expr], columns: Sequence[str]) -> tuple[
     return tuple(f for f in found if f is not None)
 
 
+def whole_filters(conditions: Sequence[Expr], columns: Sequence[str]) -> tuple[ColumnFilter, ...] | None:
+    """As ``column_filters``, where that says all of it; else None."""
+    said = all(_is_said(condition, columns) for condition in conditions)
+    return column_filters(conditions, columns) if said else None
+
+
+def _is_said(condition: Expr, columns: Sequence[str]) -> bool:
+    if isinstance(condition, Call) and condition.function in ("AND", "OR"):
+        return all(_is_said(part, columns) for part in condition.args)
+    found = _filter(condition, columns)
+    between = isinstance(condition, Call) and condition.function == "BETWEEN"
+    return found is not None and (not between or len(getattr(found, "parts", ())) == 2)
+
+
 def _filter(condition: Expr, columns: Sequence[str]) -> ColumnFilter | None:
     if not isinstance(condition, Call):
         return None

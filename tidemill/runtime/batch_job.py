@@ -15,13 +15,16 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors import registry
-from tidemill.connectors.api import NamedSource, ReadingConnector, SourceRequest
+from tidemill.connectors.api import GroupingConnector, NamedSource, ReadingConnector, Source, SourceRequest
+from tidemill.connectors.grouping import UNLIKE
+from tidemill.connectors.metadata import metadata_columns
 from tidemill.deep_calls import with_room
 from tidemill.errors import ExecutionError, InternalError, NotSupportedError, ValidationError
 from tidemill.functions.decimal_sums import RAN_OVER
 from tidemill.functions.render import render_sql
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import scans
+from tidemill.physical.batch.pushed import Pushed, pushed
 from tidemill.physical.batch.sizes import volume
 from tidemill.plan.column_filters import column_filters
 from tidemill.runtime.compile.constraints import constraints
@@ -32,7 +35,7 @@ from tidemill.runtime.job_start import JobRequest, parallelism
 from tidemill.runtime.progress import PartitionsRead
 from tidemill.runtime.recording import Recording
 from tidemill.runtime.spark.adaptive import batch_settings
-from tidemill.runtime.spark.batch_frames.frames import BatchFrames, ScanRows, TableRows
+from tidemill.runtime.spark.batch_frames.frames import BatchFrames, GroupedRows, ScanRows, TableRows
 from tidemill.runtime.spark.batch_frames.relation import Views
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import SENT_TOO_MUCH, translated
@@ -65,8 +68,13 @@ def batch_frame(root: b.BatchNode, request: JobRequest, quick: bool = False) -> 
         rows = source.named_table(spark) if isinstance(source, NamedSource) else source.read_all(spark)
         return TableRows(rows, declared(wanted, tuple(f.name for f in node.fields)))
 
+    def in_parts(node: b.Aggregate) -> tuple[b.Aggregate, DataFrame] | None:
+        asked = pushed(node)
+        found = None if asked is None else _grouped_source(asked, context)
+        return None if asked is None or found is None else (asked.merging(node), found.read_all(spark))
+
     try:
-        return with_room(lambda: _frames(spark, scan, root, request, quick).frame(root))
+        return with_room(lambda: _frames(spark, scan, in_parts, root, request, quick).frame(root))
     except Exception as e:
         raise translated(e) from e
 
@@ -104,12 +112,27 @@ def _wanted(node: b.TableSourceScan, sequenced: bool, context: CompileContext) -
     return replace(found, limit=node.limit)
 
 
+def _grouped_source(asked: Pushed, context: CompileContext) -> Source | None:
+    node = asked.scan
+    connector = registry.validate(node.table, dict(node.options), role="source")
+    if not isinstance(connector, GroupingConnector) or metadata_columns(node.table):
+        return None
+    wanted = replace(_wanted(node, False, context), filters=asked.filters)
+    return connector.grouped(wanted, asked.grouping)
+
+
 def _frames(
-    spark: SparkSession, scan: ScanRows, root: b.BatchNode, request: JobRequest, quick: bool
+    spark: SparkSession,
+    scan: ScanRows,
+    grouped: GroupedRows,
+    root: b.BatchNode,
+    request: JobRequest,
+    quick: bool,
 ) -> BatchFrames:
     return BatchFrames(
         views=Views(spark),
         scan=scan,
+        grouped=grouped,
         given=request.frames,
         zone=request.zone,
         sharing=Sharing.of(root),
@@ -153,12 +176,12 @@ def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[list[Partition
 
 
 def _run(job: Callable[[bool], Found]) -> Found:
-    """What a quick job gives; where a sum ran over, or a side of a join was too large to be sent to all, what
-    one gives that takes its time."""
+    """What a quick job gives; where a sum ran over, a side of a join was too large to be sent to all, or a
+    database has values that it cannot aggregate as we do, what one gives that takes its time."""
     try:
         return job(True)
     except ExecutionError as e:
-        if not any(text in str(e) for text in (RAN_OVER, SENT_TOO_MUCH)):
+        if not any(text in str(e) for text in (RAN_OVER, SENT_TOO_MUCH, UNLIKE)):
             raise
     return job(False)
 
@@ -179,7 +202,7 @@ def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
     of where there is one."""
     spark = shared_session(request.application, time_zone=request.zone)
     try:
-        frames = _frames(spark, _unread, root, request, quick=True)
+        frames = _frames(spark, _unread, lambda node: None, root, request, quick=True)
         frame = _shown(with_room(lambda: frames.frame(root)), root, request)
         found = local_rows(frame)
         if found is None:

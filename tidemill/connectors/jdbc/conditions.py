@@ -54,24 +54,40 @@ def where(filters: tuple[ColumnFilter, ...], database: Database, table: str) -> 
     """What of ``filters`` the database is asked; ConnectorError where it does not tell its types."""
     if not filters:
         return EVERYTHING
-    schema, _, name = table.rpartition(".")
-    try:
-        columns = inspect(database.engine).get_columns(name, schema or None)
-    except NoSuchTableError:
-        return EVERYTHING  # the scan says so
-    except DATABASE_ERRORS as e:
-        raise failure(e, database, table) from None
-    asking = _Asking(database.dialect, {c["name"]: c["type"] for c in columns})
+    asking = _Asking(database.dialect, column_types(database, table))
     text = asking.all_of(filters)
     return Where(text, {name: asking.values[name] for name in _NAMES.findall(text)})
 
 
+def column_types(database: Database, table: str) -> dict[str, Any]:
+    """Of a table's columns in the database; none where there is no such table, as the scan says."""
+    schema, _, name = table.rpartition(".")
+    try:
+        columns = inspect(database.engine).get_columns(name, schema or None)
+    except NoSuchTableError:
+        return {}
+    except DATABASE_ERRORS as e:
+        raise failure(e, database, table) from None
+    return {c["name"]: c["type"] for c in columns}
+
+
+def exactly(
+    filters: tuple[ColumnFilter, ...], dialect: str, types: Mapping[str, Any], collation: str
+) -> Where | None:
+    """What the database is asked so that only rows for which ``filters`` hold are left, of columns whose
+    values are ours; None where it cannot be asked so. ``collation``: the one that compares texts by bytes."""
+    asking = _Exactly(dialect, types, collation=collation)
+    text = asking.all_of(filters)
+    return Where(text, asking.values) if text or not filters else None
+
+
 @dataclass(slots=True)
 class _Asking:
-    """``types``: of the table's columns in the database."""
+    """``types``: of the table's columns in the database; ``collation``: of texts that are compared."""
 
     dialect: str
     types: Mapping[str, Any]
+    collation: str = ""
     values: dict[str, object] = field(default_factory=dict)
 
     def all_of(self, parts: tuple[ColumnFilter, ...]) -> str:
@@ -101,10 +117,25 @@ class _Asking:
     def _compared(self, column: str, operator: str, value: object) -> str:
         name = f"v{len(self.values)}"
         self.values[name] = value
-        text = f"{_escaped(column)} {operator} :{name}"
+        collation = f" {self.collation}" if self.collation and isinstance(value, str) else ""
+        text = f"{_escaped(column)}{collation} {operator} :{name}"
         if self.dialect == "sqlite" and isinstance(value, str):
             return f"({text} OR typeof({_escaped(column)}) = 'blob')"
         return text
+
+
+@dataclass(slots=True)
+class _Exactly(_Asking):
+    """A condition that cannot be asked for leaves none of what it is part of."""
+
+    def all_of(self, parts: tuple[ColumnFilter, ...]) -> str:
+        texts = list(map(self._text, parts))
+        return " AND ".join(texts) if all(texts) else ""
+
+    def _text(self, condition: ColumnFilter) -> str:
+        if isinstance(condition, Nullness):
+            return f"{_escaped(condition.column)} IS {'' if condition.is_null else 'NOT '}NULL"
+        return super(_Exactly, self)._text(condition)
 
 
 def _escaped(column: str) -> str:

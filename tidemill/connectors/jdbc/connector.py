@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
 from tidemill.connectors.api import Connector, ConnectorOption, LookupRequest, SinkRequest, SourceRequest
+from tidemill.connectors.grouping import Grouping
+from tidemill.connectors.jdbc.grouping import GroupedSource, grouped
 from tidemill.connectors.jdbc.lookup import KEY_TYPES, JdbcLookup
 from tidemill.connectors.jdbc.sink import JdbcSink
 from tidemill.connectors.jdbc.source import JdbcReader, JdbcSource, slices
@@ -118,6 +120,10 @@ class JdbcConnector(Connector):
             ),
             filters=() if request.streaming else request.filters,
         )
+
+    def grouped(self, request: SourceRequest, grouping: Grouping) -> GroupedSource | None:
+        columns = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
+        return grouped(self.source(request).reader, grouping, columns, request.filters)
 
     def lookup_table(self, request: LookupRequest) -> JdbcLookup:
         options = OptionValues(_OPTIONS, request.options)

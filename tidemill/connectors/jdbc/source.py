@@ -71,17 +71,26 @@ class JdbcReader:
         for task in assigned(batches):
             yield from self._slice(task)
 
-    def _slice(self, task: int) -> Iterator[pa.RecordBatch]:
+    @property
+    def batch(self) -> int:
+        """Rows that are fetched at once."""
+        return self.fetch_size or _BATCH
+
+    def rows_of(self, task: int, where: Where) -> str:
+        """FROM and WHERE of the task's slice."""
         name = ".".join(quote(part) for part in self.table.split("."))
-        columns = listed(tuple(f.name for f in self.fields)) or "1"
         sliced = self.slices[task].condition() if self.slices else ""
-        conditions = " AND ".join(filter(None, (_escaped(sliced), self.where.text)))
-        sql = _escaped(f"SELECT {columns} FROM {name}") + (f" WHERE {conditions}" if conditions else "")
+        conditions = " AND ".join(filter(None, (escaped(sliced), where.text)))
+        return escaped(f"FROM {name}") + (f" WHERE {conditions}" if conditions else "")
+
+    def _slice(self, task: int) -> Iterator[pa.RecordBatch]:
+        columns = listed(tuple(f.name for f in self.fields)) or "1"
+        sql = f"{escaped(f'SELECT {columns}')} {self.rows_of(task, self.where)}"
         sql += "" if self.limit is None else f" LIMIT {self.limit}"
         count = 0
         try:
             with self.database.engine.connect() as open:
-                streamed = open.execution_options(yield_per=self.fetch_size or _BATCH)
+                streamed = open.execution_options(yield_per=self.batch)
                 for rows in streamed.execute(text(sql), self.where.values).partitions():
                     yield self._batch(rows, (task << 40) + count)
                     count += len(rows)
@@ -98,7 +107,7 @@ class JdbcReader:
         return pa.record_batch(columns, names=names)
 
 
-def _escaped(sql: str) -> str:
+def escaped(sql: str) -> str:
     """What SQLAlchemy takes for no names of values."""
     return sql.replace(":", "\\:")
 

@@ -59,6 +59,8 @@ class TableRows:
 
 
 ScanRows = Callable[[b.TableSourceScan, bool], TableRows]
+GroupedRows = Callable[[b.Aggregate], tuple[b.Aggregate, DataFrame] | None]
+"""What an aggregation is over parts that its table has made, and these; None where it has to read rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,7 @@ class BatchFrames:
 
     views: Views
     scan: ScanRows
+    grouped: GroupedRows
     given: Mapping[str, DataFrame]
     zone: str
     sharing: Sharing
@@ -170,7 +173,12 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Aggregate, sequenced: bool = False) -> Relation | DataFrame:
-        below = self.rows(node.source, *asked(node, sequenced))
+        parts = self.grouped(node) if self.quick else None
+        if parts is not None:
+            node, rows = parts
+            below = self.views.of(rows, tuple(f.name for f in node.source.fields))
+        else:
+            below = self.rows(node.source, *asked(node, sequenced))
         if by_kernel(node):
             made: Relation | DataFrame = kernel_frame(node, below.frame())
         else:
