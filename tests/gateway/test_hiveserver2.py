@@ -8,7 +8,7 @@ import io
 import socket
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -301,10 +301,31 @@ def test_what_nobody_understands_ends_its_connection_alone(port: int, said: byte
     client = Client.connected(port)
     with socket.create_connection(("127.0.0.1", port), 60) as bad:
         bad.sendall(said)
-        with suppress(ConnectionResetError):
-            while bad.recv(1 << 16):
-                pass
+        bad.shutdown(socket.SHUT_WR)
+        while bad.recv(1 << 16):
+            pass
     assert client.of("GetInfo", infoType=18).infoValue.stringValue == b"2.3.0"
+
+
+def test_who_sends_all_of_what_is_too_long_sees_the_answer(port: int) -> None:
+    """It is more than lies in sockets: the connection is not reset before it is read."""
+    size = 120 << 20
+    rest = b"x" * (20 << 20)
+    for said, told, reason in (
+        (b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size, b"HTTP/1.1 413", b"bytes at most"),
+        (struct.pack("!Ii", 0x80010001, 1 << 30), b"\x80\x01\0\x03", b"no method has a name"),
+        (
+            b"\x01\0\0\0\x05PLAIN\x05\0\0\0\x04\0a\0b" + struct.pack("!i", size),
+            b"\x05\0\0\0\0",
+            b"bytes at most",
+        ),
+    ):
+        with socket.create_connection(("127.0.0.1", port), 60) as plug:
+            plug.sendall(said + rest)
+            with plug.makefile("rb") as answers:
+                answer = answers.read()
+            assert answer.startswith(told)
+            assert reason in answer
 
 
 def test_methods_that_the_protocol_has_not(port: int) -> None:

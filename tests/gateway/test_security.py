@@ -69,13 +69,15 @@ def serving(
     endpoint.start()
     port = int(endpoint.address.rpartition(":")[2])
 
-    def ask(method: str, path: str, authorization: str = "", **headers: str) -> tuple[int, Any]:
+    def ask(
+        method: str, path: str, authorization: str = "", body: bytes | None = None, **headers: str
+    ) -> tuple[int, Any]:
         if context is None:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         else:
             connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=context)
         given = {"Authorization": authorization} if authorization else {}
-        connection.request(method, path, headers={**given, **headers})
+        connection.request(method, path, body, {**given, **headers})
         answer = connection.getresponse()
         text = answer.read().decode()
         connection.close()
@@ -223,6 +225,8 @@ def test_tls(tmp_path: Path) -> None:
     context = ssl.create_default_context(cafile=file)
     with served(tmp_path, {"tidemill.gateway.tls.certificate-file": file}, context) as ask:
         assert ask("GET", "/v1/info")[0] == 200
+        status, told = ask("POST", "/v1/sessions", body=b"x" * (104 << 20), Connection="close")
+        assert (status, "longer than" in told["errors"][0]) == (413, True)
 
 
 @pytest.mark.parametrize("endpoint", [RestEndpoint, HiveServer2Endpoint])

@@ -61,6 +61,7 @@ class Connection:
             pass
         except WireError as e:
             _LOGGER.info("a client of HiveServer2's endpoint is not understood: %s", e)
+            self.stream.drain()
         except Exception:
             _LOGGER.exception("a connection of HiveServer2's endpoint failed")
 
@@ -72,7 +73,7 @@ class Connection:
             try:
                 self.stream.write(answered(caller, self.stream))
             except WireError as e:
-                self.stream.write(refusal(_NO_CALL, TApplicationException.PROTOCOL_ERROR, str(e)))
+                self.stream.write(_not_understood(e))
                 raise
 
     def _framed(self) -> None:
@@ -85,7 +86,12 @@ class Connection:
         sasl.accept(self.stream)
         while True:
             self.stream.begin()
-            self.stream.write(sasl.framed(answered_whole(caller, sasl.frame(self.stream))))
+            try:
+                message = sasl.frame(self.stream)
+            except WireError as e:
+                self.stream.write(sasl.framed(_not_understood(e)))
+                raise
+            self.stream.write(sasl.framed(answered_whole(caller, message)))
 
     def _http(self) -> None:
         def answer(user: str, message: bytes) -> bytes:
@@ -104,7 +110,11 @@ def answered_whole(caller: Caller, message: bytes) -> bytes:
     try:
         return answered(caller, Held(message))
     except WireError as e:
-        return refusal(_NO_CALL, TApplicationException.PROTOCOL_ERROR, str(e))
+        return _not_understood(e)
+
+
+def _not_understood(error: WireError) -> bytes:
+    return refusal(_NO_CALL, TApplicationException.PROTOCOL_ERROR, str(error))
 
 
 def answered(caller: Caller, source: Source) -> bytes:

@@ -48,6 +48,7 @@ def serve(stream: Stream, user: Callable[[str], str], answer: Callable[[str, byt
             reply = answer(name, _body(stream, request))
         except _Refusal as e:
             _send(stream, e.code, str(e).encode(), kind="text/plain", goes_on=False)
+            stream.drain()
             return
         except WireError as e:
             _send(stream, 400, str(e).encode(), kind="text/plain", goes_on=False)

@@ -6,6 +6,7 @@ import contextlib
 import select
 import socket
 import ssl
+import time
 from dataclasses import dataclass, field
 
 from tidemill.gateway.endpoints.hiveserver2.wire import WireError
@@ -82,6 +83,19 @@ class Stream:
             return bool(self.connection.recv(1, socket.MSG_PEEK))
         except (OSError, ValueError, ClosedError):
             return False
+
+    def drain(self) -> None:
+        """Before a refusal is the last word: a connection that is closed while bytes lie there unread is
+        reset, and a client who still sends never sees it."""
+        end = time.monotonic() + self.patience
+        try:
+            if not isinstance(self.connection, ssl.SSLSocket):
+                self.connection.shutdown(socket.SHUT_WR)
+            while (left := end - time.monotonic()) > 0:
+                self._held.clear()
+                self._receive(left)
+        except (OSError, ClosedError):
+            return
 
     def close(self) -> None:
         with contextlib.suppress(OSError):

@@ -103,6 +103,8 @@ class Application:
         except HttpError as e:
             status = e.status
             content, more = failure(e)
+            if "expect" in headers:  # whether its body comes now, nobody knows
+                more["connection"] = "close"
             await answer(send, content, JSON, status=status, headers=more)
         else:
             await answer(send, made.content, made.media_type, headers=made.headers)

@@ -3,11 +3,16 @@
 uvicorn waits for the head of a request without an end, and takes one of any length. Here the time runs from
 when the connection was made, or from the first byte of a later request, until the head is whole; so it does
 for the rest of a request that has its answer already, as one that is too long has.
+
+A connection that is closed while bytes lie there unread is reset, and its client, who still sends, never
+sees the answer. So where a request is refused before its end, what follows is read and thrown away first:
+until the client has sent all or has closed, and never for longer than that time.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -27,10 +32,11 @@ class _Whole:
     """A transport that sends the head of an answer with the beginning of its content: each send is a system
     call, and wakes who waits for it."""
 
-    __slots__ = ("_head", "_transport")
+    __slots__ = ("_end", "_head", "_transport")
 
-    def __init__(self, transport: Any) -> None:
+    def __init__(self, transport: Any, end: Callable[[], None]) -> None:
         self._transport = transport
+        self._end = end
         self._head: bytes | None = None
 
     def write(self, data: bytes) -> None:
@@ -45,10 +51,19 @@ class _Whole:
     def close(self) -> None:
         if self._head:
             self._transport.write(self._head)
-        self._transport.close()
+            self._head = b""
+        self._end()
 
     def is_closing(self) -> bool:
         return bool(self._transport.is_closing())
+
+
+def _bad(message: str) -> bytes:
+    text = message.encode()
+    return (
+        b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n"
+        b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(text), text)
+    )
 
 
 class _HeadError(ValueError):
@@ -62,6 +77,8 @@ def impatient(seconds: float) -> type[HttpToolsProtocol]:
         _waiting: asyncio.TimerHandle | None = None
         _in_head = False
         _in_body = False
+        _ending = False
+        _deaf = False
         _head = 0
 
         def connection_made(self, transport: Any) -> None:
@@ -69,9 +86,13 @@ def impatient(seconds: float) -> type[HttpToolsProtocol]:
             self._look()
 
         def data_received(self, data: bytes) -> None:
+            if self._deaf:
+                return
             unfinished = self._in_head
             super().data_received(data)
-            if unfinished and self._in_head:  # of a header that is not whole nobody is told
+            if (
+                unfinished and self._in_head and not self._deaf
+            ):  # of a header that is not whole nobody is told
                 self._head += len(data)
                 if self._head > HEAD_BYTES:
                     self.send_400_response("The request's head is too long.")
@@ -97,13 +118,39 @@ def impatient(seconds: float) -> type[HttpToolsProtocol]:
             self._in_head, self._in_body = False, True
             super().on_headers_complete()
             if self.scope["method"] != "HEAD":  # whose answer has a head alone
-                self.cycle.transport = _Whole(self.transport)
+                self.cycle.transport = _Whole(self.transport, self._end)
 
         def on_message_complete(self) -> None:
             self._in_body = False
             if len(self.cycle.body) <= _SMALL_BODY:
                 self.scope[WHOLE_BODY] = bytes(self.cycle.body)
             super().on_message_complete()
+            if self._ending:
+                self.transport.close()
+
+        def send_400_response(self, msg: str) -> None:
+            """To what is no request: nobody knows where it ends, so nothing more is read of it."""
+            if self.cycle is not None:
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
+            self.transport.write(_bad(msg))
+            self._stop()
+            self._look()
+            self._deaf = True
+            if not self.pipeline:  # else a request before this one has its answer still to come
+                self._say_end()
+
+        def _end(self) -> None:
+            """After an answer that is the connection's last."""
+            self._ending = True
+            if self._in_body:
+                self._say_end()
+            else:
+                self.transport.close()
+
+        def _say_end(self) -> None:
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
@@ -117,7 +164,9 @@ def impatient(seconds: float) -> type[HttpToolsProtocol]:
 
         def _look(self) -> None:
             """While a request is answered the time does not run."""
-            if self.cycle is not None and not self.cycle.response_complete:
+            if self._deaf:
+                return
+            if self.cycle is not None and not (self.cycle.response_complete or self.cycle.disconnected):
                 self._stop()
             elif self._waiting is None and not self.transport.is_closing():
                 self._waiting = self.loop.call_later(seconds, self.transport.close)
