@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.errors import TidemillError
+from tidemill.runtime.spark import adaptive
 from tidemill.session import execution, planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql.parser import parse_statement
@@ -106,6 +107,43 @@ def test_none_or_very_many_values_to_prune_by(
         f"('connector' = 'filesystem', 'path' = '{tmp_path}/days', 'format' = 'parquet')",
     )
     assert sorted(ask(session, "SELECT n FROM t JOIN days ON dt = d WHERE d IS NOT NULL")) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT a.n, b.n FROM t AS a JOIN t AS b ON a.n = b.n WHERE a.n < 2", [(0, 0), (1, 1)]),
+        ("SELECT /*+ BROADCAST(b) */ a.n, b.n FROM t AS a JOIN t AS b ON a.n = b.n - 98", [(0, 98), (1, 99)]),
+        ("SELECT n FROM t WHERE n IN (SELECT n + 98 FROM t)", [(99,), (98,)]),
+        ("SELECT n FROM t WHERE n NOT IN (SELECT n + 1 FROM t)", [(0,)]),
+        ("SELECT a.n FROM t AS a LEFT JOIN t AS b ON a.n = b.n + 99 WHERE b.n IS NOT NULL", [(99,)]),
+    ],
+)
+def test_a_side_that_turns_out_too_large_to_be_sent(
+    make: Make, query: str, expected: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job is run again, and joins in another way."""
+    session = make({"dt=2024-01-01/a": rows(*range(100))})
+    monkeypatch.setitem(adaptive._EXACT, "spark.sql.maxBroadcastTableSize", "16")
+    assert sorted(ask(session, query)) == sorted(expected)
+
+
+def test_what_can_only_be_joined_by_sending_says_so(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = make({"dt=2024-01-01/a": rows(*range(100))})
+    monkeypatch.setitem(adaptive._EXACT, "spark.sql.maxBroadcastTableSize", "16")
+    with pytest.raises(TidemillError, match="too large to be sent to every task"):
+        ask(session, "SELECT COUNT(*) FROM t AS a LEFT JOIN t AS b ON a.n < b.n")
+
+
+def test_a_file_that_goes_before_it_is_read(make: Make, tmp_path: Path) -> None:
+    session = make({"dt=2024-01-01/a": rows(1), "dt=2024-01-02/b": rows(2)})
+    statement = parse_statement("SELECT SUM(n) AS n FROM t")
+    assert isinstance(statement, Query)
+    frame = execution.frame(session.context, planning.bind(session.context, statement))
+    (tmp_path / "t" / "dt=2024-01-02" / "b").unlink()
+    with pytest.raises(Exception, match="dt=2024-01-02/b"):
+        frame.collect()
+    assert ask(session, "SELECT SUM(n) AS n FROM t") == [(1,)]
 
 
 def test_a_key_that_most_rows_have_is_spread_before_it_meets(make: Make) -> None:

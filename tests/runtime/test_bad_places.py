@@ -121,6 +121,34 @@ def test_sparks_own_disk_is_full(tmp_path: Path, disk: Path) -> None:
     assert counts(tmp_path) == EXPECTED
 
 
+def test_a_batch_query_that_spills_to_a_full_disk(tmp_path: Path, disk: Path) -> None:
+    """Said so; with more room the query is answered."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("".join(f"{n * 7919 % 100_003}\n" for n in range(100_003)))
+    script = tmp_path / "q.sql"
+    script.write_text(
+        "SET 'execution.runtime-mode' = 'batch';\n"
+        "CREATE TABLE t (n BIGINT) WITH ('connector' = 'filesystem', "
+        f"'path' = '{tmp_path}/in', 'format' = 'csv');\n"
+        "SELECT n FROM (SELECT * FROM t ORDER BY n LIMIT 90000) ORDER BY n DESC LIMIT 1;\n"
+    )
+    command = [sys.executable, "-m", "tidemill.client.main", "run", str(script)]
+
+    def run(**more: str) -> subprocess.CompletedProcess[bytes]:
+        environment = os.environ | more
+        return subprocess.run(
+            command, cwd=REPOSITORY, env=environment, capture_output=True, check=False, timeout=300
+        )
+
+    with filled(disk, 8 << 10):
+        done = run(SPARK_LOCAL_DIRS=str(disk))
+    assert done.returncode == 1
+    assert b"Writing state or output failed: No space left on device" in done.stdout + done.stderr
+    done = run()
+    assert done.returncode == 0
+    assert b"89999" in done.stdout
+
+
 def test_two_jobs_in_one_directory(tmp_path: Path, spark: SparkSession) -> None:
     """The first one lives on a watched directory."""
     make_input(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -34,7 +34,7 @@ from tidemill.runtime.job_plan import batch_plan
 from tidemill.runtime.job_start import JobRequest, parallelism
 from tidemill.runtime.progress import PartitionsRead
 from tidemill.runtime.recording import Recording
-from tidemill.runtime.spark.adaptive import batch_settings
+from tidemill.runtime.spark.adaptive import NOTHING_SENT, batch_settings
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, GroupedRows, ScanRows, TableRows
 from tidemill.runtime.spark.batch_frames.relation import Views
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
@@ -52,11 +52,23 @@ from tidemill.types.physical import quote
 Found = TypeVar("Found")
 
 
-def batch_frame(root: b.BatchNode, request: JobRequest, quick: bool = False) -> DataFrame:
-    """The lazy frame of ``root``, in a Spark session of its own; a ``quick`` one may fail without need."""
+@dataclass(frozen=True, slots=True)
+class Way:
+    """``quick``: the job may fail without need; ``sends``: sides of its joins may be sent to every task."""
+
+    quick: bool
+    sends: bool = True
+
+
+AT_ONCE, SURELY, UNSENT = Way(quick=True), Way(quick=False), Way(quick=False, sends=False)
+
+
+def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> DataFrame:
+    """The lazy frame of ``root``, in a Spark session of its own."""
     width = parallelism(request)
     settings = batch_settings(request.config, width, volume(root))
     chosen = unless_given(request.application, settings)
+    chosen |= {} if way.sends else NOTHING_SENT
     spark = job_session(request.application, time_zone=request.zone, settings=chosen)
     source_of = partial(make_source, shared=request.shared)
     context = _context(request.frames, request.zone, width, source_of)
@@ -74,7 +86,7 @@ def batch_frame(root: b.BatchNode, request: JobRequest, quick: bool = False) -> 
         return None if asked is None or found is None else (asked.merging(node), found.read_all(spark))
 
     try:
-        return with_room(lambda: _frames(spark, scan, in_parts, root, request, quick).frame(root))
+        return with_room(lambda: _frames(spark, scan, in_parts, root, request, way).frame(root))
     except Exception as e:
         raise translated(e) from e
 
@@ -127,7 +139,7 @@ def _frames(
     grouped: GroupedRows,
     root: b.BatchNode,
     request: JobRequest,
-    quick: bool,
+    way: Way,
 ) -> BatchFrames:
     return BatchFrames(
         views=Views(spark),
@@ -136,20 +148,21 @@ def _frames(
         given=request.frames,
         zone=request.zone,
         sharing=Sharing.of(root),
-        quick=quick,
+        quick=way.quick,
+        sends=way.sends,
     )
 
 
 def run_query(root: b.BatchNode, request: JobRequest) -> pa.Table:
     """The rows of a batch SELECT: the root's columns in order."""
     with _recorded(root, request) as partitions:
-        return _run(lambda quick: _rows(root, request, quick, partitions))
+        return _run(lambda way: _rows(root, request, way, partitions))
 
 
 def run_insert(sink: b.Sink, request: JobRequest) -> int:
     """Runs a batch INSERT: everything is staged, then published at once; returns the number of tasks."""
     with _recorded(sink, request) as partitions:
-        return _run(lambda quick: _insert(sink, request, quick, partitions))
+        return _run(lambda way: _insert(sink, request, way, partitions))
 
 
 @contextmanager
@@ -175,19 +188,23 @@ def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[list[Partition
     recording.end("FINISHED")
 
 
-def _run(job: Callable[[bool], Found]) -> Found:
-    """What a quick job gives; where a sum ran over, a side of a join was too large to be sent to all, or a
+def _run(job: Callable[[Way], Found]) -> Found:
+    """What a job gives at once; where a sum ran over, a side of a join was too large to be sent to all, or a
     database has values that it cannot aggregate as we do, what one gives that takes its time."""
     try:
-        return job(True)
+        return job(AT_ONCE)
     except ExecutionError as e:
-        if not any(text in str(e) for text in (RAN_OVER, SENT_TOO_MUCH, UNLIKE)):
+        again = next((way for text, way in _AGAIN.items() if text in str(e)), None)
+        if again is None:
             raise
-    return job(False)
+    return job(again)
 
 
-def _rows(root: b.BatchNode, request: JobRequest, quick: bool, partitions: list[PartitionsRead]) -> pa.Table:
-    frame = _shown(batch_frame(root, request, quick), root, request)
+_AGAIN = {RAN_OVER: SURELY, UNLIKE: SURELY, SENT_TOO_MUCH: UNSENT}
+
+
+def _rows(root: b.BatchNode, request: JobRequest, way: Way, partitions: list[PartitionsRead]) -> pa.Table:
+    frame = _shown(batch_frame(root, request, way), root, request)
     try:
         with grouped(request.application.sparkContext, request.group, request.name):
             found = collected(frame)
@@ -202,7 +219,7 @@ def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
     of where there is one."""
     spark = shared_session(request.application, time_zone=request.zone)
     try:
-        frames = _frames(spark, _unread, lambda node: None, root, request, quick=True)
+        frames = _frames(spark, _unread, lambda node: None, root, request, AT_ONCE)
         frame = _shown(with_room(lambda: frames.frame(root)), root, request)
         found = local_rows(frame)
         if found is None:
@@ -236,7 +253,7 @@ def _told_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -
     return found
 
 
-def _insert(sink: b.Sink, request: JobRequest, quick: bool, partitions: list[PartitionsRead]) -> int:
+def _insert(sink: b.Sink, request: JobRequest, way: Way, partitions: list[PartitionsRead]) -> int:
     target = sink.target
     if target.conflict in ("NOTHING", "ERROR"):
         raise NotSupportedError(
@@ -245,7 +262,7 @@ def _insert(sink: b.Sink, request: JobRequest, quick: bool, partitions: list[Par
     made = make_sink(target, INSERT_ONLY, uuid.uuid4().hex, request.zone, request.shared, streaming=False)
     targets = tuple(Field(c.name, c.type) for c in target.table.physical_columns)
     try:
-        frame = _enforcing(batch_frame(sink, request, quick), sink, targets, request)
+        frame = _enforcing(batch_frame(sink, request, way), sink, targets, request)
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(frame, 1)
             staged = staging.collect()

@@ -32,6 +32,13 @@ _EXACT = {
 }
 
 
+NOTHING_SENT = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    f"{_ADAPTIVE}.autoBroadcastJoinThreshold": "-1",
+}
+"""Settings under which Spark sends no side of a join to every task if there is another way."""
+
+
 def batch_settings(config: Configuration, width: int, volume: int | None) -> dict[str, str]:
     """Spark's settings of one batch job. ``width``: what `parallelism.default` comes to; ``volume``: about
     how many bytes its tables have at most, None where that is unknown."""

@@ -33,7 +33,7 @@ from tidemill.runtime.compile.generators import (
 )
 from tidemill.runtime.graph import UserColumn
 from tidemill.runtime.spark.batch_frames.aggregate import aggregated
-from tidemill.runtime.spark.batch_frames.join import joined, not_in
+from tidemill.runtime.spark.batch_frames.join import joined, not_in, unsent
 from tidemill.runtime.spark.batch_frames.keeping import kept
 from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
 from tidemill.runtime.spark.batch_frames.lookup import lookup_frame
@@ -69,6 +69,7 @@ class BatchFrames:
 
     ``sequenced`` pieces carry ``$seq``, which ``physical.batch.arrival`` asks for. ``sharing``: which nodes
     are one. ``quick``: the job may fail without need and is run again then (``decimal_sums``, ``join``).
+    ``sends``: sides of joins may be sent to every task.
     """
 
     views: Views
@@ -78,6 +79,7 @@ class BatchFrames:
     zone: str
     sharing: Sharing
     quick: bool = False
+    sends: bool = True
     _made: dict[tuple[str, bool], Relation] = field(default_factory=dict)
 
     def frame(self, node: b.BatchNode, sequenced: bool = False) -> DataFrame:
@@ -253,6 +255,7 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Join, sequenced: bool = False) -> Relation | DataFrame:
+        node = node if self.sends else unsent(node)
         left, right = map(self.rows, node.sources, asked(node, sequenced))
         if node.null_aware:
             made = not_in(node, left, right, self.zone, self.quick)

@@ -11,7 +11,7 @@ cannot be NULL its part is left out, and what else must hold for two rows to mat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemill.errors import NotSupportedError
 from tidemill.functions.values import matching
@@ -74,6 +74,12 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
         f"{_SQL_KIND[node.kind]} JOIN {right.named(_ALIASES['right'], columns[1])} ON {condition}",
         names,
     )
+
+
+def unsent(node: Join) -> Join:
+    """The same join, no side of which has to be sent to every task; what was asked for is not done then."""
+    sent = _SPARK_HINTS.get(node.hint) == "broadcast"
+    return replace(node, broadcast="", hint="" if sent else node.hint)
 
 
 def not_in(node: Join, left: Relation, right: Relation, zone: str, quick: bool) -> Relation:
