@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from argparse import Namespace
 from pathlib import Path
 
@@ -24,6 +25,38 @@ def test_it_does_not_start(capsys: pytest.CaptureFixture[str], key: str, value: 
     with pytest.raises(ValidationError, match=key):
         command(Namespace(options={mistyped: "8085", key: value}))
     assert f"Warning: There is no option '{mistyped}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "key", "value", "told"),
+    [
+        ("both", "tidemill.gateway.tls.certificate-file", "/nowhere", "certificate's file '/nowhere' cannot"),
+        ("both", "tidemill.gateway.users-file", "/nowhere", "file of users '/nowhere' cannot be read"),
+        ("rest", "sql-gateway.endpoint.rest.bind-address", "0.0.0.0", "asks nobody who he is"),
+        ("rest", "sql-gateway.endpoint.rest.port", "", "REST endpoint cannot listen on 127.0.0.1"),
+        ("hiveserver2", "sql-gateway.endpoint.hiveserver2.thrift.host", "0.0.0.0", "asks nobody who he is"),
+        ("hiveserver2", "sql-gateway.endpoint.hiveserver2.thrift.port", "", "HiveServer2 endpoint cannot"),
+    ],
+)
+def test_what_an_endpoint_could_not_start_with_is_told_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, key: str, value: str, told: str
+) -> None:
+    def started(config: Configuration) -> None:
+        raise AssertionError("Spark starts")
+
+    monkeypatch.setattr("tidemill.gateway.start.spark_application", started)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for kind in ("rest", "hiveserver2") if endpoint == "both" else (endpoint,):
+            options = {
+                "tidemill.gateway.directory": f"{tmp_path}/{kind}",
+                "sql-gateway.endpoint.type": kind,
+                "sql-gateway.endpoint.rest.port": "0",
+                "sql-gateway.endpoint.hiveserver2.thrift.port": "0",
+                "tidemill.gateway.authentication": "PASSWORD" if "users" in key else "",
+                key: value or str(taken.getsockname()[1]),
+            }
+            with pytest.raises(SetupError, match=told):
+                command(Namespace(options={k: v for k, v in options.items() if v}))
 
 
 @pytest.mark.parametrize("below", ["", "/below"])

@@ -1,8 +1,9 @@
 """``tidemill gateway``: the service, its endpoints, its store, and the one Spark that all sessions share.
 
-At the start, in this order: 1. the store is opened; sessions and finished results of the process before are
-there again; 2. Spark starts; 3. jobs that ran go on after their last epochs; 4. the endpoints listen. At the
-end: the endpoints stop, jobs end with their epochs and go on at the next start.
+At the start, in this order: 1. the store is opened; 2. the endpoints look whether they could listen, as such
+faults must not wait for Spark; 3. Spark starts; 4. sessions and finished results of the process before are
+there again, and jobs that ran go on after their last epochs; 5. the endpoints listen. At the end: they
+stop, jobs end with their epochs and go on at the next start.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tidemill.config.registry import check_all, check_at_set
 from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import SetupError, StateError
 from tidemill.files.private import make_private
-from tidemill.gateway.endpoints.api import configured
+from tidemill.gateway.endpoints.api import Endpoint, configured
 from tidemill.gateway.service.keeping import Keeping
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.service import Gateway
@@ -66,10 +67,12 @@ def command(parsed: argparse.Namespace) -> int:
     config = Configuration(parsed.options)
     _check(config)
     house = House(config)
-    endpoints = configured(house.gateway, config)
-    spark_application(config)  # a session's first statement must not wait for Spark, nor choose its master
-    house.start()
+    endpoints: list[Endpoint] = []
     try:
+        endpoints += configured(house.gateway, config)
+        # A session's first statement must not wait for Spark, nor choose its master.
+        spark_application(config)
+        house.start()
         for endpoint in endpoints:
             endpoint.start()
             sys.stdout.write(f"Listening on {endpoint.address}\n")

@@ -1,7 +1,8 @@
 """What an endpoint is: a wire by which clients reach the service.
 
 A package brings one by an entry point of the group ``tidemill.endpoints``: its name is what
-``sql-gateway.endpoint.type`` says, its object a function ``(gateway, config) -> Endpoint``.
+``sql-gateway.endpoint.type`` says, its object a function ``(gateway, config) -> Endpoint``. It is called
+before Spark starts: a SetupError of what the endpoint could not start with comes at once.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ EndpointFactory = Callable[[Gateway, Configuration], Endpoint]
 
 
 def configured(gateway: Gateway, config: Configuration) -> list[Endpoint]:
-    """The endpoints that the options name, in their order; ValidationError for one that nobody brings."""
+    """The endpoints that the options name, in their order; ValidationError for one that nobody brings,
+    SetupError for one that could not start."""
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     made: list[Endpoint] = []
     for name in filter(None, re.split(r"[;,\s]+", config.read(ENDPOINTS))):

@@ -41,6 +41,14 @@ class HiveServer2Endpoint:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
 
+    def check(self) -> None:
+        """SetupError for what it could not start with."""
+        host, port = self.config.read(h.HOST), self.config.read(h.PORT)
+        check_chosen(self.config, host)
+        Access.of(self.config, self.gateway.audit)
+        server_context(self.config)
+        _listening(host, port).close()
+
     def start(self) -> None:
         host, port = self.config.read(h.HOST), self.config.read(h.PORT)
         check_chosen(self.config, host)
@@ -126,4 +134,6 @@ def _listening(host: str, port: int) -> socket.socket:
 
 def endpoint(gateway: Gateway, config: Configuration) -> HiveServer2Endpoint:
     """The entry point ``hiveserver2`` of ``tidemill.endpoints``."""
-    return HiveServer2Endpoint(gateway, config)
+    made = HiveServer2Endpoint(gateway, config)
+    made.check()
+    return made

@@ -37,6 +37,14 @@ class RestEndpoint:
     _thread: threading.Thread | None = None
     _socket: socket.socket | None = field(default=None)
 
+    def check(self) -> None:
+        """SetupError for what it could not start with."""
+        host, port = self.config.read(g.REST_ADDRESS), self.config.read(g.REST_PORT)
+        check_chosen(self.config, host)
+        Access.of(self.config, self.gateway.audit)
+        server_context(self.config)
+        _listening(host, port).close()
+
     def start(self) -> None:
         host, port = self.config.read(g.REST_ADDRESS), self.config.read(g.REST_PORT)
         check_chosen(self.config, host)
@@ -107,4 +115,6 @@ def _listening(host: str, port: int) -> socket.socket:
 
 def endpoint(gateway: Gateway, config: Configuration) -> RestEndpoint:
     """The entry point ``rest`` of ``tidemill.endpoints``."""
-    return RestEndpoint(gateway, config)
+    made = RestEndpoint(gateway, config)
+    made.check()
+    return made
