@@ -32,6 +32,11 @@ SEVERAL = (
     " AVG(n) AS i, AVG(DISTINCT n) AS j, COUNT(NULLIF(n, 4)) AS l, COUNT(DISTINCT NULLIF(n, n)) AS m,"
     " MIN(n / 4) FILTER (WHERE n > 2) AS o"
 )
+GROWING = {
+    "session": "SESSION(TABLE ticks{}, DESCRIPTOR(ts), INTERVAL '3' SECOND)",
+    "curve": "DYNAMIC_CUMULATE(TABLE ticks{}, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '4' SECOND)",
+    "endless curve": "DYNAMIC_CUMULATE(TABLE ticks{}, DESCRIPTOR(ts), INTERVAL '2' SECOND)",
+}
 CALLS = pytest.mark.parametrize("calls", [ONE, SEVERAL], ids=["one", "several"])
 CUTS = pytest.mark.parametrize("rows", [0, 1, 4])
 
@@ -84,6 +89,22 @@ def test_window_functions(
     query = (
         f"SELECT {keys}window_start, window_end, {calls} FROM {function}"
         f" GROUP BY {keys}window_start, window_end"
+    )
+    assert len(check(session(tmp_path, rows), query)) > 4
+
+
+@CUTS
+@CALLS
+@pytest.mark.parametrize("function", GROWING.values(), ids=GROWING)
+@pytest.mark.parametrize("keys", ["", "k, "], ids=["all", "keyed"])
+def test_windows_that_rows_make(
+    tmp_path: Path, spark: SparkSession, rows: int, calls: str, function: str, keys: str
+) -> None:
+    """All buckets have the same bounds, and rows are late in all of them or in none."""
+    made_of = function.format(" PARTITION BY k" if keys else "")
+    query = (
+        f"SELECT {keys}window_end, window_start, {calls}, window_time FROM {made_of}"
+        f" GROUP BY {keys}window_start, window_end, window_time"
     )
     assert len(check(session(tmp_path, rows), query)) > 4
 

@@ -17,7 +17,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.lookup.asking import Asking
 from tidemill.operators.api import OperatorSpec, Summary
-from tidemill.operators.buckets import Buckets
+from tidemill.operators.buckets import Buckets, Everywhere
 from tidemill.operators.window.attached import AttachedWindows
 from tidemill.runtime.pace import ALWAYS, Pace
 from tidemill.types.physical import quote
@@ -200,7 +200,7 @@ class Port:
     """What the kernel gets when no row came; needed where there are several ports, or time."""
     summary: Summary | None = None
     """What every partition gets in place of the rows: see ``operators.api``."""
-    buckets: Buckets | None = None
+    buckets: Buckets | Everywhere | None = None
     """The bucket of each row, a column more for the kernel."""
     timed: bool = False
     """The operator works by event time: it gets ``$wm`` and the watermark, and steps without rows."""

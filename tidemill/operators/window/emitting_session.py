@@ -85,7 +85,7 @@ class EmittingSessionSpec(EmittingShape, SessionShape):
             epoch.notes[AGAIN] = 1
             return self.output_schema().empty_table()
         sessions = merge(spans)
-        epoch.late.add(rows, sessions.of[len(open_) :] < 0)
+        self.add_late(rows, sessions.of[len(open_) :] < 0, epoch)
         at = self.emission.horizons(self.clock, epoch)
         return _Step(self, kept, open_, sessions, epoch, at).run(rows, due)
 

@@ -65,7 +65,7 @@ class SessionAggregateSpec(SessionShape):
             epoch.notes[AGAIN] = 1
             return self.output_schema().empty_table()
         sessions = merge(spans)
-        epoch.late.add(rows, sessions.of[len(open_) :] < 0)
+        self.add_late(rows, sessions.of[len(open_) :] < 0, epoch)
         fired = _Change(self, kept, open_, sessions, upto).apply(rows)
         if len(fired) == 0:
             return self.output_schema().empty_table()

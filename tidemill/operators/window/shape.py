@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
+from tidemill.changelog.columns import Mask, single, vector
 from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.api import EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
@@ -29,6 +32,7 @@ class WindowShape:
     retracts: bool = False
     keeps_time: bool = False
     sequence: bool = False
+    everywhere: str = ""
 
     @property
     def group(self) -> GroupAggregateSpec:
@@ -54,6 +58,13 @@ class WindowShape:
     def aggregates_rows_that_stay(self) -> bool:
         """Whether equal rows count alike whenever they come, and are never taken back."""
         return self.rows is None and not self.retracts and not self.group.needs_sequence
+
+    def add_late(self, rows: pa.Table, late: Mask, epoch: EpochContext) -> None:
+        """Tells of ``rows`` that are ``late``, and of none twice."""
+        sizes = None
+        if self.everywhere and late.any():
+            sizes = (vector(single(rows.column(self.everywhere))).values == 0).astype(np.int64)
+        epoch.late.add(rows, late, sizes)
 
     @property
     def types(self) -> dict[str, pa.DataType]:

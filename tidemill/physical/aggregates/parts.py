@@ -68,33 +68,47 @@ def summed(
     whole: p.WindowAggregate, sent: p.PhysicalNode, parts: tuple[AggregateCall, ...], first: int
 ) -> p.PhysicalNode:
     """What ``whole`` gives, as sums of what is ``sent`` of its windows: the keys, from column ``first`` on
-    the ``parts``, and last the windows' ends."""
-    keys = len(whole.keys)
-    results = whole.fields[keys : keys + len(whole.calls)]
+    the ``parts``, and last the windows' ends; before these their starts where the ends do not tell them."""
+    keys, starts = len(whole.keys), starts_tell(whole)
+    by = (*range(keys), first + len(parts)) if starts else tuple(range(keys))
+    shown = dict(zip(whole.properties, whole.fields[keys + len(whole.calls) :], strict=True))
+    if starts:
+        shown.pop("start", None)
+    results, taken = whole.fields[keys : keys + len(whole.calls)], [f.name for f in whole.fields]
+    began = tuple(Field(free_name(sent.fields[key].name, taken), sent.fields[key].type) for key in by[keys:])
     if len(parts) > len(whole.calls):
-        taken = [f.name for f in whole.fields]
         results = tuple(Field(free_name(f"$c{i}", taken), part.type) for i, part in enumerate(parts))
     total = finish(
         replace(
             whole,
-            fields=(*whole.fields[:keys], *results, *whole.fields[keys + len(whole.calls) :]),
+            fields=(*whole.fields[:keys], *began, *results, *shown.values()),
             traits=PENDING,
             input=sent,
-            keys=tuple(range(keys)),
+            keys=by,
             calls=merging(parts, first),
+            properties=tuple(shown),
             time=len(sent.fields) - 1,
             attached=True,
         )
     )
-    if len(parts) == len(whole.calls):
+    if not starts and len(parts) == len(whole.calls):
         return total
-    columns = iter(references(total.fields))
+    refs = references(total.fields)
+    merged = iter(refs[len(by) : len(by) + len(parts)])
+    told = dict(zip(shown, refs[len(by) + len(parts) :], strict=True))
+    if starts:
+        told["start"] = refs[keys]
     projections = (
-        *(next(columns) for _ in range(keys)),
-        *(_result(call, columns) for call in whole.calls),
-        *columns,
+        *refs[:keys],
+        *(_result(call, merged) for call in whole.calls),
+        *(told[each] for each in whole.properties),
     )
     return finish(p.Calc(fields=whole.fields, traits=PENDING, input=total, projections=projections))
+
+
+def starts_tell(node: p.WindowAggregate) -> bool:
+    """Whether the end of a window does not say where it began: rows make it."""
+    return node.window.kind.made_by_rows and not node.attached
 
 
 def _result(call: AggregateCall, merged: Iterator[InputRef]) -> Expr:

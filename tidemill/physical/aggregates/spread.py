@@ -8,16 +8,20 @@ runs is changed: EXPLAIN shows what Flink plans, one aggregation or two, and say
 Of several DISTINCT each has a copy of the rows, in which it alone finds its values; what is not DISTINCT
 looks at the first. What early or late results show is added up in the same epoch, so they are right, too.
 
-Not spread are functions whose parts do not add up to the last digit, windows that rows make (a bucket has its
-rows, not the session's: see decision 054), and early or late results of windows that cumulate, as a bucket
-does not know which of them others show.
+Windows that rows make have the same bounds in every bucket only if all rows are there: each is in all of
+them, and counts where its values belong. So they are spread only where that was asked for, over few buckets
+(see decision 054), and what all rows of a stretch say of their bounds is one row a bucket.
+
+Not spread are functions whose parts do not add up to the last digit, early or late results of windows that
+cumulate, as a bucket does not know which of them others show, and those of windows that rows make where
+they wait for a while: a window may have grown by then, and is another one in the sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, pairwise
 
 from tidemill.changelog.rowkind import RowKind
 from tidemill.config.emit_options import LATE_ROWS_TABLE
@@ -29,7 +33,7 @@ from tidemill.config.optimizer_options import (
 from tidemill.config.option import Configuration
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_split import PHASE
-from tidemill.physical.aggregates.parts import adds_up, parts_of, summed
+from tidemill.physical.aggregates.parts import adds_up, parts_of, starts_tell, summed
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.physical.names import free_name
 from tidemill.physical.tree import map_up, with_inputs, with_kinds
@@ -42,6 +46,9 @@ BUCKETS = 64
 """Many more than partitions, as the hashes of a few would leave some of these without work; few enough that
 the rows of all buckets are nothing beside those that are counted. A part of what the operator is: its state
 is by bucket."""
+OF_ROWS = 8
+"""Buckets at most of windows that rows make: each of them has the bounds that all rows make."""
+_BOUND = t.TimestampType(precision=3, nullable=False)
 _TRUE, _FALSE = (Literal(type=t.BOOLEAN, value=value) for value in (True, False))
 
 
@@ -54,7 +61,7 @@ def spread_windows(root: p.PhysicalNode, config: Configuration) -> p.PhysicalNod
     keeps_late = bool(config.read(LATE_ROWS_TABLE))
 
     def spread(node: p.PhysicalNode) -> p.PhysicalNode:
-        if not isinstance(node, p.WindowAggregate) or (node.keys and not asked):
+        if not isinstance(node, p.WindowAggregate) or not (asked or _is_wanted(node)):
             return node
         return _spread(node, buckets) if _can_be_spread(node, keeps_late=keeps_late) else node
 
@@ -83,17 +90,28 @@ def _reads(node: p.WindowAggregate) -> p.PhysicalNode:
     return below
 
 
+def _is_wanted(node: p.WindowAggregate) -> bool:
+    """Whether it is spread unasked: all its rows would go to one partition."""
+    return not node.keys and not starts_tell(node)
+
+
 def _can_be_spread(node: p.WindowAggregate, *, keeps_late: bool) -> bool:
     if node.spread is not None or not isinstance(node.input, p.Exchange):
         return False
-    kind, attached = node.window.kind, node.attached
-    if (kind.made_by_rows or (kind is WindowKind.CUMULATE and node.emit is not None)) and not attached:
+    if node.emit is not None and not node.attached and not _shows_alike(node.window.kind, node.emit):
         return False
     values = _distinct(node.calls)
-    if not values or (keeps_late and len(values) > 1):
+    if not values or (keeps_late and (len(values) > 1 or starts_tell(node))):
         # A row that is kept because it is late is kept once, and as it came.
         return False
     return adds_up(node.calls, node.input.fields)
+
+
+def _shows_alike(kind: WindowKind, emit: p.Emit) -> bool:
+    """Whether the early and late results of all buckets are of the same windows, in the same epochs."""
+    if kind.made_by_rows:
+        return not emit.early and not emit.late
+    return kind is not WindowKind.CUMULATE
 
 
 def _distinct(calls: tuple[AggregateCall, ...]) -> list[tuple[int, ...]]:
@@ -104,23 +122,28 @@ def _distinct(calls: tuple[AggregateCall, ...]) -> list[tuple[int, ...]]:
 def _spread(node: p.WindowAggregate, buckets: int) -> p.PhysicalNode:
     (below,) = node.input.inputs
     calls = parts_of(node.calls, below.fields)
-    columns, *others = _distinct(calls)
-    if others:
-        below, calls, columns = _copied(below, calls, {*node.keys, node.time})
+    if starts_tell(node):
+        below, calls, spread = _everywhere(below, calls, min(buckets, OF_ROWS))
+    else:
+        sets = _distinct(calls)
+        if len(sets) > 1:
+            below, calls, sets = _copied(below, calls, {*node.keys, node.time})
+        spread = p.Spread(sets=tuple(sets), buckets=buckets)
     keys = tuple(below.fields[key] for key in node.keys)
     taken = [f.name for f in keys]
-    end = Field(free_name("$window_end", taken), t.TimestampType(precision=3, nullable=False))
+    bounds = ("start", "end") if starts_tell(node) else ("end",)
+    shown = tuple(Field(free_name(f"$window_{each}", taken), _BOUND) for each in bounds)
     calls = tuple(replace(call, name=free_name(f"$c{place}", taken)) for place, call in enumerate(calls))
     part = finish(
         replace(
             node,
-            fields=(*keys, *(Field(c.name, c.type) for c in calls), end),
+            fields=(*keys, *(Field(c.name, c.type) for c in calls), *shown),
             traits=PENDING,
-            input=_sent(below, (*node.keys, *columns)),
+            input=_sent(below, (*node.keys, *spread.columns)),
             calls=calls,
-            properties=("end",),
+            properties=bounds,
             emit=node.emit and _at_once(node.emit),
-            spread=p.Spread(columns=columns, buckets=buckets),
+            spread=spread,
         )
     )
     total = summed(node, _sent(_whole_updates(part), tuple(range(len(keys)))), calls, len(keys))
@@ -145,44 +168,102 @@ def _sent(node: p.PhysicalNode, keys: tuple[int, ...]) -> p.PhysicalNode:
     return with_kinds(exchange(node, keys), node.traits.kinds)
 
 
+def _everywhere(
+    below: p.PhysicalNode, calls: tuple[AggregateCall, ...], buckets: int
+) -> tuple[p.PhysicalNode, tuple[AggregateCall, ...], p.Spread]:
+    """The rows with columns for what is DISTINCT and flags for what is not, which buckets can take out."""
+    own = _OwnColumns.of(below, calls)
+    flags = (_TRUE if each is None else own.refs[each] for each in own.filters)
+    values = (own.refs[a] for args in own.sets for a in args)
+    calc = p.Calc(
+        fields=own.fields(frozenset()),
+        traits=PENDING,
+        input=below,
+        projections=(*own.refs, *values, *flags),
+    )
+    spread = p.Spread(sets=own.places, buckets=buckets, flags=own.flags)
+    return with_kinds(finish(calc), below.traits.kinds), own.calls(calls), spread
+
+
 def _copied(
     below: p.PhysicalNode, calls: tuple[AggregateCall, ...], kept: set[int]
-) -> tuple[p.PhysicalNode, tuple[AggregateCall, ...], tuple[int, ...]]:
+) -> tuple[p.PhysicalNode, tuple[AggregateCall, ...], list[tuple[int, ...]]]:
     """A copy of each row for each that is DISTINCT, the calls over them, and the columns that copies are
     spread by: those that are DISTINCT, NULL in the copies of others. ``kept``: what all copies need."""
-    sets = _distinct(calls)
-    filters = list(dict.fromkeys(call.filter for call in calls if not call.distinct))
-    width = len(below.fields)
-    places = {args: width + sum(map(len, sets[:i])) for i, args in enumerate(sets)}
-    first = width + sum(map(len, sets))
+    own = _OwnColumns.of(below, calls)
     plain = {a for c in calls if not c.distinct for a in c.args}
     plain -= kept | {c.filter for c in calls if c.filter is not None}
-    refs = references(below.fields)
-    fields = [
-        Field(f.name, f.type.with_nullable(f.type.nullable or i in plain)) for i, f in enumerate(below.fields)
-    ]
-    values = [Field(f"$d{i}", _null(refs[a]).type) for i, a in enumerate(chain.from_iterable(sets))]
-    flags = [Field(f"$g{i}", t.BOOLEAN) for i in range(len(filters))]
-    taken = [f.name for f in fields]
-    fields += [Field(free_name(f.name, taken), f.type) for f in (*values, *flags)]
 
     def copy(number: int) -> Iterator[Expr]:
-        for i, ref in enumerate(refs):
+        for i, ref in enumerate(own.refs):
             yield _null(ref) if number and i in plain else ref
-        for i, args in enumerate(sets):
-            yield from (refs[a] if i == number else _null(refs[a]) for a in args)
-        for each in filters:
-            yield _FALSE if number else _TRUE if each is None else refs[each]
+        for i, args in enumerate(own.sets):
+            yield from (own.refs[a] if i == number else _null(own.refs[a]) for a in args)
+        for each in own.filters:
+            yield _FALSE if number else _TRUE if each is None else own.refs[each]
 
-    projections = tuple(tuple(copy(number)) for number in range(len(sets)))
-    expand = p.Expand(fields=tuple(fields), traits=PENDING, input=below, projections=projections, phase=PHASE)
-    own = tuple(
-        replace(call, args=tuple(range(places[call.args], places[call.args] + len(call.args))))
-        if call.distinct
-        else replace(call, filter=first + filters.index(call.filter))
-        for call in calls
+    expand = p.Expand(
+        fields=own.fields(plain),
+        traits=PENDING,
+        input=below,
+        projections=tuple(tuple(copy(number)) for number in range(len(own.sets))),
+        phase=PHASE,
     )
-    return with_kinds(finish(expand), below.traits.kinds), own, tuple(range(width, first))
+    together = tuple(chain.from_iterable(own.places))
+    return with_kinds(finish(expand), below.traits.kinds), own.calls(calls), [together]
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnColumns:
+    """Columns behind those of ``below``: ``sets`` of what is DISTINCT, then flags of what counts rows, for
+    each of the ``filters``."""
+
+    below: p.PhysicalNode
+    sets: list[tuple[int, ...]]
+    filters: list[int | None]
+
+    @classmethod
+    def of(cls, below: p.PhysicalNode, calls: tuple[AggregateCall, ...]) -> _OwnColumns:
+        filters = list(dict.fromkeys(call.filter for call in calls if not call.distinct))
+        return cls(below, _distinct(calls), filters)
+
+    @property
+    def refs(self) -> tuple[InputRef, ...]:
+        return references(self.below.fields)
+
+    @property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """Of the columns of each set."""
+        ends = list(accumulate(map(len, self.sets), initial=len(self.below.fields)))
+        return tuple(tuple(range(*bounds)) for bounds in pairwise(ends))
+
+    @property
+    def flags(self) -> tuple[int, ...]:
+        first = len(self.below.fields) + sum(map(len, self.sets))
+        return tuple(range(first, first + len(self.filters)))
+
+    def fields(self, nullable: Collection[int]) -> tuple[Field, ...]:
+        """Those of ``below``, of which these get NULLs, and the others."""
+        fields = [
+            Field(f.name, f.type.with_nullable(f.type.nullable or i in nullable))
+            for i, f in enumerate(self.below.fields)
+        ]
+        refs = self.refs
+        values = [Field(f"$d{i}", _null(refs[a]).type) for i, a in enumerate(chain.from_iterable(self.sets))]
+        flags = [Field(f"$g{i}", t.BOOLEAN) for i in range(len(self.filters))]
+        taken = [f.name for f in fields]
+        return (*fields, *(Field(free_name(f.name, taken), f.type) for f in (*values, *flags)))
+
+    def calls(self, calls: tuple[AggregateCall, ...]) -> tuple[AggregateCall, ...]:
+        """``calls`` over these columns."""
+        places = dict(zip(self.sets, self.places, strict=True))
+        flags = dict(zip(self.filters, self.flags, strict=True))
+        return tuple(
+            replace(call, args=places[call.args])
+            if call.distinct
+            else replace(call, filter=flags[call.filter])
+            for call in calls
+        )
 
 
 def _null(column: InputRef) -> Literal:

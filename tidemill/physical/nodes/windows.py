@@ -61,10 +61,17 @@ class WindowsOfRows(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Rows in ``buckets`` by the values of ``columns``."""
+    """Rows in ``buckets`` by the values of each of the ``sets`` of columns. Of windows that rows make all of
+    them have every row, as bounds need it: it counts where its values are, ``flags`` where those of the first
+    set are."""
 
-    columns: tuple[int, ...]
+    sets: tuple[tuple[int, ...], ...]
     buckets: int
+    flags: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        return tuple(column for columns in self.sets for column in columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

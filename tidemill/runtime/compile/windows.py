@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import chain
 from typing import Any, TypedDict
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import LocalPhase, OperatorSpec
-from tidemill.operators.buckets import BUCKET, Buckets
+from tidemill.operators.buckets import BUCKET, Buckets, Everywhere
 from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.attached import AttachedWindows
 from tidemill.operators.window.by_clock import ByClockSpec
@@ -27,6 +28,7 @@ from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.slices import CalendarWindows, Kind, StepsOfMonths, Windows
 from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.parts import starts_tell
 from tidemill.physical.names import free_name
 from tidemill.plan.nodes import WindowKind
 from tidemill.runtime import graph as g
@@ -134,11 +136,15 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
     )
 
 
-def _buckets(node: p.WindowAggregate) -> Buckets | None:
+def _buckets(node: p.WindowAggregate) -> Buckets | Everywhere | None:
     if node.spread is None:
         return None
-    of = tuple(node.input.fields[c].name for c in node.spread.columns)
-    return Buckets(column=_BUCKET, of=of, count=node.spread.buckets)
+    fields, count = node.input.fields, node.spread.buckets
+    sets = tuple(tuple(fields[c].name for c in columns) for columns in node.spread.sets)
+    if not starts_tell(node):
+        return Buckets(column=_BUCKET, of=tuple(chain.from_iterable(sets)), count=count)
+    flags = tuple(fields[c].name for c in node.spread.flags)
+    return Everywhere(column=_BUCKET, sets=sets, flags=flags, count=count)
 
 
 def _spec(
@@ -156,6 +162,7 @@ def _spec(
         time=TIME,
         columns=columns,
         output=output,
+        everywhere=_BUCKET if node.spread is not None and starts_tell(node) else "",
         **how_it_runs(node, context, sequenced),
     )
     window = node.window
@@ -249,7 +256,7 @@ def _cut(window: p.Window) -> Windows | CalendarWindows:
 
 
 def port_schema(
-    node: p.Unary, carried: tuple[str, ...], below: g.ExecNode, buckets: Buckets | None = None
+    node: p.Unary, carried: tuple[str, ...], below: g.ExecNode, buckets: Buckets | Everywhere | None = None
 ) -> pa.Schema:
     types = {f.name: arrow_type(f.type) for f in node.input.fields} | {TIME: pa.timestamp("us")}
     hidden = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}

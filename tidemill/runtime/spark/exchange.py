@@ -29,7 +29,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN, Control, Prefix
 from tidemill.operators.api import HASH_COLUMN, LocalPhase, Summary
-from tidemill.operators.buckets import Buckets
+from tidemill.operators.buckets import Buckets, Everywhere
 from tidemill.operators.rows.copies import LOCAL_GAIN, SAMPLE_ROWS, repeats
 from tidemill.runtime.spark.block_files import BlockReader, BlockWriter, binary_of
 from tidemill.runtime.spark.watermark_stage import Handover, task_number
@@ -83,7 +83,7 @@ class PortRows:
     columns: tuple[tuple[int, str], ...]
     keys: tuple[str, ...]
     marked: MarkedRows | None = None
-    buckets: Buckets | None = None
+    buckets: Buckets | Everywhere | None = None
 
     def of(self, rows: pa.Table) -> pa.Table:
         """The kernel's columns, and ``$hash``."""
@@ -92,7 +92,7 @@ class PortRows:
         table = rows.select([c for c, _ in self.columns]).rename_columns([k for _, k in self.columns])
         if self.buckets is not None:
             table = self.buckets.added(table)
-        hashes = hash_columns([table.column(k) for k in self.keys], rows.num_rows)
+        hashes = hash_columns([table.column(k) for k in self.keys], table.num_rows)
         return table.append_column(HASH_COLUMN, pa.array(hashes))
 
 
