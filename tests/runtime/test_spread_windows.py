@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.runtime.running import Session
 from tests.runtime.test_event_time import EMITTING
+from tidemill.runtime.compile import windows
 
 # Behind the watermark (t - 2) at their place: some of each dozen; late for some of their windows, or all.
 TIMES = (1, 4, 2, 8, 7, 3, 12, 13, 11, 25, 24, 5, 26, 26, 27, 21, 40, 33, 39, 41)
@@ -64,14 +65,16 @@ def session_on(
 def check(made: Session, query: str, *, buckets: int = 7) -> list[tuple[str, tuple[object, ...]]]:
     """The changes of ``query``, the same with and without buckets."""
     made.execute("SET 'table.optimizer.agg-phase-strategy' = 'ONE_PHASE'")
-    whole = made.changes(query)
+    whole, late = made.changes(query), sum(p.late for p in made.progress)
     assert "buckets" not in explained(made, query)
     made.execute("RESET 'table.optimizer.agg-phase-strategy'")
     made.execute("SET 'table.optimizer.distinct-agg.split.enabled' = 'true'")
     made.execute(f"SET 'table.optimizer.distinct-agg.split.bucket-num' = '{buckets}'")
     assert f"the sum of {buckets} buckets by" in explained(made, query)
+    made.progress.clear()
     changes = made.changes(query)
     assert Counter(changes) == Counter(whole)
+    assert sum(p.late for p in made.progress) == late
     return changes
 
 
@@ -93,20 +96,48 @@ def test_window_functions(
     assert len(check(session(tmp_path, rows), query)) > 4
 
 
-@CUTS
-@CALLS
+@pytest.mark.parametrize("rows", [1, 4])
 @pytest.mark.parametrize("function", GROWING.values(), ids=GROWING)
-@pytest.mark.parametrize("keys", ["", "k, "], ids=["all", "keyed"])
+@pytest.mark.parametrize(("keys", "calls"), [("", ONE), ("k, ", SEVERAL)], ids=["one", "several by key"])
 def test_windows_that_rows_make(
-    tmp_path: Path, spark: SparkSession, rows: int, calls: str, function: str, keys: str
+    tmp_path: Path,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: int,
+    calls: str,
+    function: str,
+    keys: str,
 ) -> None:
     """All buckets have the same bounds, and rows are late in all of them or in none."""
+    monkeypatch.setattr(windows, "HOT_ROWS", 1)
     made_of = function.format(" PARTITION BY k" if keys else "")
     query = (
         f"SELECT {keys}window_end, window_start, {calls}, window_time FROM {made_of}"
         f" GROUP BY {keys}window_start, window_end, window_time"
     )
-    assert len(check(session(tmp_path, rows), query)) > 4
+    assert len(check(session(tmp_path, rows), query)) > 3
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+@pytest.mark.parametrize(
+    "window",
+    ["SESSION(ts, INTERVAL '3' SECOND)", "DYNAMIC_CUMULATE(ts, INTERVAL '2' SECOND, INTERVAL '4' SECOND)"],
+)
+def test_windows_that_rows_make_and_take_back(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, rows: int, window: str
+) -> None:
+    """With early and late results every epoch shows the same."""
+    monkeypatch.setattr(windows, "HOT_ROWS", 2)
+    lines = []
+    for place, t in enumerate(TIMES):
+        row = f'"ts":"2024-05-01 00:00:{t:02d}","k":"k{t % 3}","n":{t},"x":{t % 4}'
+        lines.append(f'{{"op":"c","before":null,"after":{{"id":{place},{row}}}}}\n')
+        if place % 4 == 1:
+            lines.append(f'{{"op":"d","before":{{"id":{place},{row}}},"after":null}}\n')
+    columns = "id INT, ts TIMESTAMP(3), k STRING, n INT, x DOUBLE"
+    made = session_on(tmp_path, lines, columns, "'format' = 'debezium-json'", rows, EMITTING)
+    bounds = ", ".join(window.replace("(", f"_{each}(", 1) for each in ("START", "END"))
+    check(made, f"SELECT MOD(n, 2) AS odd, {bounds}, {SEVERAL} FROM ticks GROUP BY MOD(n, 2), {window}")
 
 
 @CUTS

@@ -38,6 +38,10 @@ AGAIN = "again"
 """Noted where a step cannot tell its output from rows that were combined: the epoch is to run again with the
 rows as they are."""
 
+HOT = "hot"
+"""Noted for keys (their hashes) that have many rows and nothing in state yet: from this epoch on their rows
+go to all buckets (see ``operators.buckets``)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochContext:
@@ -46,7 +50,7 @@ class EpochContext:
     ``before``: what it had reached before them; ``reached``: what it has after them if that is not the end of
     the input (which takes it to the last time of all). ``late``: what came too late to count. ``notes``: what
     the operator has to say of the epoch, by name (``timer``: the processing time, in ms, at which it wants an
-    epoch, with or without rows; ``again``: see ``AGAIN``)."""
+    epoch, with or without rows; ``again``, ``hot``: see ``AGAIN``, ``HOT``)."""
 
     epoch: int
     time: int
@@ -83,6 +87,15 @@ class LocalPhase(Protocol):
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[OperatorSpec, pa.Table]:
         """What takes rows of which some were combined, and these rows as its one input."""
+        ...
+
+
+@runtime_checkable
+class Condensing(Protocol):
+    """A local phase that can tell apart what every bucket must know (see ``operators.buckets``)."""
+
+    def condensed(self, table: pa.Table) -> pa.Table:
+        """``table`` combined, also where that is not much less, with the column ``TELLS``."""
         ...
 
 

@@ -43,7 +43,7 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import LostProcessError, TidemillError
 from tidemill.operators.api import AGAIN
 from tidemill.runtime import graph as g
-from tidemill.runtime import timers
+from tidemill.runtime import hot_keys, timers
 from tidemill.runtime.checkpoint.directory import CheckpointDirectory, EpochCommit, EpochPlan, recorded
 from tidemill.runtime.late_table import LateTable
 from tidemill.runtime.limits import Limits
@@ -103,6 +103,7 @@ class StreamingJob:
     _paces: Paces = field(init=False)
     _whole: frozenset[str] = frozenset()
     """Operators that get their rows as they are, as combined ones once did not tell them enough."""
+    _hot: hot_keys.Hot = field(default_factory=dict)
     _started: int = 0
     _commit: EpochCommit = field(
         default_factory=lambda: EpochCommit(epoch=0, time=0, offsets={}, manifests={}, tokens={})
@@ -181,7 +182,7 @@ class StreamingJob:
             self._commit = replace(last, timers=timers.spread(last.timers, self._partitions))
             self.on_event(JobResumed(job_id=self.settings.job_id, epoch=last.epoch))
             self._publish(last)
-            self._state = self._rescaled(last.slices)
+            self._state, self._hot = self._rescaled(last.slices), last.hot
         self._state_files.sweep(m for manifests in self._manifests().values() for m in manifests)
         unfinished = self.checkpoint.planned(self._commit.epoch + 1)
         for sink in self._sinks().values():
@@ -281,11 +282,11 @@ class StreamingJob:
             self._report.value = {}
             try:
                 found = self._run(plan)
-                tasks = (task for task in self._report.value.values() if task["epoch"] == plan.epoch)
-                again = {task["operator"] for task in tasks if task.get(AGAIN)}
-                if not again:
+                tasks = [task for task in self._report.value.values() if task["epoch"] == plan.epoch]
+                again, hot = {t["operator"] for t in tasks if t.get(AGAIN)}, hot_keys.heard(self._hot, tasks)
+                if not again and hot == self._hot:
                     return found
-                left, self._whole = left + 1, self._whole | again
+                left, self._whole, self._hot = left + 1, self._whole | again, hot
             except Exception as e:
                 error = translated(e)
                 if not (left and isinstance(error, LostProcessError) and self.checkpoint.is_owned):
@@ -313,6 +314,7 @@ class StreamingJob:
             late=None if self.late is None else self.late.writer(plan.epoch),
             folder=folder,
             whole=self._whole,
+            hot=self._hot,
         )
 
     def _take_back(self, plan: EpochPlan) -> None:
@@ -356,6 +358,7 @@ class StreamingJob:
             timers=timers.heard(self._commit.timers, report),
             active=self._active_after(plan),
             idle=plan.idle,
+            hot=self._hot,
         )
 
     def _watermarks(self, plan: EpochPlan, report: Report) -> dict[str, int]:

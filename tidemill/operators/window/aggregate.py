@@ -154,7 +154,8 @@ class WindowAggregateSpec(WindowShape):
     @property
     def _read(self) -> tuple[str, ...]:
         """The columns that tell rows apart."""
-        own = (END, WATERMARK_COLUMN, *(name for name, _ in self.keys), *read_by(self.calls))
+        own = [END, WATERMARK_COLUMN, *(name for name, _ in self.keys), *read_by(self.calls)]
+        own += [self.itself] * bool(self.itself)
         return tuple(dict.fromkeys(own))
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[WindowAggregateSpec, pa.Table]:
@@ -253,7 +254,7 @@ class WindowAggregateSpec(WindowShape):
             upto = np.array([self.clock.ended(mark) for mark in distinct.tolist()], np.int64)
             after[partly] = np.maximum(before, self.windows.fired(upto))[places.reshape(-1)]
         if late.any():
-            epoch.late.add(table, late & (last >= first), self._rows(table))
+            self.add_late(table, late & (last >= first), epoch, self._rows(table))
             kept = np.flatnonzero(~late)
             table, ends, after = table.take(pa.array(kept)), ends[kept], after[kept]
         return table, ends, after

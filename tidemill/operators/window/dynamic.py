@@ -113,6 +113,7 @@ class DynamicAggregateSpec(WindowShape):
         spans, shown = self._spans(rows, numbers, open_, passed, lateness)
         growth = grow(spans, self.slide, shown)
         of = growth.of[len(open_) :]
+        self.note_hot(kept.keys, numbers, open_.keys, epoch)
         self.add_late(rows, of < 0, epoch)
         return open_, growth, self._cut(rows, of, np.maximum(spans.starts, shown)[len(open_) :])
 

@@ -185,7 +185,7 @@ class _Step:
         if not spec.attached:
             first, last = spec.windows.first_ends(ends), spec.windows.last_ends(ends)
         late = (spec.clock.instants(last - 1) <= marks) & (last >= first)
-        self.epoch.late.add(table, late)
+        spec.add_late(table, late, self.epoch)
         after = np.full(len(ends), at.shut_before, np.int64)
         partly = np.flatnonzero(~late & (spec.clock.instants(first - 1) <= marks))
         if len(partly):

@@ -7,7 +7,7 @@ of its key: which sessions it meets depends on the rows before it.
 
 A task knows the watermark over its own rows only. Where that of the rows before the task turns out to be
 further than a stretch's first row, and something near it may be gone, nobody can say any more what its rows
-would have been one by one: the step says so (``undecided``), and the epoch runs again with the rows as they
+would have been one by one: the step says so (``AGAIN``), and the epoch runs again with the rows as they
 are. That this is rare is what ``settling`` is for: the first rows of a chunk tell how far time has come.
 
 Cost: of a chunk one sort by key, one by key and time, and what it costs to cut pieces; a tenth of that where
@@ -17,7 +17,7 @@ some keys show that it does not pay.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,11 @@ from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import HASH_COLUMN
+from tidemill.operators.buckets import TELLS
 from tidemill.operators.rows.copies import LOCAL_GAIN
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.local import ROWS
-from tidemill.operators.window.merging import Spans, clusters_of, may_meet_the_gone
+from tidemill.operators.window.merging import Sessions, Spans, clusters_of, may_meet_the_gone, merge
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.pieces import END, Accumulated, Pieces, ends_of
 from tidemill.operators.window.session_state import Open
@@ -63,6 +64,15 @@ class LocalSessions:
         """``table`` itself where some of its rows tell that it would not become much smaller."""
         if len(table) > _LOOKED_AT and not any(map(self._shrinks, _samples(table))):
             return table
+        return self._combined(table)
+
+    def condensed(self, table: pa.Table) -> pa.Table:
+        """Pieces of stretches; the first of each tells (``TELLS``) all that there is to know of it."""
+        pieces = by_arrival(self._combined(table))
+        first = _firsts(pieces, vector(single(pieces.column(HASH_COLUMN))).values)
+        return pieces.append_column(TELLS, pa.array(first))
+
+    def _combined(self, table: pa.Table) -> pa.Table:
         table = self._in_order(table)
         return self._of(table, self._stretches(table, self._steady(table)))
 
@@ -159,7 +169,35 @@ def _samples(table: pa.Table) -> Iterator[pa.Table]:
         yield table.take(pa.array(some))
 
 
-def spans_of(rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, marks: Ints) -> Spans:
+def sessions_of(
+    rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, marks: Ints
+) -> Sessions | None:
+    """What open sessions and then ``rows``, of which some may be pieces of stretches, become; ``marks``: the
+    last time that had come before each. None where that cannot be told. Cost: that of the stretches."""
+    first = _firsts(rows, keys)
+    if first.all():
+        spans = _spans_of(rows, keys, open_, time=time, gap=gap, marks=marks)
+        return None if _undecided(spans, rows, gap) else merge(spans)
+    chosen = rows.take(pa.array(np.flatnonzero(first)))
+    spans = _spans_of(chosen, keys[first], open_, time=time, gap=gap, marks=marks[first])
+    if _undecided(spans, chosen, gap):
+        return None
+    sessions = merge(spans)
+    each = len(open_) + np.cumsum(first) - 1
+    return replace(sessions, of=np.concatenate([sessions.of[: len(open_)], sessions.of[each]]))
+
+
+def _firsts(rows: pa.Table, keys: Ints) -> Mask:
+    """Which of ``rows`` are no further pieces of the stretch that the one before is of."""
+    first = np.ones(len(rows), np.bool_)
+    if LAST in rows.schema.names and len(rows):
+        names = (SEQUENCE_COLUMN, _UNTIL, LAST)
+        numbers = (keys, *(vector(single(rows.column(name))).values for name in names))
+        first[1:] = np.logical_or.reduce([n[1:] != n[:-1] for n in numbers])
+    return first
+
+
+def _spans_of(rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, marks: Ints) -> Spans:
     """Open sessions, then ``rows``, of which some may be stretches; ``marks``: the last time that had come
     before each."""
     nothing = np.zeros(0, np.int64)
@@ -174,7 +212,7 @@ def spans_of(rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, ma
     )
 
 
-def undecided(spans: Spans, rows: pa.Table, gap: int) -> bool:
+def _undecided(spans: Spans, rows: pa.Table, gap: int) -> bool:
     """Whether there is a stretch among ``rows`` that may not be what its rows would be one by one: the first
     of them may be late, or may have come when a session near it was gone, or a row whose session depends on
     those before it came between them."""

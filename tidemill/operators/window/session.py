@@ -26,8 +26,8 @@ from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import AGAIN, EpochContext
 from tidemill.operators.rows.numbered_keys import Keys
-from tidemill.operators.window.local_sessions import spans_of, undecided
-from tidemill.operators.window.merging import Sessions, merge
+from tidemill.operators.window.local_sessions import sessions_of
+from tidemill.operators.window.merging import Sessions
 from tidemill.operators.window.pieces import END, ends_of
 from tidemill.operators.window.session_shape import SessionShape
 from tidemill.operators.window.session_state import Open, SessionState, rewritten
@@ -60,11 +60,11 @@ class SessionAggregateSpec(SessionShape):
         open_ = kept.open()
         marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else numbers[:0]
         marks = self.clock.all_reached(marks)
-        spans = spans_of(rows, numbers[: len(rows)], open_, time=self.time, gap=self.gap, marks=marks)
-        if undecided(spans, rows, self.gap):
+        sessions = sessions_of(rows, numbers[: len(rows)], open_, time=self.time, gap=self.gap, marks=marks)
+        if sessions is None:
             epoch.notes[AGAIN] = 1
             return self.output_schema().empty_table()
-        sessions = merge(spans)
+        self.note_hot(keys, numbers[: len(rows)], open_.keys, epoch)
         self.add_late(rows, sessions.of[len(open_) :] < 0, epoch)
         fired = _Change(self, kept, open_, sessions, upto).apply(rows)
         if len(fired) == 0:

@@ -51,6 +51,10 @@ class SessionShape(WindowShape):
         """One row per stretch, and what its pieces tell apart."""
         return self.local.combine(table)
 
+    def condensed(self, table: pa.Table) -> pa.Table:
+        """As ``combine``, whatever it saves."""
+        return self.local.condensed(table)
+
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[Self, pa.Table]:
         """Where some of the rows came combined, the others stand for themselves."""
         rest = [self.local.apart(pa.concat_tables(raw))] if raw else []

@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.columns import Mask, single, vector
+from tidemill.changelog.columns import Ints, Mask, single, vector
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.api import EpochContext
+from tidemill.operators.api import HOT, EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
+from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.pieces import END, Pieces, Whole, pieces_of
@@ -20,7 +21,9 @@ from tidemill.operators.window.pieces import END, Pieces, Whole, pieces_of
 @dataclass(frozen=True, kw_only=True)
 class WindowShape:
     """``time``: the column that windows are made by, in local time; ``output``: the order of keys, results
-    and window columns. ``rows``: the other columns of rows that are given as they are, not aggregated."""
+    and window columns. ``rows``: the other columns of rows that are given as they are, not aggregated.
+    ``bucket``: the column of the buckets that all rows of hot keys are in, ``hot`` how many rows in an epoch
+    make a key one; ``itself``: of copies of rows the column (BOOLEAN) that is true for one of each."""
 
     keys: tuple[tuple[str, pa.DataType], ...]
     calls: tuple[AggregateSpec, ...]
@@ -32,7 +35,9 @@ class WindowShape:
     retracts: bool = False
     keeps_time: bool = False
     sequence: bool = False
-    everywhere: str = ""
+    bucket: str = ""
+    hot: int = 0
+    itself: str = ""
 
     @property
     def group(self) -> GroupAggregateSpec:
@@ -59,12 +64,28 @@ class WindowShape:
         """Whether equal rows count alike whenever they come, and are never taken back."""
         return self.rows is None and not self.retracts and not self.group.needs_sequence
 
-    def add_late(self, rows: pa.Table, late: Mask, epoch: EpochContext) -> None:
-        """Tells of ``rows`` that are ``late``, and of none twice."""
-        sizes = None
-        if self.everywhere and late.any():
-            sizes = (vector(single(rows.column(self.everywhere))).values == 0).astype(np.int64)
-        epoch.late.add(rows, late, sizes)
+    def add_late(self, rows: pa.Table, late: Mask, epoch: EpochContext, sizes: Ints | None = None) -> None:
+        """Tells of ``rows`` that are ``late``, and of none twice; ``sizes``: how many each stands for."""
+        if late.any():
+            once = np.ones(len(rows), np.bool_)
+            if self.bucket:
+                once = vector(single(rows.column(self.bucket))).values == 0
+            elif self.itself:
+                once = vector(single(rows.column(self.itself))).values
+            epoch.late.add(rows, late & once, sizes)
+
+    def note_hot(self, keys: Keys, rows: Ints, open_: Ints, epoch: EpochContext) -> None:
+        """Tells of keys that are hot from now on; ``rows``, ``open_``: the numbers of the keys of the rows
+        that came, and of the windows that were open: of these there is something in the first bucket."""
+        if not self.bucket:
+            return
+        counts = np.bincount(rows, minlength=len(keys.hashes))
+        counts[open_] = 0
+        place = [name for name, _ in self.keys].index(self.bucket)
+        counts[vector(keys.columns[place]).values != 0] = 0
+        hot = np.flatnonzero(counts >= self.hot)
+        if len(hot):
+            epoch.notes[HOT] = keys.hashes[hot].tolist()
 
     @property
     def types(self) -> dict[str, pa.DataType]:

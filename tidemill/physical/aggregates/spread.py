@@ -19,8 +19,8 @@ they wait for a while: a window may have grown by then, and is another one in th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from itertools import accumulate, chain, pairwise
 
 from tidemill.changelog.rowkind import RowKind
@@ -46,7 +46,7 @@ BUCKETS = 64
 """Many more than partitions, as the hashes of a few would leave some of these without work; few enough that
 the rows of all buckets are nothing beside those that are counted. A part of what the operator is: its state
 is by bucket."""
-OF_ROWS = 8
+OF_ROWS = 16
 """Buckets at most of windows that rows make: each of them has the bounds that all rows make."""
 _BOUND = t.TimestampType(precision=3, nullable=False)
 _TRUE, _FALSE = (Literal(type=t.BOOLEAN, value=value) for value in (True, False))
@@ -123,12 +123,14 @@ def _spread(node: p.WindowAggregate, buckets: int) -> p.PhysicalNode:
     (below,) = node.input.inputs
     calls = parts_of(node.calls, below.fields)
     if starts_tell(node):
-        below, calls, spread = _everywhere(below, calls, min(buckets, OF_ROWS))
+        below, calls, spread = _everywhere(below, calls, node.time, min(buckets, OF_ROWS))
     else:
-        sets = _distinct(calls)
-        if len(sets) > 1:
-            below, calls, sets = _copied(below, calls, {*node.keys, node.time})
-        spread = p.Spread(sets=tuple(sets), buckets=buckets)
+        columns, *others = _distinct(calls)
+        itself = None
+        if others:
+            below, calls, columns = _copied(below, calls, {*node.keys, node.time})
+            itself = len(below.fields) - 1
+        spread = p.Spread(sets=(columns,), buckets=buckets, itself=itself)
     keys = tuple(below.fields[key] for key in node.keys)
     taken = [f.name for f in keys]
     bounds = ("start", "end") if starts_tell(node) else ("end",)
@@ -169,101 +171,87 @@ def _sent(node: p.PhysicalNode, keys: tuple[int, ...]) -> p.PhysicalNode:
 
 
 def _everywhere(
-    below: p.PhysicalNode, calls: tuple[AggregateCall, ...], buckets: int
+    below: p.PhysicalNode, calls: tuple[AggregateCall, ...], time: int, buckets: int
 ) -> tuple[p.PhysicalNode, tuple[AggregateCall, ...], p.Spread]:
-    """The rows with columns for what is DISTINCT and flags for what is not, which buckets can take out."""
-    own = _OwnColumns.of(below, calls)
-    flags = (_TRUE if each is None else own.refs[each] for each in own.filters)
-    values = (own.refs[a] for args in own.sets for a in args)
+    """The rows with columns of the calls' own, which have nothing in most buckets: these are told by the
+    values of what is DISTINCT, or by what else is counted, or by a filter. A row without a time is in no
+    window, so COUNT(*) counts times."""
+    refs = references(below.fields)
+    plain = [call for call in calls if not call.distinct]
+    sets, filters = _distinct(calls), [call.filter for call in plain if call.filter is not None]
+    counted = [call.args or (time,) for call in plain if call.filter is None]
+    columns = list(chain(*sets, *counted, filters))
+    taken = [f.name for f in below.fields]
+    fields = [
+        Field(free_name(f"$d{i}", taken), refs[c].type.with_nullable(True)) for i, c in enumerate(columns)
+    ]
     calc = p.Calc(
-        fields=own.fields(frozenset()),
+        fields=(*below.fields, *fields),
         traits=PENDING,
         input=below,
-        projections=(*own.refs, *values, *flags),
+        projections=(*refs, *(refs[column] for column in columns)),
     )
-    spread = p.Spread(sets=own.places, buckets=buckets, flags=own.flags)
-    return with_kinds(finish(calc), below.traits.kinds), own.calls(calls), spread
+    *places, flags = _places([*sets, *counted, filters], len(refs))
+    values, others, flag = places[: len(sets)], iter(places[len(sets) :]), iter(flags)
+    own = dict(zip(sets, values, strict=True))
+
+    def over(call: AggregateCall) -> AggregateCall:
+        if call.distinct:
+            return replace(call, args=own[call.args])
+        return replace(call, args=next(others)) if call.filter is None else replace(call, filter=next(flag))
+
+    with_first = tuple(chain(*places[len(sets) :]))
+    spread = p.Spread(sets=tuple(values), with_first=with_first, flags=flags, buckets=buckets)
+    return with_kinds(finish(calc), below.traits.kinds), tuple(map(over, calls)), spread
+
+
+def _places(groups: Iterable[Collection[int]], first: int) -> list[tuple[int, ...]]:
+    """Of the columns of each group, one group behind the other from ``first`` on."""
+    ends = accumulate(map(len, groups), initial=first)
+    return [tuple(range(*bounds)) for bounds in pairwise(ends)]
 
 
 def _copied(
     below: p.PhysicalNode, calls: tuple[AggregateCall, ...], kept: set[int]
-) -> tuple[p.PhysicalNode, tuple[AggregateCall, ...], list[tuple[int, ...]]]:
+) -> tuple[p.PhysicalNode, tuple[AggregateCall, ...], tuple[int, ...]]:
     """A copy of each row for each that is DISTINCT, the calls over them, and the columns that copies are
-    spread by: those that are DISTINCT, NULL in the copies of others. ``kept``: what all copies need."""
-    own = _OwnColumns.of(below, calls)
+    spread by: those that are DISTINCT, NULL in the copies of others. The last column is true in one copy of
+    each row. ``kept``: what all copies need."""
+    sets = _distinct(calls)
+    filters = list(dict.fromkeys(call.filter for call in calls if not call.distinct))
+    width = len(below.fields)
+    places = {args: width + sum(map(len, sets[:i])) for i, args in enumerate(sets)}
+    first = width + sum(map(len, sets))
     plain = {a for c in calls if not c.distinct for a in c.args}
     plain -= kept | {c.filter for c in calls if c.filter is not None}
+    refs = references(below.fields)
+    fields = [
+        Field(f.name, f.type.with_nullable(f.type.nullable or i in plain)) for i, f in enumerate(below.fields)
+    ]
+    values = [Field(f"$d{i}", _null(refs[a]).type) for i, a in enumerate(chain.from_iterable(sets))]
+    flags = [Field(f"$g{i}", t.BOOLEAN) for i in range(len(filters))]
+    taken = [f.name for f in fields]
+    flags.append(Field("$itself", t.BOOLEAN))
+    fields += [Field(free_name(f.name, taken), f.type) for f in (*values, *flags)]
 
     def copy(number: int) -> Iterator[Expr]:
-        for i, ref in enumerate(own.refs):
+        for i, ref in enumerate(refs):
             yield _null(ref) if number and i in plain else ref
-        for i, args in enumerate(own.sets):
-            yield from (own.refs[a] if i == number else _null(own.refs[a]) for a in args)
-        for each in own.filters:
-            yield _FALSE if number else _TRUE if each is None else own.refs[each]
+        for i, args in enumerate(sets):
+            yield from (refs[a] if i == number else _null(refs[a]) for a in args)
+        for each in filters:
+            yield _FALSE if number else _TRUE if each is None else refs[each]
+        yield _FALSE if number else _TRUE
 
-    expand = p.Expand(
-        fields=own.fields(plain),
-        traits=PENDING,
-        input=below,
-        projections=tuple(tuple(copy(number)) for number in range(len(own.sets))),
-        phase=PHASE,
+    projections = tuple(tuple(copy(number)) for number in range(len(sets)))
+    expand = p.Expand(fields=tuple(fields), traits=PENDING, input=below, projections=projections, phase=PHASE)
+    own = tuple(
+        replace(call, args=tuple(range(places[call.args], places[call.args] + len(call.args))))
+        if call.distinct
+        else replace(call, filter=first + filters.index(call.filter))
+        for call in calls
     )
-    together = tuple(chain.from_iterable(own.places))
-    return with_kinds(finish(expand), below.traits.kinds), own.calls(calls), [together]
-
-
-@dataclass(frozen=True, slots=True)
-class _OwnColumns:
-    """Columns behind those of ``below``: ``sets`` of what is DISTINCT, then flags of what counts rows, for
-    each of the ``filters``."""
-
-    below: p.PhysicalNode
-    sets: list[tuple[int, ...]]
-    filters: list[int | None]
-
-    @classmethod
-    def of(cls, below: p.PhysicalNode, calls: tuple[AggregateCall, ...]) -> _OwnColumns:
-        filters = list(dict.fromkeys(call.filter for call in calls if not call.distinct))
-        return cls(below, _distinct(calls), filters)
-
-    @property
-    def refs(self) -> tuple[InputRef, ...]:
-        return references(self.below.fields)
-
-    @property
-    def places(self) -> tuple[tuple[int, ...], ...]:
-        """Of the columns of each set."""
-        ends = list(accumulate(map(len, self.sets), initial=len(self.below.fields)))
-        return tuple(tuple(range(*bounds)) for bounds in pairwise(ends))
-
-    @property
-    def flags(self) -> tuple[int, ...]:
-        first = len(self.below.fields) + sum(map(len, self.sets))
-        return tuple(range(first, first + len(self.filters)))
-
-    def fields(self, nullable: Collection[int]) -> tuple[Field, ...]:
-        """Those of ``below``, of which these get NULLs, and the others."""
-        fields = [
-            Field(f.name, f.type.with_nullable(f.type.nullable or i in nullable))
-            for i, f in enumerate(self.below.fields)
-        ]
-        refs = self.refs
-        values = [Field(f"$d{i}", _null(refs[a]).type) for i, a in enumerate(chain.from_iterable(self.sets))]
-        flags = [Field(f"$g{i}", t.BOOLEAN) for i in range(len(self.filters))]
-        taken = [f.name for f in fields]
-        return (*fields, *(Field(free_name(f.name, taken), f.type) for f in (*values, *flags)))
-
-    def calls(self, calls: tuple[AggregateCall, ...]) -> tuple[AggregateCall, ...]:
-        """``calls`` over these columns."""
-        places = dict(zip(self.sets, self.places, strict=True))
-        flags = dict(zip(self.filters, self.flags, strict=True))
-        return tuple(
-            replace(call, args=places[call.args])
-            if call.distinct
-            else replace(call, filter=flags[call.filter])
-            for call in calls
-        )
+    return with_kinds(finish(expand), below.traits.kinds), own, tuple(range(width, first))
 
 
 def _null(column: InputRef) -> Literal:

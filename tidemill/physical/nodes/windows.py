@@ -62,12 +62,15 @@ class WindowsOfRows(Unary):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
     """Rows in ``buckets`` by the values of each of the ``sets`` of columns. Of windows that rows make all of
-    them have every row, as bounds need it: it counts where its values are, ``flags`` where those of the first
-    set are."""
+    them have every row of some keys, as bounds need it: it counts where its values are, what columns
+    ``with_first`` and ``flags`` say where those of the first set are."""
 
     sets: tuple[tuple[int, ...], ...]
     buckets: int
+    with_first: tuple[int, ...] = ()
     flags: tuple[int, ...] = ()
+    itself: int | None = None
+    """Of copies of rows the column that is true for one of each."""
 
     @property
     def columns(self) -> tuple[int, ...]:

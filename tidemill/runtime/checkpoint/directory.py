@@ -32,6 +32,7 @@ from tidemill.errors import StateError
 from tidemill.files.storage import Storage, sync
 from tidemill.runtime.checkpoint.ownership import Ownership
 from tidemill.runtime.checkpoint.records import Records, said
+from tidemill.runtime.hot_keys import Hot
 from tidemill.runtime.timers import Timers
 from tidemill.state.record import START_AGAIN, damaged
 from tidemill.state.slices import Slice, Slices
@@ -76,7 +77,8 @@ class EpochCommit:
     group and the one after the last; ``tokens``: sink id -> tokens; ``watermarks``: of sources and
     operators, in milliseconds, where there is event time; ``timers``: processing times at which operators
     want an epoch, by operator and partition; ``active``: when sources of event time had rows last, ``idle``:
-    those of them that were not waited for."""
+    those of them that were not waited for; ``hot``: hashes of the keys whose rows operators get in all
+    buckets."""
 
     epoch: int
     time: int
@@ -88,6 +90,7 @@ class EpochCommit:
     timers: Timers = field(default_factory=dict)
     active: dict[str, int] = field(default_factory=dict)
     idle: list[str] = field(default_factory=list)
+    hot: Hot = field(default_factory=dict)
 
     @property
     def slices(self) -> Slices:

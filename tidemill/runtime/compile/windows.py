@@ -42,6 +42,8 @@ from tidemill.types.physical import arrow_type, quote
 
 TIME = "$time"
 _BUCKET = "$bucket"
+HOT_ROWS = 16_384
+"""What must come of a key in an epoch for it to go to all buckets; equal values of a task may be one."""
 _Kernel = (
     WindowAggregateSpec
     | SessionAggregateSpec
@@ -99,7 +101,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
     )
     output = (*shown_keys, *(c.name for c in calls), *(columns[r] for r in asked))
     inner = _spec(node, context, keys, calls, shown, output, sequenced)
-    carried = tuple(dict.fromkeys((*shown_keys, *_arguments(node))))
+    carried = tuple(dict.fromkeys(filter(None, (*shown_keys, *_arguments(node), inner.itself))))
     spec: OperatorSpec = inner
     if node.window.proctime:
         below = compile_node(node.input, context, inner.needs_sequence)
@@ -143,8 +145,14 @@ def _buckets(node: p.WindowAggregate) -> Buckets | Everywhere | None:
     sets = tuple(tuple(fields[c].name for c in columns) for columns in node.spread.sets)
     if not starts_tell(node):
         return Buckets(column=_BUCKET, of=tuple(chain.from_iterable(sets)), count=count)
-    flags = tuple(fields[c].name for c in node.spread.flags)
-    return Everywhere(column=_BUCKET, sets=sets, flags=flags, count=count)
+    return Everywhere(
+        column=_BUCKET,
+        keys=(*(fields[k].name for k in node.keys), _BUCKET),
+        sets=sets,
+        with_first=tuple(fields[c].name for c in node.spread.with_first),
+        flags=tuple(fields[c].name for c in node.spread.flags),
+        count=count,
+    )
 
 
 def _spec(
@@ -162,7 +170,9 @@ def _spec(
         time=TIME,
         columns=columns,
         output=output,
-        everywhere=_BUCKET if node.spread is not None and starts_tell(node) else "",
+        bucket=_BUCKET if node.spread is not None and starts_tell(node) else "",
+        hot=HOT_ROWS,
+        itself=_itself(node),
         **how_it_runs(node, context, sequenced),
     )
     window = node.window
@@ -236,6 +246,12 @@ def _arguments(node: p.WindowAggregate) -> tuple[str, ...]:
     """The columns that the calls read."""
     indexes = [i for c in node.calls for i in (*c.args, *(() if c.filter is None else (c.filter,)))]
     return tuple(node.input.fields[i].name for i in indexes)
+
+
+def _itself(node: p.WindowAggregate) -> str:
+    """The column that is true in one of the copies of a row; '' where there are none."""
+    spread = node.spread
+    return "" if spread is None or spread.itself is None else node.input.fields[spread.itself].name
 
 
 def _windows(node: p.WindowAggregate) -> Windows | CalendarWindows:

@@ -24,8 +24,10 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError
 from tidemill.files.storage import Storage
 from tidemill.operators.api import LocalPhase
+from tidemill.operators.buckets import Everywhere
 from tidemill.operators.window.attached import AttachedWindows
 from tidemill.runtime import graph as g
+from tidemill.runtime.hot_keys import Hot
 from tidemill.runtime.placement import origin, origins_of
 from tidemill.runtime.spark.exchange import (
     BLOCK_SCHEMA,
@@ -53,7 +55,7 @@ from tidemill.types.physical import quote
 class EpochFrames:
     """Everything the frames of one epoch depend on; ``ranges``: (start, end] per source id; ``reading``: in
     which branch of which union they are; ``folder``: of the large blocks of exchanges; ``whole``: operators
-    whose rows are not combined before their exchange."""
+    whose rows are not combined before their exchange; ``hot``: keys whose rows they get in all buckets."""
 
     spark: SparkSession
     sources: dict[str, Source]
@@ -71,6 +73,7 @@ class EpochFrames:
     reading: str = ""
     folder: str | None = None
     whole: frozenset[str] = frozenset()
+    hot: Hot = field(default_factory=dict)
     _made: dict[int, DataFrame] = field(default_factory=dict)
     _kept: dict[int, DataFrame] = field(default_factory=dict)
 
@@ -360,9 +363,13 @@ class EpochFrames:
     def _writer(self, leaf: Leaf, in_place: bool) -> ExchangeWriter:
         spec = leaf.node.spec
         combines = leaf.node.local and not in_place and leaf.node.operator not in self.whole
+        rows = _shape(leaf.below, leaf.columns, leaf.marked, leaf.port)
+        if isinstance(rows.buckets, Everywhere):
+            hot = tuple(self.hot.get(leaf.node.operator, ()))
+            rows = replace(rows, buckets=replace(rows.buckets, hot=hot))
         return ExchangeWriter(
             port=leaf.number,
-            rows=_shape(leaf.below, leaf.columns, leaf.marked, leaf.port),
+            rows=rows,
             partitions=self._partitions(leaf.node),
             local=spec if combines and isinstance(spec, LocalPhase) else None,
             summary=leaf.port.summary,

@@ -28,7 +28,7 @@ from tidemill.changelog.columns import Hashes, single, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN, Control, Prefix
-from tidemill.operators.api import HASH_COLUMN, LocalPhase, Summary
+from tidemill.operators.api import HASH_COLUMN, Condensing, LocalPhase, Summary
 from tidemill.operators.buckets import Buckets, Everywhere
 from tidemill.operators.rows.copies import LOCAL_GAIN, SAMPLE_ROWS, repeats
 from tidemill.runtime.spark.block_files import BlockReader, BlockWriter, binary_of
@@ -131,6 +131,11 @@ class ExchangeWriter:
             if self.summary is not None:
                 yield from self._to_all(self.summary.of(table), writer)
                 continue
+            if isinstance(self.rows.buckets, Everywhere):
+                table, hot = self.rows.buckets.parted(table)
+                yield from self._to_buckets(self.rows.buckets, hot, writer)
+                if len(table) == 0:
+                    continue
             if combining and self.local is not None and _repeats(table):
                 partial = self.local.combine(table)
                 combining = len(partial) <= LOCAL_GAIN * len(table)
@@ -144,6 +149,18 @@ class ExchangeWriter:
             data = writer.written(table)
             for partition in range(self.partitions):
                 yield partition, Form.RAW, data
+
+    def _to_buckets(
+        self, buckets: Everywhere, hot: pa.Table, writer: BlockWriter
+    ) -> Iterator[tuple[int, Form, pa.Buffer]]:
+        """What says most with few rows goes to all, however many these still are."""
+        if len(hot) == 0:
+            return
+        local: object = self.local
+        if isinstance(local, Condensing):
+            yield from self._split(buckets.copied(local.condensed(hot)), Form.COMBINED, writer)
+        else:
+            yield from self._split(buckets.copied(hot), Form.RAW, writer)
 
     def _split(
         self, table: pa.Table, form: Form, writer: BlockWriter

@@ -20,7 +20,7 @@ from tidemill.connectors.api import BatchMap
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
 from tidemill.files.storage import Storage
-from tidemill.operators.api import AGAIN, TIMER, Delayed, EpochContext, LocalPhase, OperatorSpec
+from tidemill.operators.api import AGAIN, HOT, TIMER, Delayed, EpochContext, LocalPhase, OperatorSpec
 from tidemill.operators.late_rows import LateRows
 from tidemill.runtime.spark.exchange import PortRows, Received, received
 from tidemill.runtime.spark.late_rows import LateWriter
@@ -253,6 +253,7 @@ class KernelTask:
                     LATE_ROWS: [] if self.late is None else self.late.tokens(step.late, self.operator),
                     TIMER: step.notes.get(TIMER),
                     AGAIN: AGAIN in step.notes,
+                    HOT: step.notes.get(HOT, []),
                     "marks": self._marks(inputs, watermark),
                 }
             }
