@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.runtime.running import Session
+from tests.runtime.running import Crash, Session, crash_at
 from tests.runtime.test_event_time import EMITTING
 from tidemill.runtime.compile import windows
 
@@ -52,7 +52,8 @@ def session_on(
     folder: Path, lines: list[str], columns: str, form: str, rows: int, options: dict[str, str]
 ) -> Session:
     """With a table ``ticks`` of these ``lines``, its watermark 2 s behind."""
-    (folder / "ticks").write_text("".join(lines))
+    if not (folder / "ticks").exists():
+        (folder / "ticks").write_text("".join(lines))
     made = Session({"tidemill.epoch.max-rows": str(rows)} if rows else {})
     made.execute(
         f"CREATE TABLE ticks ({columns}, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)"
@@ -230,3 +231,57 @@ def test_a_late_row_is_kept_once(tmp_path: Path, spark: SparkSession) -> None:
     query = f"SELECT {{}} FROM {FUNCTIONS['tumble']} GROUP BY k, window_start, window_end"
     assert "buckets" in explained(made, query.format("COUNT(DISTINCT n)"))
     assert "buckets" not in explained(made, query.format("COUNT(DISTINCT n), COUNT(DISTINCT x)"))
+
+
+def hot(folder: Path, rows: int, **options: str) -> Session:
+    """Six in seven rows of one key; every 500th is late."""
+    lines = []
+    for place in range(12_000):
+        second = max(0, place // 100 - (30 if place % 500 == 499 else 0))
+        key = f"k{place}" if place % 7 == 0 else "k"
+        lines.append(f"2024-05-01 00:{second // 60:02d}:{second % 60:02d},{key},{place % 900},{place % 4}\n")
+    columns = "ts TIMESTAMP(3), k STRING, n INT, x INT"
+    made = session_on(folder, lines, columns, "'format' = 'csv'", rows, options)
+    made.execute(
+        "CREATE TABLE seen (k STRING, s TIMESTAMP(3), e TIMESTAMP(3), c BIGINT, d BIGINT, n BIGINT)"
+        f" WITH ('connector' = 'filesystem', 'path' = '{folder}/seen', 'format' = 'csv')"
+    )
+    return made
+
+
+SEEN = (
+    "SELECT k, window_start, window_end, COUNT(DISTINCT n), COUNT(DISTINCT x), COUNT(*)"
+    " FROM SESSION(TABLE ticks PARTITION BY k, DESCRIPTOR(ts), INTERVAL '3' SECOND)"
+    " GROUP BY k, window_start, window_end"
+)
+
+
+@pytest.mark.parametrize("rows", [0, 2500])
+def test_a_hot_key_has_stretches_in_all_buckets(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(windows, "HOT_ROWS", 100)
+    changes = check(hot(tmp_path, rows), SEEN)
+    assert 900 in {row[3] for _, row in changes}
+
+
+@pytest.mark.parametrize(("step", "time"), [("ran", 1), ("committed", 1), ("ran", 3), ("committed", 3)])
+def test_what_is_hot_stays_hot_after_a_crash(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, step: str, time: int
+) -> None:
+    """The buckets of a key go on: in others than its rows were in before, its values would count twice."""
+    monkeypatch.setattr(windows, "HOT_ROWS", 100)
+    options = {
+        "execution.checkpointing.dir": str(tmp_path / "checkpoint"),
+        "table.optimizer.distinct-agg.split.enabled": "true",
+    }
+    broken = hot(tmp_path, 2500, **options)
+    broken.environment.context.fault = crash_at(step, time)
+    with pytest.raises(Crash):
+        broken.execute(f"INSERT INTO seen {SEEN}")
+    hot(tmp_path, 2500, **options).execute(f"INSERT INTO seen {SEEN}")
+    files = (tmp_path / "seen").glob("[!._]*")
+    lines = [line.replace('"', "") for f in files for line in f.read_text().splitlines()]
+    plain = hot(tmp_path, 2500).changes(SEEN)
+    assert len(plain) > 1000
+    assert sorted(lines) == sorted(",".join(map(str, row)) for _, row in plain)

@@ -8,9 +8,9 @@ runs is changed: EXPLAIN shows what Flink plans, one aggregation or two, and say
 Of several DISTINCT each has a copy of the rows, in which it alone finds its values; what is not DISTINCT
 looks at the first. What early or late results show is added up in the same epoch, so they are right, too.
 
-Windows that rows make have the same bounds in every bucket only if all rows are there: each is in all of
-them, and counts where its values belong. So they are spread only where that was asked for, over few buckets
-(see decision 054), and what all rows of a stretch say of their bounds is one row a bucket.
+Windows that rows make have the same bounds in every bucket only if all rows of their key are there: of hot
+keys each is in all of them, and counts where its values belong (``operators.buckets``, decision 054). They
+are spread only where that was asked for, over few buckets.
 
 Not spread are functions whose parts do not add up to the last digit, early or late results of windows that
 cumulate, as a bucket does not know which of them others show, and those of windows that rows make where
