@@ -181,8 +181,12 @@ def test_updates(tmp_path: Path, spark: SparkSession, rows: int, calls: str) -> 
 
 
 @CALLS
-def test_by_the_clock(tmp_path: Path, spark: SparkSession, calls: str) -> None:
-    query = f"SELECT MOD(n, 2) AS odd, {calls} FROM ticks GROUP BY MOD(n, 2), TUMBLE(pt, INTERVAL '99' DAY)"
+@pytest.mark.parametrize("window", ["TUMBLE", "SESSION"])
+def test_by_the_clock(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, calls: str, window: str
+) -> None:
+    monkeypatch.setattr(windows, "HOT_ROWS", 1)
+    query = f"SELECT MOD(n, 2) AS odd, {calls} FROM ticks GROUP BY MOD(n, 2), {window}(pt, INTERVAL '99' DAY)"
     assert len(check(session(tmp_path, 4), query)) == 2
 
 
