@@ -61,6 +61,26 @@ def with_types(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
     return table
 
 
+def in_utc(table: pa.Table) -> pa.Table:
+    """The table with instants as state has them: Spark gives them in the zone of its session."""
+    return with_types(table, {field.name: _in_utc(field.type) for field in table.schema})
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    inner = [kind.field(place) for place in range(kind.num_fields)]
+    fields = [field.with_type(_in_utc(field.type)) for field in inner]
+    if fields == inner:
+        return kind
+    if pa.types.is_struct(kind):
+        return pa.struct(fields)
+    if pa.types.is_list(kind):
+        return pa.list_(fields[0])
+    ((key, item),) = ([field.with_type(_in_utc(field.type)) for field in entry.type] for entry in inner)
+    return pa.map_(key, item)
+
+
 def contiguous(table: pa.Table) -> pa.Table:
     """The table with one chunk per column."""
     if all(column.num_chunks == 1 for column in table.columns):

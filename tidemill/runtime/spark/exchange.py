@@ -24,6 +24,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from tidemill.changelog.batch import in_utc
 from tidemill.changelog.columns import Hashes, single, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import RowKind
@@ -90,6 +91,7 @@ class PortRows:
         if self.marked is not None:
             rows = self.marked.of(rows)
         table = rows.select([c for c, _ in self.columns]).rename_columns([k for _, k in self.columns])
+        table = in_utc(table)
         if self.buckets is not None:
             table = self.buckets.added(table)
         hashes = hash_columns([table.column(k) for k in self.keys], table.num_rows)
