@@ -60,9 +60,9 @@ def decimal_to_text(step: CastStep) -> str:
 
 
 def _plain_decimal(sql: str) -> str:
-    text = f"CAST(abs({sql}) AS STRING)"
+    text = f"CAST({sql} AS STRING)"
     zeros = f"repeat('0', CAST(substring_index({text}, 'E-', -1) AS INT) - 1)"
-    digits = f"replace(substring_index({text}, 'E', 1), '.', '')"
+    digits = f"replace(trim(LEADING '-' FROM substring_index({text}, 'E', 1)), '.', '')"
     small = f"concat(IF({sql} < 0, '-0.', '0.'), {zeros}, {digits})"
     return f"IF(instr({text}, 'E-') > 0, {small}, CAST({sql} AS STRING))"
 

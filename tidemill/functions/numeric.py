@@ -154,7 +154,7 @@ def _truncate_integer(x: str, digits: int) -> str:
 
 
 def _truncate_decimal(x: str, digits: int) -> str:
-    return f"IF({x} < 0, - floor(abs({x}), {digits}), floor({x}, {digits}))"
+    return f"IF({x} < 0, ceil({x}, {digits}), floor({x}, {digits}))"
 
 
 def _truncate_double(x: str, digits: int) -> str:

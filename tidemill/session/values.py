@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from decimal import Context, Decimal
+from decimal import Decimal
 from functools import singledispatch
 from typing import Any
 
@@ -17,9 +17,9 @@ import numpy as np
 from tidemill.errors import ExecutionError
 from tidemill.session.row import Row
 from tidemill.types import logical as t
+from tidemill.types.decimals import rounded
 
 _DAY = 86_400_000
-_WIDE = Context(prec=80)
 _AS_JSON = (t.BooleanType, *t.INTEGER_TYPES)
 
 
@@ -119,7 +119,7 @@ def _(kind: t.DoubleType, value: Any, zone: dt.tzinfo) -> str:
 
 @text.register
 def _(kind: t.DecimalType, value: Any, zone: dt.tzinfo) -> str:
-    return format(Decimal(value).quantize(Decimal(1).scaleb(-kind.scale), context=_WIDE), "f")
+    return format(rounded(Decimal(value), kind.scale), "f")
 
 
 @text.register(t.BinaryType)

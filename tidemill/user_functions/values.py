@@ -8,7 +8,7 @@ as it is, TIMESTAMP_LTZ in UTC, year-month intervals as months. Most types are p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from functools import singledispatch
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.types import logical as t
+from tidemill.types.decimals import rounded
 from tidemill.types.physical import arrow_type
 from tidemill.user_functions.value_types import check_types
 
@@ -160,12 +161,10 @@ def _adapter(kind: t.LogicalType) -> Adapter:
 
 @_adapter.register
 def _(kind: t.DecimalType) -> Adapter:
-    unit = Decimal(1).scaleb(-kind.scale)
+    def to_scale(value: Any) -> Any:
+        return rounded(value, kind.scale) if isinstance(value, Decimal) else value
 
-    def rounded(value: Any) -> Any:
-        return value.quantize(unit, ROUND_HALF_UP) if isinstance(value, Decimal) else value
-
-    return rounded
+    return to_scale
 
 
 @_adapter.register

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from tidemill.changelog.columns import Ints, Mask, Values, Vec, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, either, no_nulls
 from tidemill.operators.aggregates.count import count_of, counted
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
+from tidemill.types.decimals import WIDE, rounded
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -26,7 +27,6 @@ _UNIT = 10**38
 _LIMB = (1 << 64) - 1
 _SAFE = _UNIT >> 64
 """A value whose upper limb lies strictly within +-_SAFE has at most 38 digits."""
-_WIDE = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,15 +173,14 @@ def divide(sums: pa.Array, counts: Ints, result: pa.Decimal128Type) -> pa.Array:
     quick = _divide_small(sums, counts, result)
     if quick is not None:
         return quick
-    quantum = Decimal(1).scaleb(-result.scale)
     limit = Decimal(10) ** (result.precision - result.scale)
     values: list[Decimal | None] = []
     for total, count in zip(sums.to_pylist(), counts.tolist(), strict=True):
         if total is None or count <= 0:
             values.append(None)
             continue
-        value = _WIDE.quantize(_WIDE.divide(total, Decimal(count)), quantum)
-        values.append(value if abs(value) < limit else None)
+        value = rounded(WIDE.divide(total, Decimal(count)), result.scale)
+        values.append(value if value.copy_abs() < limit else None)
     return pa.array(values, result)
 
 

@@ -7,7 +7,7 @@ zero and held at the type's bounds, decimals round half up to the result's scale
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tidemill.changelog.columns import Ints, Mask, Values, Vec, dtype_of, to_arr
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source, State
 from tidemill.operators.aggregates.count import count_of
 from tidemill.operators.aggregates.float_sum import FloatSumAccumulator
+from tidemill.types.decimals import rounded
 
 
 def _variance(sample: bool, root: bool) -> Callable[[AggregateSpec, Source], Aggregate]:
@@ -64,8 +65,8 @@ def as_result(values: Values, present: Mask, kind: pa.DataType) -> pa.Array:
 def _decimal(value: float, kind: Any) -> Decimal | None:
     if not np.isfinite(value):
         return None
-    rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP)
-    return rounded if len(rounded.as_tuple().digits) <= kind.precision else None
+    found = rounded(Decimal(repr(value)), kind.scale)
+    return found if len(found.as_tuple().digits) <= kind.precision else None
 
 
 var_pop = _variance(sample=False, root=False)

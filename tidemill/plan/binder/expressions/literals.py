@@ -13,6 +13,7 @@ from math import isinf
 from tidemill.errors import Position, ValidationError
 from tidemill.plan.expressions import Literal
 from tidemill.types import logical as t
+from tidemill.types.decimals import rounded
 
 INT_LIMIT = 2**31
 BIGINT_LIMIT = 2**63
@@ -118,8 +119,10 @@ def _decimal(value: object, kind: t.LogicalType) -> object:
     assert isinstance(value, int | Decimal)
     found = Decimal(value)
     digits = len(found.as_tuple().digits) + int(found.as_tuple().exponent)
-    fits = digits <= kind.precision - kind.scale and found == round(found, kind.scale)
-    return found.quantize(Decimal(1).scaleb(-kind.scale)) if fits else None
+    if digits > kind.precision - kind.scale:
+        return None
+    exact = rounded(found, kind.scale)
+    return exact if exact == found else None
 
 
 def _text(value: object, kind: t.LogicalType) -> object:
