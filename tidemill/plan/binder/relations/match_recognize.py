@@ -238,8 +238,8 @@ class _VariableRows:
         return self._value(own[0], variable, last=_ENDS[name], offset=offset)
 
     def _rowtime(self, node: exp.Expr) -> Expr:
-        """The time of the match's last row."""
-        kind = self.fields[self.time].type
+        """The time of the match's last row, which it has: rows without one are in no match."""
+        kind = self.fields[self.time].type.with_nullable(False)
         if kind.time_attribute != "ROWTIME" and is_streaming(self.context):
             raise ValidationError("MATCH_ROWTIME needs an ORDER BY of event time", position=position_of(node))
         operand = InputRef(type=kind, index=self.time)
