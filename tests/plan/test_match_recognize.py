@@ -101,6 +101,11 @@ def test_a_variable_that_may_have_no_rows_may_be_null() -> None:
     assert [str(m.type) for m in node.measures] == ["INT NOT NULL", "INT"]
 
 
+def test_every_match_has_a_time() -> None:
+    node = bind(measures="MATCH_ROWTIME() AS t, LAST(A.ts) AS a")
+    assert [str(m.type) for m in node.measures] == ["TIMESTAMP(3) NOT NULL", "TIMESTAMP(3)"]
+
+
 @pytest.mark.parametrize(
     ("tail", "expected"),
     [
