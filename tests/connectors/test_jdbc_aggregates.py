@@ -134,15 +134,21 @@ def test_a_wider_column_is_not_aggregated_there(postgres: Any, asked: list[bool]
     assert asked == [False]
 
 
+def in_sqlite(folder: Path, created: str, values: str, declared: str) -> TableEnvironment:
+    """A session with ``t``, a table of SQLite's with these rows."""
+    with sqlite3.connect(folder / "x.db") as open:
+        open.execute(f"CREATE TABLE target ({created})")
+        open.execute(f"INSERT INTO target VALUES {values}")
+    session = new_session(execution__runtime_mode="batch")
+    given = f"'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{folder}/x.db', 'table-name' = 'target'"
+    session.execute_sql(f"CREATE TABLE t ({declared}) WITH ({given})")
+    return session
+
+
 @pytest.mark.parametrize("value", ["'text'", "x'00'", str(2**40)])
 def test_a_value_of_another_type_in_sqlite_is_told_of(tmp_path: Path, asked: list[bool], value: str) -> None:
     """The rows are read, of which one does not fit."""
-    with sqlite3.connect(tmp_path / "x.db") as open:
-        open.execute("CREATE TABLE target (k INT, s TEXT)")
-        open.execute(f"INSERT INTO target VALUES (1, 'a'), ({value}, 'b')")
-    session = new_session(execution__runtime_mode="batch")
-    given = f"'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{tmp_path}/x.db', 'table-name' = 'target'"
-    session.execute_sql(f"CREATE TABLE t (k INT, s STRING) WITH ({given})")
+    session = in_sqlite(tmp_path, "k INT, s TEXT", f"(1, 'a'), ({value}, 'b')", "k INT, s STRING")
     assert rows(session.execute_sql("SELECT COUNT(*) FROM t")) == [(2,)]
     assert asked == [True]
     with pytest.raises(Exception, match="does not fit"):
@@ -150,22 +156,13 @@ def test_a_value_of_another_type_in_sqlite_is_told_of(tmp_path: Path, asked: lis
 
 
 def test_a_fraction_in_sqlite_is_what_its_row_says(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "x.db") as open:
-        open.execute("CREATE TABLE target (k INT)")
-        open.execute("INSERT INTO target VALUES (1), (2.5), (2.75)")
-    session = new_session(execution__runtime_mode="batch")
-    given = f"'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{tmp_path}/x.db', 'table-name' = 'target'"
-    session.execute_sql(f"CREATE TABLE t (k INT) WITH ({given})")
+    session = in_sqlite(tmp_path, "k INT", "(1), (2.5), (2.75)", "k INT")
     assert rows(session.execute_sql("SELECT MAX(k), SUM(k) FROM t")) == [(2, 5)]
 
 
 def test_texts_of_sqlite_are_told_apart_by_their_bytes(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "x.db") as open:
-        open.execute("CREATE TABLE target (k INT, s TEXT COLLATE NOCASE)")
-        open.execute("INSERT INTO target VALUES (1, 'a'), (2, 'A'), (3, x'37')")
-    session = new_session(execution__runtime_mode="batch")
-    given = f"'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{tmp_path}/x.db', 'table-name' = 'target'"
-    session.execute_sql(f"CREATE TABLE t (k INT, s STRING) WITH ({given})")
+    stored = "k INT, s TEXT COLLATE NOCASE"
+    session = in_sqlite(tmp_path, stored, "(1, 'a'), (2, 'A'), (3, x'37')", "k INT, s STRING")
     found = rows(session.execute_sql("SELECT s, COUNT(*) FROM t GROUP BY s"))
     assert sorted(found) == [("A", 1), ("a", 1), ("b'7'", 1)]
     assert rows(session.execute_sql("SELECT COUNT(*) FROM t WHERE s = 'a'")) == [(1,)]

@@ -11,17 +11,16 @@ from dataclasses import dataclass, field
 
 from tidemill.config import hiveserver2_options as h
 from tidemill.config.option import Configuration
-from tidemill.errors import SetupError
+from tidemill.gateway.endpoints.entrance import Entrance
 from tidemill.gateway.endpoints.hiveserver2.connection import Connection
 from tidemill.gateway.endpoints.hiveserver2.logs import Logs
 from tidemill.gateway.endpoints.hiveserver2.stream import ClosedError, Stream
 from tidemill.gateway.endpoints.hiveserver2.structs import structs
-from tidemill.gateway.security.access import Access, check_chosen
-from tidemill.gateway.security.tls import server_context
+from tidemill.gateway.security.access import Access
 from tidemill.gateway.service.service import Gateway
 
 _LOGGER = logging.getLogger("tidemill.gateway")
-_BACKLOG = 512
+_ENTRANCE = Entrance("HiveServer2", h.HOST, h.PORT)
 _PAUSE_SECONDS = 0.1
 _CLIENT_THREAD = "tidemill-gateway-hiveserver2-client"
 _STOP_SECONDS = 3.0
@@ -41,24 +40,13 @@ class HiveServer2Endpoint:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
 
-    def check(self) -> None:
-        """SetupError for what it could not start with."""
-        host, port = self.config.read(h.HOST), self.config.read(h.PORT)
-        check_chosen(self.config, host)
-        Access.of(self.config, self.gateway.audit)
-        server_context(self.config)
-        _listening(host, port).close()
-
     def start(self) -> None:
-        host, port = self.config.read(h.HOST), self.config.read(h.PORT)
-        check_chosen(self.config, host)
-        self._access, self._tls = Access.of(self.config, self.gateway.audit), server_context(self.config)
         structs()
-        listening = _listening(host, port)
-        self._socket = listening
-        self.address = f"thrift://{host}:{listening.getsockname()[1]}"
+        opened = _ENTRANCE.opened(self.gateway, self.config)
+        self._access, self._tls, self._socket = opened.access, opened.tls, opened.socket
+        self.address = opened.address("thrift")
         self._thread = threading.Thread(
-            target=self._listen, args=(listening,), name="tidemill-gateway-hiveserver2", daemon=True
+            target=self._listen, args=(opened.socket,), name="tidemill-gateway-hiveserver2", daemon=True
         )
         self._thread.start()
 
@@ -121,19 +109,7 @@ class HiveServer2Endpoint:
             self._open.discard(stream)
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except OSError as e:
-        raise SetupError(
-            f"The HiveServer2 endpoint cannot listen on {host}:{port}: {e.strerror or e}",
-            hint=f"Choose another port with '{h.PORT.key}', or 0 for any that is free.",
-        ) from e
-
-
 def endpoint(gateway: Gateway, config: Configuration) -> HiveServer2Endpoint:
     """The entry point ``hiveserver2`` of ``tidemill.endpoints``."""
-    made = HiveServer2Endpoint(gateway, config)
-    made.check()
-    return made
+    _ENTRANCE.check(gateway, config)
+    return HiveServer2Endpoint(gateway, config)

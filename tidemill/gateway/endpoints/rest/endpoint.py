@@ -12,13 +12,14 @@ import uvicorn
 from tidemill.config import gateway_options as g
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
+from tidemill.gateway.endpoints.entrance import Entrance
 from tidemill.gateway.endpoints.rest.app import Application
 from tidemill.gateway.endpoints.rest.door import Door
 from tidemill.gateway.endpoints.rest.patience import impatient
-from tidemill.gateway.security.access import Access, check_chosen, is_loopback
-from tidemill.gateway.security.tls import server_context
+from tidemill.gateway.security.access import is_loopback
 from tidemill.gateway.service.service import Gateway
 
+_ENTRANCE = Entrance("REST", g.REST_ADDRESS, g.REST_PORT)
 _START_SECONDS = 30.0
 _POLL_SECONDS = 0.01
 _STOP_SECONDS = 3
@@ -37,23 +38,14 @@ class RestEndpoint:
     _thread: threading.Thread | None = None
     _socket: socket.socket | None = field(default=None)
 
-    def check(self) -> None:
-        """SetupError for what it could not start with."""
-        host, port = self.config.read(g.REST_ADDRESS), self.config.read(g.REST_PORT)
-        check_chosen(self.config, host)
-        Access.of(self.config, self.gateway.audit)
-        server_context(self.config)
-        _listening(host, port).close()
-
     def start(self) -> None:
-        host, port = self.config.read(g.REST_ADDRESS), self.config.read(g.REST_PORT)
-        check_chosen(self.config, host)
-        access = Access.of(self.config, self.gateway.audit)
-        tls = server_context(self.config)
-        self._socket = _listening(host, port)
-        port = self._socket.getsockname()[1]
-        self.address = f"{'https' if tls else 'http'}://{host}:{port}"
-        door = Door(access, local=is_loopback(host))
+        opened = _ENTRANCE.opened(self.gateway, self.config)
+        self._socket = opened.socket
+        # What is accepted sends at once, as this does: asyncio does not see that these are TCP's. Else the
+        # body of an answer waits until the client has acknowledged the headers, which takes it 40 ms.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.address = opened.address("https" if opened.tls else "http")
+        door = Door(opened.access, local=is_loopback(opened.host))
         self._application = Application(
             gateway=self.gateway, longest=self.config.read(g.MAX_REQUEST).bytes, door=door
         )
@@ -72,7 +64,7 @@ class RestEndpoint:
             timeout_graceful_shutdown=_STOP_SECONDS,
         )
         settings.load()
-        settings.ssl = tls
+        settings.ssl = opened.tls
         self._server = uvicorn.Server(settings)
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="tidemill-gateway-rest", daemon=True
@@ -97,24 +89,7 @@ class RestEndpoint:
             time.sleep(_POLL_SECONDS)
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """What is accepted sends at once, as this does: asyncio does not see that these are TCP's. Else the body
-    of an answer waits until the client has acknowledged the headers, which takes it 40 ms."""
-    try:
-        found = socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512
-        )
-        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return found
-    except OSError as e:
-        raise SetupError(
-            f"The REST endpoint cannot listen on {host}:{port}: {e.strerror or e}",
-            hint=f"Choose another port with '{g.REST_PORT.key}', or 0 for any that is free.",
-        ) from e
-
-
 def endpoint(gateway: Gateway, config: Configuration) -> RestEndpoint:
     """The entry point ``rest`` of ``tidemill.endpoints``."""
-    made = RestEndpoint(gateway, config)
-    made.check()
-    return made
+    _ENTRANCE.check(gateway, config)
+    return RestEndpoint(gateway, config)

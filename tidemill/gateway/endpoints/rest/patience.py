@@ -90,9 +90,8 @@ def impatient(seconds: float) -> type[HttpToolsProtocol]:
                 return
             unfinished = self._in_head
             super().data_received(data)
-            if (
-                unfinished and self._in_head and not self._deaf
-            ):  # of a header that is not whole nobody is told
+            # Of a header that is not whole nobody is told.
+            if unfinished and self._in_head and not self._deaf:
                 self._head += len(data)
                 if self._head > HEAD_BYTES:
                     self.send_400_response("The request's head is too long.")

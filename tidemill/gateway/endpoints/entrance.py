@@ -1,0 +1,56 @@
+"""What every endpoint that listens has made before it answers anybody."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from dataclasses import dataclass
+
+from tidemill.config.option import Configuration, Option
+from tidemill.errors import SetupError
+from tidemill.gateway.security.access import Access, check_chosen
+from tidemill.gateway.security.tls import server_context
+from tidemill.gateway.service.service import Gateway
+
+_BACKLOG = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """``name``: of the endpoint, for people; the others are its options."""
+
+    name: str
+    host: Option[str]
+    port: Option[int]
+
+    def check(self, gateway: Gateway, config: Configuration) -> None:
+        """SetupError for what could not be opened."""
+        self.opened(gateway, config).socket.close()
+
+    def opened(self, gateway: Gateway, config: Configuration) -> Opened:
+        """SetupError where access is not chosen, what it needs cannot be read, or the port is taken."""
+        host, port = config.read(self.host), config.read(self.port)
+        check_chosen(config, host)
+        access, tls = Access.of(config, gateway.audit), server_context(config)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        except OSError as e:
+            raise SetupError(
+                f"The {self.name} endpoint cannot listen on {host}:{port}: {e.strerror or e}",
+                hint=f"Choose another port with '{self.port.key}', or 0 for any that is free.",
+            ) from e
+        return Opened(host, access, tls, listening)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """``host``: as it was configured; ``tls``: None where the wire is plain."""
+
+    host: str
+    access: Access
+    tls: ssl.SSLContext | None
+    socket: socket.socket
+
+    def address(self, scheme: str) -> str:
+        return f"{scheme}://{self.host}:{self.socket.getsockname()[1]}"
