@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,12 +90,12 @@ def _resident(pid: int) -> float:
 
 def _files(checkpoint: Path) -> dict[str, float]:
     sizes = []
-    for file in checkpoint.rglob("*"):
-        try:
-            if file.is_file() and "sources" not in file.parts:
-                sizes.append(file.stat().st_size)
-        except OSError:
-            continue
+    # os.walk, as folders may go while they are read.
+    for folder, folders, names in os.walk(checkpoint):
+        folders[:] = [name for name in folders if name != "sources"]
+        for name in names:
+            with suppress(OSError):
+                sizes.append(os.path.getsize(os.path.join(folder, name)))
     commits = [f.stat().st_size for f in (checkpoint / "epochs").glob("*.commit.json")]
     return {
         "state files": len(sizes),

@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+from tests import visible
+
 Row = dict[str, object]
 
 SCRIPT = """
@@ -69,19 +71,8 @@ def _totals(customers: dict[int, Row], orders: dict[int, Row]) -> dict[str, tupl
     return {city: (len(found), sum(found), max(found)) for city, found in amounts.items()}
 
 
-def folded(lines: list[str]) -> dict[str, tuple[int, int, int]]:
-    """What the changes in ``totals`` add up to; fails where a row is taken away that is not there."""
-    rows: dict[tuple[str, int, int, int], int] = defaultdict(int)
-    for line in lines:
-        message = json.loads(line)
-        for image, weight in ((message["before"], -1), (message["after"], 1)):
-            if image is not None:
-                rows[image["city"], image["orders"], image["amount"], image["largest"]] += weight
-    assert set(rows.values()) <= {0, 1}
-    return {city: (orders, amount, largest) for (city, orders, amount, largest), n in rows.items() if n}
-
-
-def written(folder: Path) -> list[str]:
-    """The lines of all visible files of ``totals``."""
-    files = [f for f in sorted((folder / "totals").glob("*")) if f.is_file() and f.name[0] not in "._"]
-    return [line for file in files for line in file.read_text().splitlines()]
+def totals(changes: list[str]) -> dict[str, tuple[int, int, int]]:
+    """What the lines of ``totals`` add up to."""
+    found = visible.added_up(changes, "city", "orders", "amount", "largest")
+    assert set(found.values()) <= {1}
+    return {str(city): (orders, amount, largest) for city, orders, amount, largest in found}

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.join_job import folded, write_changes, written
+from tests import visible
+from tests.cluster.join_job import totals, write_changes
 from tests.cluster.running import Job, packed_environment
 from tests.cluster.standalone import Standalone, kill, standalone
 
@@ -65,7 +66,7 @@ def test_kills_change_nothing(cluster: Standalone, tmp_path: Path, pytestconfig:
         job.end()
     assert job.failures == []
     assert set(killed) == set(VICTIMS)
-    assert folded(written(tmp_path)) == expected
+    assert totals(visible.lines(tmp_path / "totals")) == expected
 
 
 def test_workers_that_lack_a_library_are_named(cluster: Standalone, tmp_path: Path) -> None:

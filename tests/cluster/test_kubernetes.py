@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cluster.join_job import folded, write_changes, written
+from tests import visible
+from tests.cluster.join_job import totals, write_changes
 from tests.cluster.kubernetes import Pod, kubernetes
 from tests.cluster.running import Job
 from tests.runtime.databases import wait_for
@@ -42,7 +43,7 @@ def test_a_lost_pod_changes_nothing(tmp_path: Path) -> None:
         finally:
             job.end()
         assert job.failures == []
-        assert folded(written(tmp_path)) == expected
+        assert totals(visible.lines(tmp_path / "totals")) == expected
         assert len(cluster.created) >= 3
         # Spark's JVM outlives the command by the time that it takes to put things in order.
         wait_for(lambda: list(cluster.pods), [])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests import visible
 from tests.cluster.slow_job import SECOND
 from tests.cluster.standalone import standalone
 
@@ -26,8 +27,7 @@ def test_a_copy_runs_is_told_of_and_writes_nothing_twice(tmp_path: Path) -> None
         command = [sys.executable, "-m", "tests.cluster.slow_job", cluster.url, str(tmp_path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    files = [f for f in (tmp_path / "taken").iterdir() if f.is_file() and f.name[0] not in "._"]
-    written = [int(line) for file in files for line in file.read_text().split()]
+    written = [int(line) for line in visible.lines(tmp_path / "taken")]
     assert sorted(written) == list(range(FILES * ROWS))
     jobs = [json.loads(f.read_text()) for f in (tmp_path / "history").rglob("*.json")]
     (job,) = (job for job in jobs if job["name"].startswith("insert"))

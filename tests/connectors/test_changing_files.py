@@ -68,6 +68,26 @@ def test_appended_lines_are_read_once_each(tmp_path: Path) -> None:
     assert step(read, start)[1] == []
 
 
+def test_a_directory_that_may_not_be_listed_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dt=1").mkdir()
+    write(tmp_path / "dt=1" / "x.csv", "1,a\n")
+    read = files(tmp_path)
+    scan = os.scandir
+
+    def refused(path: str) -> Any:
+        if path.endswith("dt=1"):
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(ConnectorError, match=r"Cannot list .*dt=1: .*Permission denied"):
+        step(read, None)
+    monkeypatch.setattr(os, "scandir", scan)
+    assert step(read, None)[1] == [(1, "a")]
+
+
 def test_a_line_that_is_being_written_is_left_until_it_is_whole(tmp_path: Path) -> None:
     read = files(tmp_path)
     write(tmp_path / "x.csv", "1,a\n2,b", age=1)

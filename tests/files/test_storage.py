@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
+import threading
 import uuid
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,31 @@ def test_what_is_published_is_there_whole(storage: Storage) -> None:
     assert found is not None
     assert (found.path, found.size) == ("a/b.txt", 5)
     assert [f.path for f in storage.files()] == ["a/b.txt"]
+
+
+def test_a_tree_is_listed_while_parts_of_it_go(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path / "root"))
+    storage.publish("x=1/it", lambda f: f.write(b"."))
+    ended = threading.Event()
+
+    def come_and_go(number: int) -> None:
+        while not ended.is_set():
+            os.makedirs(tmp_path / f"root/.staging/{number}/a/b")
+            (tmp_path / f"root/.staging/{number}/a/b/c").touch()
+            (tmp_path / f"root/x=1/{number}").touch()
+            os.remove(tmp_path / f"root/x=1/{number}")
+            shutil.rmtree(tmp_path / f"root/.staging/{number}")
+
+    with ThreadPoolExecutor(2) as threads:
+        others = [threads.submit(come_and_go, number) for number in range(2)]
+        try:
+            for _ in range(2_000):
+                assert "x=1/it" in [f.path for f in storage.files()]
+        finally:
+            ended.set()
+    assert [other.result() for other in others] == [None, None]
+    storage.publish(".staging/2", lambda f: f.write(b"."))
+    assert [f.path for f in storage.files(enters=lambda name: name != ".staging")] == ["x=1/it"]
 
 
 def test_moving_and_removing(storage: Storage) -> None:

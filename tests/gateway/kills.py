@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests import visible
 from tests.gateway.hiveserver2_client import PLUGS, Client
 from tests.runtime.processes import end, kill, parts_of
 
@@ -339,8 +340,7 @@ class Proof:
 
 
 def numbers_in(folder: Path) -> list[int]:
-    files = [f for f in folder.rglob("*") if f.is_file() and not f.name.startswith((".", "_"))]
-    return [int(line) for f in files for line in f.read_text().split()]
+    return [int(line) for line in visible.lines(folder)]
 
 
 def prove(folder: Path, kills: int, seed: int) -> Proof:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sqlite3
 import sys
@@ -250,7 +251,7 @@ class Load:
             files=open_files(pid),
             spark_files=sum(map(open_files, children(pid))),
             store=store_rows(directory),
-            results=sum(1 for _ in (directory / "results").rglob("*") if _.is_file()),
+            results=sum(len(names) for _, _, names in os.walk(directory / "results")),
             memory=anonymous(pid),
         )
 

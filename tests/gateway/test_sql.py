@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import visible
 from tests.session.environments import new_session
 from tidemill import dbapi
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
@@ -424,7 +425,7 @@ def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_
     client.ask("BEGIN STATEMENT SET")
     client.ask("INSERT INTO target SELECT id FROM g")
     ((job,),) = client.ask("END")
-    until(lambda: list((tmp_path / "out").glob("[!._]*")))
+    until(lambda: visible.lines(tmp_path / "out"))
     running = client.submit(SLOW, BATCH)
     until(lambda: first.gateway.operation_info(client.session, running).status is OperationStatus.RUNNING)
     first.gateway.wait(client.session, ended, LONG)
@@ -469,5 +470,4 @@ def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_
 
 
 def read_ids(folder: Path) -> list[int]:
-    files = [f for f in folder.glob("**/*") if f.is_file() and not f.name.startswith((".", "_"))]
-    return [int(line) for f in files for line in f.read_text().split()]
+    return [int(line) for line in visible.lines(folder)]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pyspark
 
-from tests.cluster.join_job import folded, write_changes, written
+from tests import visible
+from tests.cluster.join_job import totals, write_changes
 from tests.cluster.running import Job
 from tests.cluster.standalone import kill
 from tests.hadoop.mini import Hadoop
@@ -43,7 +44,7 @@ def test_a_lost_container_changes_nothing(cluster: Hadoop, tmp_path: Path) -> No
     finally:
         job.end()
     assert job.failures == []
-    assert folded(written(tmp_path)) == expected
+    assert totals(visible.lines(tmp_path / "totals")) == expected
 
 
 def _executors(cluster: Hadoop) -> list[int]:

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests import visible
 from tests.runtime.databases import created, debezium_table, deleted, drop_file, jdbc_table, query, updated
 from tests.runtime.running import Session
 
@@ -89,19 +90,15 @@ def make_database(database: str) -> None:
 def results(folder: Path, database: str) -> dict[str, Any]:
     """All that the job has written: rows of tables, lines of files, and what a changelog adds up to."""
     found: dict[str, Any] = {t: sorted(query(database, f"SELECT * FROM {t}")) for t in TABLES}
-    found["seen"] = sorted(_lines(folder / "seen"))
+    found["seen"] = sorted(visible.lines(folder / "seen"))
     rows: dict[str, int] = {}
-    for line in _lines(folder / "visitors"):
+    for line in visible.lines(folder / "visitors"):
         message = json.loads(line)
         for image, weight in ((message["before"], -1), (message["after"], 1)):
             if image is not None:
                 rows[json.dumps(image)] = rows.get(json.dumps(image), 0) + weight
     found["visitors"] = {row: weight for row, weight in rows.items() if weight}
     return found
-
-
-def _lines(folder: Path) -> list[str]:
-    return [line for f in folder.glob("[!._]*") for line in f.read_text().splitlines()]
 
 
 def main() -> None:

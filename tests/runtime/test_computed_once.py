@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import visible
 from tests.runtime.running import Crash, Session, crash_at, folded
 from tidemill.errors import NotSupportedError
 
@@ -74,15 +74,9 @@ def test_after_a_restart(tmp_path: Path, spark: SparkSession) -> None:
             made.environment.context.fault = fault
             with pytest.raises(Crash):
                 made.execute(insert)
-    there: Counter[tuple[str, int, str]] = Counter()
-    for file in (tmp_path / "shown").glob("[!._]*"):
-        for line in file.read_text().splitlines():
-            message = json.loads(line)
-            for image, weight in ((message["before"], -1), (message["after"], 1)):
-                if image is not None:
-                    there[image["k"], image["c"], image["u"]] += weight
-    assert set(there.values()) == {0, 1}
-    assert {k: c for (k, c, _), weight in there.items() if weight} == FINAL
+    there = visible.rows(tmp_path / "shown", "k", "c", "u")
+    assert set(there.values()) == {1}
+    assert {k: c for k, c, _ in there} == FINAL
 
 
 def test_explain_says_where_values_are_kept(tmp_path: Path, spark: SparkSession) -> None:

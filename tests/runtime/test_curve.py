@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from tests.runtime.curve import DAY, events, live, statements
 from tests.runtime.running import Crash, Session, crash_at
-from tests.runtime.visible import lines
+from tests.visible import lines
 
 Curve = dict[str, dict[str, int]]
 """Per channel ('' is all of them) and minute the users so far."""

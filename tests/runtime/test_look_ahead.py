@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.running import Crash, Session, crash_at
-from tests.runtime.visible import lines
+from tests.visible import lines
 from tidemill.connectors.filesystem import record_search
 from tidemill.connectors.filesystem.record_search import RecordSearch, Stretch
 from tidemill.errors import ConnectorError

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Crash, Session, crash_at
-from tests.runtime.visible import lines, rows
+from tests.visible import lines, rows
 from tidemill.errors import ConnectorError, StateError
 
 STEPS = ("planned", "ran", "committed", "published")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import visible
 from tests.runtime.running import Session
 from tidemill.errors import StateError, TidemillError
 
@@ -34,8 +35,7 @@ def run(tmp_path: Path, table_options: str = "", ttl: str = "0 ms") -> None:
 
 
 def written(tmp_path: Path) -> list[str]:
-    lines = [line for f in (tmp_path / "out").glob("[!._]*") for line in f.read_text().splitlines()]
-    return sorted("{k},{n}".format(**json.loads(line)["after"]) for line in lines)
+    return sorted("{k},{n}".format(**json.loads(line)["after"]) for line in visible.lines(tmp_path / "out"))
 
 
 def failed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Crash, Session, crash_at
-from tests.runtime.visible import lines, rows
+from tests.visible import lines, rows
 
 ROWS = 120
 PARALLELISM = (2, 7, 1, 3)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic import dataframe as classic
 
 from tests.runtime.running import Crash, Session, crash_at, folded
-from tests.runtime.visible import rows
+from tests.visible import rows
 
 ROWS = 24
 COUNTS = "(SELECT k, COUNT(*) AS n FROM a GROUP BY k)"

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Crash, Session, crash_at
-from tests.runtime.visible import rows
+from tests.visible import rows
 from tidemill.connectors.filesystem.source import FileSource
 
 ROWS = 40

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.cluster.join_job import SCRIPT, folded, write_changes
+from tests.cluster.join_job import SCRIPT, totals, write_changes
 from tests.google_store import google_bucket
 from tests.object_store import SLOW_SECONDS, bucket, faulty_server
 from tests.runtime.running import Crash, Session, crash_at
@@ -51,7 +51,7 @@ class Job:
     @property
     def written(self) -> dict[str, tuple[int, int, int]]:
         files = sorted(f.path for f in self.place.files("totals") if "/." not in f.path)
-        return folded([line for f in files for line in self.place.read_bytes(f).decode().splitlines()])
+        return totals([line for f in files for line in self.place.read_bytes(f).decode().splitlines()])
 
 
 def _copy(file: Path, stream: pa.NativeFile) -> None:

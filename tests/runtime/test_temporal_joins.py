@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import visible
 from tests.runtime.databases import created, deleted, jdbc_table, query, updated
 from tests.runtime.running import Crash, Row, Session, crash_at, folded
 from tidemill.errors import NotSupportedError, ValidationError
@@ -220,12 +221,7 @@ def test_a_crash_changes_nothing(tmp_path: Path, spark: SparkSession, step: str)
     with pytest.raises(Crash):
         session(tmp_path, 0, made=Session(options, crash_at(step, 3))).execute(sink, insert)
     session(tmp_path, 0, made=Session(options)).execute(sink, insert)
-    assert _lines(tmp_path / "out") == ["1,1", "2,2", "3,2", "4,3", "5,", "6,2", "7,", "8,", "9,3"]
-
-
-def _lines(folder: Path) -> list[str]:
-    files = [f for f in folder.rglob("*") if f.is_file() and not f.name.startswith((".", "_"))]
-    return sorted(line for f in files for line in f.read_text().splitlines())
+    assert visible.lines(tmp_path / "out") == ["1,1", "2,2", "3,2", "4,3", "5,", "6,2", "7,", "8,", "9,3"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import visible
 from tests.session.environments import ask, new_session
 from tidemill.errors import NotSupportedError, SqlSyntaxError, StateError, ValidationError
 from tidemill.session.environment import TableEnvironment
@@ -26,10 +27,6 @@ def session(folder: Path) -> TableEnvironment:
     return made
 
 
-def written(folder: Path) -> list[str]:
-    return sorted(line for f in folder.glob("*") if f.is_file() for line in f.read_text().splitlines())
-
-
 def test_a_plan_runs_as_it_was_whatever_has_become_of_its_tables(tmp_path: Path) -> None:
     made, plan = session(tmp_path), tmp_path / "plans" / "p.json"
     assert ask(made, f"COMPILE PLAN '{plan}' FOR INSERT INTO s SELECT * FROM more WHERE k > 2") == [("OK",)]
@@ -39,10 +36,10 @@ def test_a_plan_runs_as_it_was_whatever_has_become_of_its_tables(tmp_path: Path)
         made.execute_sql(statement)
     made.execute_sql("CREATE TABLE s (x INT) WITH ('connector'='blackhole')")
     made.execute_sql(f"EXECUTE PLAN 'file://{plan}'")
-    assert written(tmp_path / "first") == ["3,b"]
+    assert visible.lines(tmp_path / "first") == ["3,b"]
     assert ask(made, "SHOW TABLES") == [("hidden",), ("r",), ("s",)]
     new_session(execution__runtime_mode="batch").execute_sql(f"EXECUTE PLAN '{plan}'")
-    assert written(tmp_path / "first") == ["3,b", "3,b"]
+    assert visible.lines(tmp_path / "first") == ["3,b", "3,b"]
 
 
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
@@ -50,7 +47,7 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     into = "FOR INSERT INTO s SELECT * FROM"
     made.execute_sql(f"COMPILE AND EXECUTE PLAN '{plan}' {into} few WHERE k = 1")
     made.execute_sql(f"COMPILE AND EXECUTE PLAN '{plan}' {into} more")
-    assert written(tmp_path / "first") == ["1,a", "1,a"]
+    assert visible.lines(tmp_path / "first") == ["1,a", "1,a"]
     before = plan.read_text()
     with pytest.raises(ValidationError, match=f"Cannot overwrite the plan file '{plan}'"):
         ask(made, f"COMPILE PLAN '{plan}' {into} more")
@@ -65,8 +62,8 @@ def test_a_statement_set_is_one_plan(tmp_path: Path) -> None:
     inserts = "INSERT INTO s SELECT * FROM few; INSERT INTO r SELECT k FROM more;"
     ask(made, f"COMPILE PLAN '{plan}' FOR STATEMENT SET BEGIN {inserts} END")
     made.execute_sql(f"EXECUTE PLAN '{plan}'")
-    assert written(tmp_path / "first") == ["1,a", "2,b"]
-    assert written(tmp_path / "second") == ["2", "3"]
+    assert visible.lines(tmp_path / "first") == ["1,a", "2,b"]
+    assert visible.lines(tmp_path / "second") == ["2", "3"]
 
 
 def test_what_is_no_plan_is_refused(tmp_path: Path) -> None:

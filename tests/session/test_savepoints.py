@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import visible
 from tests.session.environments import ask
 from tidemill.errors import SqlSyntaxError, StateError, ValidationError
 from tidemill.session.environment import TableEnvironment
@@ -35,8 +36,7 @@ def session(folder: Path, checkpoint: str, **more: str) -> TableEnvironment:
 
 
 def rows(folder: Path) -> list[list[int]]:
-    files = [f for f in (folder / "sink").glob("**/*") if f.is_file() and not f.name.startswith((".", "_"))]
-    return sorted([int(n) for n in line.split(",")] for f in files for line in f.read_text().split())
+    return sorted([int(n) for n in line.split(",")] for line in visible.lines(folder / "sink"))
 
 
 def until(what: Callable[[], bool]) -> None:

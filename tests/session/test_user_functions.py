@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import visible
 from tests.runtime.running import folded
 from tests.session.environments import ask
 from tidemill.errors import ExecutionError, NotSupportedError, ValidationError
@@ -247,8 +248,7 @@ def test_views_and_inserts_call_them(stream: TableEnvironment, tmp_path: Path) -
         f" WITH ('connector'='filesystem', 'path'='{tmp_path}/out', 'format'='csv')"
     )
     stream.execute_sql("INSERT INTO snk SELECT * FROM calls").wait()
-    files = [f for f in (tmp_path / "out").rglob("*") if f.is_file() and f.name[0] not in "._"]
-    assert sorted(line for f in files for line in f.read_text().splitlines()) == ["1,0.67", "1,1.33"]
+    assert visible.lines(tmp_path / "out") == ["1,0.67", "1,1.33"]
 
 
 def test_plans_name_them(stream: TableEnvironment) -> None:

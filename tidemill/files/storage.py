@@ -136,13 +136,37 @@ class Storage:
         found = self.system.get_file_info(selector)
         return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
 
-    def files(self, relative: str = "", *, recursive: bool = True) -> Iterator[FileEntry]:
-        """All files below, in no order; none when it is not there. Paths are relative to the root."""
-        selector = fs.FileSelector(self.absolute(relative), recursive=recursive, allow_not_found=True)
+    def files(
+        self, relative: str = "", *, recursive: bool = True, enters: Callable[[str], bool] | None = None
+    ) -> Iterator[FileEntry]:
+        """All files below, in no order; none when it is not there. Paths are relative to the root.
+        Directories whose name ``enters`` refuses are not looked into (object stores have none).
+
+        What comes or goes meanwhile may be among them or not. Directories are listed one by one for that: a
+        listing of a whole tree fails when a directory of it goes.
+        """
         skip = len(self.root.rstrip("/")) + 1
-        for info in self.system.get_file_info(selector):
-            if info.type == fs.FileType.File:
-                yield _entry(info, info.path[skip:])
+        by_directory = recursive and (self.is_local or self.scheme in HDFS_SCHEMES)
+        left = [self.absolute(relative)]
+        while left:
+            for info in self._below(left.pop(), recursive and not by_directory):
+                if info.type == fs.FileType.File:
+                    yield _entry(info, info.path[skip:])
+                elif by_directory and (enters is None or enters(info.base_name)):
+                    left += [info.path] if info.type == fs.FileType.Directory else []
+
+    def _below(self, path: str, recursive: bool) -> list[fs.FileInfo]:
+        """What a directory has, nothing when it is not there."""
+        selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
+        try:
+            return list(self.system.get_file_info(selector))
+        except FileNotFoundError:
+            return []  # it went between the look whether it is there and its listing
+        except OSError:
+            # HDFS gives no reason.
+            if self.scheme in HDFS_SCHEMES and self.system.get_file_info(path).type == fs.FileType.NotFound:
+                return []
+            raise
 
     # -- writing ----------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests import visible
 from tests.session.environments import ask
 from tidemill.errors import ConnectorError, ExecutionError, OwnershipError
 from tidemill.runtime.progress import JobEvent, JobFailed
@@ -53,8 +54,7 @@ class Failing:
         return job
 
     def written(self) -> list[int]:
-        files = (f for f in self._sink.glob("**/*") if f.is_file() and not f.name.startswith((".", "_")))
-        return sorted(int(line.partition(",")[0]) for f in files for line in f.read_text().split())
+        return sorted(int(line.partition(",")[0]) for line in visible.lines(self._sink))
 
     def _step(self, _: str) -> None:
         self.steps += 1

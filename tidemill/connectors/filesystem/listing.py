@@ -21,7 +21,8 @@ def list_files(storage: Storage) -> list[FileEntry]:
                 f"File {storage.location} does not exist or the user has insufficient permissions to"
                 " access it."
             )
-        return sorted(f for f in storage.files() if not any(map(is_hidden, f.path.split("/"))))
+        found = storage.files(enters=lambda name: not is_hidden(name))
+        return sorted(f for f in found if not any(map(is_hidden, f.path.split("/"))))
     except OSError as e:
         raise ConnectorError(f"Cannot list {storage.location}: {e}") from None
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tidemill.connectors.filesystem.listing import is_hidden, list_files
+from tidemill.errors import ConnectorError
 from tidemill.files.storage import FileEntry, Storage
 
 CHECKED = 256
@@ -41,7 +42,7 @@ class DirectoryWatch:
 
     def entries(self, is_taken: Callable[[str], bool]) -> Iterator[FileEntry]:
         """The files that are not taken, by path, each looked at when it is asked for; then some that are.
-        ConnectorError where there is nothing at the path."""
+        ConnectorError where there is nothing at the path, or a directory cannot be listed."""
         if not (self.storage.is_local and os.path.isdir(self.storage.root)):
             yield from list_files(self.storage)
             return
@@ -75,8 +76,10 @@ class DirectoryWatch:
             before = self._directories.get(relative)
             try:
                 now = self._directory(relative, before)
-            except OSError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue  # it went away meanwhile
+            except OSError as e:
+                raise ConnectorError(f"Cannot list {self.storage.absolute(relative)}: {e}") from None
             seen[relative] = now
             came |= now.files - before.files if before is not None else now.files
             left += now.directories

@@ -21,9 +21,14 @@ def lines(folder: Path) -> list[str]:
 
 
 def rows(folder: Path, *columns: str) -> Counter[Row]:
-    """What the changes of a debezium-json table add up to; fails where more is taken away than was there."""
+    """What the changes of a debezium-json table add up to."""
+    return added_up(lines(folder), *columns)
+
+
+def added_up(changes: list[str], *columns: str) -> Counter[Row]:
+    """What lines of debezium-json do; fails where more is taken away than was there."""
     found: Counter[Row] = Counter()
-    for line in lines(folder):
+    for line in changes:
         message = json.loads(line)
         for image, weight in ((message["before"], -1), (message["after"], 1)):
             if image is not None:
