@@ -52,7 +52,7 @@ def test_kills_change_nothing(cluster: Standalone, tmp_path: Path, pytestconfig:
     chance = random.Random(int(pytestconfig.getoption("--seed")))
     expected = write_changes(tmp_path, changes=ROWS * EPOCHS_PER_KILL * kills)
     job = Job(master=cluster.url, folder=tmp_path, options=OPTIONS)
-    killed = []
+    killed: list[str] = []
     job.start()
     try:
         # Each of them at least once.
