@@ -11,24 +11,25 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from typing import TextIO
 
 from tidemill.errors import SetupError
 from tidemill.files.private import own_directory
 
 _LOCK = "lock"
-_HELD: list[TextIO] = []
-"""Locks are given back when the process ends, however it ends."""
+_MAKING = ".making"
+"""Held by who makes or removes folders: one that has no lock yet is not left over."""
 
 
 def local_directory() -> str:
     """A new folder for this process; those of processes that are gone are removed."""
     root = own_directory("spark")
-    _remove_left_over(root)
-    made = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=root)
-    lock = open(os.path.join(made, _LOCK), "w", encoding="utf-8")  # noqa: SIM115 - held for the process's life
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    _HELD.append(lock)
+    with open(os.path.join(root, _MAKING), "w", encoding="utf-8") as making:
+        fcntl.flock(making, fcntl.LOCK_EX)
+        _remove_left_over(root)
+        made = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=root)
+        # Never closed: the lock is given back when the process ends, however it ends.
+        lock = os.open(os.path.join(made, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return made
 
 
