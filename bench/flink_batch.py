@@ -1,8 +1,11 @@
 """TPC-H in batch mode beside real Flink 2.3.0: ``python -m bench.flink_batch [--scale 1] [--runs 2] q1 q6``.
 
 Both read the same CSV files, the one format that Flink reads without more jars, with two tasks at a time.
-Each side runs all queries in one process, every one once to warm up and then ``--runs`` times; the best
-counts, from submission to the last row. The answers must have as many rows.
+Each side runs all queries in one process, first ours, each once to warm up and then ``--runs`` times; the
+best counts, from submission to the last row. A query of Flink's is ended after ``--patience`` times our
+seconds, but not before a minute. The answers must have as many rows.
+
+What is found is a line of ``--results`` at once, and what stands there is not run again.
 """
 
 from __future__ import annotations
@@ -11,18 +14,16 @@ import argparse
 import json
 import math
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from bench.compare import ORACLE
+from bench.processor_time import flink, flink_answer
 from bench.tpch import DATA
 from tests.tpch.data import write
 from tests.tpch.queries import QUERIES, TABLES, create_tables
@@ -35,31 +36,79 @@ SETUP = {
 }
 
 
+LEAST_PATIENCE = 60
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
+    """``cut``: it was ended before its end."""
+
     seconds: float
-    rows: int
+    rows: int = 0
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What is known, in a file of a JSON object for each query of a side."""
+
+    path: Path
+
+    def known(self, side: str) -> dict[str, Best]:
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        found = [json.loads(line) for line in lines]
+        return {one["query"]: Best(**one["best"]) for one in found if one["side"] == side}
+
+    def add(self, side: str, query: str, best: Best) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps({"side": side, "query": query, "best": asdict(best)}) + "\n")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--memory", default="4g", help="of Spark's driver, which runs the tasks, too")
+    parser.add_argument("--patience", type=float, default=20)
+    parser.add_argument("--results", type=Path, help="beside the data, unless another is named")
     parser.add_argument("queries", nargs="*", default=list(QUERIES))
     given = parser.parse_args()
     tables = create_tables(csv_files(given.scale), "csv")
-    chosen = {name: QUERIES[name] for name in given.queries}
-    ours = run_tidemill(tables, chosen, given.runs, given.memory)
-    theirs = run_flink(tables, chosen, given.runs)
-    print(f"{'query':6} {'flink':>8} {'tidemill':>9} {'speed-up':>9}")
+    results = Results(given.results or DATA / f"flink-batch-{given.scale}.jsonl")
+    ours = results.known("tidemill")
+    for name, best in run_tidemill(tables, _others(given.queries, ours), given.runs, given.memory):
+        ours[name] = best
+        results.add("tidemill", name, best)
+        print(f"{name:6} {'':10} {best.seconds:9.2f}", flush=True)
+    theirs = results.known("flink")
+    patience = {name: max(LEAST_PATIENCE, int(given.patience * ours[name].seconds)) for name in given.queries}
+    for name, best in run_flink(tables, _others(given.queries, theirs), given.runs, patience):
+        theirs[name] = best
+        results.add("flink", name, best)
+        print(f"{name:6} {_shown(best):>10}", flush=True)
+    _print_table({name: (ours[name], theirs[name]) for name in given.queries})
+
+
+def _others(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    return [name for name in names if name not in set(known)]
+
+
+def _print_table(found: dict[str, tuple[Best, Best]]) -> None:
+    """Where Flink's was ended, the ratio is at least what is shown, and so is the mean."""
+    print(f"{'query':6} {'flink':>10} {'tidemill':>9} {'speed-up':>9}")
     ratios = []
-    for name in chosen:
-        if ours[name].rows != theirs[name].rows:
-            raise SystemExit(f"{name}: the answers differ: {ours[name].rows} rows, Flink {theirs[name].rows}")
-        ratios.append(theirs[name].seconds / ours[name].seconds)
-        print(f"{name:6} {theirs[name].seconds:8.2f} {ours[name].seconds:9.2f} {ratios[-1]:9.2f}")
-    print(f"{'mean':6} {math.exp(sum(map(math.log, ratios)) / len(ratios)):28.2f}")
+    for name, (own, other) in found.items():
+        if not other.cut and own.rows != other.rows:
+            raise SystemExit(f"{name}: the answers differ: {own.rows} rows, Flink {other.rows}")
+        ratios.append(other.seconds / own.seconds)
+        print(f"{name:6} {_shown(other):>10} {own.seconds:9.2f} {'> ' * other.cut + f'{ratios[-1]:.2f}':>9}")
+    print(f"{'mean':6} {math.exp(sum(map(math.log, ratios)) / len(ratios)):30.2f}")
+
+
+def _shown(best: Best) -> str:
+    return f"{'> ' * best.cut}{best.seconds:.2f}"
 
 
 def csv_files(scale: float) -> Path:
@@ -77,8 +126,8 @@ def csv_files(scale: float) -> Path:
 
 
 def run_tidemill(
-    tables: Iterable[str], queries: Mapping[str, str], runs: int, memory: str
-) -> dict[str, Best]:
+    tables: Iterable[str], queries: Iterable[str], runs: int, memory: str
+) -> Iterator[tuple[str, Best]]:
     environment = TableEnvironment.create(
         {"execution.runtime-mode": "batch", "spark.master": "local[2]", "spark.driver.memory": memory}
     )
@@ -88,7 +137,8 @@ def run_tidemill(
     def rows_of(query: str) -> int:
         return sum(1 for _ in environment.execute_sql(query).collect())
 
-    return {name: best_of(partial(rows_of, query), runs) for name, query in queries.items()}
+    for name in queries:
+        yield name, best_of(partial(rows_of, QUERIES[name]), runs)
 
 
 def best_of(run: Callable[[], int], runs: int) -> Best:
@@ -100,23 +150,28 @@ def best_of(run: Callable[[], int], runs: int) -> Best:
     return Best(seconds=min(times[1:]), rows=rows)
 
 
-def run_flink(tables: Iterable[str], queries: Mapping[str, str], runs: int) -> dict[str, Best]:
+def run_flink(
+    tables: Iterable[str], queries: list[str], runs: int, patience: dict[str, int]
+) -> Iterator[tuple[str, Best]]:
     """Each query as a script of its own, all in one JVM."""
-    with tempfile.TemporaryDirectory() as folder:
-        scripts = []
-        for name, query in queries.items():
-            script = Path(folder) / f"{name}.sql"
-            script.write_text(";\n".join([*tables, *[query] * (runs + 1)]) + ";\n")
-            scripts.append(str(script))
-        settings = [part for key, value in SETUP.items() for part in ("-D", f"{key}={value}")]
-        command = [ORACLE, "run", "--perf", "--timeout", "600", *settings, *scripts]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {name: _best(answer, runs) for name, answer in zip(queries, answers, strict=True)}
+    if not queries:
+        return
+    declared = list(tables)
+    with flink(SETUP) as process:
+        for name in queries:
+            first = _flink_best(process, declared, name, 1, patience[name])
+            yield name, first if first.cut else _flink_best(process, declared, name, runs, patience[name])
 
 
-def _best(answer: Mapping[str, Any], runs: int) -> Best:
-    found = [one for one in answer["statements"] if one.get("kind") == "query"][-runs:]
+def _flink_best(
+    process: subprocess.Popen[str], tables: list[str], name: str, runs: int, patience: int
+) -> Best:
+    answer = flink_answer(process, ";\n".join([*tables, *[QUERIES[name]] * runs]) + ";\n", patience)
+    if not answer["ok"]:
+        raise SystemExit(f"{name}: Flink failed: {answer['statements'][-1:]}")
+    found = [one for one in answer["statements"] if one.get("kind") == "query"]
+    if any("truncated" in one for one in found):
+        return Best(seconds=patience, cut=True)
     return Best(seconds=min(one["elapsed_ms"] for one in found) / 1000, rows=len(found[-1]["rows"]))
 
 

@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -41,7 +41,7 @@ def main() -> None:
     args = parser.parse_args()
     print("| case | rows | Tidemill s | Flink s | less by | floor |")
     print("|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder, flink(Path(folder)) as process:
+    with tempfile.TemporaryDirectory() as folder, flink(_setup(Path(folder))) as process:
         for case in cases(args.rows):
             if args.case and case.name not in args.case:
                 continue
@@ -59,10 +59,13 @@ def tidemill_seconds(statements: list[str], repeat: int) -> float:
     return float(min(json.loads(done.stdout.strip().splitlines()[-1])["processor"][-repeat:]))
 
 
+def _setup(folder: Path) -> dict[str, str]:
+    return {**SETUP, "execution.checkpointing.dir": f"file://{folder}/checkpoints"}
+
+
 @contextmanager
-def flink(folder: Path) -> Iterator[subprocess.Popen[str]]:
+def flink(setup: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
     """A process that answers each line of its input, a script, with one of its output."""
-    setup = {**SETUP, "execution.checkpointing.dir": f"file://{folder}/checkpoints"}
     flags = [x for k, v in setup.items() for x in ("-D", f"{k}={v}")]
     command = [ORACLE, "serve", "--perf", *flags]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -76,14 +79,19 @@ def flink(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def flink_seconds(process: subprocess.Popen[str], script: str) -> float:
-    assert process.stdin is not None
     before = processor_seconds(process.pid)
-    process.stdin.write(json.dumps({"sql": script, "timeout": 900}) + "\n")
-    process.stdin.flush()
-    answer = _line(process.stdout)
+    answer = flink_answer(process, script, 900)
     if not answer["ok"] or any("truncated" in s for s in answer["statements"]):
         raise SystemExit(f"Flink failed: {answer['statements'][-1:]}")
     return processor_seconds(process.pid) - before
+
+
+def flink_answer(process: subprocess.Popen[str], script: str, timeout: int) -> dict[str, Any]:
+    """``timeout``: the seconds after which a statement is ended ("truncated")."""
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"sql": script, "timeout": timeout}) + "\n")
+    process.stdin.flush()
+    return _line(process.stdout)
 
 
 def _line(stream: IO[str] | None) -> dict[str, Any]:
