@@ -112,3 +112,16 @@ def test_what_a_join_rules_out_is_not_read(environment: TableEnvironment, query:
     environment.execute_sql("SET 'table.optimizer.dynamic-filtering.enabled' = 'false'")
     assert partitions_read(environment, asked) == 18
     environment.execute_sql("RESET 'table.optimizer.dynamic-filtering.enabled'")
+
+
+def test_the_value_of_a_sub_query_rules_out_partitions(environment: TableEnvironment) -> None:
+    """The events are of the table itself and of the sub-query's."""
+    environment.execute_sql("SET 'execution.runtime-mode' = 'batch'")
+    events: list[JobEvent] = []
+    environment.context.on_event = events.append
+    latest = "SELECT MAX(dt) FROM facts WHERE dt < DATE '2024-01-10'"
+    asked = "SELECT n FROM facts WHERE dt < DATE '2024-01-10' AND dt ="
+    assert sorted(ask(environment, f"{asked} ({latest})")) == [(8,), (8,)]
+    assert sorted(e.read for e in events if isinstance(e, PartitionsRead)) == [2, 18]
+    none = "SELECT MAX(d) FROM days WHERE holiday = 'never'"
+    assert ask(environment, f"{asked} ({none})") == []

@@ -50,7 +50,7 @@ def test_query(name: str, plain: tuple[SparkSession, Path], environment: TableEn
     assert_same(sorted(stream, key=order), sorted(expected, key=order))
 
 
-@pytest.mark.parametrize("name", ["q7", "q8", "q9", "q16", "q20"])
+@pytest.mark.parametrize("name", ["q7", "q8", "q9", "q11", "q15", "q16", "q20", "q22"])
 def test_joins_are_those_of_plain_spark(
     name: str, plain: tuple[SparkSession, Path], environment: TableEnvironment
 ) -> None:

@@ -19,6 +19,7 @@ _WRAPPED = {
 }
 """Leaves by name, and what gives the plan within."""
 _SCAN = "FileSourceScanExec"
+_SUBQUERY = "SubqueryExec"
 
 
 def partitions_read(frame: DataFrame, job: str) -> list[PartitionsRead]:
@@ -28,6 +29,12 @@ def partitions_read(frame: DataFrame, job: str) -> list[PartitionsRead]:
 
 
 def _scans(plan: Any, job: str) -> Iterator[PartitionsRead]:
+    """Sub-queries that are conditions are no leaves, but run as plans of their own."""
+    found = plan.subqueriesAll()
+    subqueries = {x.id(): x for x in map(found.apply, range(found.size()))}
+    for subquery in subqueries.values():
+        if subquery.getClass().getSimpleName() == _SUBQUERY:
+            yield from _scans(subquery.child(), job)
     leaves = plan.collectLeaves()
     for i in range(leaves.size()):
         leaf = leaves.apply(i)

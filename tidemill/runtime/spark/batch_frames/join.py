@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from tidemill.errors import NotSupportedError
 from tidemill.functions.values import matching
-from tidemill.physical.batch.nodes import Join
+from tidemill.physical.batch.nodes import Aggregate, Calc, Join
 from tidemill.physical.batch.sizes import volume
 from tidemill.physical.conditions import loose_pair
 from tidemill.physical.joins.planning import split_condition
@@ -61,6 +61,8 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     if members:
         own, other = (", ".join(map(translator.sql, side)) for side in zip(*members, strict=True))
         return _among(node, left, right, f"({own}) IN", other)
+    if _is_scalar(node):
+        return _beside_value(node, left, right, zone)
     if _multiplies(node):
         left, right = stoppable(left), stoppable(right)
     left, right = left.shallow(), right.shallow()
@@ -146,6 +148,31 @@ def _among(node: Join, left: Relation, right: Relation, condition: str, other: s
         f"WHERE {condition} (SELECT {other} FROM {right.named(_ALIASES['right'], others)})",
         names,
     )
+
+
+def _is_scalar(node: Join) -> bool:
+    """Whether the right side is one value, which there always is."""
+    right = node.sources[1]
+    if node.kind is not JoinKind.INNER or node.hint or len(right.fields) != 1:
+        return False
+    while isinstance(right, Calc) and right.condition is None:
+        right = right.source
+    return isinstance(right, Aggregate) and not right.keys
+
+
+def _beside_value(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
+    """The right's value as a scalar sub-query: Spark knows it before it reads what is compared with it. So a
+    condition goes below other joins and aggregations, into files and to partitions, as none of a join does."""
+    (own, value), translator = _unique(node, zone)
+    left, right = left.shallow(), right.shallow()
+    read = f"(SELECT {quote(value[0])} FROM {right.named(_ALIASES['right'], value)}) AS {quote(value[0])}"
+    both = (left, right)[left.depth < right.depth].around(
+        f"SELECT {', '.join([*map(quote, own), read])} FROM {left.named(_ALIASES['left'], own)}",
+        (*own, *value),
+    )
+    names = tuple(f.name for f in node.fields)
+    condition = _condition(conjuncts(node.condition), translator)
+    return both.select(aliased(list(map(quote, both.columns)), names), names, f"WHERE {condition}")
 
 
 @dataclass(frozen=True, slots=True)
