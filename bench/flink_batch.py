@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--memory", default="4g", help="of Spark's driver, which runs the tasks, too")
     parser.add_argument("--patience", type=float, default=20)

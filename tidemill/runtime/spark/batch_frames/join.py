@@ -162,7 +162,7 @@ def _is_scalar(node: Join) -> bool:
 
 def _beside_value(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     """The right's value as a scalar sub-query: Spark knows it before it reads what is compared with it. So a
-    condition goes below other joins and aggregations, into files and to partitions, as none of a join does."""
+    condition goes below other joins and aggregations, to row groups and to partitions, as no join's does."""
     (own, value), translator = _unique(node, zone)
     left, right = left.shallow(), right.shallow()
     read = f"(SELECT {quote(value[0])} FROM {right.named(_ALIASES['right'], value)}) AS {quote(value[0])}"
