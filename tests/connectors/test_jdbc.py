@@ -129,6 +129,35 @@ def test_a_failing_row_leaves_nothing_of_the_epoch(spark: SparkSession, url: str
     assert content(url) == [(1, "a"), (2, None)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "stored", "expected"),
+    [
+        (t.INT, "1.5", "1.5 is no whole number"),
+        (t.BIGINT, "1e400", "cannot convert float infinity to integer"),
+        (t.INT, "2.0", 2),
+        (t.DATE, "17", "the number 17 is no DATE"),
+        (t.TimestampType(), "17", "the number 17 is no TIMESTAMP"),
+        (t.TimeType(), "1.5", "the number 1.5 is no TIME"),
+        (t.BOOLEAN, "'no'", "'no' is neither TRUE nor FALSE"),
+        (t.BOOLEAN, "'False'", False),
+        (t.BOOLEAN, "1", True),
+        (t.STRING, "x'6162'", "b'ab' is no text"),
+    ],
+)
+def test_a_value_of_another_kind_becomes_no_other_value(
+    spark: SparkSession, lite: str, kind: t.LogicalType, stored: str, expected: object
+) -> None:
+    """SQLite keeps any value in any column."""
+    run(lite, "CREATE TABLE target (k INT, v)")
+    run(lite, f"INSERT INTO target VALUES (1, {stored})")
+    declared = declare(lite, {"k": t.INT, "v": kind})
+    if not isinstance(expected, str):
+        assert [row[1] for row in rows(spark, source(declared))] == [expected]
+        return
+    with pytest.raises(Exception, match=f"Table 'target': a value does not fit: .*{expected}"):
+        rows(spark, source(declared))
+
+
 def test_sqlite_does_not_turn_a_nan_into_null(spark: SparkSession, lite: str, tmp_path: Path) -> None:
     run(lite, "CREATE TABLE target (k INT PRIMARY KEY, v DOUBLE)")
     target = made(declare(lite, {"k": t.INT, "v": t.DOUBLE}), tmp_path, kinds=UPSERT)

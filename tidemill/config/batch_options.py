@@ -95,8 +95,8 @@ SPECULATION = Option(
     key="execution.batch.speculative.enabled",
     kind=bool,
     default=False,
-    doc="Whether slow tasks are started again elsewhere, and the first to end counts. Read when Spark "
-    "starts.",
+    doc="Whether slow tasks are started again elsewhere, and the first to end counts. On a cluster they are "
+    "unless it is set. Read when Spark starts.",
 )
 SLOW_CHECK_INTERVAL = Option(
     key="slow-task-detector.check-interval",

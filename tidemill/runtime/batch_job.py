@@ -88,7 +88,7 @@ def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> Da
     try:
         return with_room(lambda: _frames(spark, scan, in_parts, root, request, way).frame(root))
     except Exception as e:
-        raise translated(e) from e
+        raise translated(e, batch=True) from e
 
 
 def how_read(root: b.BatchNode, zone: str) -> dict[int, tuple[str, str]]:
@@ -209,7 +209,7 @@ def _rows(root: b.BatchNode, request: JobRequest, way: Way, partitions: list[Par
         with grouped(request.application.sparkContext, request.group, request.name):
             found = collected(frame)
     except Exception as e:
-        raise translated(e) from e
+        raise translated(e, batch=True) from e
     partitions += _told_partitions(frame, root, request)
     return found
 
@@ -226,7 +226,7 @@ def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
             with grouped(request.application.sparkContext, request.group, request.name):
                 found = collected(frame)
     except Exception as e:
-        raise translated(e) from e
+        raise translated(e, batch=True) from e
     return found
 
 
@@ -268,7 +268,7 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, partitions: list[Partit
             staged = staging.collect()
     except Exception as e:
         made.discard(1)
-        raise translated(e) from e
+        raise translated(e, batch=True) from e
     made.publish(1, [row[0] for row in staged])
     made.finish()
     partitions += _told_partitions(staging, sink, request)

@@ -95,9 +95,13 @@ def test_a_side_that_cannot_be_sent_is_said_to_be_too_large(said: str) -> None:
     assert found.message == SENT_TOO_MUCH
 
 
-def test_a_full_disk_is_no_lost_process() -> None:
-    found = translated(RuntimeError(_LAST_TRY + "java.io.IOException: No space left on device"))
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_full_disk_is_no_lost_process(batch: bool) -> None:
+    """A batch job has no epochs to go on from."""
+    error = RuntimeError(_LAST_TRY + "java.io.IOException: No space left on device")
+    found = translated(error, batch=batch)
     assert isinstance(found, StateError)
+    assert ("epoch" in str(found.hint)) is not batch
 
 
 def test_the_root_cause_is_shown_however_long_the_trace_before_it() -> None:

@@ -82,3 +82,15 @@ def test_the_archive_is_the_package(tmp_path: Path) -> None:
         check=True,
     )
     assert run.stdout.strip() == f"{archive}/tidemill/runtime/spark/worker_daemon.py"
+
+
+def test_slow_tasks_are_started_again_where_there_is_another_machine() -> None:
+    """Unless somebody said no, be it in Spark's own words."""
+    remote, key = {"spark.master": "spark://h:7077"}, "execution.batch.speculative.enabled"
+    assert "spark.speculation" not in spark_settings({})
+    assert spark_settings({key: "true"})["spark.speculation"] == "true"
+    assert spark_settings(remote)["spark.speculation"] == "true"
+    assert spark_settings({**remote, key: "false"})["spark.speculation"] == "false"
+    assert spark_settings({**remote, "spark.speculation": "false"})["spark.speculation"] == "false"
+    bound = {"slow-task-detector.execution-time.baseline-lower-bound": "5 s"}
+    assert spark_settings({**remote, **bound})["spark.speculation.minTaskRuntime"] == "5000ms"

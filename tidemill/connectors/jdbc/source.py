@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -121,9 +122,16 @@ def arrays(rows: Any, fields: tuple[Field, ...]) -> list[pa.Array]:
 
 
 def _value(kind: t.LogicalType, value: Any) -> Any:
-    """What the driver gave as the carrier has it: texts are read (SQLite has few types)."""
+    """What the driver gave as the carrier has it: texts are read (SQLite has few types, and any value may
+    stand in any column of its). ValueError where another value would come of it."""
     if value is None:
         return None
+    if isinstance(kind, t.INTEGER_TYPES) and isinstance(value, float | Decimal):
+        return _whole(value)
+    if isinstance(value, bytes) and isinstance(kind, t.CHARACTER_TYPES):
+        raise ValueError(f"{value!r} is no text")
+    if isinstance(value, int | float) and isinstance(kind, _MOMENTS):
+        raise ValueError(f"the number {value} is no {kind.with_nullable(True)}")
     if isinstance(kind, t.TimeType) and not isinstance(value, str):
         return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
     if isinstance(kind, t.CHARACTER_TYPES):
@@ -131,13 +139,30 @@ def _value(kind: t.LogicalType, value: Any) -> Any:
     if isinstance(kind, t.DecimalType):
         return fit_decimal(parse(_WIDE, str(value), CSV_RULES), kind)
     if isinstance(kind, t.BooleanType):
-        return bool(value)
+        return _truth(value)
     if isinstance(value, str):
         zoned = isinstance(kind, t.LocalZonedTimestampType) and not value.endswith("Z")
         return parse(kind, value + "Z" if zoned else value, CSV_RULES)
     return value
 
 
+def _whole(value: float | Decimal) -> int:
+    whole = int(value)
+    if whole != value:
+        raise ValueError(f"{value} is no whole number")
+    return whole
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, str):
+        return bool(value)
+    text_ = value.strip().lower()
+    if text_ not in ("true", "false"):
+        raise ValueError(f"{value!r} is neither TRUE nor FALSE")
+    return text_ == "true"
+
+
+_MOMENTS = (t.DateType, t.TimeType, t.TimestampType, t.LocalZonedTimestampType)
 _WIDE = t.DecimalType(precision=38, scale=18)
 
 

@@ -111,10 +111,13 @@ def _runtime_filters(config: Configuration) -> dict[str, str]:
 
 
 def speculation(options: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings of speculative tasks, which it reads when it starts."""
-    config = Configuration(options)
-    if o.SPECULATION.key not in config:
-        return {}
+    """Spark's settings of speculative tasks, which it reads when it starts; none where nobody asked."""
+    return cluster_speculation(options) if o.SPECULATION.key in options else {}
+
+
+def cluster_speculation(options: Mapping[str, str]) -> dict[str, str]:
+    """The same where it is on unless somebody says no: where tasks have more than one machine to run on."""
+    config = Configuration({o.SPECULATION.key: "true", **options})
     bound = config.read(o.SLOW_LOWER_BOUND).milliseconds
     return {
         "spark.speculation": _text(config.read(o.SPECULATION)),

@@ -53,7 +53,13 @@ _LOST = re.compile(
 )
 
 
-def translated(error: Exception) -> errors.TidemillError:
+_NOTHING_PUBLISHED = (
+    "A batch job publishes all or nothing: run it again once there is room. What Spark's exchanges and sorts "
+    "have no memory for is written to spark.local.dir, a large result to the directory for temporary files."
+)
+
+
+def translated(error: Exception, *, batch: bool = False) -> errors.TidemillError:
     """The TidemillError that ``error``, raised by a Spark action, stands for."""
     if isinstance(error, errors.TidemillError):
         return error
@@ -93,10 +99,12 @@ def translated(error: Exception) -> errors.TidemillError:
         )
     disk = _DISK_FULL.search(text)
     if disk:
-        return errors.StateError(
-            f"Writing state or output failed: {disk.group(1)}",
-            hint=errors.NOTHING_COMMITTED,
+        written, hint = (
+            ("output or temporary files", _NOTHING_PUBLISHED)
+            if batch
+            else ("state or output", errors.NOTHING_COMMITTED)
         )
+        return errors.StateError(f"Writing {written} failed: {disk.group(1)}", hint=hint)
     told = "\n".join(_told(text.strip().splitlines()))
     if _LOST.search(text):
         return errors.LostProcessError(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tidemill.config.properties import read_properties
 from tidemill.config.registry import OWN_PREFIX, SPARK_PREFIX
-from tidemill.runtime.spark.adaptive import speculation
+from tidemill.runtime.spark.adaptive import cluster_speculation, speculation
 from tidemill.runtime.spark.local_directory import local_directory
 from tidemill.runtime.spark.shipped import package_archive
 
@@ -91,7 +91,7 @@ def spark_settings(options: Mapping[str, str]) -> dict[str, str]:
     settings |= {**speculation(options), **spark_options(options)}
     if is_within_machine(settings[MASTER]):
         return {**_private(), **settings}
-    return _shipping({**_CLUSTER, **settings})
+    return _shipping({**_CLUSTER, **cluster_speculation(options), **settings})
 
 
 def spark_options(options: Mapping[str, str]) -> dict[str, str]:
