@@ -85,5 +85,9 @@ def test_where_bytes_are_not_known_time_alone_says_it() -> None:
     blind = stage(taskMetricsDistributions={"executorRunTime": [1000.0, 10_000.0]})
     (told,) = slow_tasks(stage_run(blind), [task(10, 0)])
     assert not told.more
+    line = "took long: 10.0 s, the median task 1.0 s; Spark did not see what they read"
+    assert slow_task_line(told) == f"task 7 of stage 4 on h3 {line}"
+    (told,) = slow_tasks(stage_run(blind), [task(1, 0, copy=True)])
+    assert "is a second attempt that ended first: 1.0 s, the median task" in slow_task_line(told)
     short = stage(taskMetricsDistributions={"executorRunTime": [1.0, 900.0]})
     assert not stage_run(short).is_uneven

@@ -248,12 +248,14 @@ def partitions_line(event: PartitionsRead) -> str:
 
 def slow_task_line(task: SlowTask) -> str:
     """``task 7 of stage 4 on host-3 was slow: 12.0 s for 9.8 MiB, the median task 1.1 s for 10.0 MiB``."""
-    what = "had more to read" if task.more else "was slow"
+    what = "had more to read" if task.more else "was slow" if task.is_measured else "took long"
     if task.copy:
         what = "is a second attempt that ended first" if task.status == "SUCCESS" else "is a second attempt"
+    begun = f"task {task.task} of stage {task.stage} on {task.host} {what}: {task.seconds:.1f} s"
+    if not task.is_measured:
+        return f"{begun}, the median task {task.median_seconds:.1f} s; Spark did not see what they read"
     return (
-        f"task {task.task} of stage {task.stage} on {task.host} {what}: {task.seconds:.1f} s for "
-        f"{size_text(task.bytes)}, the median task {task.median_seconds:.1f} s for "
+        f"{begun} for {size_text(task.bytes)}, the median task {task.median_seconds:.1f} s for "
         f"{size_text(task.median_bytes)}"
     )
 

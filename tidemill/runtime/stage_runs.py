@@ -57,6 +57,10 @@ class StageRun:
         return slow or self.copies > 0
 
 
+SEEN_BYTES = 64 << 10
+"""References to blocks and the numbers of splits are fewer; so little takes nobody a second to read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowTask:
     """``copy``: this is the second attempt. ``more``: it had so much more to read than the median task that
@@ -72,6 +76,12 @@ class SlowTask:
     median_seconds: float
     median_bytes: int
     more: bool
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether Spark saw what was read. Files that Python workers read, and blocks that lie in
+        files, it does not see."""
+        return max(self.bytes, self.median_bytes) >= SEEN_BYTES
 
 
 def stage_run(found: Json, excluded: tuple[str, ...] = ()) -> StageRun:

@@ -77,7 +77,8 @@ function stage(one) {
 }
 
 function slow(one) {
-  const what = one.copy ? "second attempt" : one.more ? "more to read" : "slow";
+  const seen = Math.max(one.bytes, one.median_bytes) >= 65536;
+  const what = one.copy ? "second attempt" : one.more ? "more to read" : seen ? "slow" : "long";
   return h("tr", {}, right(one.stage), right(one.task), h("td", {}, one.host), h("td", {}, `${what}, ${one.status}`),
     right(span(one.seconds)), right(span(one.median_seconds)), right(size(one.bytes)), right(size(one.median_bytes)));
 }
