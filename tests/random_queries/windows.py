@@ -1,15 +1,18 @@
 """Random windows by event time: aggregation, grouping sets, Top-N and joins by window, OVER by time.
 
-Only over tables as they come, whose watermark no row is behind: a batch knows of no late rows. Gaps end
-between the whole seconds of rows: sessions that only touch are one or two, by when the watermark passes."""
+Only over rows that no watermark has passed, those that are taken back among them: a batch knows of no late
+rows. Gaps end between the whole seconds of rows: sessions that only touch are one or two, by when the
+watermark passes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tests.random_queries import aggregates, temporal
+from tests.random_queries.expressions import condition
 from tests.random_queries.pools import Theme, Type
 from tests.random_queries.relation import NUMBERS, Column, Maker, Relation, items, same_type
+from tests.random_queries.tables import ROWTIME
 
 STAMP = Column(name="", type=Type.TIMESTAMP)
 BOUNDS = (("window_start", STAMP), ("window_end", STAMP))
@@ -35,10 +38,9 @@ class Window:
         return f"{self.kind}{role}({time}, {self.sizes})"
 
     def table(self, inner: Relation, partition: list[str]) -> str:
-        assert inner.arrival is not None
         by = f" PARTITION BY ({', '.join(partition)})" if partition else ""
         rows = inner.source if inner.source.startswith("(") else f"TABLE {inner.source}"
-        call = f"{rows}{by}, DESCRIPTOR({inner.arrival.rowtime}), {self.sizes}"
+        call = f"{rows}{by}, DESCRIPTOR({ROWTIME}), {self.sizes}"
         return f"TABLE({self.kind}({call}))"
 
 
@@ -62,20 +64,44 @@ def _seconds(number: float) -> str:
     return f"INTERVAL '{number:g}' {'SECOND' if number < 100 else 'SECOND(4, 3)'}"
 
 
-def _table(maker: Maker) -> Relation | None:
-    """A table as it comes, if there is one; perhaps with what held at the time of its rows."""
-    found = [t for t in maker.tables if t.comes]
+def _timed(maker: Maker) -> Relation | None:
+    """Rows with an event time, which is their last column: those of a table as they come, perhaps with what
+    held at their times, or of one that changes; or a view of them that keeps the time."""
+    found = [t for t in maker.tables if t.rowtime]
     if not found:
         return None
     rows = maker.of(maker.chance.choice(found))
-    while maker.flip(0.2):
+    while rows.arrival is not None and maker.flip(0.2):
         rows = temporal.timed(maker, rows)
-    return rows
+    if maker.flip(0.15):
+        return _filtered(maker, rows)
+    return _latest(maker, rows) if rows.arrival is not None and maker.flip(0.15) else rows
+
+
+def _filtered(maker: Maker, rows: Relation) -> Relation:
+    a = maker.name("t")
+    columns = (*maker.some(rows.columns[:-1], 1), rows.columns[-1])
+    listed = ", ".join(f"{a}.{c.name}" for c in columns)
+    where = condition(maker, items(a, rows.columns))
+    source = f"(SELECT {listed} FROM {rows.source} AS {a} WHERE {where})"
+    return Relation(source=source, columns=columns, inputs=(rows,))
+
+
+def _latest(maker: Maker, rows: Relation) -> Relation:
+    """The last time of each key: later rows take earlier ones back. Rows that tie are equal."""
+    a, b = maker.name("t"), maker.name("t")
+    columns = (*maker.some(rows.ordered[:-1], 1, 2), rows.columns[-1])
+    by = ", ".join(f"{a}.{c.name}" for c in columns[:-1])
+    call = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY {a}.{ROWTIME} DESC) AS place"
+    ranked = f"(SELECT {a}.*, {call} FROM {rows.source} AS {a})"
+    listed = ", ".join(f"{b}.{c.name}" for c in columns)
+    source = f"(SELECT {listed} FROM {ranked} AS {b} WHERE {b}.place = 1)"
+    return Relation(source=source, columns=columns, inputs=(rows,))
 
 
 def windowed(maker: Maker, depth: int) -> Relation:
     """Aggregation by window and some columns, perhaps in several sets of them."""
-    inner = _table(maker)
+    inner = _timed(maker)
     if inner is None:
         return aggregates.grouped(maker, depth)
     a, window = maker.name("t"), _window_over(maker, inner)
@@ -83,8 +109,7 @@ def windowed(maker: Maker, depth: int) -> Relation:
     calls = [aggregates.aggregate(maker, items(a, inner.columns)) for _ in range(maker.chance.randint(1, 3))]
     names = [text for text, _ in keys]
     if maker.flip(0.4):
-        assert inner.arrival is not None
-        time = f"{a}.{inner.arrival.rowtime}"
+        time = f"{a}.{ROWTIME}"
         shown = [(window.of(time, role), STAMP) for role in ("_START", "_END")]
         rest = f"FROM {inner.source} AS {a} GROUP BY {_sets(maker, window.of(time), names)}"
         return maker.select([*shown, *keys, *calls], rest, (inner,))
@@ -108,7 +133,7 @@ def _sets(maker: Maker, window: str, keys: list[str]) -> str:
 
 def window_top_n(maker: Maker, depth: int) -> Relation:
     """The first rows of each window."""
-    inner = _table(maker)
+    inner = _timed(maker)
     if inner is None:
         return aggregates.grouped(maker, depth)
     a, b, rank, window = maker.name("t"), maker.name("t"), maker.name("r"), _window_over(maker, inner)
@@ -126,7 +151,7 @@ def window_top_n(maker: Maker, depth: int) -> Relation:
 
 def window_join(maker: Maker, depth: int) -> Relation:
     """Rows of one window side by side, or those that have none there."""
-    left, right = _table(maker), _table(maker)
+    left, right = _timed(maker), _timed(maker)
     if left is None or right is None:
         return aggregates.grouped(maker, depth)
     a, b, window = maker.name("t"), maker.name("t"), _window(maker, tuple(MONTHS))
@@ -154,15 +179,14 @@ def _untimed(shown: list[tuple[str, Column]]) -> list[tuple[str, Column]]:
 
 def over_time(maker: Maker, depth: int) -> Relation:
     """Running aggregates in the order of time, equal times together."""
-    inner = _table(maker)
+    inner = _timed(maker)
     if inner is None:
         return aggregates.grouped(maker, depth)
-    assert inner.arrival is not None
     a = maker.name("t")
     keys = [f"{a}.{c.name}" for c in maker.some(inner.ordered[:-1], 0, 1)]
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""
     frame = maker.chance.choice(("", " RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT ROW"))
-    window = f"({by}ORDER BY {a}.{inner.arrival.rowtime}{frame})"
+    window = f"({by}ORDER BY {a}.{ROWTIME}{frame})"
     column = maker.chance.choice(list(inner.ordered))
     calls = [("COUNT(*)", Column(name="", type=Type.BIGINT))]
     if column.type in aggregates.MINIMA:
