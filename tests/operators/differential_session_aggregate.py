@@ -18,9 +18,12 @@ from tidemill.changelog.watermarks import END, NONE
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import AGAIN, EpochContext
 from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.netted_session import NettedSessionSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.state.store import StateStore
+
+Spec = SessionAggregateSpec | NettedSessionSpec
 
 _GAP = 5
 _COUNT = AggregateSpec(function="COUNT", name="n", args=(), arg_types=(), result=pa.int64())
@@ -81,6 +84,26 @@ class Naive:
         same = [r.weight for r in found if (r.time, r.value) == (row.time, row.value)]
         return sum(same) > 0
 
+    def has_time(self, row: Row) -> bool:
+        """Whether an open session has rows of its time."""
+        return any(r.time == row.time for s in self.open.get(row.key, []) for r in s.rows)
+
+    def take_back(self, row: Row) -> None:
+        """What is left of the session that has ``row`` are sessions of their own."""
+        sessions = self.open[row.key]
+        (old,) = (s for s in sessions if any(r.time == row.time for r in s.rows))
+        sessions.remove(old)
+        counts: dict[int, int] = {}
+        for r in (*old.rows, row):
+            counts[r.time] = counts.get(r.time, 0) + r.weight
+        made: list[Session] = []
+        for time in sorted(t for t, n in counts.items() if n > 0):
+            if not made or time > made[-1].end:
+                made.append(Session(time, time))
+            made[-1].end = time + _GAP
+            made[-1].rows += [r for r in (*old.rows, row) if r.time == time]
+        sessions += made
+
     def add(self, row: Row) -> None:
         sessions = self.open.setdefault(row.key, [])
         met = [s for s in sessions if s.start <= row.time + _GAP and s.end >= row.time]
@@ -111,7 +134,7 @@ class Naive:
 @dataclass
 class Kernel:
     root: str
-    spec: SessionAggregateSpec
+    spec: Spec
     manifest: str | None = None
     number: int = 0
     mark: int = NONE
@@ -120,7 +143,7 @@ class Kernel:
     def step(self, rows: list[tuple[int, Row]], mark: int) -> list[tuple[Any, ...]]:
         return self.run(self.spec, table_of(rows, self.spec.retracts), mark) or []
 
-    def run(self, spec: SessionAggregateSpec, table: pa.Table, mark: int) -> list[tuple[Any, ...]] | None:
+    def run(self, spec: Spec, table: pa.Table, mark: int) -> list[tuple[Any, ...]] | None:
         """What is shown; None, and nothing done, where the step wants its rows as they are."""
         store = StateStore.open(self.root, "op", 0, self.manifest, self.number, options=TINY)
         context = EpochContext(epoch=self.number, time=0, partition=0, watermark=mark, before=self.mark)
@@ -155,8 +178,8 @@ def table_of(rows: list[tuple[int, Row]], retracts: bool) -> pa.Table:
 
 def spec_of(
     calls: tuple[AggregateSpec, ...], keys: tuple[tuple[str, pa.DataType], ...], retracts: bool
-) -> SessionAggregateSpec:
-    return SessionAggregateSpec(
+) -> Spec:
+    return (NettedSessionSpec if retracts else SessionAggregateSpec)(
         keys=keys,
         calls=calls,
         time="t",
@@ -200,9 +223,14 @@ def test_sessions_are_those_of_a_dict_of_lists(shape: str, rows: list[Row], cuts
         if not keys:
             row = Row(None, row.time, row.value, row.mark, row.weight)
         naive.reach(row.mark)
-        if row.weight < 0 and not (retracts and naive.holds(row)):
+        if row.weight > 0:
+            naive.add(row)
+        elif retracts and naive.holds(row):
+            naive.take_back(row)
+        elif retracts and not naive.has_time(row) and row.time + _GAP - 1 <= row.mark:
+            naive.late += 1
+        else:
             continue
-        naive.add(row)
         taken.append(row)
     naive.reach(END)
     bounds = [0, *sorted(c for c in cuts if c <= len(taken)), len(taken)]
@@ -220,12 +248,10 @@ def test_sessions_are_those_of_a_dict_of_lists(shape: str, rows: list[Row], cuts
 class Tasks:
     """Reads an epoch's rows in tasks, ``combining`` those of some."""
 
-    spec: SessionAggregateSpec
+    spec: Spec
     settling: int
 
-    def input(
-        self, tasks: list[list[tuple[int, Row]]], combining: list[bool]
-    ) -> tuple[SessionAggregateSpec, pa.Table]:
+    def input(self, tasks: list[list[tuple[int, Row]]], combining: list[bool]) -> tuple[Spec, pa.Table]:
         """As the exchange brings it: each task's own watermarks, lifted to those of all rows before it."""
         raw: list[pa.Table] = []
         combined: list[pa.Table] = []

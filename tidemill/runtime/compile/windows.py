@@ -23,6 +23,7 @@ from tidemill.operators.window.emission import Emission
 from tidemill.operators.window.emitting import EmittingAggregateSpec
 from tidemill.operators.window.emitting_dynamic import EmittingDynamicSpec
 from tidemill.operators.window.emitting_session import EmittingSessionSpec
+from tidemill.operators.window.netted_session import NettedSessionSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
@@ -47,6 +48,7 @@ HOT_ROWS = 16_384
 _Kernel = (
     WindowAggregateSpec
     | SessionAggregateSpec
+    | NettedSessionSpec
     | DynamicAggregateSpec
     | EmittingAggregateSpec
     | EmittingSessionSpec
@@ -203,10 +205,15 @@ def how_it_runs(
     )
 
 
-def made_by_rows(shape: WindowShape, window: p.Window) -> SessionAggregateSpec | DynamicAggregateSpec:
+def made_by_rows(
+    shape: WindowShape, window: p.Window
+) -> SessionAggregateSpec | NettedSessionSpec | DynamicAggregateSpec:
     """The kernel of windows that rows make."""
     if window.kind is WindowKind.SESSION:
-        return SessionAggregateSpec(**_parts(shape), gap=window.size)
+        # By processing time a row is taken back at another time than it came.
+        netted = shape.retracts and not window.proctime
+        spec = NettedSessionSpec if netted else SessionAggregateSpec
+        return spec(**_parts(shape), gap=window.size)
     return DynamicAggregateSpec(
         **_parts(shape), slide=window.slide, gap=window.size, state_ttl=window.state_ttl
     )

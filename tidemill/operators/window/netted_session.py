@@ -1,0 +1,186 @@
+"""Aggregation in sessions of rows that may be taken back: a session is of the rows that are left of it.
+
+State is by time in place of by session (see ``netted_sessions``): how many rows of a key have it, and what
+they add up to. Sessions are made of the open ones when their key is looked at: at the end of each time's
+span, and when rows of it come.
+
+Cost of an epoch: the keys that have rows or whose time has come, with all their times whose sessions are
+open; the pieces of sessions that fire, and where pieces are accumulators those that rows go to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of, with_types
+from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
+from tidemill.operators.api import EpochContext
+from tidemill.operators.rows.numbered_keys import Keys
+from tidemill.operators.window.merging import LATE, Spans
+from tidemill.operators.window.netted_sessions import NOWHERE, Times, netted
+from tidemill.operators.window.output import MICROSECONDS
+from tidemill.operators.window.pieces import END, ends_of
+from tidemill.operators.window.session_shape import SessionShape
+from tidemill.operators.window.session_state import SESSION, Open, SessionState, Tables, rewritten
+from tidemill.state.layout import Layout
+from tidemill.state.run import HASH
+from tidemill.state.store import StateStore
+
+_COUNT = "$count"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimesTables(Tables):
+    """``sessions`` are those of one time, named by it."""
+
+    @cached_property
+    def sessions(self) -> Layout:
+        named = (pa.field(SESSION, pa.int64()),)
+        columns = (pa.field(_COUNT, pa.int64()),)
+        return Layout(name="times", keys=self.keys, values=named, columns=columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NettedSessionSpec(SessionShape):
+    """Rows come with their kinds."""
+
+    @cached_property
+    def tables(self) -> TimesTables:
+        fields = tuple(pa.field(name, kind) for name, kind in self.keys)
+        return TimesTables(keys=fields, pieces=self.counted)
+
+    @property
+    def fingerprint(self) -> str:
+        facts = f"netted-session-aggregate {self.tables.counted.schema} {self.gap}"
+        return hashlib.sha256(facts.encode()).hexdigest()[:16]
+
+    def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
+        """The results of the sessions that fire in this epoch."""
+        table = with_types(inputs[0], self.types)
+        rows = contiguous(by_arrival(table) if len(table) else table)
+        upto = self.clock.ended(epoch.watermark)
+        due = state.timeline(self.tables.wake).take_due(upto)
+        if len(rows) == 0 and len(due) == 0:
+            return self.output_schema().empty_table()
+        names = [name for name, _ in self.keys]
+        both = [pa.concat_arrays([single(rows.column(n)), single(due.column(n))]) for n in names]
+        own = hashes_of(rows, [single(rows.column(n)) for n in names])
+        keys, numbers = Keys.of(both, np.concatenate([own, vector(due.column(HASH)).values]))
+        kept = _Kept(tables=self.tables, store=state, keys=keys)
+        before = kept.times(self.gap)
+        spans, weights = self._spans(before, rows, numbers[: len(rows)])
+        times = netted(spans, weights, self.gap)
+        self.note_hot(keys, numbers[: len(rows)], before.keys, epoch)
+        self.add_late(rows, times.of[len(before) :] == LATE, epoch)
+        fired = _Change(self, kept, before, times, upto).apply(rows)
+        if len(fired) == 0:
+            return self.output_schema().empty_table()
+        results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
+        of = ends_of(results)
+        starts, ends = times.starts[of], times.ends[of]
+        last = self.clock.instants(ends - 1)
+        return self.columns.shown(results, starts, ends, last, self.output_schema(), epoch)
+
+    def _spans(self, before: Open, rows: pa.Table, numbers: Ints) -> tuple[Spans, Ints]:
+        """The times that were, then the rows; and how often each is there."""
+        nothing = numbers[:0]
+        at = vector(rows.column(self.time)).values // MICROSECONDS if len(rows) else nothing
+        marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else nothing
+        weights = weights_of(rows) if len(rows) else None
+        spans = Spans(
+            keys=np.concatenate([before.keys, numbers]),
+            starts=np.concatenate([before.starts, at]),
+            ends=np.concatenate([before.ends, at + self.gap]),
+            marks=np.concatenate([np.full(len(before), NONE, np.int64), self.clock.all_reached(marks)]),
+            stored=len(before),
+        )
+        own = np.ones(len(rows), np.int64) if weights is None else weights
+        return spans, np.concatenate([before.wakes, own])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kept(SessionState):
+    """Times in place of sessions."""
+
+    def times(self, gap: int) -> Open:
+        """All of the keys; how many rows each has stands in ``wakes``."""
+        owners, rows = self.store.table(self.tables.sessions).gather(self.keys.hashes, self.keys.columns)
+        at, counts = (vector(single(rows.column(name))).values for name in (SESSION, _COUNT))
+        return Open(keys=owners, names=at, starts=at, ends=at + gap, wakes=counts)
+
+    def count(self, keys: Ints, at: Ints, counts: Ints) -> None:
+        """How many rows times have from now on; none: forgotten."""
+        layout = self.tables.sessions
+        names = to_arrow(Vec(at), pa.int64())
+        columns = {f.name: c for f, c in zip(layout.keys, self.keys.take(keys), strict=True)}
+        columns[SESSION], columns[_COUNT] = names, to_arrow(Vec(counts), pa.int64())
+        codes = layout.codes(self.keys.hashes[keys], [names])
+        self.store.table(layout).put(codes, columns, counts == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What an epoch makes of the times that were: ``times.of`` says what each became."""
+
+    spec: NettedSessionSpec
+    kept: _Kept
+    before: Open
+    times: Times
+    upto: int
+
+    def apply(self, rows: pa.Table) -> pa.Table:
+        """The pieces of the sessions that fire, by session; the state is that of what stays open."""
+        times = self.times
+        fires = np.zeros(len(times.at), np.bool_)
+        in_one = times.sessions != NOWHERE
+        fires[in_one] = (times.ends <= self.upto)[times.sessions[in_one]]
+        came, there = self._came()
+        gone = fires | (times.counts == 0)
+        pieces = pa.concat_tables([self._old(gone, came), self._new(rows)])
+        self._count(gone, came, there)
+        of = ends_of(pieces)
+        stays = pieces.filter(pa.array(~gone[of]))
+        self.kept.put(stays, times.keys, times.at)
+        fired = pieces.filter(pa.array(fires[of]))
+        place = fired.schema.get_field_index(END)
+        return fired.set_column(place, END, to_arrow(Vec(times.sessions[ends_of(fired)]), pa.int64()))
+
+    def _came(self) -> tuple[Mask, Mask]:
+        """Which times rows came for, and which were there before."""
+        came, there = (np.zeros(len(self.times.at), np.bool_) for _ in range(2))
+        of, stored = self.times.of, len(self.before)
+        there[of[:stored]] = True
+        rows = of[stored:]
+        came[rows[rows != LATE]] = True
+        return came, there
+
+    def _old(self, gone: Mask, came: Mask) -> pa.Table:
+        """The pieces that are shown, dropped or replaced, by time."""
+        of = self.times.of[: len(self.before)]
+        wanted = gone | came if rewritten(self.spec.pieces) else gone
+        chosen = wanted[of]
+        return self.kept.take(self.before.take(chosen), of[chosen], gone[of[chosen]])
+
+    def _new(self, rows: pa.Table) -> pa.Table:
+        of = self.times.of[len(self.before) :]
+        chosen = np.flatnonzero(of != LATE)
+        if len(chosen) == 0:
+            return self.spec.pieces.schema.empty_table()
+        rows = rows.append_column(END, to_arrow(Vec(of), pa.int64()))
+        return self.spec.pieces.cut(rows.take(pa.array(chosen)))
+
+    def _count(self, gone: Mask, came: Mask, there: Mask) -> None:
+        """The times that stay, and when their keys are looked at: when a session could end with them."""
+        times = self.times
+        # In this order: a time may go with its session, and come again.
+        for told, counts in ((gone & there, np.zeros_like(times.counts)), (came & ~gone, times.counts)):
+            self.kept.count(times.keys[told], times.at[told], counts[told])
+        new = np.flatnonzero(came & ~gone & ~there)
+        at, ends = times.at[new], times.at[new] + self.spec.gap
+        self.kept.look_again(Open(keys=times.keys[new], names=at, starts=at, ends=ends, wakes=ends))

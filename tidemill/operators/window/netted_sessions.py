@@ -1,0 +1,165 @@
+"""Which rows are one session, where rows are taken back: sessions are of the rows that are left.
+
+A row taken back takes its time with it, unless other rows of its key have the same: its session may get
+shorter, fall apart or be gone. Besides that a session grows, ends and is late for as in ``merging``: one by
+one in the order rows came, and vectorised where no order can matter.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tidemill.changelog.columns import Ints
+from tidemill.operators.window.merging import (
+    LATE,
+    Spans,
+    clusters_of,
+    lowest_from_here,
+    may_meet_the_gone,
+    members_of,
+)
+
+NOWHERE = -2
+"""The session of a time that no row has any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Times of keys, none twice but where an earlier one's session is over: per time the number of its key,
+    how many rows it has (less those taken back), and its session or ``NOWHERE``. ``of``: the time of each
+    span, or ``LATE``. Per session its key and bounds."""
+
+    of: Ints
+    keys: Ints
+    at: Ints
+    counts: Ints
+    sessions: Ints
+    session_keys: Ints
+    starts: Ints
+    ends: Ints
+
+
+def netted(spans: Spans, weights: Ints, gap: int) -> Times:
+    """What ``spans`` add up to, stored times first, each as often as its ``weights`` say."""
+    clusters = clusters_of(spans)
+    late = spans.ends - 1 <= spans.marks
+    late[: spans.stored] = False
+    count = int(clusters.max(initial=-1)) + 1
+    alive, mixed = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    alive[clusters[~late]] = True
+    mixed[clusters[late]] = True
+    mixed[clusters[may_meet_the_gone(spans, late)]] = True
+    taken = alive[clusters]
+    eras = np.zeros(len(spans), np.int64)
+    for cluster in members_of(clusters, mixed & alive):
+        eras[cluster] = _OneByOne(gap).eras(spans, weights, cluster)
+    taken &= eras != LATE
+    chosen = np.flatnonzero(taken)
+    places = chosen[np.lexsort((spans.starts[chosen], eras[chosen], spans.keys[chosen]))]
+    told = (spans.keys[places], eras[places], spans.starts[places])
+    heads = np.ones(len(places), np.bool_)
+    heads[1:] = np.logical_or.reduce([x[1:] != x[:-1] for x in told])
+    of = np.full(len(spans), LATE, np.int64)
+    of[places] = np.cumsum(heads) - 1
+    first = np.flatnonzero(heads)
+    counts = np.add.reduceat(weights[places], first) if len(first) else first
+    keys, eras, at = (x[heads] for x in told)
+    return _in_sessions(of, keys, eras, at, counts, gap)
+
+
+def _in_sessions(of: Ints, keys: Ints, eras: Ints, at: Ints, counts: Ints, gap: int) -> Times:
+    """``Times`` of those that are in the order of keys, eras and themselves."""
+    there = np.flatnonzero(counts > 0)
+    apart = np.ones(len(there), np.bool_)
+    apart[1:] = np.logical_or(
+        np.logical_or(np.diff(keys[there]) != 0, np.diff(eras[there]) != 0), np.diff(at[there]) > gap
+    )
+    sessions = np.full(len(at), NOWHERE, np.int64)
+    sessions[there] = np.cumsum(apart) - 1
+    first = there[apart]
+    last = there[np.append(np.flatnonzero(apart)[1:], len(there)) - 1] if len(there) else first
+    return Times(
+        of=of,
+        keys=keys,
+        at=at,
+        counts=counts,
+        sessions=sessions,
+        session_keys=keys[first],
+        starts=at[first],
+        ends=at[last] + gap,
+    )
+
+
+@dataclass(slots=True)
+class _OneByOne:
+    """The definition itself, for one cluster."""
+
+    gap: int
+    _there: list[int] = field(default_factory=list)
+    """The times of rows of sessions that are not over, sorted."""
+    _counts: dict[int, int] = field(default_factory=dict)
+    _spans: dict[int, list[int]] = field(default_factory=dict)
+    """By time: those that count, of sessions that are not over."""
+
+    def eras(self, spans: Spans, weights: Ints, members: Ints) -> Ints:
+        """A number for each session that is over, 0 for those that are not, LATE for late rows."""
+        eras = np.zeros(len(members), np.int64)
+        marks = spans.marks[members]
+        columns = (spans.starts[members], marks, lowest_from_here(marks), weights[members])
+        rows = zip(*(c.tolist() for c in columns), strict=True)
+        stored, over = int(np.count_nonzero(members < spans.stored)), 0
+        for place, (time, mark, low, weight) in enumerate(rows):
+            if place >= stored:
+                for ended in self._ended(low):
+                    over += 1
+                    eras[ended] = over
+                if not self._counts_for_one(time, mark, weight):
+                    eras[place] = LATE
+                    continue
+            self._spans.setdefault(time, []).append(place)
+            self._add(time, weight)
+        return eras
+
+    def _ended(self, low: int) -> Iterator[list[int]]:
+        """The spans of each session whose last millisecond is not after ``low``; they are forgotten."""
+        while self._there and self._there[0] + self.gap - 1 <= low:
+            last = self._last(0)
+            if self._there[last] + self.gap - 1 > low:
+                return
+            times = self._there[: last + 1]
+            del self._there[: last + 1]
+            for time in times:
+                del self._counts[time]
+            yield [place for time in times for place in self._spans.pop(time)]
+
+    def _counts_for_one(self, time: int, mark: int, weight: int) -> bool:
+        """Whether a row is not late by itself, or an open session has it or touches it."""
+        if time + self.gap - 1 > mark:
+            return True
+        place = bisect_left(self._there, time)
+        if weight < 0:
+            return self._counts.get(time, 0) > 0 and self._open(place, mark)
+        after = place < len(self._there) and self._there[place] <= time + self.gap
+        before = place > 0 and self._there[place - 1] + self.gap >= time
+        return (after and self._open(place, mark)) or (before and self._open(place - 1, mark))
+
+    def _open(self, place: int, mark: int) -> bool:
+        return self._there[self._last(place)] + self.gap - 1 > mark
+
+    def _last(self, place: int) -> int:
+        """The last time of the session that the one at ``place`` is in."""
+        while place + 1 < len(self._there) and self._there[place + 1] - self._there[place] <= self.gap:
+            place += 1
+        return place
+
+    def _add(self, time: int, weight: int) -> None:
+        before = self._counts.get(time, 0)
+        self._counts[time] = before + weight
+        if before <= 0 < before + weight:
+            insort(self._there, time)
+        elif before + weight <= 0 < before:
+            del self._there[bisect_left(self._there, time)]
