@@ -3,8 +3,8 @@
 A row's span [time, time + gap) merges with every open session of its key that it overlaps or touches, also
 with several. It is late only where it meets none and its own span has come to its end; a session fires when
 the watermark has reached its last millisecond, and rows after that do not meet it, wherever the epoch was
-cut (see ``merging``). Rows that can be taken back are ``netted_session``'s; here, by processing time, one goes
-from the session that is open, whose bounds stay.
+cut (see ``merging``). Rows that can be taken back are ``netted_session``'s; here, by processing time, one
+goes from the session that is open, whose bounds stay.
 
 Rows that only come can be put together where they are made, as far as they are of one session whatever else
 there is (see ``local_sessions``).
