@@ -45,8 +45,8 @@ class Window:
 
 
 def _window_over(maker: Maker, inner: Relation) -> Window:
-    """One that rows make only over a table: PARTITION BY stands beside its name. DYNAMIC_CUMULATE not over one
-    that changes: its curves end where they would with what was taken back."""
+    """One that rows make only over a table: PARTITION BY stands beside its name. DYNAMIC_CUMULATE not over
+    one that changes: its curves end where they would with what was taken back."""
     kinds = [kind for kind in KINDS if inner.arrival is not None or kind != "DYNAMIC_CUMULATE"]
     return _window(maker, tuple(MONTHS if inner.source.startswith("(") else kinds))
 
