@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -79,3 +80,18 @@ def test_not_in_beside_another_key(environment: TableEnvironment, mode: str) -> 
         found = folded(result.fields, result.changes())
         seen = {row: tuple(r for r in right if r[1] is not None and r[1] == row[1]) for row in LEFT}
         assert set(found) == {row for row in LEFT if kept(row, seen[row], (0,))}, right
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize(("left", "expected"), [("x < 0", {(1,), (7,)}), ("x > 0", set())])
+def test_what_is_null_whatever_the_rows(
+    spark: SparkSession, tmp_path: Path, mode: str, left: str, expected: set[Row]
+) -> None:
+    """Spark knows that the sum is NULL, and that its own NOT IN may send the few rows."""
+    made = new_session(execution__runtime_mode=mode)
+    (tmp_path / "r.csv").write_text("1,2\n7,8\n")
+    files = f"'connector' = 'filesystem', 'path' = '{tmp_path}/r.csv', 'format' = 'csv'"
+    made.execute_sql(f"CREATE TABLE r (x INT, y INT) WITH ({files})")
+    sums = "SELECT x, SUM(y) FILTER (WHERE x IS DISTINCT FROM x) AS s FROM r GROUP BY x"
+    result = made.execute_sql(f"SELECT x FROM ({sums}) WHERE s NOT IN (SELECT y FROM r WHERE {left})")
+    assert set(folded(result.fields, result.changes())) == expected

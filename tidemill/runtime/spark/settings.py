@@ -66,6 +66,8 @@ RUNTIME: dict[str, str] = {
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.variable.substitute": "false",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    # NULL is not in what is empty: without ANSI mode Spark takes that for unknown.
+    "spark.sql.legacy.nullInEmptyListBehavior": "false",
     "spark.sql.variant.allowDuplicateKeys": "true",
 }
 
