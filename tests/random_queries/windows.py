@@ -75,7 +75,9 @@ def _timed(maker: Maker) -> Relation | None:
     rows = maker.of(maker.chance.choice(found))
     while rows.arrival is not None and maker.flip(0.2):
         rows = temporal.timed(maker, rows)
-    return _filtered(maker, rows) if maker.flip(0.2) else rows
+    if maker.flip(0.15):
+        return _filtered(maker, rows)
+    return _latest(maker, rows) if rows.arrival is not None and maker.flip(0.15) else rows
 
 
 def _filtered(maker: Maker, rows: Relation) -> Relation:
@@ -84,6 +86,18 @@ def _filtered(maker: Maker, rows: Relation) -> Relation:
     listed = ", ".join(f"{a}.{c.name}" for c in columns)
     where = condition(maker, items(a, rows.columns))
     source = f"(SELECT {listed} FROM {rows.source} AS {a} WHERE {where})"
+    return Relation(source=source, columns=columns, inputs=(rows,))
+
+
+def _latest(maker: Maker, rows: Relation) -> Relation:
+    """The last time of each key: later rows take earlier ones back. Rows that tie are equal."""
+    a, b = maker.name("t"), maker.name("t")
+    columns = (*maker.some(rows.ordered[:-1], 1, 2), rows.columns[-1])
+    by = ", ".join(f"{a}.{c.name}" for c in columns[:-1])
+    call = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY {a}.{ROWTIME} DESC) AS place"
+    ranked = f"(SELECT {a}.*, {call} FROM {rows.source} AS {a})"
+    listed = ", ".join(f"{b}.{c.name}" for c in columns)
+    source = f"(SELECT {listed} FROM {ranked} AS {b} WHERE {b}.place = 1)"
     return Relation(source=source, columns=columns, inputs=(rows,))
 
 

@@ -48,6 +48,58 @@ def test_order_by_time(tmp_path: Path, spark: SparkSession, rows: int) -> None:
 
 
 @pytest.mark.parametrize("rows", EPOCHS)
+def test_the_first_of_each_key(tmp_path: Path, spark: SparkSession, rows: int) -> None:
+    """2 comes when the watermark is just there: it is no later than that."""
+    ranked = "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS place FROM ticks"
+    changes = session(tmp_path, rows).changes(f"SELECT k, n FROM ({ranked}) WHERE place = 1")
+    assert sorted(changes) == [("+I", ("k0", 2)), ("+I", ("k1", 1))]
+
+
+LAST = (
+    "SELECT k, n, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC) AS place FROM ticks)"
+    " WHERE place = 1"
+)
+
+
+def _naive_last(size: int) -> Counter[tuple[object, ...]]:
+    """Windows of ``size`` seconds over the last row of each key, row by row."""
+    last: dict[str, int] = {}
+    fired: set[int] = set()
+    found: Counter[tuple[object, ...]] = Counter()
+
+    def reach(mark: float) -> None:
+        for start in sorted({t // size * size for t in last.values()} - fired):
+            if start + size - 0.001 <= mark:
+                fired.add(start)
+                found.update((start + size, k, t) for k, t in last.items() if t // size * size == start)
+
+    furthest = 0
+    for time in TIMES:
+        key = f"k{time % 2}"
+        if time >= last.get(key, 0):
+            last[key] = time
+        furthest = max(furthest, time)
+        reach(furthest - 2)
+    reach(float("inf"))
+    return found
+
+
+@pytest.mark.parametrize("rows", EPOCHS)
+@pytest.mark.parametrize("size", [2, 5])
+def test_windows_over_the_last_of_each_key(tmp_path: Path, spark: SparkSession, rows: int, size: int) -> None:
+    """What was the last when its window ended counts, also where the same epoch has a later one."""
+    window = f"TABLE(TUMBLE(({LAST}), DESCRIPTOR(ts), INTERVAL '{size}' SECOND))"
+    columns = "EXTRACT(SECOND FROM window_end), k, MAX(n)"
+    query = f"SELECT {columns} FROM {window} GROUP BY window_start, window_end, k"
+    found = folded(session(tmp_path, rows).changes(query))
+    assert found == _naive_last(size)
+    group = f"TUMBLE(ts, INTERVAL '{size}' SECOND)"
+    query = f"SELECT EXTRACT(SECOND FROM TUMBLE_END(ts, INTERVAL '{size}' SECOND)), k, MAX(n)"
+    found = folded(session(tmp_path, rows).changes(f"{query} FROM ({LAST}) GROUP BY k, {group}"))
+    assert found == _naive_last(size)
+
+
+@pytest.mark.parametrize("rows", EPOCHS)
 @pytest.mark.parametrize(
     ("window", "expected"),
     [

@@ -24,7 +24,8 @@ from tidemill.physical.joins.pairwise import unknown_to_kernels
 from tidemill.physical.joins.temporal import as_it_runs
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.traits.event_time import has_watermark, waits_for_first
-from tidemill.physical.tree import map_up
+from tidemill.physical.tree import map_up, with_inputs
+from tidemill.physical.versions import each_change
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import equal_columns
 from tidemill.types.logical import Field
@@ -34,7 +35,7 @@ Node = TypeVar("Node", bound=p.PhysicalNode)
 
 def running(root: Node) -> Node:
     """The converted tree ``root`` as it runs; changelog modes are still to be assigned."""
-    made = map_up(root, lambda node: _finished(_running(node)))
+    made = map_up(root, lambda node: _finished(_timed(_running(node))))
     assert isinstance(made, type(root))
     return made
 
@@ -42,6 +43,16 @@ def running(root: Node) -> Node:
 def _finished(node: p.PhysicalNode) -> p.PhysicalNode:
     """What comes up from below has changed, and with it the traits."""
     return finish(node) if node.inputs else node
+
+
+def _timed(node: p.PhysicalNode) -> p.PhysicalNode:
+    """What works by window gets every change of the last row of each key, behind its watermark."""
+    if not isinstance(node, _BY_WINDOW):
+        return node
+    return with_inputs(node, tuple(map(each_change, node.inputs)))
+
+
+_BY_WINDOW = p.WindowAggregate | p.WindowsOfRows | p.WindowRank | p.WindowJoin
 
 
 @singledispatch

@@ -50,7 +50,8 @@ _RANKS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
 @dataclass(frozen=True, kw_only=True)
 class OverByTimeSpec:
     """``columns``: the row, (name, type); ``time``: the time attribute among them, by which all ``functions``
-    are ordered; ``lag``: how many rows LAG looks back at most, None where a row says it."""
+    are ordered; ``lag``: how many rows LAG looks back at most, None where a row says it; ``equal_in_time``: a
+    row of the watermark's own time is not late, as to Flink's Deduplicate and not to its OVER."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     partition: tuple[str, ...]
@@ -61,6 +62,7 @@ class OverByTimeSpec:
     state_ttl: int = 0
     sequence: bool = False
     keeps_time: bool = False
+    equal_in_time: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -236,7 +238,7 @@ class _Step:
             # A millisecond may have several epochs.
             return times, np.zeros(len(table), np.bool_)
         if self.spec.by_watermark or past is None:
-            late = times <= marks
+            late = times < marks if self.spec.equal_in_time else times <= marks
         else:
             given = Dues(keys=past.owners, times=self._past_times(past), dues=np.full(len(past), NONE))
             last = latest_given(

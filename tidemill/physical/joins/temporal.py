@@ -19,8 +19,7 @@ from tidemill.physical.conditions import conjunction, substituted
 from tidemill.physical.finish import PENDING, exchange, finish, references, select
 from tidemill.physical.joins.planning import join_fields, keyed_sides, split_condition, wanted_columns
 from tidemill.physical.traits.changelog_mode import insert_only
-from tidemill.physical.traits.event_time import has_watermark
-from tidemill.physical.tree import with_inputs
+from tidemill.physical.versions import each_change
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, UserCall
 from tidemill.types.logical import BOOLEAN, Field
@@ -153,19 +152,7 @@ def _versions(node: p.PhysicalNode) -> _Versions:
     if isinstance(node, p.Rank) and _keeps_last(node):
         source = node.input.inputs[0]
         return _Versions(source=source, projections=references(source.fields), latest=True)
-    return _Versions(source=_each_change(node), projections=references(node.fields))
-
-
-def _each_change(node: p.PhysicalNode) -> p.PhysicalNode:
-    """``node``, whose rows say each change for itself, and behind which watermark it came."""
-    if has_watermark(node):
-        return node
-    below = with_inputs(node, tuple(map(_each_change, node.inputs)))
-    if isinstance(below, p.Rank | p.ChangelogNormalize):
-        return replace(below, versions=True)
-    if isinstance(below, p.GroupAggregate | p.GlobalGroupAggregate) and below.core is not None:
-        return replace(below, core=replace(below.core, versions=True))
-    return below
+    return _Versions(source=each_change(node), projections=references(node.fields))
 
 
 def _keeps_last(node: p.Rank) -> bool:

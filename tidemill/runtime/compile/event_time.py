@@ -91,7 +91,8 @@ def timed_rows(
     raise NotSupportedError(
         f"{node_name(node)} requires a time attribute, and what {node_name(holder)} gives has none",
         hint="The watermark goes from a table through filters, projections, UNION ALL, OVER by its time, the "
-        "first rows by its time, and what works by window_start and window_end: aggregation, Top-N, joins.",
+        "first rows by its time, to windows also the last ones, and through what works by window_start and "
+        "window_end: aggregation, Top-N, joins.",
     )
 
 

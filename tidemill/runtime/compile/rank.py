@@ -66,6 +66,7 @@ def _first(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode
         state_ttl=node.state_ttl,
         sequence=sequenced,
         keeps_time=context.digests.of(node) in context.timed_digests,
+        equal_in_time=True,
     )
     numbered = over_time(spec, "first", node, node, (*inputs, Field(_PLACE, BIGINT)), context)
     first = g.choice(numbered, names(node.fields), names(inputs), sequenced)
