@@ -77,7 +77,8 @@ def _timed(maker: Maker) -> Relation | None:
         rows = temporal.timed(maker, rows)
     if maker.flip(0.15):
         return _filtered(maker, rows)
-    return _latest(maker, rows) if rows.arrival is not None and maker.flip(0.15) else rows
+    unsorted = rows.arrival is not None and not rows.arrival.sorted
+    return _latest(maker, rows) if unsorted and maker.flip(0.15) else rows
 
 
 def _filtered(maker: Maker, rows: Relation) -> Relation:
@@ -90,7 +91,8 @@ def _filtered(maker: Maker, rows: Relation) -> Relation:
 
 
 def _latest(maker: Maker, rows: Relation) -> Relation:
-    """The last time of each key: later rows take earlier ones back. Rows that tie are equal."""
+    """The last time of each key: later rows take earlier ones back, as long as no window has ended. Rows that
+    tie are equal."""
     a, b = maker.name("t"), maker.name("t")
     columns = (*maker.some(rows.ordered[:-1], 1, 2), rows.columns[-1])
     by = ", ".join(f"{a}.{c.name}" for c in columns[:-1])
