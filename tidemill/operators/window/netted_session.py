@@ -1,8 +1,8 @@
 """Aggregation in sessions of rows that may be taken back: a session is of the rows that are left of it.
 
-State is by time in place of by session (see ``netted_sessions``): how many rows of a key have it, and what
-they add up to. Sessions are made of the open ones when their key is looked at: at the end of each time's
-span, and when rows of it come.
+State is by time in place of by session (see ``netting``): how many rows of a key have it, and what they add
+up to. Sessions are made of the times when their key is looked at: at the end of each time's span, and when
+rows of the key come.
 
 Cost of an epoch: the keys that have rows or whose time has come, with all their times whose sessions are
 open; the pieces of sessions that fire, and where pieces are accumulators those that rows go to.
@@ -17,19 +17,17 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, weights_of, with_types
+from tidemill.changelog.batch import contiguous, weights_of
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
-from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.merging import LATE, Spans
-from tidemill.operators.window.netted_sessions import NOWHERE, Times, netted
+from tidemill.operators.window.netting import NOWHERE, Times, netted
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.pieces import END, ends_of
 from tidemill.operators.window.session_shape import SessionShape
 from tidemill.operators.window.session_state import SESSION, Open, SessionState, Tables, rewritten
 from tidemill.state.layout import Layout
-from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
 
 _COUNT = "$count"
@@ -62,21 +60,14 @@ class NettedSessionSpec(SessionShape):
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the sessions that fire in this epoch."""
-        table = with_types(inputs[0], self.types)
-        rows = contiguous(by_arrival(table) if len(table) else table)
         upto = self.clock.ended(epoch.watermark)
-        due = state.timeline(self.tables.wake).take_due(upto)
-        if len(rows) == 0 and len(due) == 0:
+        rows, keys, numbers = self.asked_about(inputs[0], state, upto)
+        if len(keys.hashes) == 0:
             return self.output_schema().empty_table()
-        names = [name for name, _ in self.keys]
-        both = [pa.concat_arrays([single(rows.column(n)), single(due.column(n))]) for n in names]
-        own = hashes_of(rows, [single(rows.column(n)) for n in names])
-        keys, numbers = Keys.of(both, np.concatenate([own, vector(due.column(HASH)).values]))
         kept = _Kept(tables=self.tables, store=state, keys=keys)
-        before = kept.times(self.gap)
-        spans, weights = self._spans(before, rows, numbers[: len(rows)])
-        times = netted(spans, weights, self.gap)
-        self.note_hot(keys, numbers[: len(rows)], before.keys, epoch)
+        before, counts = kept.times(self.gap)
+        times = netted(self._spans(before, rows, numbers), np.concatenate([counts, _each(rows)]), self.gap)
+        self.note_hot(keys, numbers, before.keys, epoch)
         self.add_late(rows, times.of[len(before) :] == LATE, epoch)
         fired = _Change(self, kept, before, times, upto).apply(rows)
         if len(fired) == 0:
@@ -87,32 +78,35 @@ class NettedSessionSpec(SessionShape):
         last = self.clock.instants(ends - 1)
         return self.columns.shown(results, starts, ends, last, self.output_schema(), epoch)
 
-    def _spans(self, before: Open, rows: pa.Table, numbers: Ints) -> tuple[Spans, Ints]:
-        """The times that were, then the rows; and how often each is there."""
+    def _spans(self, before: Open, rows: pa.Table, numbers: Ints) -> Spans:
+        """The times that were, then the rows."""
         nothing = numbers[:0]
         at = vector(rows.column(self.time)).values // MICROSECONDS if len(rows) else nothing
         marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else nothing
-        weights = weights_of(rows) if len(rows) else None
-        spans = Spans(
+        return Spans(
             keys=np.concatenate([before.keys, numbers]),
             starts=np.concatenate([before.starts, at]),
             ends=np.concatenate([before.ends, at + self.gap]),
             marks=np.concatenate([np.full(len(before), NONE, np.int64), self.clock.all_reached(marks)]),
             stored=len(before),
         )
-        own = np.ones(len(rows), np.int64) if weights is None else weights
-        return spans, np.concatenate([before.wakes, own])
+
+
+def _each(rows: pa.Table) -> Ints:
+    """How often each row is there: one that is taken back less than not at all."""
+    weights = weights_of(rows) if len(rows) else None
+    return np.ones(len(rows), np.int64) if weights is None else weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Kept(SessionState):
     """Times in place of sessions."""
 
-    def times(self, gap: int) -> Open:
-        """All of the keys; how many rows each has stands in ``wakes``."""
+    def times(self, gap: int) -> tuple[Open, Ints]:
+        """All of the keys, and how many rows each has."""
         owners, rows = self.store.table(self.tables.sessions).gather(self.keys.hashes, self.keys.columns)
         at, counts = (vector(single(rows.column(name))).values for name in (SESSION, _COUNT))
-        return Open(keys=owners, names=at, starts=at, ends=at + gap, wakes=counts)
+        return _sessions_of_one(owners, at, gap), counts
 
     def count(self, keys: Ints, at: Ints, counts: Ints) -> None:
         """How many rows times have from now on; none: forgotten."""
@@ -181,6 +175,10 @@ class _Change:
         # In this order: a time may go with its session, and come again.
         for told, counts in ((gone & there, np.zeros_like(times.counts)), (came & ~gone, times.counts)):
             self.kept.count(times.keys[told], times.at[told], counts[told])
-        new = np.flatnonzero(came & ~gone & ~there)
-        at, ends = times.at[new], times.at[new] + self.spec.gap
-        self.kept.look_again(Open(keys=times.keys[new], names=at, starts=at, ends=ends, wakes=ends))
+        new = came & ~gone & ~there
+        self.kept.look_again(_sessions_of_one(times.keys[new], times.at[new], self.spec.gap))
+
+
+def _sessions_of_one(keys: Ints, at: Ints, gap: int) -> Open:
+    """Each time as a session of its own, named by it."""
+    return Open(keys=keys, names=at, starts=at, ends=at + gap, wakes=at + gap)

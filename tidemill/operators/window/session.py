@@ -21,17 +21,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_types
-from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
+from tidemill.changelog.batch import contiguous
+from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, vector
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import AGAIN, EpochContext
-from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.local_sessions import sessions_of
 from tidemill.operators.window.merging import Sessions
 from tidemill.operators.window.pieces import END, ends_of
 from tidemill.operators.window.session_shape import SessionShape
 from tidemill.operators.window.session_state import Open, SessionState, rewritten
-from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
 
 
@@ -46,25 +44,19 @@ class SessionAggregateSpec(SessionShape):
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the sessions that fire in this epoch."""
-        table = with_types(inputs[0], self.types)
-        rows = contiguous(by_arrival(table) if len(table) else table)
         upto = self.clock.ended(epoch.watermark)
-        due = state.timeline(self.tables.wake).take_due(upto)
-        if len(rows) == 0 and len(due) == 0:
+        rows, keys, numbers = self.asked_about(inputs[0], state, upto)
+        if len(keys.hashes) == 0:
             return self.output_schema().empty_table()
-        names = [name for name, _ in self.keys]
-        both = [pa.concat_arrays([single(rows.column(n)), single(due.column(n))]) for n in names]
-        own = hashes_of(rows, [single(rows.column(n)) for n in names])
-        keys, numbers = Keys.of(both, np.concatenate([own, vector(due.column(HASH)).values]))
         kept = SessionState(tables=self.tables, store=state, keys=keys)
         open_ = kept.open()
         marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else numbers[:0]
         marks = self.clock.all_reached(marks)
-        sessions = sessions_of(rows, numbers[: len(rows)], open_, time=self.time, gap=self.gap, marks=marks)
+        sessions = sessions_of(rows, numbers, open_, time=self.time, gap=self.gap, marks=marks)
         if sessions is None:
             epoch.notes[AGAIN] = 1
             return self.output_schema().empty_table()
-        self.note_hot(keys, numbers[: len(rows)], open_.keys, epoch)
+        self.note_hot(keys, numbers, open_.keys, epoch)
         self.add_late(rows, sessions.of[len(open_) :] < 0, epoch)
         fired = _Change(self, kept, open_, sessions, upto).apply(rows)
         if len(fired) == 0:

@@ -117,7 +117,7 @@ class _OneByOne:
                 for ended in self._ended(low):
                     over += 1
                     eras[ended] = over
-                if not self._counts_for_one(time, mark, weight):
+                if not self._is_taken(time, mark, weight):
                     eras[place] = LATE
                     continue
             self._spans.setdefault(time, []).append(place)
@@ -136,7 +136,7 @@ class _OneByOne:
                 del self._counts[time]
             yield [place for time in times for place in self._spans.pop(time)]
 
-    def _counts_for_one(self, time: int, mark: int, weight: int) -> bool:
+    def _is_taken(self, time: int, mark: int, weight: int) -> bool:
         """Whether a row is not late by itself, or an open session has it or touches it."""
         if time + self.gap - 1 > mark:
             return True
