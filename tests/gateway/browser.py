@@ -186,9 +186,9 @@ class Page:
             f"[...document.querySelectorAll({json.dumps(selector)})]"
             f".find((e) => e.innerText.includes({json.dumps(word)}) && e.getClientRects().length)"
         )
-        self.wait(f"!!{find}")
-        place = self.ask(
-            f"(() => {{ const e = {find}; e.scrollIntoView({{block: 'center'}});"
+        # Found and looked at in one: the page may be drawn anew between two.
+        place = self.wait(
+            f"(() => {{ const e = {find}; if (!e) return null; e.scrollIntoView({{block: 'center'}});"
             "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
