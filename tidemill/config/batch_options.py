@@ -30,7 +30,8 @@ TASK_VOLUME = Option(
     key="execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task",
     kind=MemorySize,
     default=MemorySize(16 << 20),
-    doc="About how many bytes a task of such a stage gets.",
+    doc="About how many bytes a task of such a stage gets. Unset, tasks get up to 64 MB each where that is "
+    "enough for all cores: more tasks than there are cores cost more than they bring.",
 )
 SOURCE_PARALLELISM = Option(
     key="execution.batch.adaptive.auto-parallelism.default-source-parallelism",

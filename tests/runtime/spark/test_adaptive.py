@@ -14,7 +14,9 @@ SPARK = "spark.sql.adaptive"
 @pytest.mark.parametrize(
     ("options", "volume", "width"),
     [
-        ({}, 100 << 20, "7"),
+        ({}, 100 << 20, "2"),
+        ({}, 1 << 30, "16"),
+        ({f"{AUTO}.avg-data-volume-per-task": "16 mb"}, 100 << 20, "7"),
         ({}, 1 << 10, "2"),
         ({}, 1 << 40, "128"),
         ({}, None, "128"),

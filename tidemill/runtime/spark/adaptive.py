@@ -14,6 +14,8 @@ from tidemill.config.execution_options import PARALLELISM
 from tidemill.config.optimizer_options import BROADCAST_THRESHOLD
 from tidemill.config.option import Configuration
 
+_CHEAP_VOLUME = 64 << 20
+"""Bytes of an exchange, compressed, that one task still takes easily."""
 _OUT_OF_PROPORTION = 20.0
 _HEARTBEAT_MILLIS = 10_000
 WIDTH = "spark.sql.shuffle.partitions"
@@ -59,7 +61,7 @@ def _parallelism(config: Configuration, width: int, volume: int | None) -> dict[
     reading = {"spark.sql.files.minPartitionNum": str(sources)} if sources > 0 else {}
     if not config.read(o.AUTO_PARALLELISM):
         return {f"{coalesce}.enabled": "false", WIDTH: str(width), **reading}
-    each = config.read(o.TASK_VOLUME).bytes
+    each = config.read(o.TASK_VOLUME).bytes if o.TASK_VOLUME.key in config else _CHEAP_VOLUME
     most = _most_tasks(config, width)
     wanted = most if volume is None else -(-volume // max(each, 1))
     found = {
