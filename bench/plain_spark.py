@@ -63,7 +63,7 @@ class Sides:
         return int(self.plain.sql(self.queries[name]).toArrow().num_rows)
 
     def run_own(self, name: str) -> int:
-        return sum(1 for _ in self.environment.execute_sql(self.queries[name]).collect())
+        return sum(rows.num_rows for rows in self.environment.execute_sql(self.queries[name]).tables())
 
     def clear(self) -> None:
         jvm: Any = self.plain.sparkContext._jvm
