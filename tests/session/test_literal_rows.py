@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.session.environments import ask, new_session
 from tidemill.errors import ValidationError
+from tidemill.physical.batch.nodes import Values
+from tidemill.runtime.spark.batch_frames import frames
+from tidemill.runtime.spark.batch_frames.literal_rows import literal_rows
 from tidemill.session import execution
 
 BIGGEST = 2**63 - 1
@@ -50,3 +54,31 @@ def test_rows_as_they_stand_need_no_spark(mode: str, monkeypatch: pytest.MonkeyP
             ask(session, computed)
     with pytest.raises(ValidationError, match="Nowhere"):
         ask(new_session(execution__runtime_mode=mode, table__local_time_zone="Nowhere"), "SELECT 1")
+
+
+@pytest.mark.parametrize("others", ["", ", TIME '23:59:59'"])
+def test_many_rows_are_what_a_few_are(others: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many literal rows go to Spark as data, a few as text; ``others``: a type that is always text."""
+    as_data = []
+
+    def seen(node: Values) -> pa.Table | None:
+        as_data.append(literal_rows(node))
+        return as_data[-1]
+
+    monkeypatch.setattr(frames, "literal_rows", seen)
+    row = (
+        "({n}, -9223372036854775807, {n}.50, 1E300, 'it''s ü\\\\ {n}', x'00ff', TRUE, DATE '0001-01-01', "
+        "TIMESTAMP '9999-12-31 23:59:59.999999', {maybe}{others})"
+    )
+    rows = [row.format(n=n % 100, maybe="NULL" if n % 2 else f"'{n}'", others=others) for n in range(600)]
+
+    def read(texts: list[str]) -> list[str]:
+        session = new_session(execution__runtime_mode="batch")
+        found = session.execute_sql(f"SELECT * FROM (VALUES {', '.join(texts)}) AS v WHERE TRUE")
+        return [repr(tuple(row)) for row in found.collect()]
+
+    few = [found for start in range(0, 600, 100) for found in read(rows[start : start + 100])]
+    assert not as_data
+    assert read(rows) == few
+    assert [table is None for table in as_data] == [bool(others)]
+    assert len(few) == 600

@@ -36,6 +36,7 @@ from tidemill.runtime.spark.batch_frames.aggregate import aggregated
 from tidemill.runtime.spark.batch_frames.join import joined, not_in, unsent
 from tidemill.runtime.spark.batch_frames.keeping import kept
 from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
+from tidemill.runtime.spark.batch_frames.literal_rows import literal_rows
 from tidemill.runtime.spark.batch_frames.lookup import lookup_frame
 from tidemill.runtime.spark.batch_frames.match import match_frame
 from tidemill.runtime.spark.batch_frames.over import over_rows, ranking, sort_texts
@@ -135,6 +136,11 @@ class BatchFrames:
         if not node.rows:
             frame = self.views.spark.createDataFrame([], spark_schema(node.fields))
             return _with_sequence(frame.coalesce(1)) if sequenced else frame
+        if len(node.rows) > FEW_ROWS:
+            known = literal_rows(node)
+            if known is not None:
+                frame = self.views.spark.createDataFrame(known, spark_schema(node.fields))
+                return _with_sequence(frame.coalesce(1)) if sequenced else frame
         rows = ", ".join(
             "(" + ", ".join(literal_sql(v.value, v.type) for v in row) + ")" for row in node.rows
         )

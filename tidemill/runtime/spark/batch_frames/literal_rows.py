@@ -1,0 +1,43 @@
+"""Many literal rows as Arrow data: as SQL text Spark would parse and analyse each value."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tidemill.physical.batch import nodes as b
+from tidemill.types import logical as t
+from tidemill.types.physical import arrow_schema
+
+_AS_THEY_ARE = (
+    t.BooleanType,
+    t.TinyIntType,
+    t.SmallIntType,
+    t.IntType,
+    t.BigIntType,
+    t.DoubleType,
+    t.DecimalType,
+    t.CharType,
+    t.VarCharType,
+    t.BinaryType,
+    t.VarBinaryType,
+    t.DateType,
+    t.TimestampType,
+)
+"""Types whose literals are what Arrow makes values of. A FLOAT's would be rounded twice."""
+
+
+def literal_rows(node: b.Values) -> pa.Table | None:
+    """The rows of ``node``; None where a column's type, or that of a value in it, wants Spark's own reading."""
+    if not all(isinstance(f.type, _AS_THEY_ARE) for f in node.fields):
+        return None
+    schema = arrow_schema(node.fields)
+    columns = []
+    for place, (field, column) in enumerate(zip(node.fields, schema, strict=True)):
+        literals = [row[place] for row in node.rows]
+        if not all(v.value is None or type(v.type) is type(field.type) for v in literals):
+            return None
+        try:
+            columns.append(pa.array([v.value for v in literals], column.type))
+        except (pa.ArrowException, UnicodeError, OverflowError):
+            return None
+    return pa.Table.from_arrays(columns, schema=schema)
