@@ -27,7 +27,7 @@ _AS_THEY_ARE = (
 
 
 def literal_rows(node: b.Values) -> pa.Table | None:
-    """The rows of ``node``; None where a column's type, or that of a value in it, wants Spark's own reading."""
+    """The rows of ``node``; None where Spark has to read a column's text itself."""
     if not all(isinstance(f.type, _AS_THEY_ARE) for f in node.fields):
         return None
     schema = arrow_schema(node.fields)
