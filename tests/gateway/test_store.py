@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import sqlalchemy as sa
 
 from tests.session.environments import ask, new_session
 from tidemill.config.option import Configuration
+from tidemill.connectors.jdbc.urls import patience
 from tidemill.errors import StateError
 from tidemill.gateway.service.keeping import Keeping
 from tidemill.gateway.service.results import Results
@@ -102,6 +104,18 @@ def test_a_store_that_can_only_be_read_is_noticed_at_once(
         Store.open(f"sqlite:///file:{file}?mode=ro&uri=true")
     assert not raised.value.hint
     assert not (tmp_path / "file:").exists()
+
+
+def test_a_database_that_says_nothing_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = "127.0.0.1:{}".format(server.getsockname()[1])
+        with pytest.raises(StateError, match="timeout"):
+            Store.open(f"postgresql://u:p@{place}/d?connect_timeout=2")
+        assert patience(sa.make_url(f"postgresql+psycopg://{place}/d")) == {
+            "connect_timeout": 10,
+            "tcp_user_timeout": 30_000,
+        }
+        assert patience(sa.make_url("sqlite:///d")) == {}
 
 
 def test_of_ended_jobs_the_last_are_kept(tmp_path: Path) -> None:

@@ -16,6 +16,16 @@ from tidemill.errors import NotSupportedError, ValidationError
 _NETWORK = re.compile(r"//(?P<host>[^:/?]*)(?::(?P<port>\d+))?/(?P<database>[^?]*)(?:\?(?P<query>.*))?")
 _DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
 
+_PATIENCE = {"connect_timeout": 10, "tcp_user_timeout": 30_000}
+
+
+def patience(url: URL) -> dict[str, int]:
+    """What a driver is told besides ``url``: of libpq, seconds and milliseconds after which a server that takes
+    connections and says nothing, or is cut off, is given up; without end otherwise. What the URL says holds."""
+    if url.drivername != _DRIVERS["postgresql"]:
+        return {}
+    return {key: value for key, value in _PATIENCE.items() if key not in url.query}
+
 
 @dataclass(frozen=True)
 class Database:
@@ -58,7 +68,8 @@ class Database:
     @cached_property
     def engine(self) -> Engine:
         """Connections are opened when needed and closed after use; nothing is shared between threads."""
-        return create_engine(self._sqlalchemy_url(), poolclass=NullPool)
+        url = self._sqlalchemy_url()
+        return create_engine(url, poolclass=NullPool, connect_args=patience(url))
 
     def __getstate__(self) -> dict[str, str | None]:
         return {"url": self.url, "user": self.user, "password": self.password}

@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidemill.config.secrets import masked
+from tidemill.connectors.jdbc.urls import patience
 from tidemill.errors import StateError
 
 
@@ -29,7 +30,7 @@ def engine(url: str, what: str, *, pooled: bool = True) -> sa.Engine:
         if parsed.get_backend_name() == "postgresql" and parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
         if parsed.get_backend_name() != "sqlite":
-            return sa.create_engine(parsed, pool_pre_ping=True, **pool)
+            return sa.create_engine(parsed, pool_pre_ping=True, connect_args=patience(parsed), **pool)
     except (sa.exc.ArgumentError, ModuleNotFoundError) as e:
         raise StateError(f"'{masked(url)}' is no URL of a database that can be used: {e}") from e
     if parsed.database and not parsed.database.startswith("file:"):  # a URI of SQLite's own
