@@ -108,7 +108,7 @@ def test_a_store_that_can_only_be_read_is_noticed_at_once(
 
 def test_a_database_that_says_nothing_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        place = "127.0.0.1:{}".format(server.getsockname()[1])
+        place = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(StateError, match="timeout"):
             Store.open(f"postgresql://u:p@{place}/d?connect_timeout=2")
         assert patience(sa.make_url(f"postgresql+psycopg://{place}/d")) == {

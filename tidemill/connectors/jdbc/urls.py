@@ -20,8 +20,8 @@ _PATIENCE = {"connect_timeout": 10, "tcp_user_timeout": 30_000}
 
 
 def patience(url: URL) -> dict[str, int]:
-    """What a driver is told besides ``url``: of libpq, seconds and milliseconds after which a server that takes
-    connections and says nothing, or is cut off, is given up; without end otherwise. What the URL says holds."""
+    """What a driver is told besides ``url``: of libpq, after how many seconds a server that takes connections
+    and says nothing is given up, after how many milliseconds one that is cut off. What the URL says holds."""
     if url.drivername != _DRIVERS["postgresql"]:
         return {}
     return {key: value for key, value in _PATIENCE.items() if key not in url.query}
