@@ -75,9 +75,22 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """What keeps a materialized table: the text of its query (with the catalog and database it was written
+    in), how fresh its rows shall be, as an interval's text, and the job, '' until that has been started."""
+
+    text: str
+    default_catalog: str
+    default_database: str
+    freshness: str
+    job_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
     """A table; ``columns`` in declared order with resolved types, ``primary_key`` column names.
-    ``partitions`` are the catalog's: what there is to read is the connector's affair."""
+    ``partitions`` are the catalog's: what there is to read is the connector's affair. ``upkeep`` is a
+    materialized table's."""
 
     path: ObjectPath
     columns: tuple[Column, ...]
@@ -90,6 +103,7 @@ class CatalogTable:
     temporary: bool = False
     distribution: Distribution | None = None
     partitions: tuple[Partition, ...] = ()
+    upkeep: Upkeep | None = None
 
     @property
     def physical_columns(self) -> tuple[Column, ...]:

@@ -62,6 +62,7 @@ HANDLERS: dict[type[s.Statement], Handler] = {
     s.CreateView: views.create_view,
     s.AlterView: views.alter_view,
     s.DropTable: drop.drop_table,
+    s.DropMaterializedTable: drop.drop_materialized_table,
     s.DropView: drop.drop_view,
     s.DropCatalog: drop.drop_catalog,
     s.DropDatabase: drop.drop_database,

@@ -106,8 +106,9 @@ def _same(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult:
-    """INSERTs as one job. In batch they have run on return; in streaming the job has been started."""
+def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool = True) -> TableResult:
+    """INSERTs as one job. In batch they have run on return; in streaming the job has been started, and has
+    ended where it ``waits`` and the session asks for that."""
     names = [str(sink.table.path) for sink in sinks]
     name = "insert-into_" + ",".join(names)
     fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
@@ -126,7 +127,7 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink]) -> TableResult
     context.jobs.add(job)
     context.on_job(job)
     result = _inserted(context, fields, job)
-    if context.configuration.read(table_options.DML_SYNC):
+    if waits and context.configuration.read(table_options.DML_SYNC):
         job.wait()
     return result
 

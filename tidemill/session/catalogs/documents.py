@@ -18,6 +18,7 @@ from tidemill.catalog.table import (
     Distribution,
     ObjectPath,
     Partition,
+    Upkeep,
     WatermarkSpec,
 )
 from tidemill.sql.types import parse_type
@@ -75,6 +76,8 @@ def restored_object(kept: Json) -> CatalogTable | CatalogView:
     if kept.get("distribution") is not None:
         found = kept["distribution"]
         fields["distribution"] = Distribution(**{**found, "columns": tuple(found["columns"])})
+    if kept.get("upkeep") is not None:
+        fields["upkeep"] = Upkeep(**kept["upkeep"])
     fields["partitions"] = tuple(map(_restored_partition, kept.get("partitions", ())))
     if kept["watermark"] is not None:
         fields["watermark"] = WatermarkSpec(**kept["watermark"])

@@ -24,6 +24,11 @@ def alter_table(statement: s.AlterTable, context: SessionContext) -> TableResult
             position=statement.position,
             hint=planning.did_you_mean(context.catalogs.nearest(statement.path)),
         )
+    if table.upkeep is not None:
+        raise ValidationError(
+            f"ALTER TABLE is not for {quoted(path)}, which is a materialized table.",
+            position=statement.position,
+        )
     if isinstance(statement.change, s.RenameTable):
         _rename(table, statement.change, statement, context)
     else:

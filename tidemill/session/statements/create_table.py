@@ -10,12 +10,14 @@ from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema.precision import cut_times
 from tidemill.session.schema.table import completed, like_table, plain_table
-from tidemill.session.statements import create_table_as
+from tidemill.session.statements import create_table_as, materialized
 from tidemill.sql import statements as s
 
 
 def create_table(statement: s.CreateTable, context: SessionContext) -> TableResult:
     """OK, or for CREATE TABLE AS the job that fills the table. OR REPLACE means something with AS only."""
+    if statement.freshness is not None:
+        return materialized.create(statement, statement.freshness, context)
     if statement.query is not None:
         return create_table_as.create(statement, context, taken=_taken(statement, context))
     if not _taken(statement, context):

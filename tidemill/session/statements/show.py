@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from tidemill.catalog.table import CatalogTable, CatalogView
+from tidemill.catalog.table import CatalogObject, CatalogTable, CatalogView
 from tidemill.errors import NotSupportedError, SqlSyntaxError, ValidationError
 from tidemill.functions import registry
 from tidemill.session.context import SessionContext
@@ -102,16 +102,31 @@ def _models(statement: s.Show, context: SessionContext) -> Iterable[str]:
 
 
 def _materialized(statement: s.Show, context: SessionContext) -> Iterable[str]:
-    """There are none, of a database that exists."""
-    _database(statement, context)
-    return ()
+    catalogs = context.catalogs
+    paths = catalogs.paths(*_database(statement, context))
+    return (path.name for path in paths if _is_materialized(catalogs.find(path)))
+
+
+def _is_materialized(entry: CatalogObject | None) -> bool:
+    return isinstance(entry, CatalogTable) and entry.upkeep is not None
 
 
 def _create_materialized(statement: s.Show, context: SessionContext) -> TableResult:
     path = context.catalogs.qualify(statement.path)
+    entry = context.catalogs.find(path)
+    quoted = show_create.quoted(path)
+    if entry is None:
+        raise ValidationError(
+            f"Could not execute SHOW CREATE MATERIALIZED TABLE {path}. Materialized table with identifier "
+            f"{quoted} does not exist.",
+            position=statement.position,
+        )
+    if isinstance(entry, CatalogTable) and entry.upkeep is not None:
+        return show_create.materialized_table(entry, entry.upkeep, context)
+    word = "table" if isinstance(entry, CatalogTable) else "view"
     raise ValidationError(
-        f"Could not execute SHOW CREATE MATERIALIZED TABLE {path}. Materialized table with identifier "
-        f"{show_create.quoted(path)} does not exist.",
+        f"SHOW CREATE MATERIALIZED TABLE is only supported for materialized tables, but {quoted} is a "
+        f"{word}. Please use SHOW CREATE {word.upper()} instead.",
         position=statement.position,
     )
 
@@ -165,6 +180,12 @@ def _create(view: bool) -> Handler:
             raise ValidationError(
                 f"SHOW CREATE {word} is only supported for {word.lower()}s, but {quoted} is a "
                 f"{other.lower()}. Please use SHOW CREATE {other} instead.",
+                position=statement.position,
+            )
+        if _is_materialized(entry):
+            raise ValidationError(
+                f"SHOW CREATE TABLE is only supported for tables, but {quoted} is a materialized table. "
+                "Please use SHOW CREATE MATERIALIZED TABLE instead.",
                 position=statement.position,
             )
         if isinstance(entry, CatalogTable):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.memory import InMemoryCatalog
 from tidemill.catalog.model import CatalogModel
-from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind
+from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind, Upkeep
 from tidemill.config.secrets import shown_value
 from tidemill.session import planning
 from tidemill.session.context import SessionContext
@@ -17,10 +17,29 @@ from tidemill.session.schema.expression_text import canonical
 from tidemill.session.statements.describe import metadata_suffix
 from tidemill.types.logical import MAX_LENGTH, STRING, Field, LogicalType
 
-__all__ = ["catalog", "model", "quoted", "table", "view"]
+__all__ = ["catalog", "materialized_table", "model", "quoted", "table", "view"]
 
 
 def table(entry: CatalogTable) -> TableResult:
+    return _answer(f"CREATE {'TEMPORARY ' if entry.temporary else ''}TABLE {_defined(entry)}")
+
+
+def materialized_table(entry: CatalogTable, upkeep: Upkeep, context: SessionContext) -> TableResult:
+    query = CatalogView(
+        path=entry.path,
+        text=upkeep.text,
+        default_catalog=upkeep.default_catalog,
+        default_database=upkeep.default_database,
+    )
+    return _answer(
+        f"CREATE MATERIALIZED TABLE {_defined(entry)}START_MODE = FROM_BEGINNING\n"
+        f"FRESHNESS = {upkeep.freshness}\nREFRESH_MODE = CONTINUOUS\n"
+        f"AS {planning.view_text(context, query)}\n"
+    )
+
+
+def _defined(entry: CatalogTable) -> str:
+    """A table's name and all that stands behind it."""
     lines = [_column(c) for c in entry.columns]
     if entry.watermark is not None:
         path = ".".join(map(name, entry.watermark.column.split(".")))
@@ -28,14 +47,13 @@ def table(entry: CatalogTable) -> TableResult:
     if entry.primary_key:
         key = f"CONSTRAINT {name(entry.primary_key_name)} PRIMARY KEY ({_names(entry.primary_key)})"
         lines.append(f"{key} NOT ENFORCED")
-    word = "TEMPORARY TABLE" if entry.temporary else "TABLE"
-    text = f"CREATE {word} {quoted(entry.path)} (\n" + _indented(lines) + "\n)\n"
+    text = f"{quoted(entry.path)} (\n" + _indented(lines) + "\n)\n"
     text += _comment(entry.comment)
     if entry.distribution is not None:
         text += f"{entry.distribution.shown}\n"
     if entry.partitioned_by:
         text += f"PARTITIONED BY ({_names(entry.partitioned_by)})\n"
-    return _answer(text + _with(entry.options))
+    return text + _with(entry.options)
 
 
 def view(entry: CatalogView, context: SessionContext) -> TableResult:

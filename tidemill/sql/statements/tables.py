@@ -93,9 +93,19 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """FRESHNESS of a materialized table: a number, as written, of a ``unit``."""
+
+    number: str
+    unit: str
+    position: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable(Statement):
     """CREATE TABLE, also LIKE and AS. ``column_names`` is CTAS's list of names without types; ``must_exist``:
-    REPLACE TABLE, without CREATE OR."""
+    REPLACE TABLE, without CREATE OR; ``freshness``: CREATE MATERIALIZED TABLE, which has a query, and how
+    fresh its rows shall be."""
 
     path: Path
     columns: tuple[ColumnDefinition, ...] = ()
@@ -113,6 +123,7 @@ class CreateTable(Statement):
     if_not_exists: bool = False
     replace: bool = False
     must_exist: bool = False
+    freshness: Freshness | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +143,11 @@ class CreateView(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropTable(Drop):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropMaterializedTable(Drop):
     pass
 
 

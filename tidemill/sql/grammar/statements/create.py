@@ -12,8 +12,6 @@ from tidemill.sql.grammar.statements.create_table import CreateTables
 from tidemill.sql.grammar.trees import Trees
 from tidemill.sql.lexer import Token
 
-_UNSUPPORTED = ("MATERIALIZED", "CONNECTION")
-
 
 @dataclass(frozen=True, slots=True)
 class Creates:
@@ -28,8 +26,10 @@ class Creates:
             self.cursor.refuse("CREATE OR ALTER")
         temporary = self.cursor.take("TEMPORARY")
         system = temporary and self.cursor.take("SYSTEM")
-        if self.cursor.at_any(*_UNSUPPORTED):
-            self.cursor.refuse(f"CREATE {self.cursor.current.upper}")
+        if self.cursor.at("CONNECTION"):
+            self.cursor.refuse("CREATE CONNECTION")
+        if self.cursor.at("MATERIALIZED"):
+            return self._create_materialized(token, temporary=temporary, replace=replace)
         word = self.cursor.expect_any("TABLE", "VIEW", "FUNCTION", "CATALOG", "DATABASE", "MODEL")
         if word == "TABLE":
             return self.tables.create_table(token, temporary=temporary, or_replace=replace)
@@ -42,6 +42,16 @@ class Creates:
         if word == "FUNCTION":
             return self._create_function(token, temporary, system)
         return self._create_catalog(token) if word == "CATALOG" else self._create_database(token)
+
+    def _create_materialized(self, token: Token, *, temporary: bool, replace: bool) -> s.CreateTable:
+        if temporary:
+            message = "CREATE TEMPORARY MATERIALIZED TABLE is not supported."
+            raise SqlSyntaxError(message, position=token.position)
+        if replace:
+            self.cursor.refuse("CREATE OR REPLACE MATERIALIZED TABLE", token)
+        self.cursor.expect("MATERIALIZED")
+        self.cursor.expect("TABLE")
+        return self.tables.materialized_table(token)
 
     def _create_view(self, token: Token, temporary: bool, replace: bool) -> s.CreateView:
         if_not_exists = clauses.if_not_exists(self.cursor)

@@ -70,6 +70,55 @@ class CreateTables:
             replace=or_replace,
         )
 
+    def materialized_table(self, token: Token) -> s.CreateTable:
+        """Behind CREATE MATERIALIZED TABLE."""
+        path = self.cursor.names()
+        body = self.elements.body(allow_names=True) if self.cursor.at("(") else TableBody()
+        comment = clauses.comment(self.cursor)
+        distribution = clauses.distribution(self.cursor) if self.cursor.take("DISTRIBUTED") else None
+        partitioned_by = self._partitioned_by()
+        options = clauses.with_properties(self.cursor)
+        if self.cursor.take("START_MODE"):
+            self._only("START_MODE", "FROM_BEGINNING")
+        freshness = self._freshness()
+        if self.cursor.take("REFRESH_MODE"):
+            self._only("REFRESH_MODE", "CONTINUOUS")
+        self.cursor.expect("AS")
+        first = self.cursor.current
+        query = self.trees.query()
+        return s.CreateTable(
+            text=self.cursor.text_since(token),
+            position=token.position,
+            path=path,
+            columns=tuple(placed.column for placed in body.columns),
+            column_names=tuple(body.names),
+            constraints=tuple(body.constraints),
+            watermarks=tuple(body.watermarks),
+            partitioned_by=partitioned_by,
+            distribution=distribution,
+            options=options,
+            comment=comment,
+            query=query,
+            query_text=self.cursor.text_since(first),
+            freshness=freshness,
+        )
+
+    def _only(self, clause: str, word: str) -> None:
+        """``= word``; another one is not supported."""
+        self.cursor.expect("=")
+        if not self.cursor.take(word):
+            self.cursor.refuse(f"{clause} = {self.cursor.current.upper}")
+
+    def _freshness(self) -> s.Freshness:
+        token = self.cursor.current
+        if not self.cursor.take("FRESHNESS"):
+            return s.Freshness(number="3", unit="MINUTE", position=token.position)
+        self.cursor.expect("=")
+        self.cursor.expect("INTERVAL")
+        number = self.cursor.string()
+        unit = self.cursor.advance()
+        return s.Freshness(number=number, unit=unit.upper, position=token.position)
+
     def _partitioned_by(self) -> tuple[str, ...]:
         if not self.cursor.take("PARTITIONED", "BY"):
             return ()

@@ -6,23 +6,28 @@ from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.lexer import Token
 
-_UNSUPPORTED = ("MATERIALIZED", "CONNECTION")
 _DROPS: dict[str, type[s.Drop]] = {
+    "MATERIALIZED TABLE": s.DropMaterializedTable,
     "TABLE": s.DropTable,
     "VIEW": s.DropView,
     "CATALOG": s.DropCatalog,
     "DATABASE": s.DropDatabase,
     "MODEL": s.DropModel,
 }
+_OTHERS = [words for words in _DROPS if " " not in words]
 
 
 def drop(cursor: Cursor, token: Token) -> s.Statement:
     """Behind DROP."""
     temporary = cursor.take("TEMPORARY")
     system = temporary and cursor.take("SYSTEM")
-    if cursor.at_any(*_UNSUPPORTED):
-        cursor.refuse(f"DROP {cursor.current.upper}")
-    word = cursor.expect_any(*_DROPS, "FUNCTION")
+    if cursor.at("CONNECTION"):
+        cursor.refuse("DROP CONNECTION")
+    if not temporary and cursor.take("MATERIALIZED"):
+        cursor.expect("TABLE")
+        word = "MATERIALIZED TABLE"
+    else:
+        word = cursor.expect_any(*_OTHERS, "FUNCTION")
     if_exists = cursor.take("IF", "EXISTS")
     path = cursor.names()
     cascade = word == "DATABASE" and cursor.take_any("RESTRICT", "CASCADE") == "CASCADE"

@@ -1,0 +1,153 @@
+"""CREATE MATERIALIZED TABLE: the table, the job that keeps it, and what becomes of both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.session.environments import ask, new_session
+from tidemill.errors import NotSupportedError, SqlSyntaxError, TidemillError, ValidationError
+from tidemill.session.catalogs.documents import object_documents, restored_object
+from tidemill.session.environment import TableEnvironment
+
+ENDLESS = (
+    "CREATE TABLE src (shop INT, amount BIGINT, ts TIMESTAMP(3)) "
+    "WITH ('connector'='datagen','rows-per-second'='5')"
+)
+DAILY = (
+    "CREATE MATERIALIZED TABLE daily COMMENT 'by day' PARTITIONED BY (d) WITH ('connector'='blackhole') "
+    "START_MODE = FROM_BEGINNING FRESHNESS = INTERVAL '10' SECOND REFRESH_MODE = CONTINUOUS "
+    "AS SELECT shop, CAST(ts AS DATE) AS d, amount * 2 AS twice FROM src"
+)
+
+
+@pytest.fixture
+def session() -> TableEnvironment:
+    made = new_session(execution__checkpointing__interval="100 ms")
+    made.execute_sql(ENDLESS)
+    return made
+
+
+def test_rows_of_the_query_are_in_the_table(tmp_path: Path) -> None:
+    session = new_session()
+    place = f"'connector'='filesystem','path'='{tmp_path}/{{}}','format'='json'"
+    ask(
+        session,
+        f"CREATE TABLE sales (shop INT, amount BIGINT) WITH ({place.format('sales')})",
+        f"CREATE MATERIALIZED TABLE big WITH ({place.format('big')}) "
+        "AS SELECT shop, amount FROM (VALUES (1, 5), (2, 50), (1, 500)) AS v(shop, amount) WHERE amount > 5",
+    )
+    (job,) = session.context.jobs.all()
+    job.job.wait(60)
+    session.execute_sql("SET 'execution.runtime-mode' = 'batch'")
+    assert sorted(ask(session, "SELECT * FROM big")) == [(1, 500), (2, 50)]
+
+
+def test_from_create_to_drop(session: TableEnvironment) -> None:
+    ask(session, DAILY)
+    assert session.context.warnings == [
+        "The job that keeps `default_catalog`.`default_database`.`daily` ends with this process; "
+        "a gateway's goes on."
+    ]
+    (started,) = session.context.jobs.all()
+    assert started.job.is_running()
+    assert ask(session, "SHOW TABLES") == [("daily",), ("src",)]
+    assert ask(session, "SHOW MATERIALIZED TABLES") == [("daily",)]
+    assert ask(session, "SHOW CREATE MATERIALIZED TABLE daily") == [
+        (
+            "CREATE MATERIALIZED TABLE `default_catalog`.`default_database`.`daily` (\n"
+            "  `shop` INT,\n  `d` DATE,\n  `twice` BIGINT\n)\n"
+            "COMMENT 'by day'\nPARTITIONED BY (`d`)\nWITH (\n  'connector' = 'blackhole'\n)\n"
+            "START_MODE = FROM_BEGINNING\nFRESHNESS = INTERVAL '10' SECOND\nREFRESH_MODE = CONTINUOUS\n"
+            "AS SELECT `src`.`shop`, CAST(`src`.`ts` AS DATE) AS `d`, `src`.`amount` * 2 AS `twice`\n"
+            "FROM `default_catalog`.`default_database`.`src` AS `src`\n",
+        )
+    ]
+    for statement, said in {
+        "SHOW CREATE TABLE daily": "use SHOW CREATE MATERIALIZED TABLE",
+        "SHOW CREATE MATERIALIZED TABLE src": "`src` is a table",
+        "SHOW CREATE MATERIALIZED TABLE nosuch": "`nosuch` does not exist",
+        "DROP TABLE daily": "'default_catalog.default_database.daily' does not exist",
+        "DROP MATERIALIZED TABLE src": "Materialized Table .*src' does not exist",
+        "ALTER TABLE daily SET ('a' = 'b')": "materialized table",
+        DAILY: "already exists",
+    }.items():
+        with pytest.raises(ValidationError, match=said):
+            ask(session, statement)
+    ask(session, "DROP TABLE IF EXISTS daily", "DROP MATERIALIZED TABLE IF EXISTS nosuch")
+    assert started.job.is_running()
+    ask(session, "DROP MATERIALIZED TABLE daily")
+    assert started.job.status == "CANCELED"
+    assert ask(session, "SHOW TABLES") == [("src",)]
+
+
+def test_a_minute_is_three_unless_it_is_said(session: TableEnvironment) -> None:
+    ask(session, "CREATE MATERIALIZED TABLE t WITH ('connector'='blackhole') AS SELECT shop FROM src")
+    assert "FRESHNESS = INTERVAL '3' MINUTE\n" in ask(session, "SHOW CREATE MATERIALIZED TABLE t")[0][0]
+    ask(session, "DROP MATERIALIZED TABLE t")
+
+
+def test_a_store_keeps_what_it_is(session: TableEnvironment) -> None:
+    ask(session, DAILY)
+    catalogs = session.context.catalogs
+    entry = catalogs.find(catalogs.qualify(("daily",)))
+    assert entry is not None
+    (document,) = object_documents([entry])
+    assert restored_object(json.loads(json.dumps(document))) == entry
+    ask(session, "DROP MATERIALIZED TABLE daily")
+
+
+@pytest.mark.parametrize(
+    ("clauses", "kind", "said"),
+    [
+        ("FRESHNESS = INTERVAL '1' MONTH", ValidationError, "only supports SECOND, MINUTE, HOUR, DAY, WEEK"),
+        ("FRESHNESS = INTERVAL '-1' SECOND", ValidationError, "positive integer type values. But was: -1"),
+        ("FRESHNESS = INTERVAL '0' DAY", ValidationError, "But was: 0"),
+        ("REFRESH_MODE = FULL", NotSupportedError, "REFRESH_MODE = FULL"),
+        ("START_MODE = FROM_NOW", NotSupportedError, "START_MODE = FROM_NOW"),
+    ],
+)
+def test_clauses_that_are_refused(
+    session: TableEnvironment, clauses: str, kind: type[TidemillError], said: str
+) -> None:
+    with pytest.raises(kind, match=said) as raised:
+        ask(
+            session,
+            f"CREATE MATERIALIZED TABLE t WITH ('connector'='blackhole') {clauses} AS SELECT shop FROM src",
+        )
+    assert raised.value.position is not None
+    assert ask(session, "SHOW TABLES") == [("src",)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "said"),
+    [
+        (
+            "CREATE TEMPORARY MATERIALIZED TABLE t AS SELECT 1",
+            SqlSyntaxError,
+            "CREATE TEMPORARY MATERIALIZED",
+        ),
+        ("CREATE OR REPLACE MATERIALIZED TABLE t AS SELECT 1", NotSupportedError, "CREATE OR REPLACE"),
+        ("CREATE OR ALTER MATERIALIZED TABLE t AS SELECT 1", NotSupportedError, "CREATE OR ALTER"),
+        ("ALTER MATERIALIZED TABLE t SUSPEND", NotSupportedError, "ALTER MATERIALIZED"),
+        ("CREATE MATERIALIZED TABLE t (a INT)", SqlSyntaxError, "AS"),
+        (
+            "CREATE MATERIALIZED TABLE t PARTITIONED BY (z) AS SELECT shop FROM src",
+            ValidationError,
+            "'z' not defined in the query's schema. Available columns: \\['shop'\\]",
+        ),
+    ],
+)
+def test_statements_that_are_refused(
+    session: TableEnvironment, statement: str, kind: type[TidemillError], said: str
+) -> None:
+    with pytest.raises(kind, match=said):
+        ask(session, statement)
+    assert ask(session, "SHOW TABLES") == [("src",)]
+
+
+def test_batch_mode_has_none(session: TableEnvironment) -> None:
+    with pytest.raises(NotSupportedError, match="batch mode"):
+        ask(session, "SET 'execution.runtime-mode' = 'batch'", DAILY)
