@@ -239,7 +239,8 @@ def test_statements_that_are_only_named(text: str, feature: str) -> None:
 @pytest.mark.parametrize(
     ("text", "feature"),
     [
-        ("CREATE MATERIALIZED TABLE t AS SELECT 1", "CREATE MATERIALIZED"),
+        ("CREATE CONNECTION c WITH ()", "CREATE CONNECTION"),
+        ("ALTER MATERIALIZED TABLE t RESUME", "ALTER MATERIALIZED"),
         ("SHOW CONNECTIONS", "SHOW CONNECTIONS"),
     ],
 )
