@@ -247,7 +247,7 @@ def test_the_driver_names_a_rule_that_changes_columns() -> None:
         return node.inputs[0] if isinstance(node, n.Project) else None
 
     with pytest.raises(InternalError, match="widening changed the columns of Project"):
-        apply_everywhere(sample().bind("SELECT id FROM t"), widening)
+        apply_everywhere(sample().bind("SELECT id FROM t"), widening, {})
 
 
 def test_the_driver_names_a_rule_that_never_ends() -> None:
@@ -255,7 +255,7 @@ def test_the_driver_names_a_rule_that_never_ends() -> None:
         return replace(node)
 
     with pytest.raises(InternalError, match="restless does not come to an end at Scan"):
-        apply_everywhere(sample().bind("SELECT id FROM t"), restless)
+        apply_everywhere(sample().bind("SELECT id FROM t"), restless, {})
 
 
 def test_a_subquery_nobody_unnests_is_refused() -> None:

@@ -4,7 +4,7 @@ A rule is a function ``node -> node | None`` (None: nothing to do) over one node
 The driver applies a rule at every node, inputs first, until none has anything left to do; a rule must
 therefore make progress. Invariant, checked after each application: the node's fields keep their
 names and types, nullability included; the guilty rule is named. A node with several readers is visited
-once. Cost: passes times nodes; plans are small.
+once, and one that a pass leaves as it is not again. Cost: passes times nodes; plans are small.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ from tidemill.plan.rules.simplify_outer_joins import simplify_outer_joins
 from tidemill.plan.rules.unnest_subqueries import unnest_subqueries
 
 Rule = Callable[[LogicalNode], LogicalNode | None]
+Done = dict[tuple[int, Rule], tuple[LogicalNode, LogicalNode]]
+"""By a node's identity and a rule the node, and what the rule has made of it and all below."""
 LIMIT = 100
 """Applications of one rule at one node before it is said to loop."""
 
@@ -88,8 +90,9 @@ def optimize(plan: LogicalNode) -> LogicalNode:
 
 
 def _optimized(plan: LogicalNode) -> LogicalNode:
+    done: Done = {}
     for phase in PHASES:
-        plan = _settle(plan, phase)
+        plan = _settle(plan, phase, done)
     _check_no_subqueries(plan)
     return plan
 
@@ -102,12 +105,11 @@ def _check_no_subqueries(plan: LogicalNode) -> None:
         raise NotSupportedError(f"A subquery in {type(plan).__name__} is not supported")
 
 
-def _settle(plan: LogicalNode, phase: Phase) -> LogicalNode:
-    apply = _apply if phase.root else apply_everywhere
+def _settle(plan: LogicalNode, phase: Phase, done: Done) -> LogicalNode:
     for _ in range(LIMIT):
         changed = plan
         for rule in phase.rules:
-            changed = apply(changed, rule)
+            changed = _apply(changed, rule) if phase.root else apply_everywhere(changed, rule, done)
         if changed is plan:
             return plan
         plan = changed
@@ -122,10 +124,18 @@ def _apply(plan: LogicalNode, rule: Rule) -> LogicalNode:
     return changed
 
 
-@once_per_node
-def apply_everywhere(plan: LogicalNode, rule: Rule) -> LogicalNode:
-    """``rule`` at every node, inputs first."""
-    node = map_inputs(plan, lambda child: apply_everywhere(child, rule))
+def apply_everywhere(plan: LogicalNode, rule: Rule, done: Done) -> LogicalNode:
+    """``rule`` at every node, inputs first; at a node where it is ``done`` it is not asked again."""
+    key = id(plan), rule
+    found = done.get(key)
+    if found is None:
+        # The node is kept with its answer: a freed one's id could come again.
+        found = done[key] = plan, _everywhere(plan, rule, done)
+    return found[1]
+
+
+def _everywhere(plan: LogicalNode, rule: Rule, done: Done) -> LogicalNode:
+    node = map_inputs(plan, lambda child: apply_everywhere(child, rule, done))
     for _ in range(LIMIT):
         changed = rule(node)
         if changed is None:

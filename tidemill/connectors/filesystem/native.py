@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -139,15 +140,15 @@ class NativeScan:
         given = {f.name: c for f, c in zip(self._stored, group.columns, strict=True) if c is not None}
         schema = self._schema(group.files[0], given)
         told = {**_AS_IT_IS, **told}
-        read_by = tuple(spark.conf.get(key, None) for key in _READ_BY)
+        session = _Session.of(spark)
         place = self.storage, self.partitions, self.default_partition, tuple(group.files)
-        key = spark.sparkContext.applicationId, read_by, place, self.format, schema, tuple(told.items())
+        key = session.application, session.read_by, place, self.format, schema, tuple(told.items())
         known = _TABLES.get(key)
         if known is None:
             index = self._index(spark, group.files)
             known = _Kept.of(_relation(spark, self.format.spark_class, index, schema, told))
         else:
-            known.name_in(spark)
+            known.name_in(session)
         _TABLES.keep(key, known)
         as_it_is = NativeColumn("")
         texts = (given.get(f.name, as_it_is).value.format(quote(f.name)) for f in self.fields)
@@ -229,11 +230,30 @@ class _Kept:
         frame.createTempView(quote(name))
         return cls(name, _views(frame.sparkSession).getRawTempView(name).get())
 
-    def name_in(self, spark: SparkSession) -> None:
+    def name_in(self, session: _Session) -> None:
         """From now on the session knows it."""
-        _views(spark).createTempView(self.name, self.relation, True)
+        session.views.createTempView(self.name, self.relation, True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """What is asked of a session once: each is a call into the JVM or more. ``views``: its catalog."""
+
+    application: str
+    read_by: tuple[str | None, ...]
+    views: Any
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> _Session:
+        known = _SESSIONS.get(spark)
+        if known is None:
+            read_by = tuple(spark.conf.get(key, None) for key in _READ_BY)
+            known = cls(spark.sparkContext.applicationId, read_by, _views(spark))
+            _SESSIONS[spark] = known
+        return known
+
+
+_SESSIONS: WeakKeyDictionary[SparkSession, _Session] = WeakKeyDictionary()
 _NUMBERS = count()
 
 

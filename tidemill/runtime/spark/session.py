@@ -8,6 +8,7 @@ can run our tasks.
 from __future__ import annotations
 
 import os
+import string
 import sys
 import threading
 from collections.abc import Mapping
@@ -151,6 +152,7 @@ _NO_MASTER = "stopped SparkContext"
 """What Spark comes upon, having given up to wait for its master."""
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by ``spark-submit``, which has a JVM for this process already, with settings of its own."""
+_PLAIN = frozenset(string.ascii_letters + string.digits + ".-_/")
 _CHECKED: set[str] = set()
 """Applications whose workers have been asked."""
 _GIVEN: dict[str, frozenset[str]] = {}
@@ -225,10 +227,28 @@ def job_session(application: SparkSession, *, time_zone: str, settings: Mapping[
     """A session of its own for one job, with the confs that its frames rely on and ``settings``."""
     remember_classes(application.sparkContext)
     session = application.newSession()
-    for key, value in {**RUNTIME, **settings}.items():
-        session.conf.set(key, value)
-    session.conf.set("spark.sql.session.timeZone", time_zone)
+    _set(session, {**RUNTIME, **settings, "spark.sql.session.timeZone": time_zone})
     return session
+
+
+def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """All at once: to set each is a call into the JVM."""
+    jvm: Any = session._jvm
+    java: Any = session._jsparkSession
+    lines = (f"{_escaped(key)}={_escaped(value)}\n" for key, value in settings.items())
+    properties = jvm.java.util.Properties()
+    properties.load(jvm.java.io.StringReader("".join(lines)))
+    java.sessionState().conf().setConf(properties)
+
+
+def _escaped(text: str) -> str:
+    """As Java's properties are written: every character that may mean something by its number in UTF-16."""
+    return "".join(c if c in _PLAIN else _numbered(c) for c in text)
+
+
+def _numbered(character: str) -> str:
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def shared_session(application: SparkSession, *, time_zone: str) -> SparkSession:

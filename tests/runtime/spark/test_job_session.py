@@ -1,0 +1,21 @@
+"""The session of a job."""
+
+from __future__ import annotations
+
+from tests.session.environments import new_session
+from tidemill.runtime.spark.session import job_session, spark_application
+
+
+def test_settings_come_as_they_were_given() -> None:
+    application = spark_application(new_session().context.configuration)
+    odd = {
+        "spark.tidemill.x=y:z": "  a=b:c\\d #!\n\té 𝄞 \\u0041 ",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.tidemill.empty": "",
+    }
+    session = job_session(application, time_zone="Asia/Kolkata", settings=odd)
+    assert {key: session.conf.get(key) for key in odd} == odd
+    assert session.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
+    assert session.conf.get("spark.sql.caseSensitive") == "true"
+    other = job_session(application, time_zone="UTC", settings={})
+    assert other.conf.get("spark.tidemill.empty", None) is None
