@@ -98,7 +98,7 @@ def test_what_is_in_use_or_not_empty_stays(manager: CatalogManager) -> None:
     [
         ({}, "do not contain an option key 'type'"),
         ({"type": "hive"}, "Could not find any factory for identifier 'hive'"),
-        ({"type": "generic_in_memory", "colour": "red"}, "Unsupported options: colour"),
+        ({"type": "generic_in_memory", "colour": "red"}, "Unsupported options:\n\ncolour"),
     ],
 )
 def test_catalogs_of_other_kinds_are_refused(

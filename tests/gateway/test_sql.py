@@ -160,7 +160,9 @@ def test_a_statement_set_in_pieces(made: Gateway, tmp_path: Path) -> None:
     assert len(client.ask("END", {"table.dml-sync": "true"})[0][0]) == 32
     assert client.ask("SELECT a.v + b.v FROM a, b", BATCH) == [(3,)]
     assert isinstance(client.fails("END"), ValidationError)
-    assert client.ask("BEGIN STATEMENT SET") == client.ask("END") == [("OK",)]
+    assert client.ask("BEGIN STATEMENT SET;") == client.ask("END;") == [("OK",)]
+    block = "BEGIN STATEMENT SET; INSERT INTO nowhere SELECT 1; END;"
+    assert "only single statement supported" in str(client.fails(block))
 
 
 def test_what_runs_is_stopped(made: Gateway, spark: SparkSession) -> None:

@@ -61,22 +61,26 @@ def make_catalog(
     identifier = options.get("type")
     if identifier is None:
         raise ValidationError(
-            f"Unable to create catalog '{name}'. Catalog options do not contain an option key 'type' "
-            "for discovering a catalog.",
+            "Catalog options do not contain an option key 'type' for discovering a catalog.",
             expected=tuple(sorted(kinds)),
+            hint=f"Catalog '{name}' is not made.",
         )
     kind = kinds.get(identifier)
     if kind is None:
         raise ValidationError(
-            f"Unable to create catalog '{name}'. Could not find any factory for identifier '{identifier}'.",
-            expected=tuple(sorted(kinds)),
+            f"Could not find any factory for identifier '{identifier}' that implements "
+            "'org.apache.flink.table.factories.CatalogFactory' in the classpath.\n\n"
+            "Available factory identifiers are:\n\n" + "\n".join(sorted(kinds)),
+            hint=f"Catalog '{name}' is not made.",
         )
     known = (*kind.options, *_ALWAYS)
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise ValidationError(
-            f"Unable to create catalog '{name}'. Unsupported options found for '{identifier}'. "
-            f"Unsupported options: {', '.join(unknown)}",
-            expected=tuple(sorted(known)),
+            f"Unsupported options found for '{identifier}'.\n\nUnsupported options:\n\n"
+            + "\n".join(unknown)
+            + "\n\nSupported options:\n\n"
+            + "\n".join(sorted(set(known) - {"type"})),
+            hint=f"Catalog '{name}' is not made.",
         )
     return kind.make(name, description)

@@ -52,7 +52,7 @@ class CatalogManager:
     def catalog(self, name: str) -> InMemoryCatalog:
         found = self.catalogs.get(name)
         if found is None:
-            raise ValidationError(f"Catalog {name} does not exist.", expected=tuple(sorted(self.catalogs)))
+            raise ValidationError(f"Catalog {name} does not exist", expected=tuple(sorted(self.catalogs)))
         return found
 
     def described(self, name: str) -> InMemoryCatalog:
@@ -141,9 +141,10 @@ class CatalogManager:
             self._store.put(name, CatalogDescription(options, comment))
 
     def drop_catalog(self, name: str, *, ignore_if_missing: bool) -> None:
-        if name not in self.catalogs and ignore_if_missing:
-            return
-        self.catalog(name)
+        if name not in self.catalogs:
+            if ignore_if_missing:
+                return
+            raise ValidationError(f"Catalog {name} does not exist.", expected=tuple(sorted(self.catalogs)))
         if name == self.current_catalog:
             raise ValidationError("Cannot drop a catalog which is currently in use.")
         del self.catalogs[name]

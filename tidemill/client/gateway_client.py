@@ -36,7 +36,7 @@ class GatewayError(ConnectorError):
     ``code``: Tidemill's, where it is a gateway of Tidemill; the position is one in the statement."""
 
     def __init__(self, cause: str, code: str = "", position: Position | None = None) -> None:
-        message = _root(cause)
+        message = _first(cause) if code else _root(cause)
         super().__init__(message.replace(f" (at {position})", "", 1), position=position)
         self.cause = cause
         if code:
@@ -204,6 +204,15 @@ def _answer(status: int, headers: Mapping[str, str], text: str) -> Json:
 
 def _root(text: str) -> str:
     """What is at the root of a chain of Java's exceptions, without its class."""
-    last = text.rpartition(_CAUSE)[2].partition("\n\nEnd of exception")[0]
-    name, colon, message = last.partition(": ")
-    return message if colon and " " not in name else last
+    return _message(text.rpartition(_CAUSE)[2])
+
+
+def _first(text: str) -> str:
+    """The first cause in such a chain, which tells most where Tidemill made it."""
+    return _message(text.partition(_CAUSE)[2].partition(f"\n{_CAUSE}")[0] or text)
+
+
+def _message(cause: str) -> str:
+    said = cause.partition("\n\nEnd of exception")[0]
+    name, colon, message = said.partition(": ")
+    return message if colon and " " not in name else said

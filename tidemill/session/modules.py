@@ -25,13 +25,14 @@ class Modules:
             raise ValidationError(f"A module with name '{name}' already exists")
         if name != CORE:
             raise ValidationError(
-                f"Unable to create module '{name}'. Could not find any factory for identifier '{name}' that "
-                "implements 'org.apache.flink.table.factories.ModuleFactory' in the classpath.",
-                expected=(CORE,),
+                f"Could not find any factory for identifier '{name}' that "
+                "implements 'org.apache.flink.table.factories.ModuleFactory' in the classpath.\n\n"
+                f"Available factory identifiers are:\n\n{CORE}"
             )
         if options:
             raise ValidationError(
-                f"Unsupported options found for '{name}'. Unsupported options: {', '.join(sorted(options))}"
+                f"Unsupported options found for '{name}'.\n\nUnsupported options:\n\n"
+                + "\n".join(sorted(options))
             )
         self.loaded.append(name)
         self.used.append(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from tidemill import errors as e
 from tidemill.gateway.api import GatewayError
+from tidemill.gateway.endpoints.root_causes import VALIDATION, exception_of
 
 PREFIX = "org.apache.flink.table."
 _CHAINS: tuple[tuple[type[e.TidemillError], tuple[str, ...]], ...] = (
@@ -16,7 +17,6 @@ _CHAINS: tuple[tuple[type[e.TidemillError], tuple[str, ...]], ...] = (
             "org.apache.flink.sql.parser.impl.ParseException: ",
         ),
     ),
-    (e.ValidationError, (f"{PREFIX}api.ValidationException: ",)),
     (e.NotSupportedError, ("java.lang.UnsupportedOperationException: ",)),
     (GatewayError, (f"{PREFIX}gateway.service.utils.SqlExecutionException: ",)),
     (e.TidemillError, ("java.lang.RuntimeException: ",)),
@@ -25,7 +25,11 @@ _NO_NUMBER = "For input string:"
 
 
 def causes(error: e.TidemillError) -> list[str]:
-    """From the outermost to the innermost, each with the error's text."""
+    """From the outermost to the innermost, each with the error's text; of what is wrong with a statement the
+    innermost has Flink's words alone, the first also where it is, what was expected and a hint."""
+    if isinstance(error, e.ValidationError) or exception_of(error.message) != VALIDATION:
+        whole, root = f"{VALIDATION}: {error}", f"{exception_of(error.message)}: {error.message}"
+        return [whole] if whole == root else [whole, root]
     names = next(names for kind, names in _CHAINS if isinstance(error, kind))
     if isinstance(error, e.ExecutionError) and _NO_NUMBER in str(error):
         names = (*names, "java.lang.NumberFormatException: ")

@@ -6,6 +6,7 @@ one job. With ``table.dml-sync`` an INSERT's operation ends with its job.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -60,6 +61,7 @@ CONFIGURING: tuple[type[s.Statement], ...] = (
 
 _MORE = (";", "--", "/*")
 """What text has that is more than one statement, or not a statement alone."""
+_OPENS_A_SET = re.compile(r"BEGIN\s+STATEMENT\s+SET\b", re.IGNORECASE)
 _QUERY = "collect"
 JobStarted = Callable[[JobHandle, str, Json], None]
 
@@ -240,5 +242,11 @@ def _single(text: str) -> str:
     if not pieces:
         return text
     piece = pieces[0].text
+    if _OPENS_A_SET.match(piece) and ";" in piece.rstrip("; \n"):
+        raise NotSupportedError(
+            "only single statement supported",
+            hint="Send BEGIN STATEMENT SET, each INSERT, and END one by one, or EXECUTE STATEMENT SET.",
+            position=pieces[0].position,
+        )
     # Clients take a statement that breaks off at its end for one that goes on in the next line.
     return f"{piece};" if ";" in text.partition(piece)[2] else piece

@@ -38,7 +38,7 @@ def _(change: s.SetOptions, table: CatalogTable, type_of: TypeOf) -> CatalogTabl
 @changed.register
 def _(change: s.ResetOptions, table: CatalogTable, type_of: TypeOf) -> CatalogTable:
     if not change.keys:
-        raise ValidationError("ALTER TABLE RESET does not support empty key.")
+        raise ValidationError("ALTER TABLE RESET does not support empty key")
     if "connector" in change.keys:
         raise ValidationError("ALTER TABLE RESET does not support changing 'connector'.")
     return replace(table, options={k: v for k, v in table.options.items() if k not in change.keys})

@@ -63,7 +63,7 @@ def alter_model(statement: s.AlterModel, context: SessionContext) -> TableResult
             models.replace(replace(model, options={**model.options, **dict(options)}))
         case s.ResetOptions(keys=keys):
             if not keys:
-                raise ValidationError("ALTER MODEL RESET does not support empty key.")
+                raise ValidationError("ALTER MODEL RESET does not support empty key")
             models.replace(replace(model, options={k: v for k, v in model.options.items() if k not in keys}))
     return ok()
 

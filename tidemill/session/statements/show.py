@@ -134,9 +134,7 @@ def _create_materialized(statement: s.Show, context: SessionContext) -> TableRes
 def _procedures(statement: s.Show, context: SessionContext) -> TableResult:
     """No kind of catalog has any: Flink's in memory says the same."""
     raise NotSupportedError(
-        "listProcedures is not implemented for class org.apache.flink.table.catalog.GenericInMemoryCatalog.",
-        position=statement.position,
-        hint="Catalogs have no procedures.",
+        "listProcedures is not implemented for class org.apache.flink.table.catalog.GenericInMemoryCatalog."
     )
 
 

@@ -1,0 +1,47 @@
+"""Which exception of Flink's says what: clients, and tests that were written for Flink, go by its name.
+
+Names of classes are facts of Flink 2.3 and Calcite 1.36; a message that is none of theirs is a
+ValidationException's.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FLINK = "org.apache.flink.table."
+_CATALOG = f"{_FLINK}catalog.exceptions."
+VALIDATION = f"{_FLINK}api.ValidationException"
+_KINDS = "Database|Function|Model|Partition"
+_SAYINGS: tuple[tuple[str, str], ...] = (
+    (r"A (catalog|database) with name \[", f"{_CATALOG}CatalogException"),
+    (r"Catalog \S+ (already exists|does not exist( in the catalog store)?)\.", f"{_CATALOG}CatalogException"),
+    (r"Cannot drop a catalog which is currently in use", f"{_CATALOG}CatalogException"),
+    (r"Table \(or view\) .* already exists in Catalog", f"{_CATALOG}TableAlreadyExistException"),
+    (r"Table \(or view\) .* does not exist in Catalog", f"{_CATALOG}TableNotExistException"),
+    (rf"({_KINDS}) .* already exists in Catalog", f"{_CATALOG}\\1AlreadyExistException"),
+    (rf"({_KINDS}) .* does not exist in Catalog", f"{_CATALOG}\\1NotExistException"),
+    (r"Database .* in catalog .* is not empty", f"{_CATALOG}DatabaseNotEmptyException"),
+    (r"SHOW CREATE (TABLE|VIEW) is only supported for", f"{_FLINK}api.TableException"),
+    (
+        r"No match found for function signature|Object '.*' not found|Column '.*' (not found in|is ambiguous)"
+        r"|Cannot apply '|Expression '.*' is not being grouped|WHERE clause must be a condition|"
+        r"Unknown target column|Aggregate expression is illegal in",
+        "org.apache.calcite.sql.validate.SqlValidatorException",
+    ),
+    (
+        r"Only 'INSERT/CREATE TABLE AS' statement|No Statement Set to submit",
+        f"{_FLINK}gateway.service.utils.SqlExecutionException",
+    ),
+    (r"No enum constant|only single statement supported", "java.lang.IllegalArgumentException"),
+    (r"jar or artifact resource \[", "java.io.FileNotFoundException"),
+)
+_WAYS = [(re.compile(pattern, re.DOTALL), name) for pattern, name in _SAYINGS]
+
+
+def exception_of(message: str) -> str:
+    """The class whose message it would be."""
+    for pattern, name in _WAYS:
+        found = pattern.match(message)
+        if found is not None:
+            return found.expand(name)
+    return VALIDATION
