@@ -197,18 +197,22 @@ def test_what_runs_is_stopped(made: Gateway, spark: SparkSession) -> None:
         "SELECT COUNT(*) FROM t a, t b, t c WHERE a.id * b.id + c.id < 0",
         "SELECT COUNT(*) FROM t a LEFT JOIN t b ON a.id <> b.id LEFT JOIN t c ON b.id <> c.id",
         "SELECT COUNT(*) FROM t a, t b WHERE NOT EXISTS (SELECT 1 FROM t c WHERE a.id * b.id + c.id < 0)",
+        "SELECT COUNT(*) FROM s CROSS JOIN UNNEST(a) AS x (v) CROSS JOIN UNNEST(a) AS y (w) "
+        "CROSS JOIN UNNEST(a) AS z (u) WHERE v + w + u < 0",
     ],
 )
-def test_a_join_of_all_pairs_is_stopped(
+def test_what_makes_billions_of_rows_is_stopped(
     made: Gateway, spark: SparkSession, tmp_path: Path, query: str
 ) -> None:
     """Its tasks end, which make billions of rows of what they read at a time."""
     spark.range(0, 100_000, 1, 1).write.parquet(f"{tmp_path}/t")
+    spark.range(0, 4_000, 1, 1).selectExpr("sequence(1, 1000) AS a").write.parquet(f"{tmp_path}/s")
     client = Client(made)
-    client.ask(
-        "CREATE TABLE t (id BIGINT) WITH "
-        f"('connector'='filesystem', 'format'='parquet', 'path'='{tmp_path}/t')"
-    )
+    for table in ("t (id BIGINT)", "s (a ARRAY<INT>)"):
+        client.ask(
+            f"CREATE TABLE {table} WITH "
+            f"('connector'='filesystem', 'format'='parquet', 'path'='{tmp_path}/{table[0]}')"
+        )
     running = client.submit(query, BATCH)
     until(lambda: has_tasks(spark))
     threading.Event().wait(3)  # what is sent to all tasks is there

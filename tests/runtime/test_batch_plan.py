@@ -153,14 +153,20 @@ def test_a_hint_says_how_to_join(
         ("SELECT n FROM f, (SELECT n AS m FROM f LIMIT 1)", 0),
         ("SELECT n FROM f, (VALUES (1)) AS v (m)", 0),
         ("SELECT usr FROM f INTERSECT SELECT url FROM f", 0),
+        ("SELECT v FROM f CROSS JOIN UNNEST(ARRAY[n, 1]) AS x (v)", 0),
+        (
+            "SELECT v, w FROM f CROSS JOIN UNNEST(ARRAY[n, 1]) AS x (v) CROSS JOIN UNNEST(ARRAY[n, v]) AS y (w)",
+            1,
+        ),
     ],
 )
-def test_joins_of_all_pairs_look_whether_they_were_stopped(
+def test_what_makes_many_rows_of_a_few_looks_whether_it_was_stopped(
     environment: TableEnvironment, query: str, count: int
 ) -> None:
-    """With each row of either side; of an anti join of the left's. No other plan knows of it."""
+    """A join of all pairs with each row of either side, an anti join of the left's, the UNNEST of rows of
+    another with each of these. No other plan knows of it."""
     _, execution = compiled(environment.context, query)
-    assert str(execution.analyzed()).count("reflect(java.lang.Thread, interrupted") == count
+    assert str(execution.analyzed()).count("java.lang.Thread.interrupted()") == count
 
 
 def _joins(environment: TableEnvironment, query: str, hint: str) -> list[b.Join]:

@@ -42,6 +42,7 @@ from tidemill.runtime.spark.batch_frames.match import match_frame
 from tidemill.runtime.spark.batch_frames.over import over_rows, ranking, sort_texts
 from tidemill.runtime.spark.batch_frames.relation import Relation, Views, aliased, combined, united
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
+from tidemill.runtime.spark.batch_frames.stopping import makes_many, stoppable
 from tidemill.runtime.spark.batch_frames.temporal import temporal_frame
 from tidemill.runtime.spark.batch_frames.windows import windowed
 from tidemill.runtime.spark.expressions import Translator
@@ -246,6 +247,8 @@ class BatchFrames:
             self.translator(node.source),
         )
         below = self.rows(node.source, sequenced)
+        if makes_many(node.source):
+            below = stoppable(below)
         return self._generated(below, [*_quoted(node.source.fields), generator], node.fields, sequenced)
 
     @make.register
