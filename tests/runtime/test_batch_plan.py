@@ -155,7 +155,8 @@ def test_a_hint_says_how_to_join(
         ("SELECT usr FROM f INTERSECT SELECT url FROM f", 0),
         ("SELECT v FROM f CROSS JOIN UNNEST(ARRAY[n, 1]) AS x (v)", 0),
         (
-            "SELECT v, w FROM f CROSS JOIN UNNEST(ARRAY[n, 1]) AS x (v) CROSS JOIN UNNEST(ARRAY[n, v]) AS y (w)",
+            "SELECT v, w FROM f CROSS JOIN UNNEST(ARRAY[n, 1]) AS x (v) "
+            "CROSS JOIN UNNEST(ARRAY[n, v]) AS y (w)",
             1,
         ),
     ],
