@@ -6,6 +6,7 @@ and column), what was expected, and a hint what to do next.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 NOTHING_COMMITTED = (
@@ -29,6 +30,16 @@ class Position:
         """Where ``inner`` is, a place in a text that begins here."""
         column = inner.column + (self.column - 1 if inner.line == 1 else 0)
         return Position(self.line + inner.line - 1, column)
+
+
+def unsupported_options(identifier: str, unknown: Iterable[str], supported: Iterable[str]) -> str:
+    """Flink's words for options that a factory does not know."""
+    return (
+        f"Unsupported options found for '{identifier}'.\n\nUnsupported options:\n\n"
+        + "\n".join(sorted(unknown))
+        + "\n\nSupported options:\n\n"
+        + "\n".join(sorted(supported))
+    )
 
 
 class TidemillError(Exception):

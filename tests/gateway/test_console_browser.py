@@ -159,7 +159,9 @@ def test_keys_completion_history_and_errors(page: Page) -> None:
     assert cells(page) == [["a"]]
     run(page, "SELECT nothing FROM words;\nSELECT 1;")
     page.wait("document.querySelector('.messages .pill.error')")
-    assert "nothing" in page.text(".messages li:last-child .said")
+    said = page.text(".messages li:last-child .said")
+    assert "nothing" in said
+    assert "line 1, column 8" in said
     page.press("ArrowUp", ALT)
     page.press("ArrowUp", ALT)
     assert page.ask("document.querySelector('textarea').value").endswith("default_database.words;")

@@ -475,5 +475,32 @@ def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_
     third.close()
 
 
+def test_the_job_of_a_materialized_table_outlives_its_gateway(spark: SparkSession, tmp_path: Path) -> None:
+    first = House(options(tmp_path / "gateway"))
+    first.start()
+    client = Client(first.gateway)
+    client.ask(NUMBERS)
+    file = f"'connector'='filesystem', 'path'='{tmp_path}/out', 'format'='csv'"
+    client.ask(f"CREATE MATERIALIZED TABLE kept WITH ({file}) AS SELECT id FROM g")
+    until(lambda: visible.lines(tmp_path / "out"))
+    first.vanish()
+
+    second = House(options(tmp_path / "gateway"))
+    second.start()
+    try:
+        client.gateway = second.gateway
+        assert client.ask("SHOW MATERIALIZED TABLES") == [("kept",)]
+        written = len(read_ids(tmp_path / "out"))
+        until(lambda: len(read_ids(tmp_path / "out")) > written)
+        client.ask("DROP MATERIALIZED TABLE kept")
+        (job,) = second.jobs("").all()
+        assert job.job.status == "CANCELED"
+        ids = read_ids(tmp_path / "out")
+        assert sorted(ids) == list(range(1, len(ids) + 1))
+        assert client.ask("SHOW TABLES") == [("g",)]
+    finally:
+        second.vanish()
+
+
 def read_ids(folder: Path) -> list[int]:
     return [int(line) for line in visible.lines(folder)]

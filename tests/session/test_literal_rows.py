@@ -11,7 +11,7 @@ from tests.session.environments import ask, new_session
 from tidemill.errors import ValidationError
 from tidemill.physical.batch.nodes import Values
 from tidemill.runtime.spark.batch_frames import frames
-from tidemill.runtime.spark.batch_frames.literal_rows import literal_rows
+from tidemill.runtime.spark.batch_frames.values_table import values_table
 from tidemill.session import execution
 
 BIGGEST = 2**63 - 1
@@ -62,10 +62,10 @@ def test_many_rows_are_what_a_few_are(others: str, monkeypatch: pytest.MonkeyPat
     as_data = []
 
     def seen(node: Values) -> pa.Table | None:
-        as_data.append(literal_rows(node))
+        as_data.append(values_table(node))
         return as_data[-1]
 
-    monkeypatch.setattr(frames, "literal_rows", seen)
+    monkeypatch.setattr(frames, "values_table", seen)
     row = (
         "({n}, -9223372036854775807, {n}.50, 1E300, 'it''s ü\\\\ {n}', x'00ff', TRUE, DATE '0001-01-01', "
         "TIMESTAMP '9999-12-31 23:59:59.999999', {maybe}{others})"

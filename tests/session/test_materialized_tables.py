@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.session.environments import ask, new_session
-from tidemill.errors import NotSupportedError, SqlSyntaxError, TidemillError, ValidationError
+from tidemill.errors import (
+    ConnectorError,
+    NotSupportedError,
+    SqlSyntaxError,
+    TidemillError,
+    ValidationError,
+)
+from tidemill.session import execution
 from tidemill.session.catalogs.documents import object_documents, restored_object
 from tidemill.session.environment import TableEnvironment
 
@@ -83,6 +90,38 @@ def test_from_create_to_drop(session: TableEnvironment) -> None:
     assert ask(session, "SHOW TABLES") == [("src",)]
 
 
+def test_what_cannot_be_started_leaves_no_table(
+    session: TableEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise ConnectorError("no place")
+
+    monkeypatch.setattr(execution, "run_inserts", fails)
+    with pytest.raises(ConnectorError, match="no place"):
+        ask(session, DAILY)
+    assert ask(session, "SHOW TABLES") == [("src",)]
+
+
+def test_a_database_takes_the_jobs_of_its_tables_along(session: TableEnvironment) -> None:
+    ask(session, "CREATE DATABASE d", DAILY.replace("TABLE daily", "TABLE d.daily"))
+    (started,) = session.context.jobs.all()
+    with pytest.raises(ValidationError, match="not empty"):
+        ask(session, "DROP DATABASE d")
+    assert started.job.is_running()
+    ask(session, "DROP DATABASE d CASCADE")
+    assert started.job.status == "CANCELED"
+
+
+def test_a_drop_that_is_refused_leaves_the_job(session: TableEnvironment) -> None:
+    ask(session, DAILY, "CREATE TEMPORARY TABLE daily (a INT) WITH ('connector'='datagen')")
+    (started,) = session.context.jobs.all()
+    with pytest.raises(ValidationError, match="Drop it first"):
+        ask(session, "DROP MATERIALIZED TABLE daily")
+    assert started.job.is_running()
+    ask(session, "DROP TEMPORARY TABLE daily", "DROP MATERIALIZED TABLE daily")
+    assert started.job.status == "CANCELED"
+
+
 def test_a_minute_is_three_unless_it_is_said(session: TableEnvironment) -> None:
     ask(session, "CREATE MATERIALIZED TABLE t WITH ('connector'='blackhole') AS SELECT shop FROM src")
     assert "FRESHNESS = INTERVAL '3' MINUTE\n" in ask(session, "SHOW CREATE MATERIALIZED TABLE t")[0][0]
@@ -136,7 +175,7 @@ def test_clauses_that_are_refused(
         (
             "CREATE MATERIALIZED TABLE t PARTITIONED BY (z) AS SELECT shop FROM src",
             ValidationError,
-            "'z' not defined in the query's schema. Available columns: \\['shop'\\]",
+            "'z' not defined in the table schema. Available columns: \\['shop'\\]",
         ),
     ],
 )

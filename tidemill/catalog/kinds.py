@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tidemill.catalog import memory
 from tidemill.catalog.memory import InMemoryCatalog
-from tidemill.errors import ValidationError
+from tidemill.errors import ValidationError, unsupported_options
 
 DEFAULT_DATABASE = "default-database"
 _ALWAYS = ("property-version", "type")
@@ -74,13 +74,10 @@ def make_catalog(
             hint=f"Catalog '{name}' is not made.",
         )
     known = (*kind.options, *_ALWAYS)
-    unknown = sorted(set(options) - set(known))
+    unknown = set(options) - set(known)
     if unknown:
         raise ValidationError(
-            f"Unsupported options found for '{identifier}'.\n\nUnsupported options:\n\n"
-            + "\n".join(unknown)
-            + "\n\nSupported options:\n\n"
-            + "\n".join(sorted(set(known) - {"type"})),
+            unsupported_options(identifier, unknown, set(known) - {"type"}),
             hint=f"Catalog '{name}' is not made.",
         )
     return kind.make(name, description)

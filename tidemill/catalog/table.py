@@ -133,3 +133,8 @@ class CatalogFrame:
 
 
 CatalogObject = CatalogTable | CatalogView | CatalogFrame
+
+
+def upkeep_of(entry: CatalogObject | None) -> Upkeep | None:
+    """None where the entry is no materialized table."""
+    return entry.upkeep if isinstance(entry, CatalogTable) else None

@@ -14,7 +14,7 @@ from tidemill.config.watermark_options import OF_TABLES
 from tidemill.connectors.api import Connector, ConnectorOption
 from tidemill.connectors.metadata import check_readable, check_writable
 from tidemill.connectors.option_values import OptionValues, spelling_hint
-from tidemill.errors import NotSupportedError, TidemillError, ValidationError
+from tidemill.errors import NotSupportedError, TidemillError, ValidationError, unsupported_options
 from tidemill.types.logical import LogicalType
 
 GROUP = "tidemill.connectors"
@@ -151,9 +151,8 @@ def check_unknown(
     unknown = sorted(k for k in options if k not in known and not k.startswith(open_keys or ("\0",)))
     if unknown:
         raise ValidationError(
-            f"Unsupported options found for '{identifier}'.\n\nUnsupported options:\n\n"
-            + "\n".join(unknown)
-            + "\n\nSupported options:\n\n"
-            + "\n".join(sorted({*known - {*PLANNER_OPTIONS}, *general, *(k + "*" for k in open_keys)})),
+            unsupported_options(
+                identifier, unknown, {*known - {*PLANNER_OPTIONS}, *general, *(k + "*" for k in open_keys)}
+            ),
             hint=spelling_hint(unknown, known),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tidemill.errors import ValidationError
+from tidemill.errors import ValidationError, unsupported_options
 
 CORE = "core"
 
@@ -30,10 +30,7 @@ class Modules:
                 f"Available factory identifiers are:\n\n{CORE}"
             )
         if options:
-            raise ValidationError(
-                f"Unsupported options found for '{name}'.\n\nUnsupported options:\n\n"
-                + "\n".join(sorted(options))
-            )
+            raise ValidationError(unsupported_options(name, options, ()))
         self.loaded.append(name)
         self.used.append(name)
 

@@ -15,7 +15,6 @@ from tidemill.errors import NotSupportedError, ValidationError
 
 _NETWORK = re.compile(r"//(?P<host>[^:/?]*)(?::(?P<port>\d+))?/(?P<database>[^?]*)(?:\?(?P<query>.*))?")
 _DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
-
 _PATIENCE = {"connect_timeout": 10, "tcp_user_timeout": 30_000}
 
 

@@ -233,20 +233,15 @@ def _single(text: str) -> str:
     if not any(mark in text for mark in _MORE):
         return text.strip() or text
     pieces = list(split(text))
-    if len(pieces) > 1:
-        raise NotSupportedError(
-            "only single statement supported",
-            hint="Send the statements one by one.",
-            position=pieces[1].position,
-        )
     if not pieces:
         return text
     piece = pieces[0].text
-    if _OPENS_A_SET.match(piece) and ";" in piece.rstrip("; \n"):
+    whole_set = _OPENS_A_SET.match(piece) and ";" in piece.rstrip("; \n")
+    if whole_set or len(pieces) > 1:
         raise NotSupportedError(
             "only single statement supported",
-            hint="Send BEGIN STATEMENT SET, each INSERT, and END one by one, or EXECUTE STATEMENT SET.",
-            position=pieces[0].position,
+            hint="Send the statements one by one, BEGIN STATEMENT SET and END, too.",
+            position=pieces[0 if whole_set else 1].position,
         )
     # Clients take a statement that breaks off at its end for one that goes on in the next line.
     return f"{piece};" if ";" in text.partition(piece)[2] else piece

@@ -93,10 +93,6 @@ def _table(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogTa
     return table, () if targets == tuple(c.name for c in writable(table)) else targets
 
 
-def query_columns(statement: s.CreateTable, context: SessionContext) -> tuple[str, ...]:
-    return tuple(f.name for f in planning.bind(context, _query(statement)).fields)
-
-
 def _query(statement: s.CreateTable) -> s.Query:
     assert statement.query is not None
     return s.Query(text=statement.query_text, position=statement.position, tree=statement.query)

@@ -1,8 +1,8 @@
-"""DROP TABLE, VIEW, CATALOG, DATABASE, FUNCTION."""
+"""DROP [MATERIALIZED] TABLE, VIEW, CATALOG, DATABASE, FUNCTION."""
 
 from __future__ import annotations
 
-from tidemill.catalog.table import CatalogTable
+from tidemill.catalog.table import Upkeep, upkeep_of
 from tidemill.errors import ValidationError
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
@@ -11,31 +11,35 @@ from tidemill.sql import statements as s
 
 def drop_table(statement: s.DropTable, context: SessionContext) -> TableResult:
     path = context.catalogs.qualify(statement.path)
-    entry = None if statement.temporary else context.catalogs.find_permanent(path)
-    if isinstance(entry, CatalogTable) and entry.upkeep is not None:
-        if statement.if_exists:
-            return ok()
-        raise ValidationError(
-            f"Table with identifier '{path}' does not exist.",
-            hint=f"'{path.name}' is a materialized table: use DROP MATERIALIZED TABLE.",
-        )
-    return _drop(statement, context, view=False)
+    if statement.temporary or upkeep_of(context.catalogs.find_permanent(path)) is None:
+        return _drop(statement, context, view=False)
+    if statement.if_exists:
+        return ok()
+    raise ValidationError(
+        f"Table with identifier '{path}' does not exist.",
+        hint=f"'{path.name}' is a materialized table: use DROP MATERIALIZED TABLE.",
+    )
 
 
 def drop_materialized_table(statement: s.DropMaterializedTable, context: SessionContext) -> TableResult:
-    """Ends the job that keeps it, and then drops the table."""
+    """The table, and with it the job that keeps it."""
     path = context.catalogs.qualify(statement.path)
-    entry = context.catalogs.find_permanent(path)
-    if not isinstance(entry, CatalogTable) or entry.upkeep is None:
-        if statement.if_exists:
-            return ok()
-        raise ValidationError(
-            f"Materialized Table with identifier '{path}' does not exist.", position=statement.position
-        )
-    job = context.jobs.find(entry.upkeep.job_id)
+    upkeep = upkeep_of(context.catalogs.find_permanent(path))
+    if upkeep is not None:
+        result = _drop(statement, context, view=False)
+        _end(upkeep, context)
+        return result
+    if statement.if_exists:
+        return ok()
+    raise ValidationError(
+        f"Materialized Table with identifier '{path}' does not exist.", position=statement.position
+    )
+
+
+def _end(upkeep: Upkeep, context: SessionContext) -> None:
+    job = context.jobs.find(upkeep.job_id)
     if job is not None and job.job.is_running():
         context.jobs.cancel(job)
-    return _drop(statement, context, view=False)
 
 
 def drop_view(statement: s.DropView, context: SessionContext) -> TableResult:
@@ -43,9 +47,8 @@ def drop_view(statement: s.DropView, context: SessionContext) -> TableResult:
 
 
 def _drop(statement: s.Drop, context: SessionContext, *, view: bool) -> TableResult:
-    path = context.catalogs.qualify(statement.path)
     context.catalogs.drop(
-        path,
+        context.catalogs.qualify(statement.path),
         view=view,
         temporary=statement.temporary,
         ignore_if_missing=statement.if_exists,
@@ -59,10 +62,16 @@ def drop_catalog(statement: s.DropCatalog, context: SessionContext) -> TableResu
 
 
 def drop_database(statement: s.DropDatabase, context: SessionContext) -> TableResult:
-    catalog, database = context.catalogs.qualify_database(statement.path)
-    context.catalogs.drop_database(
+    """With all that is in it, where it cascades: jobs of materialized tables, too."""
+    catalogs = context.catalogs
+    catalog, database = catalogs.qualify_database(statement.path)
+    entries = map(catalogs.find_permanent, catalogs.paths(catalog, database))
+    kept = [upkeep for upkeep in map(upkeep_of, entries) if upkeep is not None]
+    catalogs.drop_database(
         catalog, database, ignore_if_missing=statement.if_exists, cascade=statement.cascade
     )
+    for upkeep in kept:
+        _end(upkeep, context)
     return ok()
 
 

@@ -36,29 +36,21 @@ def create(statement: s.CreateTable, freshness: s.Freshness, context: SessionCon
         default_database=context.current_database,
         freshness=_interval(freshness),
     )
-    _check_partitions(statement, context)
     planned, sink = create_table_as.planned(statement, context)
     table = replace(planned, upkeep=upkeep)
     planning.check_sink(table)
     context.catalogs.create(table)
     context.warn(cut_times(table))
-    job = execution.run_inserts(context, [sink], waits=False).job
+    try:
+        job = execution.run_inserts(context, [sink], waits=False).job
+    except BaseException:
+        context.catalogs.drop(table.path, view=False, temporary=False, ignore_if_missing=True)
+        raise
     assert job is not None
     context.catalogs.replace(replace(table, upkeep=replace(upkeep, job_id=job.job_id)))
     if context.place_job is None:
         context.warn(f"The job that keeps {quoted(table.path)} ends with this process; a gateway's goes on.")
     return ok()
-
-
-def _check_partitions(statement: s.CreateTable, context: SessionContext) -> None:
-    names = create_table_as.query_columns(statement, context)
-    for column in statement.partitioned_by:
-        if column not in names:
-            raise ValidationError(
-                f"Partition column '{column}' not defined in the query's schema. Available columns: "
-                f"{list(names)}.",
-                position=statement.position,
-            )
 
 
 def _interval(freshness: s.Freshness) -> str:

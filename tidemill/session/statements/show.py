@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from tidemill.catalog.table import CatalogObject, CatalogTable, CatalogView
+from tidemill.catalog.table import CatalogTable, CatalogView, upkeep_of
 from tidemill.errors import NotSupportedError, SqlSyntaxError, ValidationError
 from tidemill.functions import registry
 from tidemill.session.context import SessionContext
@@ -104,11 +104,7 @@ def _models(statement: s.Show, context: SessionContext) -> Iterable[str]:
 def _materialized(statement: s.Show, context: SessionContext) -> Iterable[str]:
     catalogs = context.catalogs
     paths = catalogs.paths(*_database(statement, context))
-    return (path.name for path in paths if _is_materialized(catalogs.find(path)))
-
-
-def _is_materialized(entry: CatalogObject | None) -> bool:
-    return isinstance(entry, CatalogTable) and entry.upkeep is not None
+    return (path.name for path in paths if upkeep_of(catalogs.find(path)))
 
 
 def _create_materialized(statement: s.Show, context: SessionContext) -> TableResult:
@@ -121,8 +117,9 @@ def _create_materialized(statement: s.Show, context: SessionContext) -> TableRes
             f"{quoted} does not exist.",
             position=statement.position,
         )
-    if isinstance(entry, CatalogTable) and entry.upkeep is not None:
-        return show_create.materialized_table(entry, entry.upkeep, context)
+    upkeep = upkeep_of(entry)
+    if isinstance(entry, CatalogTable) and upkeep is not None:
+        return show_create.materialized_table(entry, upkeep, context)
     word = "table" if isinstance(entry, CatalogTable) else "view"
     raise ValidationError(
         f"SHOW CREATE MATERIALIZED TABLE is only supported for materialized tables, but {quoted} is a "
@@ -180,7 +177,7 @@ def _create(view: bool) -> Handler:
                 f"{other.lower()}. Please use SHOW CREATE {other} instead.",
                 position=statement.position,
             )
-        if _is_materialized(entry):
+        if upkeep_of(entry) is not None:
             raise ValidationError(
                 f"SHOW CREATE TABLE is only supported for tables, but {quoted} is a materialized table. "
                 "Please use SHOW CREATE MATERIALIZED TABLE instead.",

@@ -48,16 +48,16 @@ async function reason(answer) {
   const text = await answer.text();
   try {
     const { errors } = JSON.parse(text);
-    return root(String(errors.at(-1)));
+    return said(String(errors.at(-1)));
   } catch {
     return text.slice(0, 500) || `The gateway answers ${answer.status}.`;
   }
 }
 
-/** What is at the root of a chain of Java's exceptions, without its class. */
-export function root(text) {
-  const last = text.slice(text.lastIndexOf(CAUSE) + (text.includes(CAUSE) ? CAUSE.length : 0));
-  const message = last.split("\n\nEnd of exception")[0];
+/** What the first cause in a chain of exceptions says, which tells most, without its class. */
+export function said(text) {
+  const first = text.slice(text.includes(CAUSE) ? text.indexOf(CAUSE) + CAUSE.length : 0).split(`\n${CAUSE}`)[0];
+  const message = first.split("\n\nEnd of exception")[0];
   const named = /^[\w.$]+: ([\s\S]*)$/.exec(message);
   return named ? named[1] : message;
 }

@@ -1,7 +1,7 @@
 // One statement and what it gives: rows are read while somebody looks, and as fast as they can be shown; the
 // gateway holds back what is not read.
 
-import { call, root } from "../app/api.js";
+import { call, said } from "../app/api.js";
 import { events } from "../app/events.js";
 import { sessionPath } from "../app/session.js";
 import { Trace } from "../charts/trace.js";
@@ -100,7 +100,7 @@ export class Result {
         this.token = Number(id);
         continue;
       }
-      if (name === "error") throw new Error(root(JSON.parse(data).errors.at(-1)));
+      if (name === "error") throw new Error(said(JSON.parse(data).errors.at(-1)));
       const rows = this.take(JSON.parse(data));
       if (rows >= FULL_PAGE) await sleep(BREATH_MILLIS);
     }

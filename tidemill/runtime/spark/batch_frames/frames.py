@@ -36,7 +36,6 @@ from tidemill.runtime.spark.batch_frames.aggregate import aggregated
 from tidemill.runtime.spark.batch_frames.join import joined, not_in, unsent
 from tidemill.runtime.spark.batch_frames.keeping import kept
 from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
-from tidemill.runtime.spark.batch_frames.literal_rows import literal_rows
 from tidemill.runtime.spark.batch_frames.lookup import lookup_frame
 from tidemill.runtime.spark.batch_frames.match import match_frame
 from tidemill.runtime.spark.batch_frames.over import over_rows, ranking, sort_texts
@@ -44,6 +43,7 @@ from tidemill.runtime.spark.batch_frames.relation import Relation, Views, aliase
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.batch_frames.stopping import makes_many, stoppable
 from tidemill.runtime.spark.batch_frames.temporal import temporal_frame
+from tidemill.runtime.spark.batch_frames.values_table import values_table
 from tidemill.runtime.spark.batch_frames.windows import windowed
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.runtime.spark.user_columns import expression, selected
@@ -138,7 +138,7 @@ class BatchFrames:
             frame = self.views.spark.createDataFrame([], spark_schema(node.fields))
             return _with_sequence(frame.coalesce(1)) if sequenced else frame
         if len(node.rows) > FEW_ROWS:
-            known = literal_rows(node)
+            known = values_table(node)
             if known is not None:
                 frame = self.views.spark.createDataFrame(known, spark_schema(node.fields))
                 return _with_sequence(frame.coalesce(1)) if sequenced else frame

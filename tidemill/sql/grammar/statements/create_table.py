@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sqlglot import exp
+
 from tidemill.errors import SqlSyntaxError
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
@@ -35,33 +37,17 @@ class CreateTables:
     def create_table(self, token: Token, *, temporary: bool, or_replace: bool = False) -> s.CreateTable:
         """Behind CREATE [OR REPLACE] [TEMPORARY] TABLE."""
         if_not_exists = clauses.if_not_exists(self.cursor)
-        path = self.cursor.names()
-        body = self.elements.body(allow_names=True) if self.cursor.at("(") else TableBody()
-        comment = clauses.comment(self.cursor)
-        distribution = clauses.distribution(self.cursor) if self.cursor.take("DISTRIBUTED") else None
-        partitioned_by = self._partitioned_by()
-        options = clauses.with_properties(self.cursor)
+        defined = self._definition(token)
         like = self._like_clause() if self.cursor.at("LIKE") else None
         query, query_text = None, ""
         if like is None and self.cursor.take("AS"):
             _check_kind(token, or_replace, temporary=temporary, if_not_exists=if_not_exists)
-            first = self.cursor.current
-            query = self.trees.query()
-            query_text = self.cursor.text_since(first)
-        elif body.names:
+            query, query_text = self._query()
+        elif defined.column_names:
             self.cursor.fail("AS")
-        return s.CreateTable(
+        return replace(
+            defined,
             text=self.cursor.text_since(token),
-            position=token.position,
-            path=path,
-            columns=tuple(placed.column for placed in body.columns),
-            column_names=tuple(body.names),
-            constraints=tuple(body.constraints),
-            watermarks=tuple(body.watermarks),
-            partitioned_by=partitioned_by,
-            distribution=distribution,
-            options=options,
-            comment=comment,
             like=like,
             query=query,
             query_text=query_text,
@@ -72,20 +58,30 @@ class CreateTables:
 
     def materialized_table(self, token: Token) -> s.CreateTable:
         """Behind CREATE MATERIALIZED TABLE."""
-        path = self.cursor.names()
-        body = self.elements.body(allow_names=True) if self.cursor.at("(") else TableBody()
-        comment = clauses.comment(self.cursor)
-        distribution = clauses.distribution(self.cursor) if self.cursor.take("DISTRIBUTED") else None
-        partitioned_by = self._partitioned_by()
-        options = clauses.with_properties(self.cursor)
+        defined = self._definition(token)
         if self.cursor.take("START_MODE"):
             self._only("START_MODE", "FROM_BEGINNING")
         freshness = self._freshness()
         if self.cursor.take("REFRESH_MODE"):
             self._only("REFRESH_MODE", "CONTINUOUS")
         self.cursor.expect("AS")
-        first = self.cursor.current
-        query = self.trees.query()
+        query, query_text = self._query()
+        return replace(
+            defined,
+            text=self.cursor.text_since(token),
+            query=query,
+            query_text=query_text,
+            freshness=freshness,
+        )
+
+    def _definition(self, token: Token) -> s.CreateTable:
+        """From the name to the options: what every CREATE TABLE has."""
+        path = self.cursor.names()
+        body = self.elements.body(allow_names=True) if self.cursor.at("(") else TableBody()
+        comment = clauses.comment(self.cursor)
+        distribution = clauses.distribution(self.cursor) if self.cursor.take("DISTRIBUTED") else None
+        partitioned_by = self._partitioned_by()
+        options = clauses.with_properties(self.cursor)
         return s.CreateTable(
             text=self.cursor.text_since(token),
             position=token.position,
@@ -94,14 +90,17 @@ class CreateTables:
             column_names=tuple(body.names),
             constraints=tuple(body.constraints),
             watermarks=tuple(body.watermarks),
-            partitioned_by=partitioned_by,
-            distribution=distribution,
-            options=options,
             comment=comment,
-            query=query,
-            query_text=self.cursor.text_since(first),
-            freshness=freshness,
+            distribution=distribution,
+            partitioned_by=partitioned_by,
+            options=options,
         )
+
+    def _query(self) -> tuple[exp.Expression, str]:
+        """Behind AS: the query, and its text."""
+        first = self.cursor.current
+        query = self.trees.query()
+        return query, self.cursor.text_since(first)
 
     def _only(self, clause: str, word: str) -> None:
         """``= word``; another one is not supported."""
