@@ -59,11 +59,14 @@ def test_what_reads_a_table(environment: TableEnvironment, query: str, expected:
     assert shown == expected
 
 
-def test_exchanges_are_blocking_whatever_was_asked_for(environment: TableEnvironment) -> None:
+@pytest.mark.parametrize(
+    ("mode", "shown"), [("BLOCKING", "BLOCKING"), ("HYBRID_FULL", "PIPELINED: 2 tasks at once")]
+)
+def test_how_exchanges_run_for_who_asks(environment: TableEnvironment, mode: str, shown: str) -> None:
     query = "SELECT v, COUNT(*) FROM spark GROUP BY v"
     assert "shuffle_mode" not in environment.explain_sql(query)
-    environment.execute_sql("SET 'execution.batch-shuffle-mode' = 'ALL_EXCHANGES_PIPELINED'")
+    environment.execute_sql(f"SET 'execution.batch-shuffle-mode' = 'ALL_EXCHANGES_{mode}'")
     exchanges = [line for line in environment.explain_sql(query).splitlines() if "Exchange(" in line]
     environment.execute_sql("RESET 'execution.batch-shuffle-mode'")
     assert exchanges
-    assert all("shuffle_mode=[BLOCKING]" in line for line in exchanges)
+    assert all(f"shuffle_mode=[{shown}]" in line for line in exchanges)

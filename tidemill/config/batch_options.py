@@ -123,17 +123,19 @@ SLOW_RATIO = Option(
     default=0.75,
     doc="The share of a stage's tasks that must have ended before any is slow. Read when Spark starts.",
 )
+BLOCKING = "ALL_EXCHANGES_BLOCKING"
 SHUFFLE_MODE = Option(
     key="execution.batch-shuffle-mode",
     kind=str,
-    default="ALL_EXCHANGES_BLOCKING",
+    default=BLOCKING,
     choices=(
-        "ALL_EXCHANGES_BLOCKING",
+        BLOCKING,
         "ALL_EXCHANGES_PIPELINED",
         "ALL_EXCHANGES_HYBRID_FULL",
         "ALL_EXCHANGES_HYBRID_SELECTIVE",
     ),
-    doc="Accepted; exchanges are blocking whatever it says, as Spark has them, and EXPLAIN says so.",
+    doc="With all values but the first, tasks that read an exchange run beside those that write it where all "
+    "tasks of the query have slots at once; else exchanges are blocking. EXPLAIN says which, and why.",
 )
 OPTIONS = (
     AUTO_PARALLELISM,

@@ -1,7 +1,8 @@
-"""Batch mode: a batch plan in, one Spark job with adaptive execution out."""
+"""Batch mode: a batch plan in, one Spark job out, with adaptive execution or with pipelined exchanges."""
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,12 +15,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
+from tidemill.config.batch_options import BLOCKING, SHUFFLE_MODE
 from tidemill.connectors import registry
 from tidemill.connectors.api import GroupingConnector, NamedSource, ReadingConnector, Source, SourceRequest
 from tidemill.connectors.grouping import UNLIKE
 from tidemill.connectors.metadata import metadata_columns
 from tidemill.deep_calls import with_room
-from tidemill.errors import ExecutionError, InternalError, NotSupportedError, ValidationError
+from tidemill.errors import (
+    ExecutionError,
+    InternalError,
+    LostProcessError,
+    NotSupportedError,
+    TidemillError,
+    ValidationError,
+)
 from tidemill.functions.decimal_sums import RAN_OVER
 from tidemill.functions.render import render_sql
 from tidemill.physical.batch import nodes as b
@@ -42,6 +51,7 @@ from tidemill.runtime.spark.failures import SENT_TOO_MUCH, translated
 from tidemill.runtime.spark.job_groups import grouped, was_given_up
 from tidemill.runtime.spark.local_rows import local_rows
 from tidemill.runtime.spark.partitions_read import partitions_read
+from tidemill.runtime.spark.pipelined import PIPELINED_SETTINGS, NotPipelined, pipelined, tasks_at_once
 from tidemill.runtime.spark.results import collected
 from tidemill.runtime.spark.session import job_session, shared_session, unless_given
 from tidemill.runtime.spark.user_columns import selected
@@ -54,13 +64,17 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """``quick``: the job may fail without need; ``sends``: sides of its joins may be sent to every task."""
+    """``quick``: the job may fail without need; ``sends``: sides of its joins may be sent to every task;
+    ``pipes``: its exchanges are pipelined."""
 
     quick: bool
     sends: bool = True
+    pipes: bool = False
 
 
 AT_ONCE, SURELY, UNSENT = Way(quick=True), Way(quick=False), Way(quick=False, sends=False)
+PIPELINED = Way(quick=True, pipes=True)
+_LOGGER = logging.getLogger("tidemill.batch")
 
 
 def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> DataFrame:
@@ -68,7 +82,7 @@ def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> Da
     width = parallelism(request)
     settings = batch_settings(request.config, width, volume(root))
     chosen = unless_given(request.application, settings)
-    chosen |= {} if way.sends else NOTHING_SENT
+    chosen |= ({} if way.sends else NOTHING_SENT) | (PIPELINED_SETTINGS if way.pipes else {})
     spark = job_session(request.application, time_zone=request.zone, settings=chosen)
     source_of = partial(make_source, shared=request.shared)
     context = _context(request.frames, request.zone, width, source_of)
@@ -156,13 +170,13 @@ def _frames(
 def run_query(root: b.BatchNode, request: JobRequest) -> pa.Table:
     """The rows of a batch SELECT: the root's columns in order."""
     with _recorded(root, request) as partitions:
-        return _run(lambda way: _rows(root, request, way, partitions))
+        return _run(lambda way: _rows(root, request, way, partitions), request)
 
 
 def run_insert(sink: b.Sink, request: JobRequest) -> int:
     """Runs a batch INSERT: everything is staged, then published at once; returns the number of tasks."""
     with _recorded(sink, request) as partitions:
-        return _run(lambda way: _insert(sink, request, way, partitions))
+        return _run(lambda way: _insert(sink, request, way, partitions), request)
 
 
 @contextmanager
@@ -188,26 +202,66 @@ def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[list[Partition
     recording.end("FINISHED")
 
 
-def _run(job: Callable[[Way], Found]) -> Found:
+def _run(job: Callable[[Way], Found], request: JobRequest) -> Found:
+    """What a job gives with pipelined exchanges if that is asked for and can be, else with blocking ones."""
+    if not asks_for_pipes(request):
+        return _blocking(job)
+    try:
+        return job(PIPELINED)
+    except NotPipelined as e:
+        _LOGGER.info("Exchanges of %s are blocking: %s.", request.name, e)
+    except (InternalError, LostProcessError) as e:
+        # One task that is lost ends them all, and Spark has reasons of its own to refuse them.
+        _LOGGER.warning("Exchanges of %s are blocking, pipelined ones failed: %s", request.name, e)
+    except ExecutionError as e:
+        if _other_way(e) is None:
+            raise
+    return _blocking(job)
+
+
+def _blocking(job: Callable[[Way], Found]) -> Found:
     """What a job gives at once; where a sum ran over, a side of a join was too large to be sent to all, or a
     database has values that it cannot aggregate as we do, what one gives that takes its time."""
     try:
         return job(AT_ONCE)
     except ExecutionError as e:
-        again = next((way for text, way in _AGAIN.items() if text in str(e)), None)
+        again = _other_way(e)
         if again is None:
             raise
     return job(again)
 
 
+def _other_way(error: ExecutionError) -> Way | None:
+    return next((way for text, way in _AGAIN.items() if text in str(error)), None)
+
+
 _AGAIN = {RAN_OVER: SURELY, UNLIKE: SURELY, SENT_TOO_MUCH: UNSENT}
+
+
+def asks_for_pipes(request: JobRequest) -> bool:
+    return request.config.read(SHUFFLE_MODE).upper() != BLOCKING
+
+
+def shuffle_mode(root: b.BatchNode, request: JobRequest) -> str:
+    """How the exchanges of ``root`` would run now, and why no other way; '' where tables cannot be read.
+    Runs nothing."""
+    if not asks_for_pipes(request):
+        return "BLOCKING"
+    try:
+        return f"PIPELINED: {tasks_at_once(batch_frame(root, request, PIPELINED))} tasks at once"
+    except NotPipelined as e:
+        return f"BLOCKING: {e}"
+    except TidemillError:
+        return ""
 
 
 def _rows(root: b.BatchNode, request: JobRequest, way: Way, partitions: list[PartitionsRead]) -> pa.Table:
     frame = _shown(batch_frame(root, request, way), root, request)
     try:
         with grouped(request.application.sparkContext, request.group, request.name):
-            found = collected(frame)
+            found = collected(pipelined(frame) if way.pipes else frame)
+    except NotPipelined:
+        raise
     except Exception as e:
         raise translated(e, batch=True) from e
     partitions += _told_partitions(frame, root, request)
@@ -265,9 +319,11 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, partitions: list[Partit
         frame = _enforcing(batch_frame(sink, request, way), sink, targets, request)
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(frame, 1)
-            staged = staging.collect()
+            staged = (pipelined(staging) if way.pipes else staging).collect()
     except Exception as e:
         made.discard(1)
+        if isinstance(e, NotPipelined):
+            raise
         raise translated(e, batch=True) from e
     made.publish(1, [row[0] for row in staged])
     made.finish()

@@ -62,14 +62,14 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         if known is not None:
             return _result(context, plan.fields, iter((known,)), None, changelog=False)
         run = batch_job.constant_rows if is_constant(optimized) else batch_job.run_query
-        table = run(planning.batch(context, optimized), _request(context, "select"))
+        table = run(planning.batch(context, optimized), job_request(context, "select"))
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
     node = planning.physical(config, optimized).runs
     place = _next_directory(context) if context.place_job is None else ""
     if not place and is_constant(optimized):
         return _constant(context, optimized, config)
-    request = replace(_request(context, "select", place), config=config)
+    request = replace(job_request(context, "select", place), config=config)
     rows = EpochRows()
     job = QueryJob(rows=rows, job=job_start.start_query(node, rows.put, request))
     return _result(context, plan.fields, job.epochs(), job, changelog=True)
@@ -79,7 +79,7 @@ def _constant(context: SessionContext, plan: n.LogicalNode, config: Configuratio
     """A streaming SELECT over literal rows: they are inserted, in order, and there is an end."""
     known = _known(context, plan)
     if known is None:
-        request = replace(_request(context, "select"), config=config)
+        request = replace(job_request(context, "select"), config=config)
         compute = partial(batch_job.constant_rows, planning.batch(context, plan), request)
     else:
         compute = partial(_same, known)
@@ -114,13 +114,13 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
     fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
     if is_batch(context):
         for sink in sinks:
-            batch_job.run_insert(_batch_insert(context, sink), _request(context, name))
+            batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
         return _inserted(context, fields, None)
     config = bundled(context.configuration, sinks)
     plans = planning.physical_job(config, [_optimized(s) for s in sinks])
     planned = [plan.runs for plan in plans]
     place = (context.place_job or partial(_next_directory, context))()
-    request = replace(_request(context, name, place), config=config)
+    request = replace(job_request(context, name, place), config=config)
     start = partial(job_start.start_inserts, [node for node in planned if isinstance(node, p.Sink)], request)
     strategy = strategy_of(config) if place else NoRestart()
     job = RestartingJob.follow(start(), start, strategy, request.on_event)
@@ -135,7 +135,7 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
 def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
     """The plan as a lazy batch frame."""
     root = planning.batch(context, planning.optimized(plan))
-    return batch_job.batch_frame(root, _request(context, "frame"))
+    return batch_job.batch_frame(root, job_request(context, "frame"))
 
 
 def application(context: SessionContext) -> SparkSession:
@@ -155,7 +155,8 @@ def _optimized(sink: n.Sink) -> n.Sink:
     return optimized
 
 
-def _request(context: SessionContext, name: str, checkpoint_directory: str = "") -> JobRequest:
+def job_request(context: SessionContext, name: str, checkpoint_directory: str = "") -> JobRequest:
+    """What a job of this session needs."""
     config = context.configuration
     zone_of(context.time_zone)  # refuses a zone that does not exist, in terms of our option
     on_progress, on_event = context.on_progress, context.on_event

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tidemill.config.batch_options import SHUFFLE_MODE
-from tidemill.config.option import Configuration
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.attributes import attributes
 from tidemill.physical.batch.nodes import BatchNode, all_of
@@ -68,11 +66,11 @@ def _shipped(node: BatchNode) -> str:
 _WAYS = {"single": "GLOBAL"}
 
 
-def exchange_modes(root: BatchNode, config: Configuration) -> Runs:
-    """How exchanges run, for who asks for a way: all of them are blocking."""
-    if SHUFFLE_MODE.key not in config:
+def exchange_modes(root: BatchNode, mode: str) -> Runs:
+    """How exchanges run, for who asks for a way."""
+    if not mode:
         return {}
-    return {id(node): ("shuffle_mode", "[BLOCKING]") for node in all_of(root) if node.name == "Exchange"}
+    return {id(node): ("shuffle_mode", f"[{mode}]") for node in all_of(root) if node.name == "Exchange"}
 
 
 def _line(node: BatchNode, runs: tuple[str, str] | None) -> str:

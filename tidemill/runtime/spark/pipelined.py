@@ -1,0 +1,252 @@
+"""Pipelined exchanges of a batch query: the tasks that read an exchange run beside those that write it, and
+its rows lie on no disk in between.
+
+All tasks of such a query run at once, so each needs a slot of its own, and one that fails ends them all.
+Spark refuses a job that has no room for them, and one in which some exchanges are pipelined and others are
+not. So the query is planned without adaptive execution, how wide its stages are goes by the slots, and what
+Spark would exchange by itself while it runs (the first rows of all tasks, for a LIMIT) is written out.
+Broadcast sides and sub-queries are jobs of their own and stay as they are. Cost: calls into the JVM for each
+operator, no Spark job.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+_EXCHANGE, _SHARED, _BROADCAST = "ShuffleExchangeExec", "ReusedExchangeExec", "BroadcastExchangeExec"
+_FIRST_IN_ORDER, _LIMITED = "TakeOrderedAndProjectExec", "CollectLimitExec"
+_MOVED = (_EXCHANGE, _FIRST_IN_ORDER, _LIMITED)
+"""What gathers or spreads the rows of other tasks."""
+_KEPT, _UNION, _PRODUCT, _COALESCE = (
+    "InMemoryTableScanExec",
+    "UnionExec",
+    "CartesianProductExec",
+    "CoalesceExec",
+)
+_SEVERAL_EACH = (_PRODUCT, _COALESCE)
+"""Of which a task reads several parts of what is below."""
+_HASHED, _ALL_TO_ONE, _IN_ORDER = "HashPartitioning", "SinglePartition$", "RangePartitioning"
+_FEW_ROWS = ("Aggregate", "Limit")
+"""What the names of operators contain that leave few rows."""
+PIPELINED_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    # How many tasks read a table is decided by the slots.
+    "spark.sql.files.maxPartitionBytes": str(1 << 60),
+}
+"""Spark's settings of a query whose exchanges are to be pipelined."""
+
+
+class NotPipelined(Exception):
+    """Why the exchanges of a query cannot be pipelined."""
+
+
+def pipelined(frame: DataFrame) -> DataFrame:
+    """The rows of ``frame``, of a session with ``PIPELINED_SETTINGS``, in its order; ``NotPipelined`` where
+    they cannot be had so. Runs what its joins send to every task, and its sub-queries, nothing else."""
+    spark = frame.sparkSession
+    plan, _ = _fitting(frame)
+    query: Any = frame._jdf
+    session: Any = spark._jsparkSession
+    return DataFrame(session.internalCreateDataFrame(plan.execute(), query.schema(), False), spark)
+
+
+def tasks_at_once(frame: DataFrame) -> int:
+    """How many tasks ``pipelined`` runs, all beside each other; ``NotPipelined``. Runs nothing."""
+    return _fitting(frame)[1]
+
+
+def _fitting(frame: DataFrame) -> tuple[Any, int]:
+    """Spark's plan with stages as wide as there are slots for all of them, and how many tasks it has."""
+    query: Any = frame._jdf
+    try:
+        plan = _Operator.of(query.queryExecution().executedPlan())
+    except RecursionError:
+        raise NotPipelined("the plan is too deep") from None
+    if not any(True for _ in plan.exchanges()):
+        raise NotPipelined("nothing is exchanged")
+    slots = _slots(frame.sparkSession.sparkContext)
+    width = next((width for width in range(slots, 0, -1) if _tasks(plan, width) <= slots), 0)
+    if not width:
+        raise NotPipelined(f"{_tasks(plan, 1)} tasks must run at once, and there are {slots} slots")
+    return _Writer(frame.sparkSession, width).made(plan), _tasks(plan, width)
+
+
+def _slots(context: SparkContext) -> int:
+    """How many tasks can run at once. ``NotPipelined`` where Spark pipelines nothing."""
+    java: Any = context._jsc
+    spark = java.sc()
+    for key in ("spark.speculation", "spark.dynamicAllocation.enabled"):
+        if spark.getConf().getBoolean(key, False):
+            raise NotPipelined(f"{key} is on")
+    return int(spark.maxNumConcurrentTasks(spark.resourceProfileManager().defaultResourceProfile()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """Of Spark's physical plan. ``leaf``: how many tasks read a table; 0 where there are children, or where
+    it is sent to every task of a join."""
+
+    java: Any
+    name: str
+    children: tuple[_Operator, ...]
+    leaf: int
+
+    @classmethod
+    def of(cls, java: Any) -> _Operator:
+        name = _class(java)
+        if name == _SHARED:
+            name = _class(java.child())
+            if name != _BROADCAST:
+                raise NotPipelined("an exchange is read twice")
+        if name == _BROADCAST:
+            return cls(java, name, (), 0)
+        found = java.children()
+        children = tuple(cls.of(found.apply(place)) for place in range(found.size()))
+        if name == _KEPT:
+            raise NotPipelined("rows are kept in memory for several readers")
+        return cls(java, name, children, 0 if children else java.execute().getNumPartitions())
+
+    @property
+    def below(self) -> tuple[_Operator, ...]:
+        """What it reads, but for what is sent to every task."""
+        return tuple(child for child in self.children if not child.is_sent)
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether it goes to every task of a join."""
+        return self.name == _BROADCAST or (self.name == "InputAdapter" and self.children[0].is_sent)
+
+    def exchanges(self) -> Iterator[_Operator]:
+        """Those that the stage of the operator reads."""
+        if self.name in _MOVED:
+            yield self
+        else:
+            for child in self.below:
+                yield from child.exchanges()
+
+    def width(self, each: int) -> int:
+        """How many tasks its stage has where an exchange by keys has ``each``."""
+        if self.name in _MOVED:
+            spread = self.name == _EXCHANGE and _class(self.java.outputPartitioning()) == _HASHED
+            return each if spread else 1
+        if not self.below:
+            return self.leaf
+        if self.name in _SEVERAL_EACH and any(True for _ in self.exchanges()):
+            # A task that reads one part after the other stands in the way of who writes them all.
+            raise NotPipelined(f"{self.name.removesuffix('Exec')} reads an exchange")
+        widths = [child.width(each) for child in self.below]
+        if self.name == _COALESCE:
+            return min(int(self.java.numPartitions()), *widths)
+        if self.name == _PRODUCT:
+            return math.prod(widths)
+        return sum(widths) if self.name == _UNION else max(widths)
+
+    @property
+    def leaves_few(self) -> bool:
+        """Whether there is an operator in it that leaves few rows."""
+        found = any(part in self.name for part in _FEW_ROWS)
+        return found or any(child.leaves_few for child in self.below)
+
+
+def _tasks(plan: _Operator, width: int) -> int:
+    """Of the stage that gives the rows of ``plan``, and of all below it."""
+    exchanges = list(plan.exchanges())
+    own = plan.width(width) if exchanges else min(plan.width(width), width)
+    return own + sum(_tasks(exchange.children[0], width) for exchange in exchanges)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Makes physical plans of Spark's of others; stages have ``width`` tasks, or one."""
+
+    spark: SparkSession
+    width: int
+
+    def made(self, plan: _Operator) -> Any:
+        """``plan`` with every exchange written out and pipelined."""
+        if plan.is_sent or not plan.children:
+            return plan.java
+        below = [self.made(child) for child in plan.children]
+        if plan.name in _MOVED:
+            return self._moved(plan, *below)
+        if plan.name == "SortExec" and getattr(plan.java, "global")():
+            return self._sorted(plan.java.sortOrder(), *below)
+        return self._over(plan.java, below)
+
+    def _moved(self, plan: _Operator, below: Any) -> Any:
+        (source,) = plan.children
+        if source.width(self.width) > self.width and not any(True for _ in source.exchanges()):
+            below = self._operator(_COALESCE)(self.width, below)
+        if plan.name == _EXCHANGE:
+            return self._exchange(self._way(plan), below)
+        if plan.name == _FIRST_IN_ORDER:
+            return self._first_in_order(plan.java, below)
+        return self._limited(plan.java, below)
+
+    def _way(self, exchange: _Operator) -> Any:
+        way = exchange.java.outputPartitioning()
+        kind = _class(way)
+        if kind == _HASHED:
+            return self._java("sql.catalyst.plans.physical.HashPartitioning")(way.expressions(), self.width)
+        if kind == _IN_ORDER and not exchange.leaves_few:
+            # Spark runs what is below once more, ahead, to see which part of the order is whose.
+            raise NotPipelined("all rows are sorted")
+        if kind not in (_ALL_TO_ONE, _IN_ORDER):
+            raise NotPipelined(f"rows are moved by {kind}")
+        return self._one_task()
+
+    def _first_in_order(self, plan: Any, below: Any) -> Any:
+        limit, order = plan.limit(), plan.sortOrder()
+        each = self._operator("LocalLimitExec")(limit, self._sorted(order, below))
+        gathered = self._exchange(self._one_task(), each)
+        first = self._operator("GlobalLimitExec")(limit, self._sorted(order, gathered), plan.offset())
+        return self._operator("ProjectExec")(plan.projectList(), first)
+
+    def _limited(self, plan: Any, below: Any) -> Any:
+        limit = plan.limit()
+        each = below if limit < 0 else self._operator("LocalLimitExec")(limit, below)
+        gathered = self._exchange(self._one_task(), each)
+        return self._operator("GlobalLimitExec")(limit, gathered, plan.offset())
+
+    def _sorted(self, order: Any, below: Any) -> Any:
+        """Within each task."""
+        return self._operator("SortExec")(order, False, below, 0)
+
+    def _exchange(self, way: Any, below: Any) -> Any:
+        origin = getattr(self._operator("exchange.ENSURE_REQUIREMENTS$"), "MODULE$")
+        unadvised = getattr(self._scala("None$"), "MODULE$")
+        return self._operator(f"exchange.{_EXCHANGE}")(way, below, origin, unadvised, True)
+
+    def _one_task(self) -> Any:
+        return getattr(self._java("sql.catalyst.plans.physical.SinglePartition$"), "MODULE$")
+
+    def _over(self, plan: Any, below: list[Any]) -> Any:
+        """``plan`` with other inputs."""
+        if not below:
+            return plan
+        jvm: Any = self.spark._jvm
+        listed = jvm.java.util.ArrayList()
+        for each in below:
+            listed.add(each)
+        return plan.withNewChildren(self._java("api.python.PythonUtils").toSeq(listed))
+
+    def _operator(self, name: str) -> Any:
+        return self._java(f"sql.execution.{name}")
+
+    def _java(self, name: str) -> Any:
+        jvm: Any = self.spark._jvm
+        return getattr(jvm, f"org.apache.spark.{name}")
+
+    def _scala(self, name: str) -> Any:
+        jvm: Any = self.spark._jvm
+        return getattr(jvm, f"scala.{name}")
+
+
+def _class(java: Any) -> str:
+    return str(java.getClass().getSimpleName())
