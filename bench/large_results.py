@@ -3,6 +3,7 @@
 Writes a Parquet file of so many rows and has ``tidemill run`` print all of them, as a table and as JSON, to
 nowhere. Prints, for each format, the time and the most memory of its own that the client's process and its
 JVM had, in MiB: pages of files that are mapped are the system's, and given back when it needs them.
+``--sort 10``: instead so many GiB of rows of 100 random letters in 64 files are put in order, into nowhere.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -25,6 +27,12 @@ _SCRIPT = """SET 'execution.runtime-mode' = 'batch';
 CREATE TABLE t (n BIGINT, s STRING) WITH ('connector' = 'filesystem', 'path' = '{0}', 'format' = 'parquet');
 SELECT n, s FROM t;
 """
+_SORT = """SET 'execution.runtime-mode' = 'batch';
+CREATE TABLE t (s STRING) WITH ('connector' = 'filesystem', 'path' = '{0}', 'format' = 'parquet');
+CREATE TABLE nowhere (s STRING) WITH ('connector' = 'blackhole');
+INSERT INTO nowhere SELECT s FROM t ORDER BY s;
+"""
+_FILES, _LETTERS = 64, 100
 _GROUP = 1_000_000
 _SECONDS = 0.5
 
@@ -35,6 +43,15 @@ def written(file: Path, rows: int) -> None:
         for start in range(0, rows, _GROUP):
             numbers = pa.array(range(start, min(start + _GROUP, rows)), pa.int64())
             writer.write_table(pa.table([numbers, numbers.cast(pa.string())], schema=schema))
+
+
+def random_text(folder: Path, gib: float) -> None:
+    rows = int(gib * (1 << 30) / _LETTERS / _FILES)
+    offsets = pa.array(range(0, (rows + 1) * _LETTERS, _LETTERS), pa.int32())
+    for number in range(_FILES):
+        letters = np.random.default_rng(number).integers(97, 123, rows * _LETTERS, np.uint8)
+        text = pa.StringArray.from_buffers(rows, offsets.buffers()[1], pa.py_buffer(letters))
+        parquet.write_table(pa.table({"s": text}), folder / f"{number}.parquet", use_dictionary=False)
 
 
 def measured(script: Path, output: str) -> dict[str, float]:
@@ -63,13 +80,21 @@ def _own(pid: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=20_000_000)
-    rows = parser.parse_args().rows
+    parser.add_argument("--sort", type=float, default=0, help="GiB")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        file, script = Path(folder, "t.parquet"), Path(folder, "all.sql")
-        written(file, rows)
+        script = Path(folder, "all.sql")
+        if given.sort:
+            (Path(folder) / "t").mkdir()
+            random_text(Path(folder, "t"), given.sort)
+            script.write_text(_SORT.format(Path(folder, "t")))
+            print(json.dumps({"GiB": given.sort, **measured(script, "table")}), flush=True)
+            return
+        file = Path(folder, "t.parquet")
+        written(file, given.rows)
         script.write_text(_SCRIPT.format(file))
         for output in ("table", "json"):
-            print(json.dumps({"rows": rows, "format": output, **measured(script, output)}), flush=True)
+            print(json.dumps({"rows": given.rows, "format": output, **measured(script, output)}), flush=True)
 
 
 if __name__ == "__main__":
