@@ -34,7 +34,7 @@ QUERIES = (
     "SELECT k, COUNT(DISTINCT id) AS n FROM (SELECT id, c, MAX(k) AS k FROM visits GROUP BY id, c) "
     "WHERE k IN ('A', 'B', 'other', 'none') GROUP BY CUBE (k)",
 )
-SHARED = "each value once, with a flag for each of"
+SHARED = "each value once, with a"
 
 
 def written(folder: Path, rows: Sequence[tuple[object, ...]]) -> str:
