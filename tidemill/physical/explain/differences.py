@@ -183,6 +183,8 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
     part = spread_part(runs)
     if part is not None and part.spread is not None:
         yield shown, f"the sum of {part.spread.buckets} buckets by {_values(part, part.spread)}"
+    if part is not None and part.reuse is not None:
+        yield shown, _once(part.reuse)
     if isinstance(shown, p.WindowAggregate):
         yield from _window_phases(shown, is_combined, spread=part is not None)
     if isinstance(shown, p.OverAggregate) and isinstance(runs, p.OverAggregate):

@@ -1,0 +1,73 @@
+"""Distinct values shared between keys of windows: the plain plan's rows, epoch cuts and late rows alike."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.runtime.running import Change, Session
+
+OPTION = "table.optimizer.distinct-state-reuse"
+SHARED = "each value once, with a bit for each of"
+ON_TICKS = "TABLE ticks, DESCRIPTOR(ts)"
+FUNCTIONS = {
+    "tumble": f"TUMBLE({ON_TICKS}, INTERVAL '5' SECOND)",
+    "hop": f"HOP({ON_TICKS}, INTERVAL '4' SECOND, INTERVAL '10' SECOND)",
+    "cumulate": f"CUMULATE({ON_TICKS}, INTERVAL '4' SECOND, INTERVAL '12' SECOND)",
+    "tumble by months": f"TUMBLE({ON_TICKS}, INTERVAL '1' MONTH)",
+}
+NEW_YEAR = datetime(2025, 1, 1)
+KNOWN = "k IN ('A', 'B', 'other')"
+WINDOW = "window_start, window_end"
+QUERIES = {
+    "one key": f"SELECT k, {WINDOW}, COUNT(DISTINCT id) AS n FROM {{}} WHERE {KNOWN} GROUP BY k, {WINDOW}",
+    "two keys and another": (
+        f"SELECT g, window_time, b, a, COUNT(DISTINCT id) AS n, COUNT(DISTINCT id) AS m, {WINDOW} FROM ("
+        "SELECT *, c AS g, CASE WHEN k = 'A' THEN 'x' ELSE 'yy' END AS a, c AS b FROM {}) "
+        f"WHERE b = 1 OR b = 2 GROUP BY g, a, b, {WINDOW}, window_time"
+    ),
+    "sets": (
+        f"SELECT k, c, {WINDOW}, COUNT(DISTINCT id) AS n FROM {{}} WHERE {KNOWN} AND c IN (1, 2) "
+        f"GROUP BY {WINDOW}, GROUPING SETS ((k, c), (k), ())"
+    ),
+}
+
+
+def ticks(folder: Path, seed: int, rows: int, kind: str = "TIMESTAMP(3)") -> str:
+    """Rows out of order, some late for some of their windows or all of them."""
+    made = random.Random(seed)
+    lines, now = [], 0.0
+    for _ in range(rows):
+        now += made.choice((0, 0.2, 0.5, 3.0 if made.random() < 0.1 else 0.1))
+        at = max(0.0, now - made.choice((0, 0, 1, 2, 4, 9)))
+        k = made.choice(("A", "A", "B", "other", "else", ""))
+        c, id_ = made.choice(("0", "1", "2", "")), made.choice(("", *map(str, range(12))))
+        lines.append(f"{NEW_YEAR + timedelta(seconds=round(at, 1) - 40)},{k},{c},{id_}\n")
+    (folder / "ticks").write_text("".join(lines))
+    return (
+        f"CREATE TABLE ticks (ts {kind}, k STRING, c INT, id BIGINT, "
+        "WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) WITH ('connector' = 'filesystem', "
+        f"'path' = '{folder}/ticks', 'format' = 'csv', 'csv.null-literal' = '')"
+    )
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_the_plain_rows(spark: SparkSession, tmp_path: Path, function: str, query: str) -> None:
+    table, query = ticks(tmp_path, 3, 300), query.format(function)
+    answers: list[tuple[Counter[Change], int]] = []
+    for mode, most in (("OFF", 41), ("AUTO", 0), ("AUTO", 41)):
+        session = Session({OPTION: mode, "parallelism.default": "2", "tidemill.epoch.max-rows": str(most)})
+        session.execute(table)
+        (plan,) = session.changes(f"EXPLAIN {query}")
+        assert (SHARED in str(plan)) == (mode == "AUTO")
+        rows = Counter(session.changes(query))
+        answers.append((rows, sum(p.late for p in session.progress)))
+    assert len(answers[0][0]) >= 6
+    assert answers[0][1] > 0
+    assert answers[0] == answers[1] == answers[2]
