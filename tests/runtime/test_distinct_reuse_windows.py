@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.runtime.running import Change, Session
+from tests.runtime.test_rescale import run
+from tests.visible import lines
 
 OPTION = "table.optimizer.distinct-state-reuse"
 SHARED = "each value once, with a bit for each of"
@@ -30,6 +32,7 @@ TWO_KEYS = (
     "SELECT *, c AS g, CASE WHEN k = 'A' THEN 'x' ELSE 'yy' END AS a, c AS b FROM {}) "
     f"WHERE b = 1 OR b = 2 GROUP BY g, a, b, {WINDOW}, window_time"
 )
+SHOWN = "k STRING, {}s TIMESTAMP(3), e TIMESTAMP(3), n BIGINT"
 SETS = (
     f"SELECT k, c, {WINDOW}, COUNT(DISTINCT id) AS n FROM {{}} WHERE c IN (1, 2) "
     f"GROUP BY {WINDOW}, GROUPING SETS ((k, c), (k), ())"
@@ -38,19 +41,19 @@ CASES = [(function, CHANNELS) for function in FUNCTIONS]
 CASES += [(function, query) for function in ("hop", "cumulate") for query in (TWO_KEYS, SETS)]
 
 
-def ticks(folder: Path, seed: int, rows: int, kind: str = "TIMESTAMP(3)") -> str:
-    """Rows out of order, some late for some of their windows or all of them."""
+def ticks(folder: Path, seed: int, rows: int, *, late: bool = True) -> str:
+    """Rows out of order, some ``late`` for some of their windows or all of them."""
     made = random.Random(seed)
     lines, now = [], 0.0
     for _ in range(rows):
         now += made.choice((0, 0.2, 0.5, 3.0 if made.random() < 0.1 else 0.1))
-        at = max(0.0, now - made.choice((0, 0, 1, 2, 4, 9)))
+        at = max(0.0, now - made.choice((0, 0, 1, 2, *((4, 9) if late else (0, 1)))))
         k = made.choice(("A", "A", "B", "other", "else", ""))
         c, id_ = made.choice(("0", "1", "2", "")), made.choice(("", *map(str, range(12))))
         lines.append(f"{NEW_YEAR + timedelta(seconds=round(at, 1) - 40)},{k},{c},{id_}\n")
     (folder / "ticks").write_text("".join(lines))
     return (
-        f"CREATE TABLE ticks (ts {kind}, k STRING, c INT, id BIGINT, "
+        f"CREATE TABLE ticks (ts TIMESTAMP(3), k STRING, c INT, id BIGINT, "
         "WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) WITH ('connector' = 'filesystem', "
         f"'path' = '{folder}/ticks', 'format' = 'csv', 'csv.null-literal' = '')"
     )
@@ -72,3 +75,30 @@ def test_the_plain_rows(spark: SparkSession, tmp_path: Path, function: str, quer
     assert len(answers[0][0]) >= 6
     assert answers[0][1] > 0 or "month" in function
     assert answers[0] == answers[1] == answers[2]
+
+
+def test_state_is_spread_anew(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where a job crashes, and goes on with other partitions."""
+    queries = {name: CHANNELS.format(FUNCTIONS[name].format("known")) for name in ("hop", "cumulate")}
+    queries["sets"] = SETS.format(FUNCTIONS["tumble"].format("known"))
+    tables = [ticks(tmp_path, 5, 130, late=False), KNOWN]
+    batch = Session({"execution.runtime-mode": "batch"})
+    batch.execute(*tables)
+    expected = [sorted(",".join(map(_text, row)) for _, row in batch.changes(q)) for q in queries.values()]
+    sinks = [
+        f"CREATE TABLE {name} ({columns}) WITH ('connector'='filesystem', 'path'='{tmp_path}/{name}', "
+        "'format'='csv')"
+        for name, columns in (
+            ("hop", SHOWN.format("")),
+            ("cumulate", SHOWN.format("")),
+            ("sets", SHOWN.format("c INT, ")),
+        )
+    ]
+    inserts = "; ".join(f"INSERT INTO {name} {query}" for name, query in queries.items())
+    run(tmp_path, *tables, *sinks, f"EXECUTE STATEMENT SET BEGIN {inserts}; END")
+    assert [lines(tmp_path / name) for name in queries] == expected
+    assert min(map(len, expected)) > 10
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
