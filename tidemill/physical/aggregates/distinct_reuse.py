@@ -52,6 +52,12 @@ def shared(node: p.GroupAggregate) -> p.GroupAggregate:
     return replace(node, core=replace(core, reuse=None)) if reuse is None else _growing(node, core, reuse)
 
 
+def unshared(node: p.PhysicalNode) -> p.PhysicalNode:
+    """``node`` without what ``shared`` made of it: the operators below it fold the changes of an epoch."""
+    core = node.core if isinstance(node, p.GroupAggregate) else None
+    return node if core is None or core.alone is None else core.alone
+
+
 def shared_part(node: p.GroupAggregate | p.GlobalGroupAggregate) -> p.PhysicalNode:
     """The lower one of the operators of ``shared``, which keeps the values."""
     assert node.core is not None
@@ -129,7 +135,9 @@ def _adding(
             keys=keys,
             calls=calls,
             phase=PHASE,
-            core=replace(core, input=below, keys=keys, calls=calls),
+            core=replace(
+                core, input=below, keys=keys, calls=calls, alone=replace(node, core=replace(core, reuse=None))
+            ),
         )
     )
 

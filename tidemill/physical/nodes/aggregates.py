@@ -58,6 +58,8 @@ class AggregateCore:
     ``calls[i]``."""
     reuse: DistinctReuse | None = None
     """Of a shown plan: distinct state may be shared. Of the plan that runs: it is."""
+    alone: PhysicalNode | None = None
+    """Where distinct state is shared: the aggregation that does without."""
     versions: bool = False
     """Every change is given for itself, with the watermark before the row that made it."""
 
