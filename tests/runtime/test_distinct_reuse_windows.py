@@ -77,6 +77,29 @@ def test_the_plain_rows(spark: SparkSession, tmp_path: Path, function: str, quer
     assert answers[0] == answers[1] == answers[2]
 
 
+def test_when_it_is_not_done(spark: SparkSession, tmp_path: Path) -> None:
+    """What shows more than the ends of windows, or goes by a clock; and rows that go again."""
+    session = Session({})
+    session.execute(ticks(tmp_path, 3, 5), KNOWN)
+    tumbling = CHANNELS.format(FUNCTIONS["tumble"].format("known"))
+    early = {"table.exec.emit.early-fire.enabled": "true", "table.exec.emit.early-fire.delay": "0 ms"}
+    by_clock = tumbling.replace("TABLE known", "TABLE clocked").replace("(ts)", "(pt)")
+    session.execute("CREATE VIEW clocked AS SELECT *, PROCTIME() AS pt FROM known")
+    for query, options, done in (
+        (tumbling, {}, True),
+        (tumbling.replace("COUNT(DISTINCT id)", "COUNT(DISTINCT id), COUNT(*)"), {}, False),
+        (tumbling, {OPTION: "OFF"}, False),
+        (tumbling, {OPTION: "ON", **early}, False),
+        (tumbling, {OPTION: "ON", "tidemill.late-rows.table": "late"}, False),
+        (by_clock, {OPTION: "ON"}, False),
+        (tumbling.replace("TUMBLE(TABLE known,", "SESSION(TABLE known PARTITION BY k,"), {}, False),
+    ):
+        session.execute(*(f"SET '{key}' = '{value}'" for key, value in options.items()))
+        (plan,) = session.changes(f"EXPLAIN {query}")
+        assert (SHARED in str(plan)) == done, (query, options)
+        session.execute(*(f"RESET '{key}'" for key in options))
+
+
 def test_state_is_spread_anew(spark: SparkSession, tmp_path: Path) -> None:
     """Also where a job crashes, and goes on with other partitions."""
     queries = {name: CHANNELS.format(FUNCTIONS[name].format("known")) for name in ("hop", "cumulate")}
