@@ -17,7 +17,7 @@ import pytest
 from tests.goldens.comparer import CASES
 from tidemill.errors import TidemillError
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.distinct_reuse import flags_below
+from tidemill.physical.aggregates.distinct_reuse import shared_part
 from tidemill.physical.aggregates.spread import spread_part
 from tidemill.physical.digests import table_digest
 from tidemill.physical.explain.differences import Pair, Runs, differences, pairs
@@ -193,7 +193,7 @@ def parts_of(node: p.PhysicalNode) -> list[p.PhysicalNode]:
     if not isinstance(node, p.GroupAggregate | p.GlobalGroupAggregate):
         return []
     core = node.core
-    return [] if core is None or core.reuse is None else [flags_below(node)]
+    return [] if core is None or core.reuse is None else [shared_part(node)]
 
 
 def check_inputs(job: Job) -> None:

@@ -237,7 +237,7 @@ def test_as_a_dict_of_lists(
                     raw.append((task, table))
             prefix = Prefix.over(controls, {"s": reached})
             reached = prefix.marks.get("s", reached)
-            whole, parts_ = ([_lifted(t, task, prefix) for task, t in found] for found in (raw, combined))
+            whole, parts_ = ([lifted(t, task, prefix) for task, t in found] for found in (raw, combined))
             used, table = spec.merged(whole, parts_) if parts_ else (spec, pa.concat_tables(whole))
             kernel.spec = used
             waited = reached if reached == NONE else reached - lag
@@ -247,7 +247,7 @@ def test_as_a_dict_of_lists(
     assert kernel.late == late
 
 
-def _lifted(table: pa.Table, task: int, prefix: Prefix) -> pa.Table:
+def lifted(table: pa.Table, task: int, prefix: Prefix) -> pa.Table:
     marks = prefix.lifted(table.column("$wm").to_numpy(), task)
     return table.set_column(table.schema.get_field_index("$wm"), "$wm", pa.array(marks))
 

@@ -283,10 +283,15 @@ TOP = (
     " WHERE n = 1"
 )
 PER_TIME = "(SELECT k, ts, SUM(rate) AS rate FROM history GROUP BY k, ts)"
+SHARED = "(SELECT k, ts, COUNT(DISTINCT rate) AS rate FROM history WHERE k IN ('a', 'b', 'c') GROUP BY k, ts)"
 VIEWS: dict[str, tuple[str, dict[int, int | None]]] = {
     "the first by another column": (TOP.format("rate", "history"), {**BATCH, 2: 1, 3: 2, 4: 1, 5: 1, 9: 1}),
     "the last by two columns": (TOP.format("ts DESC, rate", "history"), BATCH),
     "the last of what is grouped": (TOP.format("ts DESC", PER_TIME), BATCH),
+    "the last of values that keys would share": (
+        TOP.format("ts DESC", SHARED),
+        {i: None if rate is None else 1 for i, rate in BATCH.items()},
+    ),
     "groups as of their latest row": (
         "SELECT k, COUNT(*) AS rate, MAX(ts) AS ts FROM history GROUP BY k",
         {**BATCH, 3: 1, 6: 1, 8: 1},

@@ -26,6 +26,8 @@ from tests.operators import (
     differential_over_by_time,
     differential_session_aggregate,
     differential_session_emission,
+    differential_shared_distinct,
+    differential_shared_values,
     differential_temporal_join,
     differential_temporal_sort,
     differential_window_aggregate,
@@ -101,6 +103,9 @@ def _by_time() -> Iterator[Any]:
         yield differential_session_emission.emitting(shape, emission)
     for kind in ("INNER", "FULL"):
         yield differential_interval_join.spec_of(kind, -2, 3, False, False)
+    for width in (8, 64):
+        yield differential_shared_values.spec_of("cumulate", width)
+        yield differential_shared_distinct.spec_of(width, sets=False)
     yield differential_temporal_join.SPEC
     yield dataclasses.replace(differential_temporal_join.SPEC, sequence=True)
     yield differential_temporal_sort.SPEC

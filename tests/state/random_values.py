@@ -16,6 +16,8 @@ _POOLS: dict[str, Sequence[Any]] = {
     "double": [0.5, -1.0, float("inf")],
     "bool": [True, False],
     "int8": [0, 1, -128],
+    "uint8": [0, 1, 255],
+    "uint64": [0, 1, 2**64 - 1],
     "int32": [0, 1, -(2**31)],
     "int64": [0, 1, 2, -(2**63), 2**63 - 1],
 }

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import shared
+from tidemill.physical.aggregates.window_reuse import shared_window
 from tidemill.physical.conditions import conjunction, conjuncts
 from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.physical.joins.pairwise import unknown_to_kernels
@@ -82,7 +83,9 @@ def _(node: p.GroupAggregate) -> p.PhysicalNode:
 @_running.register
 def _(node: p.WindowAggregate) -> p.PhysicalNode:
     """As one; how DISTINCT is spread is settled with the changelog modes (``aggregates.spread``)."""
-    return node if node.core is None or _averages(node) else _whole(node, node.core, node.fields)
+    if node.core is None or _averages(node):
+        return shared_window(node)
+    return shared_window(finish(_whole(node, node.core, node.fields)))
 
 
 @_running.register
@@ -91,7 +94,7 @@ def _(node: p.Calc) -> p.PhysicalNode:
     below = node.input
     if not isinstance(below, p.WindowAggregate) or below.core is None or not _averages(below):
         return node
-    whole = finish(_whole(below, below.core, node.fields))
+    whole = finish(_whole(replace(below, reuse=None), below.core, node.fields))
     return replace(node, input=whole, projections=references(whole.fields))
 
 

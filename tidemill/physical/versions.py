@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.distinct_reuse import unshared
 from tidemill.physical.traits.event_time import has_watermark
 from tidemill.physical.tree import with_inputs
 
@@ -14,6 +15,7 @@ def each_change(node: p.PhysicalNode) -> p.PhysicalNode:
     """``node``, whose rows say each change for itself, and behind which watermark it came."""
     if has_watermark(node):
         return node
+    node = unshared(node)
     below = with_inputs(node, tuple(map(each_change, node.inputs)))
     if isinstance(below, p.Rank | p.ChangelogNormalize):
         return replace(below, versions=True)

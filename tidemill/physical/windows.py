@@ -13,6 +13,7 @@ from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_split import bucketed, can_split
+from tidemill.physical.aggregates.known_keys import known_keys_of_windows
 from tidemill.physical.aggregates.parts import parts_of, summed
 from tidemill.physical.conditions import columns
 from tidemill.physical.emit import emit
@@ -215,6 +216,7 @@ def plan_window_aggregate(
         properties=tuple(role for role, _ in asked),
         attached=windowed.attached,
         emit=emit(config, rowtime=not window_of(windowed.function).proctime),
+        reuse=known_keys_of_windows(windowed.input, windowed.keys, windowed.calls, config),
     )
     aggregate = _shown_split(whole, config) if _is_shown_split(whole, config) else _sent(whole)
     order = tuple(aggregate.fields.index(f) for f in node.fields)

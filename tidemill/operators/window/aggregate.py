@@ -171,7 +171,7 @@ class WindowAggregateSpec(WindowShape):
         (table,) = inputs
         before, upto = self.clock.ended(epoch.before), self.clock.ended(epoch.watermark)
         layout = self.pieces.layout
-        firing = _Firing(
+        firing = Firing(
             self,
             slices=state.timeline(layout),
             strays=state.timeline(straying(layout)),
@@ -182,7 +182,7 @@ class WindowAggregateSpec(WindowShape):
         rows, ends, after = self._counted(table, before, epoch)
         if self.cumulates:
             return self._grown(rows, self._open(ends, after), firing, state, epoch)
-        came = _Came(after, before)
+        came = Came(after, before)
         fired = [came.fired(firing, lambda chosen: self._cut(rows, ends, chosen))]
         if self.distinct is not None:
             fired.append(
@@ -191,7 +191,7 @@ class WindowAggregateSpec(WindowShape):
         return self._shown(pa.concat_tables(fired), state, epoch)
 
     def _told(
-        self, values: SliceSets, rows: pa.Table, ends: Ints, came: _Came, firing: _Firing, state: StateStore
+        self, values: SliceSets, rows: pa.Table, ends: Ints, came: Came, firing: Firing, state: StateStore
     ) -> pa.Table:
         """The distinct values of the windows that fire, as rows that tell them."""
         own = replace(
@@ -203,7 +203,7 @@ class WindowAggregateSpec(WindowShape):
         return values.rows(came.fired(own, lambda chosen: values.cut(rows, ends, chosen)))
 
     def _grown(
-        self, rows: pa.Table, ends: Ints, firing: _Firing, state: StateStore, epoch: EpochContext
+        self, rows: pa.Table, ends: Ints, firing: Firing, state: StateStore, epoch: EpochContext
     ) -> pa.Table:
         """Of windows that cumulate: each is shown by what the one before it was, and the slices since."""
         self.pieces.add(self._cut(rows, ends, np.ones(len(ends), np.bool_)), firing.slices)
@@ -312,13 +312,13 @@ class WindowAggregateSpec(WindowShape):
 
 
 @dataclass(frozen=True, slots=True)
-class _Came:
+class Came:
     """Up to where windows had fired when each row came (``after``), and at the beginning (``before``)."""
 
     after: Ints
     before: int
 
-    def fired(self, firing: _Firing, cut: Callable[[Mask], pa.Table]) -> pa.Table:
+    def fired(self, firing: Firing, cut: Callable[[Mask], pa.Table]) -> pa.Table:
         """What the windows that fire hold, of accumulators one piece each; the rest stays. ``cut`` makes what
         is kept of rows."""
         clean, kept = self.after <= self.before, firing.kept
@@ -339,7 +339,7 @@ class _Came:
 
 
 @dataclass(frozen=True, slots=True)
-class _Firing:
+class Firing:
     """The windows that end in (``before``, ``upto``], and the slices they are made of. ``strays``: by window
     what came when the row's own source had gone on beyond earlier windows of its slice, for which others are
     still waited for."""

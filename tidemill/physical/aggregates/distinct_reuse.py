@@ -1,14 +1,16 @@
-"""COUNT(DISTINCT v) by keys that have few known values: every v once, with a flag for each of them.
+"""COUNT(DISTINCT v) by keys that have few known values: every v once, with a bit for each of them.
 
     SELECT k, COUNT(DISTINCT v) FROM t WHERE k IN ('A', 'B', 'other') GROUP BY k
 
-A set of values for each key keeps a v that comes under three keys three times. Here one aggregation by v
-(and by the other keys) says under which keys it has come: a byte each. A second counts, for each key, the v
-that came under it. Both are ordinary aggregations: over input that only grows the flags are MAX(1) FILTER
-(key), else they are counts. Cost beside the plain way: an exchange of what is new, by key.
+A set of values for each key keeps a v that comes under three keys three times. Here an operator by v (and by
+the other keys) keeps the keys under which it has come, a bit each, and hands on how many are new for each key
+(``operators.shared_distinct``); an aggregation adds these up. Over input from which rows go, an aggregation
+by v counts how many rows it has under each key, and the other one the keys under which there are any.
+Cost beside the plain way: an exchange of what is new, by key.
 
-``known_keys`` finds the values. Of GROUPING SETS every set has flags of its own, and rows need not be
+``known_keys`` finds the values. Of GROUPING SETS every set has bits of its own, and rows need not be
 expanded. The result of each epoch is the same; changes within one are not, so it is for bundles only.
+Of windows (``shared_window``) an aggregation by window does the same.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ from dataclasses import replace
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction
 from tidemill.physical.finish import PENDING, exchange, finish
+from tidemill.physical.names import free_name
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
 from tidemill.types import logical as t
 
 PHASE = "REUSE"
-_HASH, _FLAG, _LENGTH, _TEXT = 8.0, 1.125, 4.0, 8.0
+_HASH, _WORD, _LENGTH, _TEXT = 8.0, 1.0, 4.0, 8.0
+_WIDEST, _NARROWEST = 64, 8
 _WORSE = 1.1
 """What AUTO accepts beside the plain state where no two keys have a value in common."""
 _WIDTHS: dict[type[t.LogicalType], float] = {
@@ -35,44 +39,63 @@ _WIDTHS: dict[type[t.LogicalType], float] = {
     t.DateType: 4.0,
     t.FloatType: 4.0,
 }
-_FLAG_TYPE = t.TinyIntType(nullable=True)
 
 
 def shared(node: p.GroupAggregate) -> p.GroupAggregate:
-    """``node`` as it runs: the two aggregations where the keys share their state, else the plain one."""
+    """``node`` as it runs: the two operators where the keys share their state, else the plain one."""
     core = node.core
     if core is None or core.reuse is None:
         return node
-    grows = insert_only(core.input)
-    if not core.reuse.forced and not (grows and _pays(core, core.reuse)):
-        return replace(node, core=replace(core, reuse=None))
-    reuse = replace(core.reuse, grows=grows)
-    return _counted(node, replace(core, reuse=reuse), reuse, _flagged(core, reuse))
+    if not insert_only(core.input):
+        return _counting(node, core, core.reuse)
+    reuse = with_width(core.reuse, core.input, core.keys)
+    return replace(node, core=replace(core, reuse=None)) if reuse is None else _growing(node, core, reuse)
 
 
-def flags_below(node: p.GroupAggregate | p.GlobalGroupAggregate) -> p.GroupAggregate | p.GlobalGroupAggregate:
-    """The lower one of the aggregations of ``shared``, which keeps the flags."""
+def unshared(node: p.PhysicalNode) -> p.PhysicalNode:
+    """``node`` without what ``shared`` made of it: the operators below it fold the changes of an epoch."""
+    core = node.core if isinstance(node, p.GroupAggregate) else None
+    return node if core is None or core.alone is None else core.alone
+
+
+def shared_part(node: p.GroupAggregate | p.GlobalGroupAggregate) -> p.PhysicalNode:
+    """The lower one of the operators of ``shared``, which keeps the values."""
     assert node.core is not None
-    below = node.core.input.inputs[0].inputs[0]
+    below = node.core.input
+    return below if isinstance(below, p.SharedDistinct) else below.inputs[0].inputs[0]
+
+
+def shared_reads(node: p.GroupAggregate | p.GlobalGroupAggregate) -> p.PhysicalNode:
+    """What the operators of ``shared`` read."""
+    below = shared_part(node)
+    if isinstance(below, p.SharedDistinct):
+        return below.input.inputs[0]
     assert isinstance(below, p.GroupAggregate | p.GlobalGroupAggregate)
-    return below
+    assert below.core is not None
+    return below.core.input.inputs[0]
 
 
-def flags_stand_on(node: p.GroupAggregate | p.GlobalGroupAggregate) -> p.PhysicalNode:
-    """What the aggregations of ``shared`` read."""
-    core = flags_below(node).core
-    assert core is not None
-    return core.input.inputs[0]
+def with_width(
+    reuse: p.DistinctReuse, child: p.PhysicalNode, keys: tuple[int, ...]
+) -> p.DistinctReuse | None:
+    """``reuse`` with words of as many bits as there are keys, or of so few that an entry is hardly larger
+    than one of the plain state; None where even the least is. A value that comes under few keys has few
+    entries then, so that nobody needs to know how many have values in common."""
+    below = child.inputs[0] if reuse.expanded else child
+    value = _HASH + sum(_width(below.fields[column].type) for column in reuse.kept)
+    kinds = [child.fields[keys[place]].type for place in reuse.places]
+    plain = value + sum(_average(reuse, i, kind) for i, kind in enumerate(kinds))
+    width = _NARROWEST
+    while width < min(len(reuse.combinations), _WIDEST):
+        width *= 2
+    while width > _NARROWEST and _entry(value, reuse, width) > _WORSE * plain:
+        width //= 2
+    pays = _entry(value, reuse, width) <= _WORSE * plain
+    return replace(reuse, width=width) if pays or reuse.forced else None
 
 
-def _pays(core: p.AggregateCore, reuse: p.DistinctReuse) -> bool:
-    """Whether the state is hardly larger than the plain one where values come under one key of a grouping."""
-    fields = _below(core, reuse).fields
-    value = _HASH + sum(_width(fields[column].type) for column in reuse.kept)
-    kinds = [core.input.fields[core.keys[place]].type for place in reuse.places]
-    keys = sum(_average(reuse, i, kind) for i, kind in enumerate(kinds))
-    groupings = len({c.grouping for c in reuse.combinations})
-    return value + _FLAG * len(reuse.combinations) <= _WORSE * groupings * (value + keys)
+def _entry(value: float, reuse: p.DistinctReuse, width: int) -> float:
+    return value + width / 8 + (_WORD if len(reuse.combinations) > width else 0)
 
 
 def _width(kind: t.LogicalType) -> float:
@@ -86,32 +109,67 @@ def _average(reuse: p.DistinctReuse, place: int, kind: t.LogicalType) -> float:
     return _LENGTH + sum(len(str(v).encode()) for v in values if v is not None) / len(values)
 
 
+def _growing(node: p.GroupAggregate, core: p.AggregateCore, reuse: p.DistinctReuse) -> p.GroupAggregate:
+    """The numbers of what is new for each key, added up."""
+    child = _below(core, reuse)
+    keys = tuple(core.input.fields[k] for k in core.keys)
+    number = t.Field(free_name("$new", [f.name for f in keys]), t.BigIntType(nullable=False))
+    part = finish(
+        p.SharedDistinct(
+            fields=(*keys, number), traits=PENDING, input=exchange(child, reuse.kept), shared=reuse
+        )
+    )
+    calls = tuple(replace(c, function="$SUM0", args=(len(keys),), distinct=False) for c in core.calls)
+    return _adding(node, replace(core, reuse=reuse), part, calls)
+
+
+def _adding(
+    node: p.GroupAggregate, core: p.AggregateCore, below: p.PhysicalNode, calls: tuple[AggregateCall, ...]
+) -> p.GroupAggregate:
+    keys = tuple(range(len(core.keys)))
+    return finish(
+        p.GroupAggregate(
+            fields=node.fields,
+            traits=PENDING,
+            input=exchange(below, keys),
+            keys=keys,
+            calls=calls,
+            phase=PHASE,
+            core=replace(
+                core, input=below, keys=keys, calls=calls, alone=replace(node, core=replace(core, reuse=None))
+            ),
+        )
+    )
+
+
+def _counting(node: p.GroupAggregate, core: p.AggregateCore, reuse: p.DistinctReuse) -> p.GroupAggregate:
+    """Where rows go again: not done unasked, as how many a value has under a key takes as much as a value."""
+    if not reuse.forced:
+        return replace(node, core=replace(core, reuse=None))
+    return _counted(node, core, reuse, _flagged(core, reuse))
+
+
 def _below(core: p.AggregateCore, reuse: p.DistinctReuse) -> p.PhysicalNode:
     """What the lower aggregation reads: the rows once, not once for each of GROUPING SETS."""
     return core.input.inputs[0] if reuse.expanded else core.input
 
 
 def _flagged(core: p.AggregateCore, reuse: p.DistinctReuse) -> p.GroupAggregate:
-    """By the other keys and the value: under which combinations it has come."""
+    """By the other keys and the value: how many rows it has under each combination."""
     child = _below(core, reuse)
     fields = [child.fields[c] for c in reuse.kept]
     refs: list[Expr] = [InputRef(type=child.fields[c].type, index=c) for c in reuse.kept]
-    one = t.TinyIntType(nullable=False)
     flags = [_is_of(combination, child) for combination in reuse.combinations]
     calc = finish(
         p.Calc(
-            fields=(
-                *fields,
-                t.Field("$one", one),
-                *(t.Field(f"$is{i}", x.type) for i, x in enumerate(flags)),
-            ),
+            fields=(*fields, *(t.Field(f"$is{i}", x.type) for i, x in enumerate(flags))),
             traits=PENDING,
             input=child,
-            projections=(*refs, Literal(type=one, value=1), *flags),
+            projections=(*refs, *flags),
         )
     )
     keys = tuple(range(len(reuse.kept)))
-    calls = tuple(_flag(i, len(keys), grows=reuse.grows) for i in range(len(flags)))
+    calls = tuple(_flag(i, len(keys)) for i in range(len(flags)))
     return finish(
         p.GroupAggregate(
             fields=(*fields, *(t.Field(c.name, c.type) for c in calls)),
@@ -138,14 +196,10 @@ def _equal(child: p.PhysicalNode, column: int, value: object) -> Expr:
     return Call(type=t.BooleanType(nullable=kind.nullable), function="=", args=(found, constant))
 
 
-def _flag(number: int, one: int, *, grows: bool) -> AggregateCall:
-    """Of input that only grows that a row has come; else how many are there."""
-    if grows:
-        return AggregateCall(
-            function="MAX", args=(one,), type=_FLAG_TYPE, name=f"$has{number}", filter=one + 1 + number
-        )
+def _flag(number: int, first: int) -> AggregateCall:
+    """How many rows are there."""
     kind = t.BigIntType(nullable=False)
-    return AggregateCall(function="COUNT", args=(), type=kind, name=f"$has{number}", filter=one + 1 + number)
+    return AggregateCall(function="COUNT", args=(), type=kind, name=f"$has{number}", filter=first + number)
 
 
 def _counted(
@@ -169,24 +223,12 @@ def _counted(
         )
     )
     calls = tuple(replace(c, args=(len(keys),), distinct=False) for c in core.calls)
-    return finish(
-        p.GroupAggregate(
-            fields=node.fields,
-            traits=PENDING,
-            input=exchange(calc, keys),
-            keys=keys,
-            calls=calls,
-            phase=PHASE,
-            core=replace(core, input=calc, keys=keys, calls=calls),
-        )
-    )
+    return _adding(node, core, calc, calls)
 
 
 def _is_there(seen: InputRef) -> Expr:
-    plain = t.BooleanType(nullable=False)
-    if seen.type.nullable:
-        return Call(type=plain, function="IS NOT NULL", args=(seen,))
-    return Call(type=plain, function=">", args=(seen, Literal(type=seen.type, value=0)))
+    nothing = Literal(type=seen.type, value=0)
+    return Call(type=t.BooleanType(nullable=False), function=">", args=(seen, nothing))
 
 
 def _row(

@@ -6,9 +6,11 @@ where a set leaves a key out, and which set it is.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
 from itertools import product
 
+from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.mini_batch_options import MINI_BATCH_ENABLED
 from tidemill.config.optimizer_options import DISTINCT_STATE_REUSE
 from tidemill.config.option import Configuration
@@ -16,7 +18,7 @@ from tidemill.connectors.filters import AllOf, AnyOf, ColumnFilter, Comparison
 from tidemill.physical import nodes as p
 from tidemill.plan import nodes as n
 from tidemill.plan.column_filters import column_filters
-from tidemill.plan.expressions import Call, Cast, Expr, InputRef, Literal
+from tidemill.plan.expressions import AggregateCall, Call, Cast, Expr, InputRef, Literal
 from tidemill.plan.predicates import conjuncts
 from tidemill.types import logical as t
 
@@ -34,13 +36,43 @@ Values = tuple[object, ...]
 
 def known_keys(node: n.Aggregate, config: Configuration, state_ttl: int) -> p.DistinctReuse | None:
     """Which keys of ``node`` have known values, where its distinct state may be shared between them."""
-    mode = config.read(DISTINCT_STATE_REUSE).upper()
-    if mode == "OFF" or state_ttl or not config.read(MINI_BATCH_ENABLED) or not _counts_distinct(node):
+    if state_ttl or not config.read(MINI_BATCH_ENABLED):
         return None
-    columns = (*node.keys, node.calls[0].args[0])
-    below, groupings = _groupings(node.input, columns)
+    return _shared(node.input, node.keys, node.calls, config)
+
+
+def known_keys_of_windows(
+    input_: n.LogicalNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], config: Configuration
+) -> p.DistinctReuse | None:
+    """The same of an aggregation by window, ``keys`` without the window's: rows are told apart by what they
+    have in the keys, also where they were made for GROUPING SETS."""
+    if config.read(LATE_ROWS_TABLE):
+        return None
+    found = _shared(input_, keys, calls, config)
+    if found is None:
+        return None
+    others = (key for place, key in enumerate(keys) if place not in found.places)
+    combinations = tuple(
+        replace(
+            each,
+            conditions=tuple((keys[i], v) for i, v in zip(found.places, each.values, strict=True)),
+            grouping=0,
+        )
+        for each in found.combinations
+    )
+    return replace(found, combinations=combinations, kept=(*others, calls[0].args[0]), expanded=False)
+
+
+def _shared(
+    input_: n.LogicalNode, keys: tuple[int, ...], calls: tuple[AggregateCall, ...], config: Configuration
+) -> p.DistinctReuse | None:
+    mode = config.read(DISTINCT_STATE_REUSE).upper()
+    if mode == "OFF" or not _counts_distinct(keys, calls):
+        return None
+    columns = (*keys, calls[0].args[0])
+    below, groupings = _groupings(input_, columns)
     listed = [[_possible(below, x) for x in grouping] for grouping in groupings]
-    places = [i for i in range(len(node.keys)) if all(known[i] is not None for known in listed)]
+    places = [i for i in range(len(keys)) if all(known[i] is not None for known in listed)]
     kept = _same_columns(groupings, [i for i in range(len(columns)) if i not in places])
     if not places or kept is None:
         return None
@@ -56,16 +88,16 @@ def known_keys(node: n.Aggregate, config: Configuration, state_ttl: int) -> p.Di
         places=tuple(places),
         combinations=tuple(combinations),
         kept=kept,
-        expanded=isinstance(node.input, n.Expand),
+        expanded=isinstance(input_, n.Expand),
         forced=mode == "ON",
     )
 
 
-def _counts_distinct(node: n.Aggregate) -> bool:
-    """Whether all calls count the distinct values of one column, none of the keys."""
-    columns = {call.args for call in node.calls}
-    plain = all(c.function == "COUNT" and c.distinct and c.filter is None for c in node.calls)
-    return plain and len(columns) == 1 and all(len(x) == 1 and x[0] not in node.keys for x in columns)
+def _counts_distinct(keys: tuple[int, ...], calls: tuple[AggregateCall, ...]) -> bool:
+    """Whether all ``calls`` count the distinct values of one column, none of the keys."""
+    columns = {call.args for call in calls}
+    plain = all(c.function == "COUNT" and c.distinct and c.filter is None for c in calls)
+    return plain and len(columns) == 1 and all(len(x) == 1 and x[0] not in keys for x in columns)
 
 
 def _groupings(node: n.LogicalNode, columns: tuple[int, ...]) -> tuple[n.LogicalNode, list[tuple[Expr, ...]]]:
@@ -113,6 +145,11 @@ def _values(node: n.LogicalNode, column: int) -> Values | None:
 @_values.register
 def _(node: n.Watermark, column: int) -> Values | None:
     return _values(node.input, column)
+
+
+@_values.register
+def _(node: n.WindowTableFunction, column: int) -> Values | None:
+    return _values(node.input, column) if column < len(node.input.fields) else None
 
 
 @_values.register

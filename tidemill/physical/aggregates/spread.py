@@ -69,11 +69,15 @@ def spread_windows(root: p.PhysicalNode, config: Configuration) -> p.PhysicalNod
 
 
 def spread_part(node: p.PhysicalNode) -> p.WindowAggregate | None:
-    """What gives a row per bucket to ``node``, which adds them up; None where it does not."""
+    """What gives a row per bucket, or partition, to ``node``, which adds them up; None where it does not."""
     if not isinstance(node, p.WindowAggregate) or not isinstance(node.input, p.Exchange):
         return None
     below = _reads(node)
-    return below if isinstance(below, p.WindowAggregate) and below.spread is not None else None
+    return below if isinstance(below, p.WindowAggregate) and _is_part(below) else None
+
+
+def _is_part(node: p.WindowAggregate) -> bool:
+    return node.spread is not None or node.reuse is not None
 
 
 def copies_of(part: p.WindowAggregate) -> p.Expand | None:
@@ -96,7 +100,7 @@ def _is_wanted(node: p.WindowAggregate) -> bool:
 
 
 def _can_be_spread(node: p.WindowAggregate, *, keeps_late: bool) -> bool:
-    if node.spread is not None or not isinstance(node.input, p.Exchange):
+    if _is_part(node) or not isinstance(node.input, p.Exchange):
         return False
     if node.emit is not None and not node.attached and not _shows_alike(node.window.kind, node.emit):
         return False

@@ -13,7 +13,7 @@ from functools import singledispatch
 
 from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
-from tidemill.physical.aggregates.distinct_reuse import flags_stand_on
+from tidemill.physical.aggregates.distinct_reuse import shared_reads
 from tidemill.physical.aggregates.spread import copies_of, spread_part
 from tidemill.physical.digests import PASSING, Digests
 from tidemill.physical.explain.printer import Printer, call_text
@@ -84,7 +84,7 @@ def _below(node: p.PhysicalNode, run: p.PhysicalNode) -> list[tuple[p.PhysicalNo
         assert isinstance(run, _AGGREGATES)
         assert isinstance(node, _AGGREGATES)
         assert node.core is not None
-        return [(_read_once(node.core), flags_stand_on(run))]
+        return [(_read_once(node.core), shared_reads(run))]
     if isinstance(run, p.WindowAggregate) and isinstance(node, p.WindowAggregate):
         return [(node.input if node.core is None else node.core.input, _counted(run))]
     return list(zip(node.inputs, run.inputs, strict=True))
@@ -111,6 +111,11 @@ def _values(part: p.WindowAggregate, spread: p.Spread) -> str:
 
 def _reuses(run: p.PhysicalNode) -> bool:
     return isinstance(run, _AGGREGATES) and run.core is not None and run.core.reuse is not None
+
+
+def _once(reuse: p.DistinctReuse) -> str:
+    mark = "a bit" if reuse.width else "a count"
+    return f"each value once, with {mark} for each of {len(reuse.combinations)} keys"
 
 
 def _read_once(core: p.AggregateCore) -> p.PhysicalNode:
@@ -168,7 +173,7 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
     if shown.traits.kinds != runs.traits.kinds:
         yield shown, f"changelogMode=[{changelog_text(runs.traits.kinds)}]"
     if isinstance(runs, _AGGREGATES) and runs.core is not None and runs.core.reuse is not None:
-        yield shown, f"each value once, with a flag for each of {len(runs.core.reuse.combinations)} keys"
+        yield shown, _once(runs.core.reuse)
     if tells_versions(runs):
         yield shown, "every change for itself, as a version"
     if isinstance(shown, _AGGREGATES):
@@ -178,6 +183,8 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
     part = spread_part(runs)
     if part is not None and part.spread is not None:
         yield shown, f"the sum of {part.spread.buckets} buckets by {_values(part, part.spread)}"
+    if part is not None and part.reuse is not None:
+        yield shown, _once(part.reuse)
     if isinstance(shown, p.WindowAggregate):
         yield from _window_phases(shown, is_combined, spread=part is not None)
     if isinstance(shown, p.OverAggregate) and isinstance(runs, p.OverAggregate):

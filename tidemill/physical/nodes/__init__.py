@@ -15,6 +15,7 @@ from tidemill.physical.nodes.aggregates import (
     IncrementalGroupAggregate,
     KnownKeys,
     LocalGroupAggregate,
+    SharedDistinct,
 )
 from tidemill.physical.nodes.base import (
     PhysicalNode,
@@ -94,6 +95,7 @@ __all__ = [
     "OverAggregate",
     "PhysicalNode",
     "Rank",
+    "SharedDistinct",
     "Sink",
     "Sort",
     "SortLimit",

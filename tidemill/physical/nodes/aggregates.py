@@ -28,15 +28,15 @@ class DistinctReuse:
     """Keys whose values are known may share what is kept of distinct values: see
     ``aggregates.distinct_reuse``. ``places`` among the keys; ``combinations``: what those keys can have
     together; ``kept``: the columns of the other keys, then the one whose values are counted; ``expanded``:
-    columns are those below the aggregation's Expand; ``forced``: whether it pays or not; ``grows``: no value
-    goes again, as the rows that run have no retractions."""
+    columns are those below the aggregation's Expand; ``forced``: whether it pays or not; ``width``: the bits
+    of a word that says under which keys a value has come, 0 where it is counted how often."""
 
     places: tuple[int, ...]
     combinations: tuple[KnownKeys, ...]
     kept: tuple[int, ...]
     expanded: bool
     forced: bool
-    grows: bool = False
+    width: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,8 @@ class AggregateCore:
     ``calls[i]``."""
     reuse: DistinctReuse | None = None
     """Of a shown plan: distinct state may be shared. Of the plan that runs: it is."""
+    alone: PhysicalNode | None = None
+    """Where distinct state is shared: the aggregation that does without."""
     versions: bool = False
     """Every change is given for itself, with the watermark before the row that made it."""
 
@@ -110,3 +112,11 @@ class AggregatePart(Unary):
 
     columns: tuple[int, ...]
     calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedDistinct(Unary):
+    """How many values have come, for each of the ``shared`` keys, that it did not have yet: a part of an
+    aggregation above, which adds this up, and never shown. Fields: the keys, then the number."""
+
+    shared: DistinctReuse

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidemill.physical.nodes.aggregates import DistinctReuse
 from tidemill.physical.nodes.base import PhysicalNode, Unary
 from tidemill.physical.nodes.joins import Join
 from tidemill.physical.nodes.orders import Rank
@@ -94,7 +95,9 @@ class WindowAggregate(Unary):
     ``properties`` (start, end or time of the window). Windows are cut by the input's field ``time``; with
     ``attached`` that is the end of the window which a row is in already. With ``emit`` rows are updated. With
     ``spread`` there is a row per bucket, which is not among the fields, in place of one. ``phase`` is PARTIAL
-    or FINAL where a split of DISTINCT is shown; the FINAL one has the whole in ``core``."""
+    or FINAL where a split of DISTINCT is shown; the FINAL one has the whole in ``core``. With ``reuse`` keys
+    may share their distinct values; in the plan that runs they do, and there is a row per partition in place
+    of one, of CUMULATE for each step what is new in it."""
 
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
@@ -108,6 +111,7 @@ class WindowAggregate(Unary):
     """The display texts of the calls over what a LocalWindowAggregate below the exchange gives."""
     phase: str = ""
     core: WindowCore | None = None
+    reuse: DistinctReuse | None = None
 
     @property
     def local(self) -> LocalWindowAggregate | None:

@@ -80,8 +80,7 @@ def _(node: p.TableSourceScan) -> Kinds:
 
 @modifications.register(p.GroupAggregate)
 def _(node: p.GroupAggregate) -> Kinds:
-    shared = node.core is not None and node.core.reuse is not None and node.core.reuse.grows
-    return INSERT_UPDATE if shared or insert_only(node.input) else CHANGES
+    return INSERT_UPDATE if insert_only(node.input) else CHANGES
 
 
 @modifications.register

@@ -6,6 +6,8 @@ from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.errors import InternalError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
+from tidemill.operators.shared_distinct.operator import SharedDistinctSpec
+from tidemill.operators.shared_distinct.shared_keys import Grouping, SharedKeys
 from tidemill.physical import nodes as p
 from tidemill.physical.names import free_name
 from tidemill.plan.expressions import AggregateCall
@@ -72,6 +74,63 @@ def _part(node: p.AggregatePart, context: CompileContext, sequenced: bool) -> g.
         expressions=tuple(map(quote, columns)),
         references=columns,
         marked=g.Marked(below.columns[-1], node.calls),
+    )
+
+
+@build.register
+def _shared(node: p.SharedDistinct, context: CompileContext, sequenced: bool) -> g.ExecNode:
+    if sequenced:
+        raise InternalError("what is new of distinct values has no order")
+    shared = shared_keys(node.shared, node.input.fields, node.fields[:-1])
+    spec = SharedDistinctSpec(shared=shared, number=node.fields[-1].name)
+    return g.Keyed(
+        columns=names(node.fields),
+        kinds=INSERT_ONLY,
+        sequenced=False,
+        operator=context.add_operator("shared-distinct", node, spec),
+        spec=spec,
+        ports=(
+            g.Port(
+                input=compile_node(node.input, context, False),
+                references=shared.read,
+                columns=shared.read,
+                keys=tuple(f.name for f in shared.keys),
+            ),
+        ),
+        schema=keyed_schema(node.fields, INSERT_ONLY, False),
+        local=spec.combinable,
+        partitioned=partitioned(shared),
+    )
+
+
+def partitioned(shared: SharedKeys) -> tuple[frozenset[str], ...]:
+    """Per column that rows are sent by the one of results that has it: none has the value that is counted."""
+    given = {place - len(shared.known): name for (name, _), place in shared.shown}
+    return (*(frozenset({given[i]}) for i in range(len(shared.kept))), frozenset())
+
+
+def shared_keys(reuse: p.DistinctReuse, inputs: tuple[Field, ...], keys: tuple[Field, ...]) -> SharedKeys:
+    """What the kernel is told of ``reuse``, whose columns are among ``inputs``."""
+    *kept, value = ((inputs[c].name, arrow_type(inputs[c].type)) for c in reuse.kept)
+    others = [place for place in range(len(keys)) if place not in reuse.places]
+    places = {place: i for i, place in enumerate((*reuse.places, *others))}
+    sets = dict.fromkeys(combination.grouping for combination in reuse.combinations)
+    return SharedKeys(
+        kept=tuple(kept),
+        value=value,
+        known=tuple(zip(*(combination.values for combination in reuse.combinations), strict=True)),
+        shown=tuple(((f.name, arrow_type(f.type)), places[i]) for i, f in enumerate(keys)),
+        groupings=tuple(_grouping(reuse, number, inputs) for number in sets),
+        width=reuse.width,
+    )
+
+
+def _grouping(reuse: p.DistinctReuse, grouping: int, inputs: tuple[Field, ...]) -> Grouping:
+    own = [(c, number) for number, c in enumerate(reuse.combinations) if c.grouping == grouping]
+    return Grouping(
+        columns=tuple(inputs[column].name for column, _ in own[0][0].conditions),
+        values=tuple(tuple(value for _, value in c.conditions) for c, _ in own),
+        numbers=tuple(number for _, number in own),
     )
 
 

@@ -14,6 +14,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import LocalPhase, OperatorSpec
 from tidemill.operators.buckets import BUCKET, Buckets, Everywhere
+from tidemill.operators.shared_distinct.shared_keys import SharedKeys
 from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.attached import AttachedWindows
 from tidemill.operators.window.by_clock import ByClockSpec
@@ -27,13 +28,14 @@ from tidemill.operators.window.netted_session import NettedSessionSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
+from tidemill.operators.window.shared_values import SharedValuesSpec
 from tidemill.operators.window.slices import CalendarWindows, Kind, StepsOfMonths, Windows
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.parts import starts_tell
 from tidemill.physical.names import free_name
 from tidemill.plan.nodes import WindowKind
 from tidemill.runtime import graph as g
-from tidemill.runtime.compile.aggregate import RETRACTIONS, call_spec
+from tidemill.runtime.compile.aggregate import RETRACTIONS, call_spec, partitioned, shared_keys
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, sources_of, timed_input
 from tidemill.runtime.compile.schemas import keyed_schema, names
@@ -104,6 +106,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
     output = (*shown_keys, *(c.name for c in calls), *(columns[r] for r in asked))
     inner = _spec(node, context, keys, calls, shown, output, sequenced)
     carried = tuple(dict.fromkeys(filter(None, (*shown_keys, *_arguments(node), inner.itself))))
+    shared = inner.shared if isinstance(inner, SharedValuesSpec) else None
     spec: OperatorSpec = inner
     if node.window.proctime:
         below = compile_node(node.input, context, inner.needs_sequence)
@@ -125,7 +128,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
                 input=below,
                 references=carried,
                 columns=carried,
-                keys=tuple(k for k, _ in keys),
+                keys=tuple(k for k, _ in keys) if shared is None else tuple(f.name for f in shared.keys),
                 schema=port_schema(node, carried, below, buckets),
                 timed=not node.window.proctime,
                 buckets=buckets,
@@ -134,10 +137,18 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced, inner.keeps_time),
         single=not keys,
         local=isinstance(spec, LocalPhase) and spec.combinable and not context.keeps_late,
-        partitioned=() if buckets else tuple(frozenset({f.name}) for f in node.fields[: len(node.keys)]),
+        partitioned=_partitioned(node, shared),
         keeps_time=inner.keeps_time,
         clocked=sources_of(below) if node.window.proctime else frozenset(),
     )
+
+
+def _partitioned(node: p.WindowAggregate, shared: SharedKeys | None) -> tuple[frozenset[str], ...]:
+    if shared is not None:
+        return partitioned(shared)
+    if node.spread is not None:
+        return ()
+    return tuple(frozenset({f.name}) for f in node.fields[: len(node.keys)])
 
 
 def _buckets(node: p.WindowAggregate) -> Buckets | Everywhere | None:
@@ -182,6 +193,12 @@ def _spec(
         return _emitting(shape, node, node.emit)
     if not node.attached and window.kind.made_by_rows:
         return made_by_rows(shape, window)
+    if node.reuse is not None:
+        inputs = node.input.fields
+        shared = shared_keys(node.reuse, inputs, tuple(inputs[key] for key in node.keys))
+        return SharedValuesSpec(
+            **_parts(shape), windows=_windows(node), attached=node.attached, shared=shared
+        )
     return WindowAggregateSpec(**_parts(shape), windows=_windows(node), attached=node.attached)
 
 

@@ -1,0 +1,182 @@
+"""COUNT(DISTINCT v) in windows by keys that share their values: an entry per value and slice, with a bit for
+each key (see ``operators.shared_distinct``).
+
+Rows are sent by the other columns of their keys and the value, so what a window gives here is a row for each
+key that has rows in this partition, and an aggregation above adds up those of all partitions.
+
+TUMBLE and HOP put the entries of a window's slices together when it fires. CUMULATE gives, at the end of each
+step, the values that are new in it, as rows of that time: an aggregation by the same windows above adds them
+up. What a window has given is kept until its last step is over; a slice's own entries go with the step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidemill.changelog.batch import contiguous, with_types
+from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow
+from tidemill.changelog.hashing import hash_columns
+from tidemill.operators.api import EpochContext
+from tidemill.operators.shared_distinct.shared_keys import BITS, Bits, SharedKeys, bits_of
+from tidemill.operators.window.aggregate import Came, Firing, WindowAggregateSpec
+from tidemill.operators.window.pieces import END, ends_of, straying
+from tidemill.state.layout import Layout
+from tidemill.state.run import DUE
+from tidemill.state.store import StateStore
+from tidemill.state.timeline import TimeTable, by_time_order
+
+_BY = (END,)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueBits:
+    """The entries of slices, or of windows, as pieces: ``$end``, then what ``shared`` says of entries."""
+
+    shared: SharedKeys
+
+    @property
+    def layout(self) -> Layout:
+        return self._named("values")
+
+    @property
+    def given(self) -> Layout:
+        """What windows that cumulate have given, by the last of their ends."""
+        return self._named("given")
+
+    def _named(self, name: str) -> Layout:
+        shared = self.shared
+        return Layout(name=name, keys=shared.keys, values=shared.words, columns=(shared.bits,), by_time=True)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field(END, pa.int64()), *self.shared.schema])
+
+    def cut(self, rows: pa.Table, ends: Ints, chosen: Mask) -> pa.Table:
+        """The values of the rows ``chosen``, each once in its slice."""
+        rows = rows.select(list(self.shared.read)).append_column(END, to_arrow(Vec(ends), pa.int64()))
+        if not chosen.all():
+            rows = rows.take(pa.array(np.flatnonzero(chosen)))
+        rows = contiguous(with_types(rows, self.shared.types))
+        return self.shared.entries(rows, _BY).select(self.schema.names)
+
+    def add(self, pieces: pa.Table, slices: TimeTable) -> None:
+        if len(pieces):
+            self._joined(pieces, slices, np.ones(len(pieces), np.bool_))
+
+    def _joined(self, pieces: pa.Table, kept: TimeTable, stays: Mask) -> Bits:
+        """Puts distinct ``pieces`` to those ``kept``, but for those that do not stay: the bits that were
+        there."""
+        ends, codes = ends_of(pieces), self._codes(pieces)
+        order = by_time_order(ends, codes)
+        pieces, ends, codes = contiguous(pieces.take(pa.array(order))), ends[order], codes[order]
+        columns = {name: single(pieces.column(name)) for name in self.shared.identity}
+        found = kept.lookup(ends, codes, list(columns.values()))
+        bits = bits_of(pieces)
+        before = np.where(found.there, found.vec(BITS).values, 0).astype(bits.dtype)
+        new = np.flatnonzero((bits & ~before > 0) & stays[order])
+        put = {name: column.take(pa.array(new)) for name, column in columns.items()}
+        put[BITS] = to_arrow(Vec((bits | before)[new]), self.shared.bits.type)
+        kept.put(ends[new], codes[new], put)
+        there = np.empty_like(before)
+        there[order] = before
+        return there
+
+    def _codes(self, pieces: pa.Table) -> Hashes:
+        keys = [single(pieces.column(f.name)) for f in self.shared.keys]
+        words = [single(pieces.column(f.name)) for f in self.shared.words]
+        return self.layout.codes(hash_columns(keys, len(pieces)), words)
+
+    def folded(self, pieces: pa.Table) -> pa.Table:
+        return self.shared.folded(contiguous(pieces), _BY)
+
+    def stored(self, entries: pa.Table) -> pa.Table:
+        names = [DUE if name == END else name for name in self.schema.names]
+        return entries.select(names).rename_columns(self.schema.names).cast(self.schema)
+
+    def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table:
+        return pa.concat_tables([ended, fresh])
+
+    def first(self, pieces: pa.Table, last: Ints, kept: TimeTable, upto: int) -> pa.Table:
+        """``pieces`` (distinct) of slices whose windows end at ``last``, with the bits that neither an
+        earlier slice of the window has nor what it had given; it has given them then, if it goes on beyond
+        ``upto``."""
+        windows = pieces.set_column(0, END, to_arrow(Vec(last), pa.int64()))
+        groups = self.shared.groups(windows, _BY)
+        order = groups.order[np.lexsort((ends_of(pieces)[groups.order], groups.ids()))]
+        bits = bits_of(pieces)[order]
+        own = np.arange(len(order)) - np.repeat(groups.starts, groups.sizes)
+        upto_here = _upto(bits, own)
+        total = upto_here[np.append(groups.starts[1:], len(order)) - 1] if len(order) else bits
+        ended = self.shared.with_bits(windows.take(pa.array(order[groups.starts])), total)
+        before = self._joined(ended, kept, ends_of(ended) > upto)
+        earlier = np.where(own > 0, np.roll(upto_here, 1), 0).astype(bits.dtype)
+        new = bits & ~earlier & ~np.repeat(before, groups.sizes)
+        rows = np.flatnonzero(new)
+        return self.shared.with_bits(pieces.take(pa.array(order[rows])), new[rows])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedValuesSpec(WindowAggregateSpec):
+    """``calls``: the one number of values, of whatever keys are ``shared``."""
+
+    shared: SharedKeys
+
+    @cached_property
+    def values(self) -> ValueBits:
+        return ValueBits(self.shared)
+
+    @property
+    def fingerprint(self) -> str:
+        facts = f"shared-values {self.values.layout.schema} {self.shared.known} {self.windows}"
+        return hashlib.sha256(facts.encode()).hexdigest()[:16]
+
+    def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
+        """The numbers of values of the windows that fire, or of the steps that are over."""
+        (table,) = inputs
+        before, upto = self.clock.ended(epoch.before), self.clock.ended(epoch.watermark)
+        layout = self.values.layout
+        firing = Firing(
+            self,
+            slices=state.timeline(layout),
+            strays=state.timeline(straying(layout)),
+            before=before,
+            upto=upto,
+            kept=self.values,
+        )
+        rows, ends, after = self._counted(table, before, epoch)
+        if self.cumulates:
+            pieces = self._steps(rows, self._open(ends, after), firing, state)
+        else:
+            pieces = Came(after, before).fired(firing, lambda chosen: self.values.cut(rows, ends, chosen))
+            pieces = self.values.folded(pieces)
+        if len(pieces) == 0:
+            return self.output_schema().empty_table()
+        counts = self.shared.counted(contiguous(pieces), self.calls[0].name, _BY)
+        return self._with_windows(counts, ends_of(counts), epoch)
+
+    def _steps(self, rows: pa.Table, ends: Ints, firing: Firing, state: StateStore) -> pa.Table:
+        """What is new in the steps that are over."""
+        values = self.values
+        values.add(values.cut(rows, ends, np.ones(len(ends), np.bool_)), firing.slices)
+        given = state.timeline(values.given)
+        over = values.stored(firing.slices.take_due(firing.upto))
+        found = over
+        if len(over):
+            last = self.windows.last_ends(ends_of(over))
+            found = values.first(contiguous(over), last, given, firing.upto)
+        given.forget_due(firing.upto)
+        return found
+
+
+def _upto(bits: Bits, places: Ints) -> Bits:
+    """The bits of each, and of those before it in its segment, of which it is at ``places``."""
+    found, step = bits.copy(), 1
+    while step <= places.max(initial=0):
+        found |= np.where(places >= step, np.roll(found, step), 0).astype(bits.dtype)
+        step *= 2
+    return found

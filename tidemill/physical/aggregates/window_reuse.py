@@ -1,0 +1,80 @@
+"""COUNT(DISTINCT v) in windows by keys that have few known values: see ``distinct_reuse``.
+
+The lower aggregation is by the other keys and the value, with a bit for each of the known keys, by slice as
+ever (``operators.window.shared_values``). It gives a row per window, key and partition; of windows that
+cumulate one per step, of what is new in it, so that the upper one is by the same windows. The upper one adds
+these up, in the epoch in which windows end: its state is nothing beside the values.
+
+Not done where windows show more than their end, or are by processing time, where rows go again, and where
+late rows are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidemill.physical import nodes as p
+from tidemill.physical.aggregates.distinct_reuse import with_width
+from tidemill.physical.finish import PENDING, exchange, finish
+from tidemill.physical.names import free_name
+from tidemill.physical.traits.changelog_mode import insert_only
+from tidemill.physical.traits.event_time import has_watermark
+from tidemill.plan.nodes import WindowKind
+from tidemill.types import logical as t
+
+_BOUND = t.TimestampType(precision=3, nullable=False)
+
+
+def shared_window(node: p.WindowAggregate) -> p.WindowAggregate:
+    """``node`` as it runs: two aggregations where the keys share their state, else the plain one."""
+    plain = replace(node, reuse=None)
+    if node.reuse is None or not _can_be_shared(node):
+        return plain
+    reuse = with_width(node.reuse, node.input.inputs[0], node.keys)
+    return plain if reuse is None else _summed(plain, _values(plain, reuse))
+
+
+def _can_be_shared(node: p.WindowAggregate) -> bool:
+    window, below = node.window, node.input
+    shows_more = node.emit is not None or window.proctime or window.kind.made_by_rows
+    return not shows_more and isinstance(below, p.Exchange) and insert_only(below) and has_watermark(below)
+
+
+def _gives_steps(node: p.WindowAggregate) -> bool:
+    return node.window.kind is WindowKind.CUMULATE and not node.attached
+
+
+def _values(node: p.WindowAggregate, reuse: p.DistinctReuse) -> p.WindowAggregate:
+    """The number of values of each key and window, or of those that are new in a step."""
+    (below,) = node.input.inputs
+    keys = tuple(below.fields[key] for key in node.keys)
+    taken = [f.name for f in keys]
+    steps = _gives_steps(node)
+    shown = t.Field(free_name("$window", taken), below.fields[node.time].type if steps else _BOUND)
+    number = replace(node.calls[0], name=free_name("$new", taken), type=t.BigIntType(nullable=False))
+    return finish(
+        replace(
+            node,
+            fields=(*keys, t.Field(number.name, number.type), shown),
+            traits=PENDING,
+            input=exchange(below, reuse.kept),
+            calls=(number,),
+            properties=("time" if steps else "end",),
+            reuse=reuse,
+        )
+    )
+
+
+def _summed(node: p.WindowAggregate, values: p.WindowAggregate) -> p.WindowAggregate:
+    keys = tuple(range(len(node.keys)))
+    return finish(
+        replace(
+            node,
+            traits=PENDING,
+            input=exchange(values, keys),
+            keys=keys,
+            calls=tuple(replace(c, function="$SUM0", args=(len(keys),), distinct=False) for c in node.calls),
+            time=len(keys) + 1,
+            attached=not _gives_steps(node),
+        )
+    )
