@@ -35,8 +35,8 @@ def environment(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
         ("SELECT k FROM t WHERE f = (SELECT MIN(f) FROM t)", [(2,), (3,)]),
         ("SELECT k, (SELECT SUM(k) FROM t) AS k0 FROM t", [(1, 6), (2, 6), (3, 6)]),
         (
-            "SELECT k, CASE WHEN (SELECT COUNT(*) FROM t) > k + 1 THEN (SELECT MAX(k) FROM t) ELSE k END AS m "
-            "FROM t",
+            "SELECT k, CASE WHEN (SELECT COUNT(*) FROM t) > k + 1 THEN (SELECT MAX(k) FROM t) ELSE k END "
+            "AS m FROM t",
             [(1, 3), (2, 2), (3, 3)],
         ),
         ("SELECT k, (SELECT MAX(v) FROM t WHERE k > 9) AS v FROM t", [(1, None), (2, None), (3, None)]),
