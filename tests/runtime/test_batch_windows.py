@@ -33,7 +33,7 @@ def environment(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     return made
 
 
-OVER = {
+OVER: dict[str, list[tuple[Any, ...]]] = {
     "SELECT k, n, SUM(v) OVER (PARTITION BY k) FROM t": [
         (None, 2147483647, D("1.00")),
         ("a", 1, D("30.75")),
@@ -97,7 +97,7 @@ def test_what_spark_s_windows_would_answer_otherwise(environment: TableEnvironme
     assert sorted(found) == [(1, 1, "-0.0"), (2, 1, "-0.0"), (2, 1, "-0.0")]
 
 
-GROUPED = {
+GROUPED: dict[str, list[tuple[Any, ...]]] = {
     "SELECT k, n, SUM(n), COUNT(k), GROUPING(k) FROM t WHERE n < 3 GROUP BY ROLLUP (k, n)": [
         (None, None, 5, 3, 1),
         ("a", None, 5, 3, 0),
@@ -139,5 +139,5 @@ def plan(environment: TableEnvironment, query: str) -> str:
     return str(environment.sql_query(query).to_spark()._jdf.queryExecution().executedPlan())
 
 
-def _nulls_first(row: Any) -> list[tuple[bool, Any, str]]:
+def _nulls_first(row: tuple[Any, ...]) -> list[tuple[bool, Any, str]]:
     return [(value is not None, value if value is not None else 0, str(value)) for value in row]
