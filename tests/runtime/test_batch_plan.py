@@ -27,7 +27,7 @@ SPARK: dict[type[b.BatchNode], tuple[str, ...]] = {
     b.Limit: ("GlobalLimit", "Offset"),
     b.OverAggregate: ("Window",),
     b.Rank: ("Window",),
-    b.Expand: ("Generate",),
+    b.Expand: ("Expand",),
     b.Unnest: ("Generate",),
     b.Union: ("Union",),
     b.CountedSets: ("Intersect", "Except"),

@@ -34,6 +34,11 @@ def environment(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
         ("SELECT k FROM t WHERE v > (SELECT AVG(v) FROM t)", [(2,)]),
         ("SELECT k FROM t WHERE f = (SELECT MIN(f) FROM t)", [(2,), (3,)]),
         ("SELECT k, (SELECT SUM(k) FROM t) AS k0 FROM t", [(1, 6), (2, 6), (3, 6)]),
+        (
+            "SELECT k, CASE WHEN (SELECT COUNT(*) FROM t) > k + 1 THEN (SELECT MAX(k) FROM t) ELSE k END "
+            "AS m FROM t",
+            [(1, 3), (2, 2), (3, 3)],
+        ),
         ("SELECT k, (SELECT MAX(v) FROM t WHERE k > 9) AS v FROM t", [(1, None), (2, None), (3, None)]),
         ("SELECT k FROM t WHERE k > (SELECT MAX(k) FROM t WHERE k > 9)", []),
         ("SELECT k FROM t WHERE (SELECT MAX(k) FROM t WHERE k > 9) IS NULL", [(1,), (2,), (3,)]),
@@ -65,8 +70,15 @@ def test_a_sum_that_leaves_its_digits_on_the_way_within(
     assert found == [(Decimal(LARGE),)] * 2
 
 
-def test_no_join_is_made_of_it(environment: TableEnvironment) -> None:
-    frame = environment.sql_query("SELECT k FROM t WHERE k > (SELECT AVG(k) FROM t)").to_spark()
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k FROM t WHERE k > (SELECT AVG(k) FROM t)",
+        "SELECT k, CASE WHEN (SELECT COUNT(*) FROM t) > 2 THEN (SELECT MAX(v) FROM t) END AS v FROM t",
+    ],
+)
+def test_no_join_is_made_of_it(environment: TableEnvironment, query: str) -> None:
+    frame = environment.sql_query(query).to_spark()
     plan = str(frame._jdf.queryExecution().executedPlan())
     assert "Join" not in plan
     assert "scalar-subquery" in plan or "Subquery" in plan

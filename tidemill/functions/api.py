@@ -63,12 +63,14 @@ least one input row (GROUP BY keys, no FILTER), so that NOT NULL arguments give 
 class SparkAggregateCall(SparkCall):
     """``where``: FILTER's condition as Spark SQL text, '' for none. ``sequence``: a Spark SQL text that
     orders rows by arrival, '' where the input has none (then order-dependent results are any order's).
-    ``quick``: what fails runs again without it (``decimal_sums``)."""
+    ``quick``: what fails runs again without it (``decimal_sums``). ``over``: what stands behind OVER, None
+    for a group; Spark has neither DISTINCT nor FILTER beside it."""
 
     distinct: bool = False
     where: str = ""
     sequence: str = ""
     quick: bool = False
+    over: str | None = None
 
     @property
     def of_all_rows(self) -> SparkAggregateCall:
@@ -80,10 +82,13 @@ AggregateTranslation = Callable[[SparkAggregateCall], str]
 
 
 def spark_aggregate(function: str, call: SparkAggregateCall, *args: str, condition: str = "") -> str:
-    """``function([DISTINCT] args) [FILTER (WHERE ...)]``; ``condition`` is ANDed to the call's own."""
+    """``function([DISTINCT] args) [FILTER ...] [OVER ...]``; ``condition`` is ANDed to the call's own."""
     distinct = "DISTINCT " if call.distinct else ""
     where = " AND ".join(f"({c})" for c in (call.where, condition) if c)
-    return f"{function}({distinct}{', '.join(args)})" + (f" FILTER (WHERE {where})" if where else "")
+    chosen = (f" FILTER (WHERE {where})" if where else "") + (
+        "" if call.over is None else f" OVER ({call.over})"
+    )
+    return f"{function}({distinct}{', '.join(args)}){chosen}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,6 +62,8 @@ _OPTION = "scala.Option"
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 Columns = tuple[NativeColumn | None, ...]
 """Of a file by field; None for one that it does not have."""
+_Known = dict[int, tuple[StoredColumns, Columns | None]]
+"""By the identity of what a file has stored, which files of one schema share; it is kept to stay its own."""
 
 
 @dataclass(slots=True)
@@ -72,10 +74,11 @@ class _Group:
     files: list[FileEntry] = field(default_factory=list)
 
     def takes(self, columns: Columns, file: FileEntry) -> bool:
-        pairs = list(zip(self.columns, columns, strict=True))
-        if any(a != b for a, b in pairs if a is not None and b is not None):
-            return False
-        self.columns = tuple(a or b for a, b in pairs)
+        if columns != self.columns:
+            pairs = list(zip(self.columns, columns, strict=True))
+            if any(a != b for a, b in pairs if a is not None and b is not None):
+                return False
+            self.columns = tuple(a or b for a, b in pairs)
         self.files.append(file)
         return True
 
@@ -100,8 +103,9 @@ class NativeScan:
         partitions the table has. ConnectorError where a file is not of the format."""
         groups: list[_Group] = []
         left: list[FileEntry] = []
+        known: _Known = {}
         for file in files:
-            columns = self._columns(file)
+            columns = self._columns(file, known)
             if columns is None:
                 left.append(file)
             elif not any(group.takes(columns, file) for group in groups):
@@ -114,12 +118,17 @@ class NativeScan:
         """Fields that come from the files themselves."""
         return tuple(f for f in self.fields if f not in self.partitions)
 
-    def _columns(self, file: FileEntry) -> Columns | None:
+    def _columns(self, file: FileEntry, known: _Known) -> Columns | None:
         if file.path.endswith(_HIDDEN):
             return None
         stored = _stored(self.format, self.storage, file)
         if stored is None:
             return None
+        if id(stored) not in known:
+            known[id(stored)] = stored, self._given(stored)
+        return known[id(stored)][1]
+
+    def _given(self, stored: StoredColumns) -> Columns | None:
         found: list[NativeColumn | None] = []
         for own in self._stored:
             column = native_column(stored, own)
@@ -130,7 +139,7 @@ class NativeScan:
 
     def why_left(self, file: FileEntry) -> str:
         """What in ``file`` Spark would not read as our decoders do; '' where there is nothing."""
-        if self._columns(file) is not None:
+        if self._columns(file, {}) is not None:
             return ""
         stored = None if file.path.endswith(_HIDDEN) else _stored(self.format, self.storage, file)
         odd = [f.name for f in self._stored if stored is not None and native_column(stored, f) is None]

@@ -7,6 +7,8 @@ understand otherwise (old calendars, codecs and encodings that Spark lacks), is 
 from __future__ import annotations
 
 import json
+from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -43,14 +45,36 @@ def stored_columns(file: parquet.ParquetFile) -> StoredColumns | None:
     metadata = file.metadata
     if _is_of_old_calendar(metadata.metadata or {}) or not _is_understood(metadata):
         return None
-    leaves = [file.schema.column(i) for i in range(len(file.schema))]
+    schema, arrow = file.schema, file.schema_arrow
+    known = next((k for k in tuple(_KNOWN) if k.arrow.equals(arrow) and k.schema.equals(schema)), None)
+    if known is None:
+        known = _Known(schema, arrow, _columns(schema, arrow))
+        if not any(pa.types.is_nested(field.type) for field in arrow):
+            _KNOWN.append(known)
+    return known.columns
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was found of a schema. Without nested types: Parquet's ``equals`` looks at leaves, not at what is
+    around them."""
+
+    schema: Any
+    arrow: pa.Schema
+    columns: StoredColumns | None
+
+
+_KNOWN: deque[_Known] = deque(maxlen=16)
+"""A table of a thousand files has one schema, which takes longer to look at than to read."""
+
+
+def _columns(schema: Any, arrow: pa.Schema) -> StoredColumns | None:
     paths: dict[str, list[Any]] = {}
-    for leaf in leaves:
+    for leaf in (schema.column(i) for i in range(len(schema))):
         paths.setdefault(leaf.path.partition(".")[0], []).append(leaf)
-    schema = file.schema_arrow
-    if len(set(schema.names)) != len(schema.names) or any("." in name for name in schema.names):
+    if len(set(arrow.names)) != len(arrow.names) or any("." in name for name in arrow.names):
         return None
-    return {field.name: _column(field.type, paths.get(field.name, [])) for field in schema}
+    return {field.name: _column(field.type, paths.get(field.name, [])) for field in arrow}
 
 
 def _is_of_old_calendar(written: dict[bytes, bytes]) -> bool:

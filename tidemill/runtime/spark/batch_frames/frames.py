@@ -33,6 +33,7 @@ from tidemill.runtime.compile.generators import (
 )
 from tidemill.runtime.graph import UserColumn
 from tidemill.runtime.spark.batch_frames.aggregate import aggregated
+from tidemill.runtime.spark.batch_frames.expand import unpivoted
 from tidemill.runtime.spark.batch_frames.join import joined, not_in, unsent
 from tidemill.runtime.spark.batch_frames.keeping import kept
 from tidemill.runtime.spark.batch_frames.kernel import kernel_frame
@@ -166,8 +167,11 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.Expand, sequenced: bool = False) -> Relation:
-        generator = expand_generator(node.projections, node.fields, self.translator(node.source))
-        below = self.rows(node.source, sequenced)
+        below, translator = self.rows(node.source, sequenced), self.translator(node.source)
+        found = unpivoted(node, below, translator, sequenced)
+        if found is not None:
+            return found
+        generator = expand_generator(node.projections, node.fields, translator)
         return self._generated(below, [generator], node.fields, sequenced)
 
     def _generated(
@@ -213,7 +217,7 @@ class BatchFrames:
     @make.register
     def _(self, node: b.OverAggregate, sequenced: bool = False) -> Relation | DataFrame:
         below = self.rows(node.source, *asked(node, sequenced))
-        made = over_rows(node.calls, node.source.fields, node.fields, below, node.last_first)
+        made = over_rows(node, below, self.zone, self.quick)
         names = _names(node.fields, sequenced)
         if isinstance(made, DataFrame):
             return made.selectExpr(*map(quote, names))

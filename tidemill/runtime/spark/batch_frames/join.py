@@ -153,7 +153,9 @@ def _among(node: Join, left: Relation, right: Relation, condition: str, other: s
 def _is_scalar(node: Join) -> bool:
     """Whether the right side is one value, which there always is."""
     right = node.sources[1]
-    if node.kind is not JoinKind.INNER or node.hint or len(right.fields) != 1:
+    # All rows meet the one there is, so that an outer join has none to add.
+    certain = node.kind is JoinKind.LEFT and not conjuncts(node.condition)
+    if not (certain or node.kind is JoinKind.INNER) or node.hint or len(right.fields) != 1:
         return False
     while isinstance(right, Calc) and right.condition is None:
         right = right.source

@@ -1,7 +1,8 @@
-"""OVER in batch: ranking and shifts are Spark's window functions, aggregates are the streaming kernel's.
+"""OVER in batch: ranks and exact aggregates are Spark's window functions, all else is the streaming kernel's.
 
-Spark has no DISTINCT in windows and other result types, so aggregates run where each partition's rows
-are brought together: one exchange per partitioning, the rows of a task in memory.
+Spark has no DISTINCT in windows, nor spans of values that are no numbers; sums of doubles and the two zeros
+go by the kernel's order. The kernel runs where each partition's rows are brought together: one exchange per
+partitioning, the rows of a task in memory, a Python worker.
 """
 
 from __future__ import annotations
@@ -15,39 +16,83 @@ from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.arrow_maps import map_batches
+from tidemill.functions import registry
+from tidemill.functions.api import SparkAggregateCall
+from tidemill.functions.decimal_sums import needs_kernel
 from tidemill.functions.values import is_positive, marked
 from tidemill.operators.over.operator import OverSpec, with_results
 from tidemill.operators.over.window import check_supported
-from tidemill.plan.expressions import OverCall, SortKey
+from tidemill.physical.batch.nodes import OverAggregate
+from tidemill.plan.expressions import FrameBound, OverCall, SortKey
 from tidemill.runtime.compile.over import over_function
 from tidemill.runtime.compile.schemas import columns_of
-from tidemill.runtime.spark.batch_frames.relation import Relation
+from tidemill.runtime.spark.batch_frames.relation import Relation, aliased
 from tidemill.types.logical import APPROXIMATE_TYPES, Field
 from tidemill.types.physical import quote, spark_schema, spark_type
+from tidemill.types.values import has_floats
 
 RANKING = ("ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST")
 """Spark's names, too."""
+EXACT = ("COUNT", "SUM", "$SUM0", "AVG", "MIN", "MAX")
+"""What Spark aggregates over a window as over a group, but for approximate numbers."""
 
 
-def over_rows(
-    calls: tuple[OverCall, ...],
-    inputs: tuple[Field, ...],
-    fields: tuple[Field, ...],
-    below: Relation,
-    last_first: bool,
-) -> Relation | DataFrame:
-    """``below`` (of ``inputs``, perhaps hidden columns) with a column per call; ``fields`` is all of them.
+def over_rows(node: OverAggregate, below: Relation, zone: str, quick: bool) -> Relation | DataFrame:
+    """``below`` (the node's source, perhaps hidden columns) with a column per call.
 
     The calls share their partition and order. With ``$seq`` below, rows that are equal in a ROW_NUMBER's
-    order are numbered as they came, with ``last_first`` the other way round.
+    order are numbered as they came, or the other way round (``last_first``).
     """
-    made = list(zip(calls, fields[len(inputs) :], strict=True))
-    ranked = [(call, field) for call, field in made if call.function in RANKING]
-    if ranked:
-        texts = [f"{ranking(c, inputs, below, last_first)} AS {quote(f.name)}" for c, f in ranked]
-        below = below.with_columns(texts, tuple(f.name for _, f in ranked))
-    others = [(call, field) for call, field in made if call.function not in RANKING]
+    inputs = node.source.fields
+    added = list(zip(node.calls, node.fields[len(inputs) :], strict=True))
+    texts = {f.name: _in_spark(call, node, below, zone, quick) for call, f in added}
+    known = {name: text for name, text in texts.items() if text is not None}
+    if known:
+        below = below.with_columns(aliased([*known.values()], [*known]), tuple(known))
+    others = [(call, field) for call, field in added if field.name not in known]
     return _aggregated(others, inputs, below.frame()) if others else below
+
+
+def _in_spark(call: OverCall, node: OverAggregate, below: Relation, zone: str, quick: bool) -> str | None:
+    """The call as Spark's window function; None where the kernel has to compute it."""
+    inputs = node.source.fields
+    if call.function in RANKING:
+        return ranking(call, inputs, below, node.last_first)
+    types = tuple(inputs[a].type for a in call.args)
+    function = registry.aggregate(call.function) if call.function in EXACT else None
+    if function is None or function.spark is None or call.distinct or not _has_spark_frame(call):
+        return None
+    if any(has_floats(kind) or needs_kernel(kind, False) for kind in types):
+        return None
+    frame = f" {_frame(call)}" if call.order else ""
+    return function.spark(
+        SparkAggregateCall(
+            args=tuple(quote(inputs[a].name) for a in call.args),
+            arg_types=types,
+            literals=(None,) * len(types),
+            result=call.type,
+            options=dict(call.options),
+            zone=zone,
+            quick=quick,
+            over=_window(call, inputs) + frame,
+        )
+    )
+
+
+def _has_spark_frame(call: OverCall) -> bool:
+    """Rows that nothing orders, and spans of values, are the kernel's."""
+    return bool(call.order) if call.rows else not (call.lower.offset or call.upper.offset)
+
+
+def _frame(call: OverCall) -> str:
+    return f"{'ROWS' if call.rows else 'RANGE'} BETWEEN {_bound(call.lower)} AND {_bound(call.upper)}"
+
+
+def _bound(bound: FrameBound) -> str:
+    side = "PRECEDING" if bound.preceding else "FOLLOWING"
+    if bound.offset is None:
+        return f"UNBOUNDED {side}"
+    return f"{abs(bound.offset)} {side}" if bound.offset else "CURRENT ROW"
 
 
 def sort_texts(key: SortKey, fields: tuple[Field, ...]) -> list[str]:
@@ -62,12 +107,18 @@ def sort_texts(key: SortKey, fields: tuple[Field, ...]) -> list[str]:
 
 def ranking(call: OverCall, inputs: tuple[Field, ...], below: Relation, last_first: bool) -> str:
     """The rank as the function's own type."""
-    keys = [marked(quote(inputs[i].name), inputs[i].type) for i in call.partition]
-    order = [text for k in call.order for text in sort_texts(k, inputs)]
+    arrival = ""
     if call.function == "ROW_NUMBER" and SEQUENCE_COLUMN in below.columns:
-        order.append(f"{quote(SEQUENCE_COLUMN)} {'DESC' if last_first else 'ASC'}")
+        arrival = f"{quote(SEQUENCE_COLUMN)} {'DESC' if last_first else 'ASC'}"
+    return f"CAST({call.function}() OVER ({_window(call, inputs, arrival)}) AS {spark_type(call.type)})"
+
+
+def _window(call: OverCall, inputs: tuple[Field, ...], arrival: str = "") -> str:
+    """The call's partition and order, ``arrival`` behind it."""
+    keys = [marked(quote(inputs[i].name), inputs[i].type) for i in call.partition]
+    order = [text for k in call.order for text in sort_texts(k, inputs)] + [arrival] * bool(arrival)
     parts = [f"PARTITION BY {', '.join(keys)}"] * bool(keys) + [f"ORDER BY {', '.join(order)}"] * bool(order)
-    return f"CAST({call.function}() OVER ({' '.join(parts)}) AS {spark_type(call.type)})"
+    return " ".join(parts)
 
 
 def _aggregated(made: list[tuple[OverCall, Field]], inputs: tuple[Field, ...], frame: DataFrame) -> DataFrame:
