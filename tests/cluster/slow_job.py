@@ -1,7 +1,8 @@
 """A batch job that is slow on one of two machines: ``python -m tests.cluster.slow_job MASTER FOLDER``
 
 Its function waits long for each row on the second machine, and hardly elsewhere. A first query, over which it
-does not wait, starts the Python processes of both.
+does not wait, starts the Python processes of both. Afterwards it tells where tasks run: the hosts of another
+query, in a line, and, after it has read one, of the same query again.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
+from tidemill.runtime.spark.session import spark_application
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.user_functions.declared import udf
@@ -20,6 +25,7 @@ OPTIONS = {
     "execution.runtime-mode": "batch",
     "execution.batch.adaptive.auto-parallelism.default-source-parallelism": "12",
     "execution.batch.speculative.enabled": "true",
+    "execution.batch.speculative.block-slow-node-duration": "1 h",
     "slow-task-detector.check-interval": "100 ms",
     "slow-task-detector.execution-time.baseline-lower-bound": "500 ms",
     "slow-task-detector.execution-time.baseline-ratio": "0.3",
@@ -44,6 +50,10 @@ def main() -> None:
         time.sleep(SLOW if slow else 0.01)
         return value
 
+    @udf(result_type="STRING")
+    def host(value: int) -> str:
+        return os.environ.get("SPARK_LOCAL_IP", "")
+
     place = {"spark.master": master, "tidemill.shared-filesystem": folder}
     kept = {"tidemill.history.directory": f"{folder}/history"}
     environment = TableEnvironment.create({**OPTIONS, **place, **kept})
@@ -52,8 +62,24 @@ def main() -> None:
     for table, written in (("given", "parquet"), ("taken", "csv")):
         files = f"'connector' = 'filesystem', 'path' = '{folder}/{table}', 'format' = '{written}'"
         environment.execute_sql(f"CREATE TABLE {table} (v BIGINT) WITH ({files})")
-    environment.execute_sql("SELECT SUM(waited(-1 - v)) FROM given").wait()
+    with no_copies(environment):
+        environment.execute_sql("SELECT SUM(waited(-1 - v)) FROM given").wait()
     environment.execute_sql("INSERT INTO taken SELECT waited(v) FROM given").wait()
+    environment.create_temporary_function("host", host)
+    query = "SELECT DISTINCT host(v) FROM given ORDER BY 1"
+    print(*(row[0] for row in environment.execute_sql(query).collect()), flush=True)
+    sys.stdin.readline()
+    print(*(row[0] for row in environment.execute_sql(query).collect()), flush=True)
+
+
+@contextmanager
+def no_copies(environment: TableEnvironment) -> Iterator[None]:
+    """Of tasks that begin within: who starts his processes last is not slow."""
+    java: Any = spark_application(environment.context.configuration).sparkContext._jsc
+    conf = java.sc().conf()
+    conf.set("spark.speculation", "false")
+    yield
+    conf.set("spark.speculation", "true")
 
 
 if __name__ == "__main__":

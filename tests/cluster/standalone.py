@@ -62,6 +62,15 @@ class Standalone:
         """Process ids of the executors' JVMs."""
         return self._children("CoarseGrainedExecutorBackend")
 
+    def executor_on(self, host: str) -> int:
+        """The process id of the one that has this address."""
+        (found,) = (
+            pid
+            for pid in self.executors()
+            if f"--hostname\0{host}\0" in (Path("/proc") / str(pid) / "cmdline").read_text()
+        )
+        return found
+
     def python_daemons(self) -> list[int]:
         """Of the workers' Python processes, the daemons and what they forked."""
         return self._children("tidemill.runtime.spark.worker_daemon")

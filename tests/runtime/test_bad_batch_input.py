@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from pyarrow.orc import write_table as write_orc
 from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
@@ -21,6 +22,7 @@ from tidemill.sql.parser import parse_statement
 from tidemill.sql.statements import Query
 
 Make = Callable[..., TableEnvironment]
+FORMATS: dict[Callable[..., None], str] = {parquet.write_table: "parquet", write_orc: "orc"}
 
 
 @pytest.fixture
@@ -81,6 +83,73 @@ def test_a_type_that_cannot_be_what_is_declared(make: Make) -> None:
     with pytest.raises(TidemillError, match=r"dt=2024-01-02/b"):
         ask(session, "SELECT n FROM t")
     assert ask(session, "SELECT s FROM t WHERE dt = DATE '2024-01-02'") == [("x",)]
+
+
+@pytest.mark.parametrize("write", [parquet.write_table, write_orc])
+def test_what_is_no_time_and_nothing_nested(make: Make, tmp_path: Path, write: Callable[..., None]) -> None:
+    session = make({})
+    file = tmp_path / "odd"
+    for kind, held in (
+        ("TIMESTAMP(3)", pa.array([7])),
+        ("TIMESTAMP_LTZ(3)", pa.array(["2024-01-01"])),
+        ("ROW<a BIGINT>", pa.array([[{"a": 7}]])),
+        ("ARRAY<BIGINT>", pa.array([{"a": 7}])),
+        ("MAP<STRING, BIGINT>", pa.array([[7]])),
+    ):
+        write(pa.table({"n": held}), str(file))
+        words = f"'connector' = 'filesystem', 'path' = '{file}', 'format' = '{FORMATS[write]}'"
+        ask(session, "DROP TABLE IF EXISTS odd")
+        ask(session, f"CREATE TABLE odd (n {kind}) WITH ({words})")
+        with pytest.raises(
+            TidemillError, match=rf"Column 'n' holds .*, which does not fit .* \({file}\)"
+        ) as e:
+            ask(session, "SELECT n FROM odd")
+        assert "attribute" not in str(e.value)
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP(3)", "ARRAY<BIGINT>", "ROW<a BIGINT>", "STRING", "TIME"])
+def test_a_file_that_knows_no_type_for_its_nulls(make: Make, tmp_path: Path, kind: str) -> None:
+    session = make({})
+    parquet.write_table(pa.table({"n": pa.nulls(2)}), tmp_path / "odd")
+    words = f"'connector' = 'filesystem', 'path' = '{tmp_path}/odd', 'format' = 'parquet'"
+    ask(session, f"CREATE TABLE odd (n {kind}) WITH ({words})")
+    assert ask(session, "SELECT n FROM odd") == [(None,), (None,)]
+
+
+@pytest.mark.parametrize("write", [parquet.write_table, write_orc])
+def test_texts_that_are_not_utf_8(make: Make, tmp_path: Path, write: Callable[..., None]) -> None:
+    """As Java shows them."""
+    session = make({})
+    held = pa.array([b"ab\xe9c"], pa.binary())
+    write(pa.table({"s": pa.Array.from_buffers(pa.string(), 1, held.buffers())}), str(tmp_path / "odd"))
+    words = f"'connector' = 'filesystem', 'path' = '{tmp_path}/odd', 'format' = '{FORMATS[write]}'"
+    ask(session, f"CREATE TABLE odd (s STRING) WITH ({words})")
+    assert ask(session, "SELECT s FROM odd") == [("ab\ufffdc",)]
+
+
+@pytest.mark.parametrize("write", [parquet.write_table, write_orc])
+def test_names_of_files(make: Make, tmp_path: Path, write: Callable[..., None]) -> None:
+    session = make({})
+    (tmp_path / "named").mkdir()
+    names = ("a b", "p%20q", "x=y", "ü", "c#d?e", "[a]*{b,c}", "q\"u'o", "back\\s", "%zz", "n\nl", "co:lon")
+    for number, name in enumerate(names):
+        write(rows(1 << number), str(tmp_path / "named" / name))
+    words = f"'connector' = 'filesystem', 'path' = '{tmp_path}/named', 'format' = '{FORMATS[write]}'"
+    ask(session, f"CREATE TABLE named (n BIGINT, s STRING) WITH ({words})")
+    assert ask(session, "SELECT SUM(n) AS n FROM named") == [((1 << len(names)) - 1,)]
+
+
+def test_a_directory_that_holds_itself(make: Make, tmp_path: Path) -> None:
+    """By one link or by two: its files would be read again and again. Another link is what it leads to."""
+    session = make({"dt=2024-01-01/a": rows(1)})
+    parquet.write_table(rows(2), tmp_path / "far")
+    (tmp_path / "aside").mkdir()
+    (tmp_path / "far").rename(tmp_path / "aside" / "b")
+    (tmp_path / "t" / "dt=2024-01-02").symlink_to(tmp_path / "aside")
+    assert ask(session, "SELECT SUM(n) AS n FROM t") == [(3,)]
+    (tmp_path / "aside" / "back").symlink_to(tmp_path / "t")
+    with pytest.raises(TidemillError, match="A link leads back to a directory that it lies in"):
+        ask(session, "SELECT SUM(n) AS n FROM t")
 
 
 def test_a_damaged_row_group_is_an_error_of_who_reads_it(make: Make, tmp_path: Path) -> None:

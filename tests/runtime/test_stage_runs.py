@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidemill.client.progress import slow_task_line
-from tidemill.runtime.stage_runs import slow_tasks, stage_run
+from tidemill.client.progress import slow_node_line, slow_task_line
+from tidemill.runtime.stage_runs import SlowNode, slow_tasks, stage_run
 
 MB = 1 << 20
 
@@ -91,3 +91,9 @@ def test_where_bytes_are_not_known_time_alone_says_it() -> None:
     assert "is a second attempt that ended first: 1.0 s, the median task" in slow_task_line(told)
     short = stage(taskMetricsDistributions={"executorRunTime": [1.0, 900.0]})
     assert not stage_run(short).is_uneven
+
+
+def test_a_host_that_got_no_tasks() -> None:
+    node = SlowNode(host="h3", begun=1772359206.5, ended=1772359266.5, stage=4, task=7)
+    line = "h3 got no tasks from 10:00:06 UTC for 60 s: a copy of its task 7 of stage 4 came first"
+    assert slow_node_line(node) == line

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidemill.client.gateway_client import GatewayClient
-from tidemill.client.progress import size_text, slow_task_line
+from tidemill.client.progress import size_text, slow_node_line, slow_task_line
 from tidemill.config import history_options
 from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import ValidationError
 from tidemill.physical.explain.text import draw
-from tidemill.runtime.stage_runs import SlowTask
+from tidemill.runtime.stage_runs import SlowNode, SlowTask
 from tidemill.session.history.keeper import own_records
 
 Json = dict[str, Any]
@@ -74,6 +74,8 @@ def job_lines(job: Json) -> Iterator[str]:
         yield f"read {read['read']:,} of {read['of']:,} partitions of {read['table']}"
     for task in job["slow"]:
         yield slow_task_line(SlowTask(**task))
+    for node in job.get("slow_nodes", ()):
+        yield slow_node_line(SlowNode(**node))
 
 
 def _plan(nodes: list[Json]) -> Iterator[str]:

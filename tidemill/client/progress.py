@@ -23,7 +23,7 @@ from tidemill.runtime.progress import (
     JobResumed,
     PartitionsRead,
 )
-from tidemill.runtime.stage_runs import SlowTask
+from tidemill.runtime.stage_runs import SlowNode, SlowTask
 from tidemill.session.context import SessionContext
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -86,7 +86,7 @@ def _said(event: JobEvent) -> str:
         again = "not started again" if event.wait is None else f"started again in {event.wait:.1f} s"
         return f"failed: {what}; {again}"
     if isinstance(event, JobEnded):
-        return "; ".join(map(slow_task_line, event.slow))
+        return "; ".join([*map(slow_task_line, event.slow), *map(slow_node_line, event.slow_nodes)])
     return partitions_line(event) if isinstance(event, PartitionsRead) else ""
 
 
@@ -257,6 +257,15 @@ def slow_task_line(task: SlowTask) -> str:
     return (
         f"{begun} for {size_text(task.bytes)}, the median task {task.median_seconds:.1f} s for "
         f"{size_text(task.median_bytes)}"
+    )
+
+
+def slow_node_line(node: SlowNode) -> str:
+    """``host-3 got no tasks from 10:00:06 UTC for 60 s: a copy of its task 7 of stage 4 came first``."""
+    begun = dt.datetime.fromtimestamp(node.begun, dt.UTC)
+    return (
+        f"{node.host} got no tasks from {begun:%H:%M:%S} UTC for {node.ended - node.begun:.0f} s: "
+        f"a copy of its task {node.task} of stage {node.stage} came first"
     )
 
 

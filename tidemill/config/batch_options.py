@@ -99,6 +99,21 @@ SPECULATION = Option(
     doc="Whether slow tasks are started again elsewhere, and the first to end counts. On a cluster they are "
     "unless it is set. Read when Spark starts.",
 )
+SPECULATION_ATTEMPTS = Option(
+    key="execution.batch.speculative.max-concurrent-executions",
+    kind=int,
+    default=2,
+    least=1,
+    doc="The most attempts at a task that run at once. With 1 there are no copies; Spark never starts more "
+    "than one, so that more than 2 means 2. Read when Spark starts.",
+)
+BLOCK_SLOW_NODES = Option(
+    key="execution.batch.speculative.block-slow-node-duration",
+    kind=Duration,
+    default=Duration(60_000),
+    doc="How long a host gets no more tasks after a copy of one of its tasks came first elsewhere; 0: it "
+    "goes on getting them. Some host is always left. Read when Spark starts.",
+)
 SLOW_CHECK_INTERVAL = Option(
     key="slow-task-detector.check-interval",
     kind=Duration,
@@ -152,6 +167,8 @@ OPTIONS = (
     RUNTIME_FILTER_BUILD,
     RUNTIME_FILTER_PROBE,
     SPECULATION,
+    SPECULATION_ATTEMPTS,
+    BLOCK_SLOW_NODES,
     SLOW_CHECK_INTERVAL,
     SLOW_LOWER_BOUND,
     SLOW_MULTIPLIER,

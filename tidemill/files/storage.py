@@ -8,6 +8,7 @@ means.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
@@ -28,6 +29,8 @@ AT_ONCE = 32
 
 T = TypeVar("T")
 R = TypeVar("R")
+Links = tuple[str, ...]
+"""Where the links lead that a listing went through on its way."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -143,17 +146,30 @@ class Storage:
         Directories whose name ``enters`` refuses are not looked into (object stores have none).
 
         What comes or goes meanwhile may be among them or not. Directories are listed one by one for that: a
-        listing of a whole tree fails when a directory of it goes.
+        listing of a whole tree fails when a directory of it goes. OSError where a link leads back to a
+        directory that it lies in: its files would be there without end.
         """
         skip = len(self.root.rstrip("/")) + 1
         by_directory = recursive and (self.is_local or self.scheme in HDFS_SCHEMES)
-        left = [self.absolute(relative)]
+        left: list[tuple[str, Links]] = [(self.absolute(relative), ())]
         while left:
-            for info in self._below(left.pop(), recursive and not by_directory):
+            path, links = left.pop()
+            for info in self._below(path, recursive and not by_directory):
                 if info.type == fs.FileType.File:
                     yield _entry(info, info.path[skip:])
-                elif by_directory and (enters is None or enters(info.base_name)):
-                    left += [info.path] if info.type == fs.FileType.Directory else []
+                elif not by_directory or info.type != fs.FileType.Directory:
+                    continue
+                elif enters is None or enters(info.base_name):
+                    left.append((info.path, self._links(info.path, links)))
+
+    def _links(self, path: str, links: Links) -> Links:
+        """``links`` and the directory ``path``, where that is one."""
+        if not self.is_local or not os.path.islink(path):
+            return links
+        target, lies_in = os.path.realpath(path), os.path.realpath(os.path.dirname(path))
+        if target in links or f"{lies_in}/".startswith(f"{target.rstrip('/')}/"):
+            raise OSError(errno.ELOOP, "A link leads back to a directory that it lies in", path)
+        return (*links, target)
 
     def _below(self, path: str, recursive: bool) -> list[fs.FileInfo]:
         """What a directory has, nothing when it is not there."""

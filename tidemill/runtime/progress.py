@@ -13,7 +13,7 @@ from pyspark import Accumulator, SparkContext
 from tidemill.runtime.checkpoint.directory import EpochPlan
 from tidemill.runtime.job_plan import PlanNode
 from tidemill.runtime.spark.reading import is_reading, rows_read
-from tidemill.runtime.stage_runs import SlowTask, StageRun
+from tidemill.runtime.stage_runs import SlowNode, SlowTask, StageRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +88,7 @@ class JobEnded:
     stages: tuple[StageRun, ...]
     slow: tuple[SlowTask, ...]
     partitions: tuple[PartitionsRead, ...]
+    slow_nodes: tuple[SlowNode, ...] = ()
 
 
 JobEvent = JobBegun | JobResumed | EpochBegun | JobFailed | PartitionsRead | JobEnded

@@ -13,8 +13,9 @@ from pyspark import SparkContext
 
 from tidemill.runtime.job_plan import PlanNode
 from tidemill.runtime.progress import JobEnded, JobEvent, PartitionsRead
+from tidemill.runtime.spark.slow_nodes import slow_nodes
 from tidemill.runtime.spark.stage_runs import stage_runs, tagged
-from tidemill.runtime.stage_runs import SlowTask, StageRun
+from tidemill.runtime.stage_runs import SlowNode, SlowTask, StageRun
 
 _LOGGER = logging.getLogger("tidemill.history")
 
@@ -62,6 +63,7 @@ class Recording:
             stages=stages,
             slow=slow,
             partitions=tuple(self.partitions),
+            slow_nodes=self._slow_nodes(ended),
         )
 
     def _stages(self) -> tuple[tuple[StageRun, ...], tuple[SlowTask, ...]]:
@@ -70,3 +72,10 @@ class Recording:
         except Exception as e:  # Spark has ended, or is another one: a job does not fail for its history
             _LOGGER.info("the stages of job %s are not known: %s", self.job_id, e)
             return (), ()
+
+    def _slow_nodes(self, ended: float) -> tuple[SlowNode, ...]:
+        try:
+            return slow_nodes(self.context, self.begun, ended)
+        except Exception as e:  # as above
+            _LOGGER.info("what hosts job %s was kept from is not known: %s", self.job_id, e)
+            return ()

@@ -84,6 +84,18 @@ class SlowTask:
         return max(self.bytes, self.median_bytes) >= SEEN_BYTES
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowNode:
+    """A host that got no tasks from ``begun`` to ``ended``, in seconds since 1970, because a copy of ``task``
+    of ``stage``, which ran there, came first elsewhere."""
+
+    host: str
+    begun: float
+    ended: float
+    stage: int
+    task: int
+
+
 def stage_run(found: Json, excluded: tuple[str, ...] = ()) -> StageRun:
     """Of Spark's ``StageData`` with the quantiles ``QUANTILES``."""
     spread = found.get("taskMetricsDistributions") or {}

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.errors import ExecutionError, InternalError
+from tidemill.types.python_values import python_values
 
 ChangelogRow = tuple[RowKind, tuple[Any, ...]]
 _ROWS = 4096
@@ -41,7 +42,7 @@ def column_values(table: pa.Table, place: int, before: int = 0) -> list[Any]:
     """The values of a column after ``before`` rows; ExecutionError for a time that Python cannot hold."""
     column = table.column(place)
     try:
-        return list(column.to_pylist())
+        return python_values(column)
     except OverflowError as e:
         raise ExecutionError(
             f"Column '{table.column_names[place]}' has a value outside of the years 1 to 9999, which Python "

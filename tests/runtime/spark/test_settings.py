@@ -94,3 +94,13 @@ def test_slow_tasks_are_started_again_where_there_is_another_machine() -> None:
     assert spark_settings({**remote, "spark.speculation": "false"})["spark.speculation"] == "false"
     bound = {"slow-task-detector.execution-time.baseline-lower-bound": "5 s"}
     assert spark_settings({**remote, **bound})["spark.speculation.minTaskRuntime"] == "5000ms"
+    blocked, counted = "spark.tidemill.slowNode.blockedMillis", "spark.excludeOnFailure.stage"
+    counted += ".maxFailedTasksPerExecutor"
+    assert spark_settings(remote)[blocked] == "60000"
+    assert (
+        spark_settings({**remote, key.replace("enabled", "block-slow-node-duration"): "0 s"})[blocked] == "0"
+    )
+    one = {**remote, key.replace("enabled", "max-concurrent-executions"): "1"}
+    assert spark_settings(one)["spark.speculation"] == "false"
+    assert counted in spark_settings(remote)
+    assert counted not in spark_settings({**remote, "spark.excludeOnFailure.enabled": "true"})

@@ -52,6 +52,13 @@ _AS_IT_IS = {
 _HIDDEN = "._COPYING_"
 """The end of names that Spark's lists leave out."""
 
+
+def _has_no_path(file: FileEntry) -> bool:
+    """Whether Spark cannot say its name: it leaves it out of its lists, or takes what is before a colon for a
+    scheme."""
+    return file.path.endswith(_HIDDEN) or ":" in file.path.rpartition("/")[2]
+
+
 TABLE, PARTITIONS = "tidemill.table", "tidemill.partitions"
 """Options of a relation: whose partitions these are, and how many there would be without conditions."""
 
@@ -119,7 +126,7 @@ class NativeScan:
         return tuple(f for f in self.fields if f not in self.partitions)
 
     def _columns(self, file: FileEntry, known: _Known) -> Columns | None:
-        if file.path.endswith(_HIDDEN):
+        if _has_no_path(file):
             return None
         stored = _stored(self.format, self.storage, file)
         if stored is None:
@@ -141,7 +148,7 @@ class NativeScan:
         """What in ``file`` Spark would not read as our decoders do; '' where there is nothing."""
         if self._columns(file, {}) is not None:
             return ""
-        stored = None if file.path.endswith(_HIDDEN) else _stored(self.format, self.storage, file)
+        stored = None if _has_no_path(file) else _stored(self.format, self.storage, file)
         odd = [f.name for f in self._stored if stored is not None and native_column(stored, f) is None]
         return f"column {quote(odd[0])}" if odd else "what is no column"
 

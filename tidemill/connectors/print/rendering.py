@@ -13,13 +13,14 @@ from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.connectors.formats.java_text import java_double, java_float
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
+from tidemill.types.python_values import python_values
 
 Renderer = Callable[[Any], str]
 
 
 def render_rows(batch: pa.RecordBatch, fields: tuple[Field, ...]) -> list[str]:
     """One text per row; ``batch`` has the fields and, unless insert-only, ``$kind``."""
-    columns = [list(map(renderer(f.type), batch.column(i).to_pylist())) for i, f in enumerate(fields)]
+    columns = [list(map(renderer(f.type), python_values(batch.column(i)))) for i, f in enumerate(fields)]
     kinds = [RowKind.INSERT.value] * batch.num_rows
     if KIND_COLUMN in batch.schema.names:
         kinds = batch.column(KIND_COLUMN).to_pylist()

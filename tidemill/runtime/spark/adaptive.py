@@ -13,6 +13,7 @@ from tidemill.config import batch_options as o
 from tidemill.config.execution_options import PARALLELISM
 from tidemill.config.optimizer_options import BROADCAST_THRESHOLD
 from tidemill.config.option import Configuration
+from tidemill.runtime.spark.slow_nodes import BLOCKED_MILLIS
 
 _CHEAP_VOLUME = 64 << 20
 """Bytes of an exchange, compressed, that one task still takes easily."""
@@ -121,8 +122,9 @@ def cluster_speculation(options: Mapping[str, str]) -> dict[str, str]:
     """The same where it is on unless somebody says no: where tasks have more than one machine to run on."""
     config = Configuration({o.SPECULATION.key: "true", **options})
     bound = config.read(o.SLOW_LOWER_BOUND).milliseconds
+    copies = config.read(o.SPECULATION) and config.read(o.SPECULATION_ATTEMPTS) > 1
     return {
-        "spark.speculation": _text(config.read(o.SPECULATION)),
+        "spark.speculation": _text(copies),
         "spark.speculation.interval": f"{config.read(o.SLOW_CHECK_INTERVAL).milliseconds}ms",
         "spark.speculation.minTaskRuntime": f"{bound}ms",
         "spark.speculation.multiplier": str(config.read(o.SLOW_MULTIPLIER)),
@@ -131,6 +133,7 @@ def cluster_speculation(options: Mapping[str, str]) -> dict[str, str]:
         # with their heartbeats, and by its time alone where that is out of all proportion.
         "spark.speculation.efficiency.enabled": "true",
         "spark.speculation.efficiency.longRunTaskFactor": str(_OUT_OF_PROPORTION),
+        BLOCKED_MILLIS: str(config.read(o.BLOCK_SLOW_NODES).milliseconds),
         "spark.executor.heartbeatInterval": f"{max(min(bound // 2, _HEARTBEAT_MILLIS), 100)}ms",
     }
 

@@ -35,6 +35,7 @@ from tidemill.runtime.spark.settings import (
     spark_settings,
 )
 from tidemill.runtime.spark.shipped import package_archive
+from tidemill.runtime.spark.slow_nodes import begin_to_exclude
 from tidemill.runtime.spark.workers import check_workers, no_answer, said_when_long
 
 
@@ -79,8 +80,10 @@ class _Start:
             builder = builder.config(key, value)
         self.session = builder.getOrCreate()
         if not is_within_machine(self.settings[MASTER]):
+            excluding = begin_to_exclude(context)
             check_workers(context)
             _CHECKED.add(context.applicationId)
+            excluding.join()
 
     def _context(self) -> SparkContext:
         conf = SparkConf(loadDefaults=False).setAll(list(self.settings.items()))

@@ -79,6 +79,7 @@ _CLUSTER = {
     # Seconds of waiting for the executor next to some blocks are worth more than fetching them.
     "spark.locality.wait": "0s",
 }
+_EXCLUDING = "spark.excludeOnFailure", "spark.blacklist"
 _own_folder = cache(local_directory)
 
 
@@ -93,7 +94,13 @@ def spark_settings(options: Mapping[str, str]) -> dict[str, str]:
     settings |= {**speculation(options), **spark_options(options)}
     if is_within_machine(settings[MASTER]):
         return {**_private(), **settings}
-    return _shipping({**_CLUSTER, **cluster_speculation(options), **settings})
+    return _shipping({**_CLUSTER, **_uncounted(settings), **cluster_speculation(options), **settings})
+
+
+def _uncounted(settings: Mapping[str, str]) -> dict[str, str]:
+    """Where slow hosts are excluded Spark counts failed tasks, too: unless that was asked for, in silence."""
+    asked = any(key.startswith(_EXCLUDING) for key in settings)
+    return {} if asked else {f"{_EXCLUDING[0]}.stage.maxFailedTasksPerExecutor": str((1 << 31) - 1)}
 
 
 def spark_options(options: Mapping[str, str]) -> dict[str, str]:

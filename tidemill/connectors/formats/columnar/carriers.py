@@ -6,6 +6,7 @@ and lists of entries as carriers; everything else is cast where the file's type 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
 
 import pyarrow as pa
@@ -79,13 +80,44 @@ def _(kind: t.RowType, values: pa.Array) -> pa.Array:
     return _struct([f.name for f in kind.fields], children, values)
 
 
-@singledispatch
 def from_file(kind: t.LogicalType, values: pa.Array) -> pa.Array:
     """What a file holds as carrier values; ArrowInvalid where a value does not fit the type."""
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), arrow_type(kind))
+    if not _SHAPES.get(type(kind), _any)(values.type):
+        raise pa.ArrowInvalid("nothing of that kind is made of it")
+    return _from_file(kind, values)
+
+
+def _any(_: pa.DataType) -> bool:
+    return True
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _is_point_in_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+_SHAPES: dict[type[t.LogicalType], Callable[[pa.DataType], bool]] = {
+    t.ArrayType: _is_list,
+    t.MapType: pa.types.is_map,
+    t.MultisetType: pa.types.is_map,
+    t.RowType: pa.types.is_struct,
+    t.TimestampType: _is_point_in_time,
+    t.LocalZonedTimestampType: pa.types.is_timestamp,
+}
+"""What alone can be read as a type; from anything else the others are cast."""
+
+
+@singledispatch
+def _from_file(kind: t.LogicalType, values: pa.Array) -> pa.Array:
     return values if values.type == arrow_type(kind) else values.cast(arrow_type(kind))
 
 
-@from_file.register
+@_from_file.register
 def _(kind: t.TimeType, values: pa.Array) -> pa.Array:
     return values.cast(pa.int32()) if pa.types.is_integer(values.type) else _millis_of_day(values)
 
@@ -94,13 +126,14 @@ def _millis_of_day(values: pa.Array) -> pa.Array:
     return values.cast(_MILLISECONDS, safe=False).cast(pa.int32())
 
 
-@from_file.register(t.TimestampType)
-@from_file.register(t.LocalZonedTimestampType)
+@_from_file.register(t.TimestampType)
+@_from_file.register(t.LocalZonedTimestampType)
 def _(kind: t.LogicalType, values: pa.Array) -> pa.Array:
     """Nanoseconds are cut; an instant in a TIMESTAMP column is taken as UTC wall-clock time."""
     target = arrow_type(kind)
     cut = _microseconds(values) if pa.types.is_timestamp(values.type) and values.type.unit == "ns" else values
-    plain = cut.cast(pa.timestamp("us", tz=values.type.tz), safe=False)
+    zone = values.type.tz if pa.types.is_timestamp(values.type) else None
+    plain = cut.cast(pa.timestamp("us", tz=zone), safe=False)
     return plain if plain.type == target else plain.cast(pa.int64()).cast(target)
 
 
@@ -112,22 +145,22 @@ def _microseconds(values: pa.Array) -> pa.Array:
     return pc.subtract(whole, pc.less(rest, 0).cast(pa.int64()))
 
 
-@from_file.register
+@_from_file.register
 def _(kind: t.ArrayType, values: pa.Array) -> pa.Array:
     return _list(values, from_file(kind.element, values.flatten()))
 
 
-@from_file.register
+@_from_file.register
 def _(kind: t.MapType, values: pa.Array) -> pa.Array:
     return _entries(kind.key, kind.value, values)
 
 
-@from_file.register
+@_from_file.register
 def _(kind: t.MultisetType, values: pa.Array) -> pa.Array:
     return _entries(kind.element, t.INT, values)
 
 
-@from_file.register
+@_from_file.register
 def _(kind: t.RowType, values: pa.Array) -> pa.Array:
     """Fields by name; what the file does not have is NULL."""
     places = {values.type.field(i).name: i for i in range(values.type.num_fields)}

@@ -27,7 +27,7 @@ def _column(table: pa.Table, field: Field) -> pa.Array:
     values = pa.nulls(0, stored.type) if stored.num_chunks == 0 else stored.combine_chunks()
     try:
         return from_file(field.type, values)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, AttributeError) as e:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
         raise RecordError(
             f"Column '{field.name}' holds {stored.type}, which does not fit {field.type}: {e}",
             line=-1,

@@ -60,6 +60,8 @@ function job(one) {
       ["Stage", "Tasks", "Failed", "Copies", "Took", "Longest task", "Read", "Shuffled", "Spilled", "Skew", "Excluded"], one.stages.map(stage))),
     one.slow.length > 0 && h("section", {}, h("h2", {}, "Slow tasks"), table(
       ["Stage", "Task", "Host", "What it was", "Took", "Median", "Read", "Median"], one.slow.map(slow))),
+    one.slow_nodes?.map((node) => h("p", {}, `${node.host} got no tasks from ${moment(node.begun * 1000)} for `
+      + `${span(node.ended - node.begun)}: a copy of its task ${node.task} of stage ${node.stage} came first`)),
   ];
 }
 

@@ -1,0 +1,52 @@
+"""Arrow's columns as Python's values, texts included that are not UTF-8.
+
+Parquet and ORC hold any bytes as text, as damaged files do. Spark and Arrow hand them on as they are; where a
+text is made of them, it has U+FFFD for what cannot be read, as Java's has.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """``to_pylist``; columns whose texts cannot all be read so take longer."""
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        read = partial(_readable, column.type)
+        return list(map(read, column.cast(_bytes_for(column.type)).to_pylist()))
+
+
+def _bytes_for(kind: pa.DataType) -> pa.DataType:
+    """The type with bytes in place of text."""
+    if _is_text(kind):
+        return pa.binary()
+    if pa.types.is_map(kind):
+        return pa.map_(_bytes_for(kind.key_type), _bytes_for(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_bytes_for(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_bytes_for(field.type)) for field in kind])
+    return kind
+
+
+def _readable(kind: pa.DataType, value: Any) -> Any:
+    if value is None:
+        return None
+    if _is_text(kind):
+        return value.decode("utf-8", "replace")
+    if pa.types.is_map(kind):
+        return [(_readable(kind.key_type, k), _readable(kind.item_type, v)) for k, v in value]
+    if pa.types.is_list(kind):
+        return [_readable(kind.value_type, v) for v in value]
+    if pa.types.is_struct(kind):
+        return {field.name: _readable(field.type, value[field.name]) for field in kind}
+    return value
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
