@@ -39,8 +39,8 @@ DISTINCT_STATE_REUSE = Option(
     doc="Whether `COUNT(DISTINCT v)` by keys with few known values (`WHERE k IN ('A', 'B')`, a CASE of "
     "constants) keeps each `v` once, with a bit for each of them, instead of once for each key. AUTO: where "
     "rows only come and the state is hardly larger even if no two keys have a value in common. ON: also "
-    "where rows go again. For streaming: in `TUMBLE`, `HOP` and `CUMULATE` windows by event time, without windows "
-    "with mini-batches and without a state TTL.",
+    "where rows go again. For streaming: in `TUMBLE`, `HOP` and `CUMULATE` windows by event time, without "
+    "windows with mini-batches and without a state TTL.",
 )
 BROADCAST_THRESHOLD = Option(
     key="table.optimizer.join.broadcast-threshold",
