@@ -79,11 +79,6 @@ def test_when_it_is_done(spark: SparkSession, few: str) -> None:
     session.execute(few)
     plain, retracting = QUERIES[0], QUERIES[3]
     many = ", ".join(f"'{n}'" for n in range(200))
-    # An entry is little more than its bits.
-    tiny = (
-        "SELECT c, COUNT(DISTINCT yes) AS n FROM (SELECT c > 1 AS c, id > 1 AS yes FROM visits) "
-        "WHERE c IN (TRUE, FALSE) GROUP BY c"
-    )
     for query, option, value, done in (
         (plain, "", "", True),
         (plain, OPTION, "OFF", False),
@@ -93,8 +88,6 @@ def test_when_it_is_done(spark: SparkSession, few: str) -> None:
         (retracting, OPTION, "ON", True),
         (plain.replace("'A', 'B'", many), "", "", True),
         (plain.replace("COUNT(DISTINCT id)", "COUNT(DISTINCT c > 1)"), "", "", True),
-        (tiny, "", "", False),
-        (tiny, OPTION, "ON", True),
         (plain.replace(", 'B', 'other'", ""), OPTION, "ON", False),
         (plain.replace("k IN ('A', 'B', 'other')", "k LIKE 'A%'"), OPTION, "ON", False),
         (plain.replace("DISTINCT id)", "DISTINCT id), COUNT(*)"), OPTION, "ON", False),
