@@ -211,6 +211,8 @@ def _run(job: Callable[[Way], Found], request: JobRequest) -> Found:
     except NotPipelined as e:
         _LOGGER.info("Exchanges of %s are blocking: %s.", request.name, e)
     except (InternalError, LostProcessError) as e:
+        if was_given_up(request.group):
+            raise
         # One task that is lost ends them all, and Spark has reasons of its own to refuse them.
         _LOGGER.warning("Exchanges of %s are blocking, pipelined ones failed: %s", request.name, e)
     except ExecutionError as e:
