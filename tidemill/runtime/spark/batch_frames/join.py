@@ -167,14 +167,15 @@ def _beside_value(node: Join, left: Relation, right: Relation, zone: str) -> Rel
     condition goes below other joins and aggregations, to row groups and to partitions, as no join's does."""
     (own, value), translator = _unique(node, zone)
     left, right = left.shallow(), right.shallow()
-    read = f"(SELECT {quote(value[0])} FROM {right.named(_ALIASES['right'], value)}) AS {quote(value[0])}"
-    both = (left, right)[left.depth < right.depth].around(
-        f"SELECT {', '.join([*map(quote, own), read])} FROM {left.named(_ALIASES['left'], own)}",
-        (*own, *value),
-    )
-    names = tuple(f.name for f in node.fields)
-    condition = _condition(conjuncts(node.condition), translator)
-    return both.select(aliased(list(map(quote, both.columns)), names), names, f"WHERE {condition}")
+    outer, names = (left, right)[left.depth < right.depth], tuple(f.name for f in node.fields)
+    read = f"(SELECT {quote(value[0])} FROM {right.named(_ALIASES['right'], value)})"
+    texts, rows = [*map(quote, own), read], left.named(_ALIASES["left"], own)
+    conditions = conjuncts(node.condition)
+    if not conditions:
+        return outer.around(f"SELECT {', '.join(aliased(texts, names))} FROM {rows}", names)
+    both = outer.around(f"SELECT {', '.join(aliased(texts, (*own, *value)))} FROM {rows}", (*own, *value))
+    shown = aliased(list(map(quote, both.columns)), names)
+    return both.select(shown, names, f"WHERE {_condition(conditions, translator)}")
 
 
 @dataclass(frozen=True, slots=True)
