@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -39,11 +40,30 @@ def main() -> None:
     for name, columns in (("t", "k BIGINT, s STRING, v DOUBLE"), ("u", "k BIGINT, w INT")):
         session.execute_sql(table(name, columns, folder, "parquet"))
     session.execute_sql("SET 'table.optimizer.join.broadcast-threshold' = '-1'")
+    failed = Warnings()
+    logging.getLogger("tidemill.batch").addHandler(failed)
     for name in names or QUERIES:
-        tell(name, **asked(session, QUERIES[name]))
-    tell("insert", lines=inserted(session, folder))
+        # A thread of its own, in which nothing of Spark's was made before.
+        with ThreadPoolExecutor(1) as pool:
+            tell(name, **pool.submit(asked, session, QUERIES[name]).result(), failed=failed.taken())
+    tell("insert", lines=inserted(session, folder), failed=failed.taken())
     tell("beside", answers=beside_each_other(session))
     tell("lost", **lost(session, folder))
+
+
+class Warnings(logging.Handler):
+    """What was asked again with blocking exchanges."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._texts.append(record.getMessage())
+
+    def taken(self) -> list[str]:
+        texts, self._texts = self._texts, []
+        return texts
 
 
 def write(folder: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
+from tidemill.errors import ValidationError
 from tidemill.session.environment import TableEnvironment
 
 D = Decimal
@@ -95,6 +96,39 @@ def test_what_spark_s_windows_would_answer_otherwise(environment: TableEnvironme
         "WHERE n < 3",
     )
     assert sorted(found) == [(1, 1, "-0.0"), (2, 1, "-0.0"), (2, 1, "-0.0")]
+
+
+@pytest.mark.parametrize(
+    ("frame", "sums"),
+    [
+        ("100000000000 PRECEDING", [1, 3, 5]),
+        ("BETWEEN 1 PRECEDING AND 100000000000 FOLLOWING", [5, 5, 4]),
+        ("BETWEEN 100000000000 PRECEDING AND 50000000000 PRECEDING", [None, None, None]),
+        ("BETWEEN 1 PRECEDING AND 2 PRECEDING", [None, None, None]),
+        ("BETWEEN 2 FOLLOWING AND 1 FOLLOWING", [None, None, None]),
+        ("BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING", [4, 2, None]),
+    ],
+)
+def test_frames_out_of_reach(environment: TableEnvironment, frame: str, sums: list[int | None]) -> None:
+    query = f"SELECT n, SUM(n) OVER (ORDER BY n, v ROWS {frame}) FROM t WHERE n < 3"
+    assert [total for _, total in sorted(ask(environment, query), key=lambda row: (row[0], row[1] or 0))] == (
+        [sums[0], *sorted(sums[1:], key=lambda total: total or 0)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("frame", "told"),
+    [
+        ("1 FOLLOWING AND 1 PRECEDING", "cannot be PRECEDING when lower boundary is FOLLOWING"),
+        ("CURRENT ROW AND 1 PRECEDING", "cannot be PRECEDING when lower boundary is CURRENT ROW"),
+        ("1 FOLLOWING AND CURRENT ROW", "cannot be CURRENT ROW when lower boundary is FOLLOWING"),
+        ("UNBOUNDED FOLLOWING AND CURRENT ROW", "UNBOUNDED FOLLOWING cannot be specified for the lower"),
+        ("CURRENT ROW AND UNBOUNDED PRECEDING", "UNBOUNDED PRECEDING cannot be specified for the upper"),
+    ],
+)
+def test_frames_that_end_before_they_begin(environment: TableEnvironment, frame: str, told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        ask(environment, f"SELECT SUM(n) OVER (ORDER BY n ROWS BETWEEN {frame}) FROM t")
 
 
 GROUPED: dict[str, list[tuple[Any, ...]]] = {

@@ -164,7 +164,7 @@ def check_supported(call: AggregateSpec) -> None:
     if call.function in FUNCTIONS:
         return
     if not all(is_simple(a) for a in build(call, _NO_KEYS).accumulators):
-        raise NotSupportedError(f"{call.function} OVER (...) is not supported in streaming mode")
+        raise NotSupportedError(f"{call.function} OVER (...) is not supported")
 
 
 def _aggregate(call: AggregateSpec, frame: Frame, window: Window) -> pa.Array:

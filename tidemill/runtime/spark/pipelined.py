@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +30,8 @@ _KEPT, _UNION, _PRODUCT, _COALESCE = (
     "CartesianProductExec",
     "CoalesceExec",
 )
-_SEVERAL_EACH = (_PRODUCT, _COALESCE)
-"""Of which a task reads several parts of what is below."""
+_NUMBERED_ANEW = (_UNION, _PRODUCT, _COALESCE)
+"""Whose tasks have other numbers than the parts of what is below, or read several of them."""
 _HASHED, _ALL_TO_ONE, _IN_ORDER = "HashPartitioning", "SinglePartition$", "RangePartitioning"
 _FEW_ROWS = ("Aggregate", "Limit")
 """What the names of operators contain that leave few rows."""
@@ -50,15 +51,34 @@ def pipelined(frame: DataFrame) -> DataFrame:
     """The rows of ``frame``, of a session with ``PIPELINED_SETTINGS``, in its order; ``NotPipelined`` where
     they cannot be had so. Runs what its joins send to every task, and its sub-queries, nothing else."""
     spark = frame.sparkSession
-    plan, _ = _fitting(frame)
     query: Any = frame._jdf
     session: Any = spark._jsparkSession
-    return DataFrame(session.internalCreateDataFrame(plan.execute(), query.schema(), False), spark)
+    with _active(spark):
+        plan, _ = _fitting(frame)
+        return DataFrame(session.internalCreateDataFrame(plan.execute(), query.schema(), False), spark)
 
 
 def tasks_at_once(frame: DataFrame) -> int:
     """How many tasks ``pipelined`` runs, all beside each other; ``NotPipelined``. Runs nothing."""
-    return _fitting(frame)[1]
+    with _active(frame.sparkSession):
+        return _fitting(frame)[1]
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """An operator that is made belongs to the session that is active in the thread, and takes settings and
+    metrics from it; a thread that made none has none."""
+    jvm: Any = spark._jvm
+    session: Any = getattr(jvm, "org.apache.spark.sql.classic.SparkSession")
+    before = session.getActiveSession()
+    session.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            session.setActiveSession(before.get())
+        else:
+            session.clearActiveSession()
 
 
 def _fitting(frame: DataFrame) -> tuple[Any, int]:
@@ -137,8 +157,8 @@ class _Operator:
             return each if spread else 1
         if not self.below:
             return self.leaf
-        if self.name in _SEVERAL_EACH and any(True for _ in self.exchanges()):
-            # A task that reads one part after the other stands in the way of who writes them all.
+        if self.name in _NUMBERED_ANEW and any(True for _ in self.exchanges()):
+            # Who writes knows a reader by its number, and one that reads part after part stands in the way.
             raise NotPipelined(f"{self.name.removesuffix('Exec')} reads an exchange")
         widths = [child.width(each) for child in self.below]
         if self.name == _COALESCE:

@@ -171,7 +171,30 @@ def _frame(
     lower = _bound(binder, rows, spec.args.get("start"), spec.args.get("start_side"))
     end = spec.args.get("end")
     upper = CURRENT_ROW if end is None else _bound(binder, rows, end, spec.args.get("end_side"))
+    _check_ends(spec, lower, upper)
     return rows, lower, upper
+
+
+def _check_ends(spec: exp.Expr, lower: FrameBound, upper: FrameBound) -> None:
+    """As Flink: a frame may be empty by its numbers, not by its words."""
+    if lower == UNBOUNDED_FOLLOWING:
+        message = "UNBOUNDED FOLLOWING cannot be specified for the lower frame boundary"
+    elif upper == UNBOUNDED_PRECEDING:
+        message = "UNBOUNDED PRECEDING cannot be specified for the upper frame boundary"
+    elif _SIDES.index(_side(upper)) < _SIDES.index(_side(lower)):
+        message = f"Upper frame boundary cannot be {_side(upper)} when lower boundary is {_side(lower)}"
+    else:
+        return
+    raise ValidationError(message, position=position_of(spec))
+
+
+_SIDES = ("PRECEDING", "CURRENT ROW", "FOLLOWING")
+
+
+def _side(bound: FrameBound) -> str:
+    if bound == CURRENT_ROW:
+        return "CURRENT ROW"
+    return "PRECEDING" if bound.preceding else "FOLLOWING"
 
 
 def _bound(binder: ExpressionBinder, rows: bool, value: object, side: object) -> FrameBound:

@@ -7,6 +7,7 @@ partitioning, the rows of a task in memory, a Python worker.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -35,6 +36,8 @@ RANKING = ("ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST")
 """Spark's names, too."""
 EXACT = ("COUNT", "SUM", "$SUM0", "AVG", "MIN", "MAX")
 """What Spark aggregates over a window as over a group, but for approximate numbers."""
+_FARTHEST = (1 << 31) - 1
+"""So many rows Spark counts; no partition of a task has more."""
 
 
 def over_rows(node: OverAggregate, below: Relation, zone: str, quick: bool) -> Relation | DataFrame:
@@ -80,8 +83,12 @@ def _in_spark(call: OverCall, node: OverAggregate, below: Relation, zone: str, q
 
 
 def _has_spark_frame(call: OverCall) -> bool:
-    """Rows that nothing orders, and spans of values, are the kernel's."""
-    return bool(call.order) if call.rows else not (call.lower.offset or call.upper.offset)
+    """Rows that nothing orders, spans of values, frames that are empty or out of reach are the kernel's."""
+    lower, upper = call.lower.offset, call.upper.offset
+    if not call.rows:
+        return not (lower or upper)
+    first, last = (-math.inf if lower is None else lower), (math.inf if upper is None else upper)
+    return bool(call.order) and first <= min(last, _FARTHEST) and last >= -_FARTHEST
 
 
 def _frame(call: OverCall) -> str:
@@ -90,7 +97,7 @@ def _frame(call: OverCall) -> str:
 
 def _bound(bound: FrameBound) -> str:
     side = "PRECEDING" if bound.preceding else "FOLLOWING"
-    if bound.offset is None:
+    if bound.offset is None or abs(bound.offset) > _FARTHEST:
         return f"UNBOUNDED {side}"
     return f"{abs(bound.offset)} {side}" if bound.offset else "CURRENT ROW"
 
