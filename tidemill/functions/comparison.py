@@ -14,7 +14,7 @@ from tidemill.functions.casts import cast_sql
 from tidemill.functions.coercion import common_type, widest
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import check_count, mismatch
-from tidemill.functions.values import marked, matching
+from tidemill.functions.values import marked, matching, with_one_zero
 from tidemill.types import logical as t
 from tidemill.types.physical import quote
 
@@ -216,6 +216,10 @@ SAME = "$SAME"
 """Identity, NULL with NULL, where plans join what a DISTINCT of theirs took apart."""
 
 
+ONE_ZERO = "$ONE_ZERO"
+"""What plans group by where the groups are joined by ``=``: see ``values.with_one_zero``."""
+
+
 def _resolve_same(_: tuple[Argument, ...], __: Mapping[str, str]) -> Resolved:
     raise SignatureError(f"{SAME} is made by plans alone")
 
@@ -225,6 +229,10 @@ def _same(call: SparkCall) -> str:
     return f"({a} <=> {b})"
 
 
+def _resolve_one_zero(_: tuple[Argument, ...], __: Mapping[str, str]) -> Resolved:
+    raise SignatureError(f"{ONE_ZERO} is made by plans alone")
+
+
 def _resolve_matching(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Resolved:
     (kind,) = (a.type for a in arguments)
     return Resolved(arg_types=(kind,), result=kind.with_nullable(True))
@@ -232,6 +240,11 @@ def _resolve_matching(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> 
 
 FUNCTIONS: tuple[ScalarFunction, ...] = (
     ScalarFunction(name=SAME, resolve=_resolve_same, spark=_same),
+    ScalarFunction(
+        name=ONE_ZERO,
+        resolve=_resolve_one_zero,
+        spark=lambda call: with_one_zero(call.args[0], call.arg_types[0]),
+    ),
     ScalarFunction(
         name=MATCHING,
         resolve=_resolve_matching,

@@ -14,7 +14,7 @@ from tidemill.functions.literals import string_literal
 from tidemill.functions.sharing import share
 from tidemill.types import logical as t
 from tidemill.types.physical import quote, spark_type
-from tidemill.types.values import has_floats
+from tidemill.types.values import has_floats, has_two_zeros
 
 
 def marked(sql: str, kind: t.LogicalType) -> str:
@@ -45,6 +45,15 @@ def matching(sql: str, kind: t.LogicalType) -> str:
     """A FLOAT as the key of an equality join: identity of the keys is equality, NaN is nothing's key."""
     zero, nothing = (f"CAST({value} AS {spark_type(kind)})" for value in ("0", "NULL"))
     return f"nanvl({sql} + {zero}, {nothing})"
+
+
+def with_one_zero(sql: str, kind: t.LogicalType) -> str:
+    """``sql`` with each -0.0 that SQL's ``=`` takes for 0.0 made that; NaN stays."""
+    if not has_two_zeros(kind):
+        return sql
+    if isinstance(kind, t.APPROXIMATE_TYPES):
+        return f"({sql} + CAST(0 AS {spark_type(kind)}))"
+    return _mapped(sql, kind, with_one_zero)
 
 
 def _mapped(sql: str, kind: t.LogicalType, each: Callable[[str, t.LogicalType], str]) -> str:

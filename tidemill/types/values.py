@@ -34,6 +34,13 @@ def is_identity(kind: t.LogicalType) -> bool:
     return not isinstance(kind, (t.RowType, *t.APPROXIMATE_TYPES))
 
 
+def has_two_zeros(kind: t.LogicalType) -> bool:
+    """Whether SQL's ``=`` takes a 0.0 and a -0.0 in it for one: collections are compared by identity."""
+    if isinstance(kind, t.RowType):
+        return any(has_two_zeros(f.type) for f in kind.fields)
+    return isinstance(kind, t.APPROXIMATE_TYPES)
+
+
 def parts(kind: t.LogicalType) -> tuple[t.LogicalType, ...]:
     """The types inside a nested one."""
     if isinstance(kind, t.ArrayType | t.MultisetType):

@@ -28,6 +28,7 @@ from tidemill.plan.rewrite import (
 )
 from tidemill.plan.rules.construct import NOT_NULL_BIGINT, bigint, columns, named, predicate, project
 from tidemill.plan.rules.dependent_join import depend
+from tidemill.plan.rules.one_zero import with_one_zero
 from tidemill.plan.rules.push_filters import filtered
 from tidemill.types.logical import Field
 
@@ -139,10 +140,11 @@ def _aggregate(node: n.LogicalNode) -> Pulled:
     if not all(_is_equality(c) for c in below.conditions):
         raise NotPulled
     needed = sorted({i for c in below.conditions for i in input_indexes(c)} - set(node.keys))
-    keys = (*node.keys, *needed)
+    source, places = with_one_zero(below.plan, needed)
+    keys = (*node.keys, *places)
     plain = n.Aggregate(
-        fields=_aggregate_fields(below.plan, keys, node),
-        input=below.plan,
+        fields=_aggregate_fields(source, keys, node),
+        input=source,
         keys=keys,
         calls=node.calls,
         hints=node.hints,
@@ -150,7 +152,7 @@ def _aggregate(node: n.LogicalNode) -> Pulled:
     own, calls = len(node.keys), len(node.calls)
     order = [*range(own), *range(len(keys), len(keys) + calls), *range(own, len(keys))]
     plan = _reordered(plain, order)
-    positions = {k: (i if i < own else calls + i) for i, k in enumerate(keys)}
+    positions = {k: (i if i < own else calls + i) for i, k in enumerate((*node.keys, *needed))}
     return Pulled(plan, own + calls, tuple(move_inputs(c, positions.__getitem__) for c in below.conditions))
 
 
@@ -236,8 +238,9 @@ def _sort(node: n.LogicalNode) -> Pulled:
         return below
     if not all(_is_equality(c) for c in below.conditions):
         raise NotPulled
-    partition = tuple(sorted({i for c in below.conditions for i in input_indexes(c)}))
-    return Pulled(first_rows(below.plan, node, partition), below.width, below.conditions)
+    needed = sorted({i for c in below.conditions for i in input_indexes(c)})
+    source, partition = with_one_zero(below.plan, needed)
+    return Pulled(first_rows(source, node, partition), below.width, below.conditions)
 
 
 def first_rows(plan: n.LogicalNode, sort: n.Sort, partition: tuple[int, ...]) -> n.LogicalNode:

@@ -30,6 +30,7 @@ from tidemill.plan.rules.construct import (
 )
 from tidemill.plan.rules.correlation import correlate
 from tidemill.plan.rules.determinism import has_subquery
+from tidemill.plan.rules.one_zero import of_one_zero
 from tidemill.plan.rules.push_filters import filtered
 from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquery
 from tidemill.types import logical as t
@@ -282,8 +283,9 @@ def _matched(
 ) -> tuple[n.LogicalNode, Expr]:
     """``plan`` left-joined with the distinct members, and whether the operands met one."""
     count = len(operands)
-    distinct = n.Aggregate(fields=inner.fields, input=inner, keys=tuple(range(count)), calls=())
-    names = [*(f.name for f in inner.fields), "$m"]
+    source = of_one_zero(inner)
+    distinct = n.Aggregate(fields=source.fields, input=source, keys=tuple(range(count)), calls=())
+    names = [*(f.name for f in source.fields), "$m"]
     marked = project(distinct, [*columns(distinct), boolean(True)], names)
     found = correlate(plan, marked)
     width = len(plan.fields)
