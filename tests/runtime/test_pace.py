@@ -95,9 +95,9 @@ def test_windows_go_on_without_an_idle_table(tmp_path: Path, spark: SparkSession
         # With the quiet table time has come to 2, without it to 13.
         assert [tuple(next(coming)), tuple(next(coming))] == [(5, 3), (10, 7)]
         late = "2024-05-01 00:00:04,100\n2024-05-01 00:00:11,11\n2024-05-01 00:00:16,16\n"
-        (tmp_path / "quiet" / "b.tmp").write_text(late)
-        (tmp_path / "quiet" / "b.tmp").rename(tmp_path / "quiet" / "b.csv")
-        (tmp_path / "busy" / "b.tmp").write_text("2024-05-01 00:00:16,1\n")
-        (tmp_path / "busy" / "b.tmp").rename(tmp_path / "busy" / "b.csv")
+        (tmp_path / "quiet" / ".b.tmp").write_text(late)
+        (tmp_path / "quiet" / ".b.tmp").rename(tmp_path / "quiet" / "b.csv")
+        (tmp_path / "busy" / ".b.tmp").write_text("2024-05-01 00:00:16,1\n")
+        (tmp_path / "busy" / ".b.tmp").rename(tmp_path / "busy" / "b.csv")
         assert tuple(next(coming)) == (15, 24)
     assert sum(p.late for p in made.progress) == 1

@@ -36,8 +36,9 @@ def _(node: p.LocalGroupAggregate | p.GlobalGroupAggregate, form: Form) -> Attri
     return [*group_by(node.input, node.keys, node.phase), ("select", bracket(node.select))]
 
 
-@attributes.register
-def _(node: p.AggregatePart, form: Form) -> Attributes:
+@attributes.register(p.AggregatePart)
+@attributes.register(p.SharedDistinct)
+def _(node: p.AggregatePart | p.SharedDistinct, form: Form) -> Attributes:
     return [("select", bracket([f.name for f in node.fields]))]
 
 
