@@ -74,6 +74,37 @@ def test_a_tree_is_listed_while_parts_of_it_go(tmp_path: Path) -> None:
     assert [f.path for f in storage.files(enters=lambda name: name != ".staging")] == ["x=1/it"]
 
 
+def test_a_local_tree_is_what_lies_in_it_and_where_links_lead(tmp_path: Path) -> None:
+    (tmp_path / "root/d/e").mkdir(parents=True)
+    (tmp_path / "away").mkdir()
+    for name in ("root/a", "root/d/b", "root/d/e/c", "away/f"):
+        (tmp_path / name).write_bytes(name.encode())
+    (tmp_path / "root/linked").symlink_to(tmp_path / "away")
+    (tmp_path / "root/d/one").symlink_to(tmp_path / "away/f")
+    os.mkfifo(tmp_path / "root/pipe")
+    storage = Storage(str(tmp_path / "root"))
+    found = {f.path: f.size for f in storage.files()}
+    assert found == {"a": 6, "d/b": 8, "d/e/c": 10, "d/one": 6, "linked/f": 6}
+    assert sorted(f.path for f in storage.files(recursive=False)) == ["a"]
+    assert sorted(f.path for f in storage.files(enters=lambda name: name != "e")) == [
+        "a",
+        "d/b",
+        "d/one",
+        "linked/f",
+    ]
+    assert all(f == storage.stat(f.path) for f in storage.files("d"))
+    assert not list(storage.files("a/nothing"))
+    with pytest.raises(NotADirectoryError):
+        list(storage.files("a"))
+
+
+def test_a_name_that_is_no_text_is_said(tmp_path: Path) -> None:
+    with open(os.fsencode(tmp_path) + b"/odd-\xff", "w"):
+        pass
+    with pytest.raises(OSError, match=r"A file's name is not UTF-8.*odd-\\"):
+        list(Storage(str(tmp_path)).files())
+
+
 def test_moving_and_removing(storage: Storage) -> None:
     for name in ("x/1", "x/2", "y/1"):
         storage.publish(name, lambda f: f.write(b"."))

@@ -11,7 +11,8 @@ from tidemill.errors import InternalError, NotSupportedError
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Call, Expr, InputRef, Literal
 from tidemill.plan.optimizer import apply_everywhere, optimize
-from tidemill.plan.predicates import conjuncts, rejects_nulls
+from tidemill.plan.predicates import conjuncts, disjuncts, rejects_nulls
+from tidemill.plan.rewrite import input_indexes
 from tidemill.plan.rules.push_filters import push_filters
 from tidemill.plan.subquery_expressions import Exists
 from tidemill.types import logical as t
@@ -86,6 +87,47 @@ def test_a_key_of_every_alternative_is_a_key() -> None:
     (join,) = find(plan, n.Join)
     assert isinstance(join, n.Join)
     assert len(conjuncts(join.condition)) == 2
+
+
+def filters(plan: n.LogicalNode) -> list[tuple[str, int]]:
+    """Of every Filter right above a scan the table and how many alternatives it has."""
+    found = [f for f in find(plan, n.Filter) if isinstance(f, n.Filter) and isinstance(f.input, n.Scan)]
+    return [(scans(f)[0].table.path.name, len(disjuncts(f.condition))) for f in found]
+
+
+_SEVERAL = "(t.v = 1 AND u.id > 2 AND k.c = 3) OR (u.id < 4 AND t.v = 5 AND k.c = 6 AND t.id > 0)"
+
+
+def test_what_all_alternatives_demand_of_a_table_is_asked_of_it() -> None:
+    plan = plan_of(f"SELECT t.v FROM t, u, k WHERE t.id = u.id AND u.id = k.a AND ({_SEVERAL})")
+    assert sorted(filters(plan)) == [("k", 2), ("t", 2), ("u", 2)]
+    top, below = find(plan, n.Join)
+    assert isinstance(top, n.Join)
+    assert isinstance(below, n.Join)
+    # The whole condition stays above, and what it is of two of the tables at their join.
+    assert [len(input_indexes(x)) for x in conjuncts(top.condition)] == [2, 4]
+    assert [len(input_indexes(x)) for x in conjuncts(below.condition)] == [2, 2 + 1]
+    assert top.fields == plan.fields or len(find(plan, n.Project)) >= 1
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("SELECT t.v FROM t, u WHERE t.id = u.id AND ((t.v = 1 AND u.id = 2) OR t.v = 3)", [("t", 2)]),
+        ("SELECT t.v FROM t, u WHERE t.id = u.id AND ((t.v = 1 AND u.id = 2) OR t.v = u.id)", []),
+        ("SELECT t.v FROM t LEFT JOIN u ON t.id = u.id AND ((t.v = 1 AND u.id = 2) OR t.v = 3)", []),
+        (
+            "SELECT t.v FROM t WHERE EXISTS (SELECT 1 FROM u WHERE t.id = u.id"
+            " AND ((t.v = 1 AND u.id > 2) OR (t.v = 3 AND u.id < 9)))",
+            [("t", 2), ("u", 2)],
+        ),
+        ("SELECT t.v FROM t, u WHERE t.id = u.id AND ((t.v = 1 AND RAND() < u.id) OR t.v = 3)", []),
+    ],
+)
+def test_an_alternative_that_demands_nothing_of_a_table_lets_all_its_rows_in(
+    query: str, asked: list[tuple[str, int]]
+) -> None:
+    assert sorted(filters(plan_of(query))) == asked
 
 
 def test_filters_stay_above_a_watermark() -> None:

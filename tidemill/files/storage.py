@@ -149,26 +149,44 @@ class Storage:
         listing of a whole tree fails when a directory of it goes. OSError where a link leads back to a
         directory that it lies in: its files would be there without end.
         """
+        if self.is_local:
+            yield from self._local_files(relative, recursive, enters)
+            return
         skip = len(self.root.rstrip("/")) + 1
-        by_directory = recursive and (self.is_local or self.scheme in HDFS_SCHEMES)
-        left: list[tuple[str, Links]] = [(self.absolute(relative), ())]
+        by_directory = recursive and self.scheme in HDFS_SCHEMES
+        left = [self.absolute(relative)]
         while left:
-            path, links = left.pop()
+            path = left.pop()
             for info in self._below(path, recursive and not by_directory):
                 if info.type == fs.FileType.File:
                     yield _entry(info, info.path[skip:])
                 elif not by_directory or info.type != fs.FileType.Directory:
                     continue
                 elif enters is None or enters(info.base_name):
-                    left.append((info.path, self._links(info.path, links)))
+                    left.append(info.path)
 
-    def _links(self, path: str, links: Links) -> Links:
-        """``links`` and the directory ``path``, where that is one."""
-        if not self.is_local or not os.path.islink(path):
+    def _local_files(
+        self, relative: str, recursive: bool, enters: Callable[[str], bool] | None
+    ) -> Iterator[FileEntry]:
+        """``files`` on a local disk: a directory and its entries are asked for what is needed alone."""
+        left: list[tuple[str, Links]] = [(relative, ())]
+        while left:
+            directory, links = left.pop()
+            prefix = f"{directory}/" if directory else ""
+            for entry in _entries(self.absolute(directory)):
+                path = prefix + entry.name
+                if entry.is_file():
+                    yield from _found(entry, path)
+                elif recursive and entry.is_dir() and (enters is None or enters(entry.name)):
+                    left.append((path, self._links(entry, links)))
+
+    def _links(self, entry: os.DirEntry[str], links: Links) -> Links:
+        """``links`` and where the directory ``entry`` leads to, where that is one."""
+        if not entry.is_symlink():
             return links
-        target, lies_in = os.path.realpath(path), os.path.realpath(os.path.dirname(path))
+        target, lies_in = os.path.realpath(entry.path), os.path.realpath(os.path.dirname(entry.path))
         if target in links or f"{lies_in}/".startswith(f"{target.rstrip('/')}/"):
-            raise OSError(errno.ELOOP, "A link leads back to a directory that it lies in", path)
+            raise OSError(errno.ELOOP, "A link leads back to a directory that it lies in", entry.path)
         return (*links, target)
 
     def _below(self, path: str, recursive: bool) -> list[fs.FileInfo]:
@@ -284,6 +302,40 @@ class Storage:
 
 def _entry(info: fs.FileInfo, relative: str) -> FileEntry:
     return FileEntry(relative, info.size, info.mtime_ns or 0)
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    """What a local directory has, nothing when it is not there. OSError where a name is not UTF-8."""
+    try:
+        with os.scandir(path) as found:
+            entries = list(found)
+    except FileNotFoundError:
+        return []
+    except NotADirectoryError:
+        if os.path.exists(path):
+            raise
+        return []  # it would lie below a file
+    odd = next((entry for entry in entries if not entry.name.isascii() and not _is_utf8(entry.name)), None)
+    if odd is not None:
+        raise OSError(errno.EILSEQ, "A file's name is not UTF-8", ascii(odd.path))
+    return entries
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _found(entry: os.DirEntry[str], path: str) -> Iterator[FileEntry]:
+    """Nothing where the file has gone since its directory was listed."""
+    try:
+        stat = entry.stat()
+    except FileNotFoundError:
+        return
+    yield FileEntry(path, stat.st_size, stat.st_mtime_ns)
 
 
 def _missing(path: str) -> Iterator[str]:

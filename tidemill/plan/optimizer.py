@@ -24,6 +24,7 @@ from tidemill.plan.rules.empty_inputs import empty_inputs
 from tidemill.plan.rules.expand_below_windows import expand_below_windows
 from tidemill.plan.rules.factor_disjunctions import factor_disjunctions
 from tidemill.plan.rules.fold_unions import fold_unions
+from tidemill.plan.rules.imply_filters import imply_filters
 from tidemill.plan.rules.isolate_user_calls import isolate_user_calls
 from tidemill.plan.rules.merge_filters import merge_filters
 from tidemill.plan.rules.merge_projects import merge_picks, merge_projects
@@ -44,11 +45,13 @@ LIMIT = 100
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Rules that are repeated together until the plan stands still; ``root``: they see the whole plan."""
+    """Rules that are repeated together until the plan stands still; ``root``: they see the whole plan;
+    ``once``: they are not repeated, as they would find the same again."""
 
     name: str
     rules: tuple[Rule, ...]
     root: bool = False
+    once: bool = False
 
 
 PHASES: tuple[Phase, ...] = (
@@ -74,6 +77,7 @@ PHASES: tuple[Phase, ...] = (
     Phase("fold", (fold_unions,)),
     # Every condition is at its join; each rule's order gives conditions that can move on.
     Phase("connect", (connect_joins,), root=True),
+    Phase("imply", (imply_filters,), root=True, once=True),
     Phase("push again", (push_filters, push_join_conditions, merge_projects)),
     # Filters are where they stay: what they read is known.
     Phase("prune", (prune_columns,), root=True),
@@ -110,8 +114,8 @@ def _settle(plan: LogicalNode, phase: Phase, done: Done) -> LogicalNode:
         changed = plan
         for rule in phase.rules:
             changed = _apply(changed, rule) if phase.root else apply_everywhere(changed, rule, done)
-        if changed is plan:
-            return plan
+        if changed is plan or phase.once:
+            return changed
         plan = changed
     raise InternalError(f"The rules of phase '{phase.name}' do not come to an end")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import reduce
 
 from tidemill.plan.expressions import Call, Cast, Expr, FieldAccess, InputRef, Literal
@@ -20,6 +20,13 @@ def conjuncts(condition: Expr) -> tuple[Expr, ...]:
     if isinstance(condition, Call) and condition.function == "AND":
         return tuple(x for arg in condition.args for x in conjuncts(arg))
     return () if condition == TRUE else (condition,)
+
+
+def disjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The operands of nested ORs, in order; the condition itself where it is none."""
+    if isinstance(condition, Call) and condition.function == "OR":
+        return tuple(x for arg in condition.args for x in disjuncts(arg))
+    return (condition,)
 
 
 def conjunction(parts: Iterable[Expr]) -> Expr:
@@ -96,7 +103,7 @@ def or_null(a: Expr, b: Expr, *, kind: LogicalType | None = None) -> Expr:
 
 def unless_null(condition: Expr) -> tuple[Expr, Expr] | None:
     """The two that ``condition`` wants equal, or not known to differ: see ``or_null``."""
-    parts = tuple(_disjuncts(condition))
+    parts = disjuncts(condition)
     equal = [x for x in parts if isinstance(x, Call) and x.function == "="]
     if len(equal) != 1:
         return None
@@ -106,14 +113,6 @@ def unless_null(condition: Expr) -> tuple[Expr, Expr] | None:
     if len(parts) != 1 + len(nulls) or len(nulls) != len(wanted) or any(x not in wanted for x in nulls):
         return None
     return (a, b) if nulls else None
-
-
-def _disjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, Call) and condition.function == "OR":
-        for arg in condition.args:
-            yield from _disjuncts(arg)
-    else:
-        yield condition
 
 
 def equal_columns(part: Expr, width: int) -> tuple[int, int] | None:

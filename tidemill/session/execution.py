@@ -20,6 +20,7 @@ from tidemill.config import execution_options, pipeline_options, table_options
 from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.files.looks import one_look
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
@@ -62,7 +63,8 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         if known is not None:
             return _result(context, plan.fields, iter((known,)), None, changelog=False)
         run = batch_job.constant_rows if is_constant(optimized) else batch_job.run_query
-        table = run(planning.batch(context, optimized), job_request(context, "select"))
+        with one_look():
+            table = run(planning.batch(context, optimized), job_request(context, "select"))
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
     node = planning.physical(config, optimized).runs
@@ -114,7 +116,8 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
     fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
     if is_batch(context):
         for sink in sinks:
-            batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
+            with one_look():
+                batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
         return _inserted(context, fields, None)
     config = bundled(context.configuration, sinks)
     plans = planning.physical_job(config, [_optimized(s) for s in sinks])
@@ -134,8 +137,9 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
 
 def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
     """The plan as a lazy batch frame."""
-    root = planning.batch(context, planning.optimized(plan))
-    return batch_job.batch_frame(root, job_request(context, "frame"))
+    with one_look():
+        root = planning.batch(context, planning.optimized(plan))
+        return batch_job.batch_frame(root, job_request(context, "frame"))
 
 
 def application(context: SessionContext) -> SparkSession:

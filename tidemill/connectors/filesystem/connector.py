@@ -9,7 +9,7 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.api import Connector, LookupRequest, SinkRequest, SourceRequest
 from tidemill.connectors.filesystem.cutting import Cutter
-from tidemill.connectors.filesystem.listing import list_files
+from tidemill.connectors.filesystem.listing import seen_files
 from tidemill.connectors.filesystem.lookup import FileTable
 from tidemill.connectors.filesystem.native import NativeScan
 from tidemill.connectors.filesystem.options import OPTIONS
@@ -139,7 +139,7 @@ class FilesystemConnector(Connector):
         found = self._format(options)
         packed = found.framing(format_options(found, options)) is Framing.ROW_GROUPS
         try:
-            files = list_files(_storage(options))
+            files = seen_files(_storage(options))
         except ConnectorError:
             return None
         return sum(f.size * (_UNPACKED if packed or f.path.endswith(".gz") else 1) for f in files)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from tidemill.errors import ConnectorError
+from tidemill.files.looks import seen_once
 from tidemill.files.storage import FileEntry, Storage
+
+_HIDING = "._"
+"""What names of hidden files and directories begin with."""
 
 
 def list_files(storage: Storage) -> list[FileEntry]:
@@ -22,9 +27,14 @@ def list_files(storage: Storage) -> list[FileEntry]:
                 " access it."
             )
         found = storage.files(enters=lambda name: not is_hidden(name))
-        return sorted(f for f in found if not any(map(is_hidden, f.path.split("/"))))
+        return sorted((f for f in found if not _lies_hidden(f.path)), key=attrgetter("path"))
     except OSError as e:
         raise ConnectorError(f"Cannot list {storage.location}: {e}") from None
+
+
+def seen_files(storage: Storage) -> tuple[FileEntry, ...]:
+    """``list_files`` as of a statement's first look at the path."""
+    return seen_once(lambda: tuple(list_files(storage)), storage)
 
 
 @dataclass(slots=True)
@@ -45,6 +55,10 @@ class FirstListing:
 def list_files_or_none(storage: Storage) -> list[FileEntry]:
     """``list_files``, empty where there is nothing yet."""
     return list_files(storage) if storage.exists() else []
+
+
+def _lies_hidden(path: str) -> bool:
+    return (path[0] in _HIDING or "/." in path or "/_" in path) and any(map(is_hidden, path.split("/")))
 
 
 def is_hidden(name: str) -> bool:

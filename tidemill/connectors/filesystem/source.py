@@ -31,7 +31,7 @@ from tidemill.connectors.filesystem.changes import (
     whole_lines,
 )
 from tidemill.connectors.filesystem.cutting import Cutter
-from tidemill.connectors.filesystem.listing import FirstListing, list_files
+from tidemill.connectors.filesystem.listing import FirstListing, seen_files
 from tidemill.connectors.filesystem.native import NativeScan
 from tidemill.connectors.filesystem.offsets import FilePosition, FileRange, TakenFile, from_json, ranges
 from tidemill.connectors.filesystem.partitions import PartitionPruning
@@ -222,8 +222,8 @@ class FileSource:
                 yield taken
 
     def entries(self) -> Iterator[FileEntry]:
-        """The files that are there now."""
-        return (entry for entry in list_files(self.storage) if self._matches(entry.path))
+        """The files that are there, as of the statement's first look."""
+        return (entry for entry in seen_files(self.storage) if self._matches(entry.path))
 
     def _new(self, entries: list[FileEntry]) -> Iterator[TakenFile]:
         return filter(None, self.storage.each(lambda entry: self._taken(entry, 0), entries))

@@ -9,7 +9,7 @@ from functools import reduce
 
 from tidemill.plan.expressions import Call, Expr
 from tidemill.plan.nodes import LogicalNode
-from tidemill.plan.predicates import conjunction, conjuncts
+from tidemill.plan.predicates import conjunction, conjuncts, disjuncts
 from tidemill.plan.rewrite import map_expr, map_node_expressions
 from tidemill.plan.rules.construct import predicate
 from tidemill.plan.rules.determinism import is_deterministic
@@ -23,7 +23,7 @@ def factor_disjunctions(node: LogicalNode) -> LogicalNode | None:
 def _one(expr: Expr) -> Expr:
     if not isinstance(expr, Call) or expr.function != "OR" or not is_deterministic(expr):
         return expr
-    branches = [conjuncts(x) for x in _alternatives(expr)]
+    branches = [conjuncts(x) for x in disjuncts(expr)]
     shared = [x for x in branches[0] if all(x in other for other in branches[1:])]
     if not shared:
         return expr
@@ -33,9 +33,3 @@ def _one(expr: Expr) -> Expr:
         return conjunction(shared)
     either = reduce(lambda a, b: predicate("OR", a, b), map(conjunction, rests))
     return conjunction((*shared, either))
-
-
-def _alternatives(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Call) and expr.function == "OR":
-        return [x for arg in expr.args for x in _alternatives(arg)]
-    return [expr]

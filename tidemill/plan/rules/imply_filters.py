@@ -1,0 +1,67 @@
+"""What an OR over both sides of an inner or semi join demands of one side is a Filter of that side.
+
+``(l = 1 AND r = 2) OR (l = 3 AND r = 4)`` holds for no row with another ``l`` than 1 and 3. The whole
+condition stays where it is: this may not be repeated, as it would find the same again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import reduce
+
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import Expr
+from tidemill.plan.once import once_per_node
+from tidemill.plan.predicates import conjunction, conjuncts, disjuncts
+from tidemill.plan.rewrite import map_inputs, move_inputs
+from tidemill.plan.rules.construct import predicate
+from tidemill.plan.rules.determinism import is_deterministic
+from tidemill.plan.rules.merge_filters import merge_filters
+from tidemill.plan.rules.push_filters import filtered, push_filters, within
+
+_DEMANDING = (n.JoinKind.INNER, n.JoinKind.SEMI)
+"""Joins in which a row of either side that meets none counts for nothing."""
+
+
+def imply_filters(plan: n.LogicalNode) -> n.LogicalNode | None:
+    implied = _implied(plan)
+    return None if implied is plan else implied
+
+
+@once_per_node
+def _implied(node: n.LogicalNode) -> n.LogicalNode:
+    """From the top: what is implied for a side that is a join is a condition of that join."""
+    if isinstance(node, n.Join) and node.kind in _DEMANDING:
+        node = _narrowed(node)
+    return map_inputs(node, _implied)
+
+
+def _narrowed(join: n.Join) -> n.Join:
+    width = len(join.left.fields)
+    columns = range(width), range(width, width + len(join.right.fields))
+    parts = [part for part in conjuncts(join.condition) if is_deterministic(part)]
+    left, right = ([x for part in parts for x in _demanded(part, within(side))] for side in columns)
+    if not left and not right:
+        return join
+    moved = [move_inputs(x, lambda i: i - width) for x in right]
+    return replace(join, left=_sunk(filtered(join.left, left)), right=_sunk(filtered(join.right, moved)))
+
+
+def _demanded(part: Expr, of_side: Callable[[Expr], bool]) -> Iterator[Expr]:
+    """What each alternative of ``part`` demands of the side, one of it; nothing where one demands nothing."""
+    alternatives = disjuncts(part)
+    demands = [[x for x in conjuncts(each) if of_side(x)] for each in alternatives]
+    if len(alternatives) > 1 and all(demands):
+        yield reduce(lambda a, b: predicate("OR", a, b), dict.fromkeys(map(conjunction, demands)))
+
+
+@once_per_node
+def _sunk(node: n.LogicalNode) -> n.LogicalNode:
+    """With Filters as far down as they go."""
+    while isinstance(node, n.Filter):
+        changed = merge_filters(node) or push_filters(node)
+        if changed is None:
+            break
+        node = changed
+    return map_inputs(node, _sunk)
