@@ -2,7 +2,7 @@
 
 As a conjunct of a Filter, EXISTS and IN are semi joins, their negations anti joins (NOT IN looks at NULLs).
 Anywhere else a subquery becomes columns of a left join of the input: the value of a scalar subquery (whose
-aggregate over no rows is not NULL where it counts), counts and a mark for EXISTS and IN. A scalar
+aggregate over no rows is not NULL where it counts), a mark for EXISTS and IN. A scalar
 subquery that is not one row by its form gets SINGLE_VALUE, which fails on a second row.
 """
 
@@ -77,7 +77,11 @@ def _semi_or_anti(plan: n.LogicalNode, part: Expr) -> n.LogicalNode | None:
     inner = part.children[0] if negated else part
     kind = n.JoinKind.ANTI if negated else n.JoinKind.SEMI
     if isinstance(inner, Exists):
-        found = correlate(plan, unnested(inner.plan))
+        rows = unnested(inner.plan)
+        single = _single(rows)
+        if single is not None and (not single[1] or any(True for _ in outer_refs(rows))):
+            return None  # as a join it would lack the row of what nothing is in
+        found = correlate(plan, rows)
         return join(plan, found.plan, kind, found.condition)
     if isinstance(inner, InSubquery) and not any(has_subquery(x) for x in inner.operands):
         return _membership(plan, inner, kind)
@@ -148,11 +152,34 @@ def _value(plan: n.LogicalNode, expr: Expr) -> tuple[n.LogicalNode, Expr]:
         wide, values = join_single(plan, _single_row(unnested(expr.plan)))
         return wide, values[0]
     if isinstance(expr, Exists):
-        counted = _aggregated(unnested(expr.plan), ("COUNT", (), NOT_NULL_BIGINT))
-        wide, values = join_single(plan, counted)
-        return wide, predicate(">", values[0], bigint(0))
+        return _existence(plan, unnested(expr.plan))
     assert isinstance(expr, InSubquery)
     return _mark(plan, expr)
+
+
+def _existence(plan: n.LogicalNode, inner: n.LogicalNode) -> tuple[n.LogicalNode, Expr]:
+    single = _single(inner)
+    if single is not None:
+        row, parts = single
+        if not parts:
+            return plan, boolean(True)
+        wide, values = join_single(plan, project(row, [conjunction(parts)], ["$h"]))
+        return wide, test("IS TRUE", values[0])
+    if any(True for _ in outer_refs(inner)):
+        return _matched(plan, (), inner)
+    wide, values = join_single(plan, _aggregated(inner, ("COUNT", (), NOT_NULL_BIGINT)))
+    return wide, predicate(">", values[0], bigint(0))
+
+
+def _single(plan: n.LogicalNode) -> tuple[n.LogicalNode, tuple[Expr, ...]] | None:
+    """A global aggregate, which gives a row whatever there is to read, and the conditions of HAVING over it;
+    None for any other plan."""
+    below, _ = peeled(plan)
+    parts: tuple[Expr, ...] = ()
+    while isinstance(below, n.Filter):
+        parts, below = (*parts, *conjuncts(below.condition)), below.input
+    core, _ = peeled(below)
+    return (below, parts) if isinstance(core, n.Aggregate) and not core.keys else None
 
 
 def _aggregated(plan: n.LogicalNode, *calls: tuple[str, tuple[int, ...], t.LogicalType]) -> n.Aggregate:
@@ -281,11 +308,13 @@ def _seen_from_inside(expr: Expr) -> Expr:
 def _matched(
     plan: n.LogicalNode, operands: tuple[Expr, ...], inner: n.LogicalNode
 ) -> tuple[n.LogicalNode, Expr]:
-    """``plan`` left-joined with the distinct members, and whether the operands met one."""
+    """``plan`` left-joined with the distinct members (of what the two are correlated by, too), and whether
+    the operands met one. None where a member comes or goes beside others: it says nothing new."""
     count = len(operands)
-    source = of_one_zero(inner)
-    distinct = n.Aggregate(fields=source.fields, input=source, keys=tuple(range(count)), calls=())
-    names = [*(f.name for f in source.fields), "$m"]
+    source = of_one_zero(inner) if count else inner
+    members_only = source.fields[:count]
+    distinct = n.Aggregate(fields=members_only, input=source, keys=tuple(range(count)), calls=())
+    names = [*(f.name for f in members_only), "$m"]
     marked = project(distinct, [*columns(distinct), boolean(True)], names)
     found = correlate(plan, marked)
     width = len(plan.fields)

@@ -33,6 +33,7 @@ from tidemill.runtime.compile.generators import (
 )
 from tidemill.runtime.graph import UserColumn
 from tidemill.runtime.spark.batch_frames.aggregate import aggregated
+from tidemill.runtime.spark.batch_frames.existence import existence, with_existence
 from tidemill.runtime.spark.batch_frames.expand import unpivoted
 from tidemill.runtime.spark.batch_frames.join import joined, not_in, unsent
 from tidemill.runtime.spark.batch_frames.keeping import kept
@@ -269,6 +270,9 @@ class BatchFrames:
     @make.register
     def _(self, node: b.Join, sequenced: bool = False) -> Relation | DataFrame:
         node = node if self.sends else unsent(node)
+        mark = None if sequenced else existence(node)
+        if mark is not None:
+            return with_existence(node, mark, self.rows(node.sources[0]), self.rows(mark.members), self.zone)
         left, right = map(self.rows, node.sources, asked(node, sequenced))
         if node.null_aware:
             made = not_in(node, left, right, self.zone, self.quick)

@@ -22,14 +22,14 @@ from tidemill.physical.joins.planning import split_condition
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjuncts
-from tidemill.plan.rewrite import input_indexes
 from tidemill.plan.rules.construct import predicate
 from tidemill.plan.rules.determinism import has_user_call
+from tidemill.runtime.spark.batch_frames.equality import compares_alike, equal_sides
 from tidemill.runtime.spark.batch_frames.relation import NO_COLUMN, Relation, aliased
 from tidemill.runtime.spark.batch_frames.stopping import is_single, stoppable
 from tidemill.runtime.spark.expressions import Translator
-from tidemill.types.logical import APPROXIMATE_TYPES, COLLECTION_TYPES, INTEGER_TYPES, Field
-from tidemill.types.physical import quote, spark_type
+from tidemill.types.logical import APPROXIMATE_TYPES, Field
+from tidemill.types.physical import quote
 
 _SQL_KIND = {
     JoinKind.INNER: "INNER",
@@ -92,7 +92,7 @@ def not_in(node: Join, left: Relation, right: Relation, zone: str, quick: bool) 
     pairs = [pair for _, pair in parts if pair is not None]
     read = volume(node.right)
     small = bool(node.broadcast) or (quick and read is not None and read <= _QUICKLY_SENT)
-    if small and len(parts) == len(pairs) == 1 and _is_plain(*pairs[0]):
+    if small and len(parts) == len(pairs) == 1 and compares_alike(*pairs[0]):
         _, translator = _qualified(node, zone)
         own, other = map(translator.sql, pairs[0])
         return _among(node, left, right, f"{own} NOT IN", other)
@@ -105,14 +105,6 @@ def not_in(node: Join, left: Relation, right: Relation, zone: str, quick: bool) 
     return found.renamed(tuple(f.name for f in node.fields))
 
 
-def _is_plain(own: Expr, other: Expr) -> bool:
-    """Whether Spark's IN compares values of these types as ours does."""
-    kinds = own.type, other.type
-    whole = all(isinstance(kind, INTEGER_TYPES) for kind in kinds)
-    alike = spark_type(own.type) == spark_type(other.type)
-    return whole or (alike and not isinstance(own.type, (*APPROXIMATE_TYPES, *COLLECTION_TYPES)))
-
-
 def _members(node: Join) -> list[tuple[Expr, Expr]]:
     """What is looked for on either side by a semi join that is an IN with few values; none for any other.
 
@@ -121,19 +113,9 @@ def _members(node: Join) -> list[tuple[Expr, Expr]]:
     if node.kind is not JoinKind.SEMI or not node.broadcast or node.hint:
         return []
     width = len(node.sources[0].fields)
-    pairs = [_equal_sides(part, width) for part in conjuncts(node.condition)]
-    found = [pair for pair in pairs if pair is not None and _is_plain(*pair)]
+    pairs = [equal_sides(part, width) for part in conjuncts(node.condition)]
+    found = [pair for pair in pairs if pair is not None and compares_alike(*pair)]
     return found if len(found) == len(pairs) else []
-
-
-def _equal_sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
-    if not isinstance(part, Call) or part.function != "=":
-        return None
-    for left, right in (part.args, part.args[::-1]):
-        own, other = input_indexes(left), input_indexes(right)
-        if own and other and max(own) < width <= min(other):
-            return left, right
-    return None
 
 
 def _among(node: Join, left: Relation, right: Relation, condition: str, other: str) -> Relation:
