@@ -6,7 +6,9 @@ the text (casts, guards), never in a Python UDF.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from functools import singledispatchmethod
 
 from tidemill.errors import InternalError
@@ -16,8 +18,11 @@ from tidemill.functions.literals import literal_sql
 from tidemill.functions.named_errors import named
 from tidemill.physical.explain.printer import Form, Printer
 from tidemill.plan import expressions as x
-from tidemill.types.logical import Field, RowType
+from tidemill.types.logical import CHARACTER_TYPES, DateType, Field, RowType, TimestampType
 from tidemill.types.physical import quote
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,9 @@ class Translator:
 
     @sql.register
     def _(self, expr: x.Cast) -> str:
+        known = _written(expr)
+        if known is not None:
+            return literal_sql(known, expr.type)
         text = casts.cast_sql(
             self.sql(expr.operand), expr.operand.type, expr.type, safe=expr.safe, zone=self.zone
         )
@@ -86,3 +94,18 @@ class Translator:
     def _named(self, sql: str, expr: x.Expr) -> str:
         """Errors of ``sql`` say that they are ``expr``'s, as the execution plan prints it."""
         return named(sql, lambda: Printer(self.names or self.columns, Form.INFIX).text(expr))
+
+
+def _written(expr: x.Cast) -> date | None:
+    """The day or time that a constant spells in full: as text its cast is long, and analysed each time."""
+    text = expr.operand.value if isinstance(expr.operand, x.Literal) else None
+    if not isinstance(text, str) or not isinstance(expr.operand.type, CHARACTER_TYPES):
+        return None
+    try:
+        if isinstance(expr.type, DateType) and _DAY.fullmatch(text):
+            return date.fromisoformat(text)
+        if isinstance(expr.type, TimestampType) and _TIME.fullmatch(text):
+            return datetime.fromisoformat(text)
+    except ValueError:
+        pass  # whoever runs it says why
+    return None

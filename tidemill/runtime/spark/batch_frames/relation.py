@@ -13,7 +13,7 @@ would be doubled.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,13 +28,15 @@ NO_COLUMN = "0 AS `$nothing`"
 @dataclass(frozen=True, slots=True)
 class Relation:
     """``item``: what stands behind FROM, a query in parentheses or a view, which has its frame (``made``).
-    ``depth``: queries within each other."""
+    ``depth``: queries within each other. ``source``: a view that has these columns and others, for who names
+    columns and has no other relation beside it; '' where there is none."""
 
     views: Views
     item: str
     columns: tuple[str, ...]
     depth: int = 0
     made: DataFrame | None = None
+    source: str = ""
 
     def frame(self) -> DataFrame:
         if self.made is not None:
@@ -57,7 +59,8 @@ class Relation:
     def select(self, texts: Sequence[str], columns: tuple[str, ...], rest: str = "") -> Relation:
         """``columns`` of ``texts`` over the relation's; ``rest``: what follows FROM."""
         below = self.shallow()
-        return below.around(f"SELECT {', '.join(texts) or NO_COLUMN} FROM {below.item} {rest}", columns)
+        read = f"SELECT {', '.join(texts) or NO_COLUMN} FROM {below.source or below.item} {rest}"
+        return replace(below, depth=0).around(read, columns) if below.source else below.around(read, columns)
 
     def with_columns(self, texts: Sequence[str], columns: tuple[str, ...]) -> Relation:
         """``columns`` of ``texts``, behind those that are there."""
@@ -94,9 +97,10 @@ class Views:
         frame.createTempView(item)
         return Relation(self, item, columns, made=frame)
 
-    def named(self, name: str) -> Relation:
-        """A view that the session has already; whoever reads it knows its columns."""
-        return Relation(self, quote(name), ())
+    def named(self, name: str, texts: Sequence[str], columns: tuple[str, ...]) -> Relation:
+        """``columns`` of ``texts`` over a view that the session has already."""
+        made = Relation(self, quote(name), ()).select(aliased(texts, columns), columns)
+        return replace(made, source=quote(name)) if list(texts) == [*map(quote, columns)] else made
 
     def _adopted(self, frame: DataFrame) -> DataFrame:
         dataset = getattr(self.spark._jvm, "org.apache.spark.sql.classic.Dataset")
