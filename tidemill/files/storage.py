@@ -12,7 +12,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -117,6 +117,16 @@ class Storage:
         info = self.system.get_file_info(self.absolute(relative))
         return _entry(info, relative) if info.type == fs.FileType.File else None
 
+    def stats(self, relatives: Sequence[str]) -> list[FileEntry | None]:
+        """``stat`` of each, of local files in one call."""
+        if not self.is_local:
+            return self.each(self.stat, relatives)
+        found = self.system.get_file_info([self.absolute(r) for r in relatives])
+        return [
+            _entry(info, relative) if info.type == fs.FileType.File else None
+            for info, relative in zip(found, relatives, strict=True)
+        ]
+
     def open(self, relative: str) -> pa.NativeFile:
         return self.system.open_input_file(self.absolute(relative))
 
@@ -140,10 +150,16 @@ class Storage:
         return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
 
     def files(
-        self, relative: str = "", *, recursive: bool = True, enters: Callable[[str], bool] | None = None
+        self,
+        relative: str = "",
+        *,
+        recursive: bool = True,
+        enters: Callable[[str], bool] | None = None,
+        misses: Callable[[str], bool] | None = None,
     ) -> Iterator[FileEntry]:
         """All files below, in no order; none when it is not there. Paths are relative to the root.
-        Directories whose name ``enters`` refuses are not looked into (object stores have none).
+        Directories whose name ``enters`` refuses are not looked into (object stores have none). OSError
+        where a link leads nowhere whose name ``misses`` takes: listings leave it out.
 
         What comes or goes meanwhile may be among them or not. Directories are listed one by one for that: a
         listing of a whole tree fails when a directory of it goes. OSError where a link leads back to a
@@ -154,6 +170,8 @@ class Storage:
         left: list[tuple[str, Links]] = [(self.absolute(relative), ())]
         while left:
             path, links = left.pop()
+            if misses is not None and self.is_local:
+                _check_links(path, misses)
             for info in self._below(path, recursive and not by_directory):
                 if info.type == fs.FileType.File:
                     yield _entry(info, info.path[skip:])
@@ -284,6 +302,23 @@ class Storage:
 
 def _entry(info: fs.FileInfo, relative: str) -> FileEntry:
     return FileEntry(relative, info.size, info.mtime_ns or 0)
+
+
+def _check_links(path: str, misses: Callable[[str], bool]) -> None:
+    """``check_link`` of what a local directory has; nothing where it is gone."""
+    try:
+        with os.scandir(path) as entries:
+            links = [entry.path for entry in entries if entry.is_symlink() and misses(entry.name)]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for link in links:
+        check_link(link)
+
+
+def check_link(path: str) -> None:
+    """OSError where a local path is a link that leads nowhere."""
+    if not os.path.exists(path) and os.path.islink(path):
+        raise OSError(errno.ENOENT, "A link leads nowhere", path)
 
 
 def _missing(path: str) -> Iterator[str]:
