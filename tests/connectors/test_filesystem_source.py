@@ -129,7 +129,7 @@ def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path, watched: bool) ->
     (tmp_path / ".#x.csv").symlink_to(tmp_path / "nobody@host")  # as editors lock files
     (tmp_path / "far").write_text("2,y\n")
     (tmp_path / "dt=1" / "y.csv").symlink_to(tmp_path / "far")
-    options = {"source_monitor__interval": "1 s"} if watched else {}
+    options: dict[str, Any] = {"source_monitor__interval": "1 s"} if watched else {}
 
     def read() -> Offset:
         return source(files(tmp_path, **options), streaming=True).next_offset(None, ReadLimit())

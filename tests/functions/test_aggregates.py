@@ -158,6 +158,13 @@ def test_percentiles(spark: SparkSession) -> None:
     assert aggregate(spark, "PERCENTILE", (t.INT, many), rows) == ("ARRAY<DOUBLE>", [1.0, 1.5, 3.0])
 
 
+@pytest.mark.parametrize("name", ["SUM", "AVG"])
+def test_the_sum_of_negative_zeros(spark: SparkSession, name: str) -> None:
+    """As in streaming."""
+    rows = "(CAST('-0.0' AS DOUBLE), 1), (CAST('-0.0' AS DOUBLE), 2)"
+    assert repr(aggregate(spark, name, (t.DOUBLE,), rows)[1]) == "0.0"
+
+
 def test_single_value_refuses_a_second_row(spark: SparkSession) -> None:
     assert aggregate(spark, "SINGLE_VALUE", (t.INT,), "(7, 1)")[1] == 7
     with pytest.raises(PySparkException, match="more than one element"):

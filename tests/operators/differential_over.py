@@ -239,7 +239,7 @@ def test_where_ranges_end(kind: pa.DataType, ascending: bool, lower: int | None,
             return INFINITE * (place(other) - place(value))
         if place(value) or value == other:
             return 0
-        return other - value if ascending else value - other
+        return float(other - value if ascending else value - other)
 
     low, high = (-INFINITE if lower is None else lower), (INFINITE if upper is None else upper)
     wanted = [sum(low <= distance(v, other) <= high for other in values) for v in values]

@@ -140,6 +140,13 @@ def test_extremes_of_floats_go_by_their_order(tmp_path: Path) -> None:
     assert repr(run.epoch({"a": values.slice(0, 3)})) == "[('+I', -0.0)]"
 
 
+@pytest.mark.parametrize("function", ["SUM", "AVG"])
+def test_the_sum_of_negative_zeros(tmp_path: Path, function: str) -> None:
+    """As in batch."""
+    run = one(tmp_path, call(function, (F64,), F64))
+    assert repr(run.epoch({"a": pa.array([-0.0, -0.0])})) == "[('+I', 0.0)]"
+
+
 def test_values_that_print_differently_are_a_change(tmp_path: Path) -> None:
     run = one(tmp_path, call("LAST_VALUE", (F64,), F64))
     run.epoch({"a": pa.array([-0.0])})

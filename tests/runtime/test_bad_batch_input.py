@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.errors import TidemillError
-from tidemill.runtime import batch_job
 from tidemill.runtime.spark import adaptive
+from tidemill.runtime.spark.job_groups import grouped
 from tidemill.session import execution, planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql.parser import parse_statement
@@ -162,14 +162,13 @@ def test_a_file_that_is_replaced_while_it_is_read(
     for name in ("odd", "copy"):
         words = f"'connector' = 'filesystem', 'path' = '{tmp_path}/{name}', 'format' = '{FORMATS[write]}'"
         ask(session, f"CREATE TABLE {name} (n BIGINT, m BIGINT) WITH ({words})")
-    grouped = batch_job.grouped
 
     def replacing(*args: Any) -> Any:
         write(pa.table({"m": [7]}), str(file))
         return grouped(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(batch_job, "grouped", replacing)
+        patched.setattr("tidemill.runtime.batch_job.grouped", replacing)
         for query in ("SELECT n, m FROM odd", "INSERT INTO copy SELECT n, m FROM odd"):
             with pytest.raises(TidemillError, match=rf"File {file} has changed while it was read"):
                 ask(session, "SET 'table.dml-sync' = 'true'", query)

@@ -48,7 +48,7 @@ def _variance(sample: bool, root: bool) -> Callable[[AggregateSpec, Source], Agg
                 found = _of_integers(counts, sums, of_squares, present, sample, cut)
                 return _integers([isqrt(v) for v in found] if root else list(found), present, spec.result)
             values = _spread(counts, sums, of_squares, sample)
-            return _as_result(np.sqrt(values) if root else values, present, spec.result)
+            return as_result(np.sqrt(values) if root else values, present, spec.result)
 
         return Aggregate(spec, (total, squares, number), result)
 
@@ -95,7 +95,7 @@ def _integers(values: list[int], present: Mask, kind: pa.DataType) -> pa.Array:
     return to_arrow(Vec(held.astype(dtype_of(kind)), present), kind)
 
 
-def _as_result(values: Values, present: Mask, kind: pa.DataType) -> pa.Array:
+def as_result(values: Values, present: Mask, kind: pa.DataType) -> pa.Array:
     if pa.types.is_floating(kind):
         return to_arrow(Vec(values, present), kind)
     return pa.array([_decimal(v, kind) for v in np.where(present, values, np.nan).tolist()], kind)

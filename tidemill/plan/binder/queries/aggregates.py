@@ -60,9 +60,8 @@ def lower(
     plan = columns.project(source)
     keys = tuple(range(len(grouping.keys)))
     if grouping.sets is not None and not keys:
-        calls = _calls(pending, places, [], names) or (_ROWS,)
-        node = _of_empty_sets(plan, calls, len(grouping.sets), hints)
-        return node, Lowered(grouping=grouping, calls=tuple(pending), fields=node.fields, keys=1)
+        whole = _of_empty_sets(plan, _calls(pending, places, [], names), len(grouping.sets), hints)
+        return whole, Lowered(grouping=grouping, calls=tuple(pending), fields=whole.fields, keys=1)
     if grouping.sets is not None:
         expanded, keys = _expand(plan, len(grouping.keys), grouping.sets)
         plan = _in_windows(source, expanded, keys)
@@ -73,7 +72,8 @@ def lower(
         plan = _in_windows(source, once, keys) if _makes_windows(source) else plan
     key_fields = [plan.fields[k] for k in keys]
     calls = _calls(pending, places, key_fields, names)
-    calls = calls if keys else calls or (_ROWS,)
+    if not (keys or calls):
+        calls = (_ROWS,)
     fields = (*key_fields, *(t.Field(c.name, c.type) for c in calls))
     node = n.Aggregate(fields=fields, input=plan, keys=keys, calls=calls, hints=hints)
     return node, Lowered(grouping=grouping, calls=tuple(pending), fields=fields, keys=len(keys))
@@ -156,6 +156,7 @@ def _of_empty_sets(
     plan: n.LogicalNode, calls: tuple[AggregateCall, ...], sets: int, hints: tuple[tuple[str, str], ...]
 ) -> n.Expand:
     """GROUPING SETS that are () each: the one row of all rows, which comes of no rows, too, once per set."""
+    calls = calls or (_ROWS,)
     own = tuple(t.Field(c.name, c.type) for c in calls)
     whole = n.Aggregate(fields=own, input=plan, keys=(), calls=calls, hints=hints)
     values = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(own))
