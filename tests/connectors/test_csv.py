@@ -244,6 +244,22 @@ def test_quoting_when_writing() -> None:
     ]
 
 
+def test_texts_that_are_not_utf8_when_writing() -> None:
+    """As Java writes them; Parquet and ORC may hold any bytes as text."""
+    held = pa.array([b"a\xffb", None, b"\xc3", b"\xa9", b"c\xe9 d"], pa.binary())
+    texts = pa.Array.from_buffers(pa.string(), 5, held.buffers(), null_count=1)
+    table = pa.table({"a": texts, "b": pa.array(range(5), pa.int32())})
+    assert encode("csv", TWO, table).splitlines() == [
+        "a\ufffdb,0",
+        ",1",
+        "\ufffd,2",  # halves of a character that would be one if they stood together
+        "\ufffd,3",
+        '"c\ufffd d",4',
+    ]
+    alone = pa.table({"a": texts.drop_null()})
+    assert encode("raw", {"a": t.STRING}, alone).splitlines()[0] == "a\ufffdb"
+
+
 def test_numbers_and_times_when_writing() -> None:
     columns = {
         "d": t.DecimalType(precision=20, scale=3),

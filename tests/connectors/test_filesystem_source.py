@@ -122,6 +122,24 @@ def test_files_that_change_or_vanish_are_errors(spark: SparkSession, tmp_path: P
         read.read(spark, None, first).collect()
 
 
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path, watched: bool) -> None:
+    (tmp_path / "dt=1").mkdir()
+    (tmp_path / "x.csv").write_text("1,x\n")
+    (tmp_path / ".#x.csv").symlink_to(tmp_path / "nobody@host")  # as editors lock files
+    (tmp_path / "far").write_text("2,y\n")
+    (tmp_path / "dt=1" / "y.csv").symlink_to(tmp_path / "far")
+    options: dict[str, Any] = {"source_monitor__interval": "1 s"} if watched else {}
+
+    def read() -> Offset:
+        return source(files(tmp_path, **options), streaming=True).next_offset(None, ReadLimit())
+
+    assert len(read()["files"]) == 3
+    (tmp_path / "far").unlink()
+    with pytest.raises(ConnectorError, match=rf"A link leads nowhere: '{tmp_path}/dt=1/y\.csv'"):
+        read()
+
+
 def test_offsets_of_another_source_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("1,x\n")
     with pytest.raises(StateError):

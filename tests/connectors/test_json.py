@@ -209,6 +209,30 @@ def test_writing() -> None:
     ]
 
 
+def test_texts_that_are_not_utf8_when_writing() -> None:
+    held = pa.array([b"a\xffb", b"\xc3\xa9"], pa.binary())
+    texts = pa.Array.from_buffers(pa.string(), 2, held.buffers())
+    columns = {
+        "s": t.STRING,
+        "m": t.MapType(key=t.STRING, value=t.STRING),
+        "r": t.RowType(fields=(t.Field("x", t.ArrayType(element=t.STRING)),)),
+    }
+    one = pa.array([0, 1, 2], pa.int32())
+    entries = pa.StructArray.from_arrays([texts, texts], ["key", "value"])
+    lists = pa.ListArray.from_arrays(one, texts)
+    table = pa.table(
+        {
+            "s": texts,
+            "m": pa.ListArray.from_arrays(one, entries),
+            "r": pa.StructArray.from_arrays([lists], ["x"]),
+        }
+    )
+    assert encode("json", columns, table).splitlines() == [
+        '{"s":"a\ufffdb","m":{"a\ufffdb":"a\ufffdb"},"r":{"x":["a\ufffdb"]}}',
+        '{"s":"é","m":{"é":"é"},"r":{"x":["é"]}}',
+    ]
+
+
 def test_writing_plain_numbers_without_nulls() -> None:
     options = {
         "json.encode.decimal-as-plain-number": "true",

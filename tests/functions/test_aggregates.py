@@ -32,6 +32,14 @@ WIDE = t.DecimalType(precision=38, scale=20)
         ("VAR_SAMP", t.INT, "(10, 1), (27, 1), (24, 1), (15, 1)", "INT", 62),
         ("STDDEV_SAMP", t.BIGINT, "(3L, 1), (NULL, 1), (9L, 1), (15L, 1)", "BIGINT", 6),
         ("VAR_POP", t.DOUBLE, "(2.0D, 1)", "DOUBLE", 0.0),
+        # Far from zero squares are large, and their differences small.
+        ("VAR_SAMP", t.BIGINT, "(1000000001L, 1), (1000000002L, 1), (1000000006L, 1)", "BIGINT", 7),
+        ("VAR_POP", t.BIGINT, "(5000000000L, 1), (5000000004L, 1)", "BIGINT", 4),
+        ("VAR_SAMP", t.INT, "(2147483647, 1), (2147483646, 1), (2147483645, 1)", "INT", 1),
+        ("STDDEV_POP", t.BIGINT, "(2147483647L, 1), (-2147483647L, 1)", "BIGINT", 2147483647),
+        ("STDDEV_POP", t.INT, "(2147483647, 1), (-2147483648, 1)", "INT", 2147483647),
+        # As Java casts: by way of an INT.
+        ("VAR_SAMP", t.TinyIntType(), "(100Y, 1), (-100Y, 1), (120Y, 1)", "TINYINT", -48),
         ("MIN", t.STRING, "('b', 1), ('B', 1), (NULL, 1)", "STRING", "B"),
         ("MAX", t.BOOLEAN, "(false, 1), (true, 1)", "BOOLEAN", True),
         ("COLLECT", t.INT, "(2, 1), (1, 1), (2, 1), (NULL, 1)", "MULTISET<INT> NOT NULL", [(1, 1), (2, 2)]),
@@ -50,6 +58,7 @@ def test_values(
         ("VAR_SAMP", "(10, 1), (27, 1), (24, 1), (15, 1), (27, 1), (NULL, 1)", 62),
         ("VAR_POP", "(-2, 1), (2, 1), (2, 1)", 4),
         ("VAR_POP", "(0, 1), (0, 1)", 0),
+        ("VAR_POP", "(2000000001, 1), (2000000005, 1), (2000000005, 1)", 4),
         ("VAR_SAMP", "(7, 1), (7, 1)", None),
         ("VAR_SAMP", "(NULL, 1)", None),
     ],
@@ -147,6 +156,13 @@ def test_percentiles(spark: SparkSession) -> None:
     assert aggregate(spark, "PERCENTILE", (t.INT, t.DOUBLE, t.INT), weighted)[1] == 3.0
     rows = "(1, array(0.0D, 0.25D, 1.0D), 1), (3, array(0.0D, 0.25D, 1.0D), 1), (NULL, array(0.0D), 1)"
     assert aggregate(spark, "PERCENTILE", (t.INT, many), rows) == ("ARRAY<DOUBLE>", [1.0, 1.5, 3.0])
+
+
+@pytest.mark.parametrize("name", ["SUM", "AVG"])
+def test_the_sum_of_negative_zeros(spark: SparkSession, name: str) -> None:
+    """As in streaming."""
+    rows = "(CAST('-0.0' AS DOUBLE), 1), (CAST('-0.0' AS DOUBLE), 2)"
+    assert repr(aggregate(spark, name, (t.DOUBLE,), rows)[1]) == "0.0"
 
 
 def test_single_value_refuses_a_second_row(spark: SparkSession) -> None:

@@ -101,7 +101,7 @@ def frame_of(rows: list[Row], at: int, frame: Frame, order: OrderKey) -> list[Ro
     def bound(offset: int | None, unbounded: float) -> tuple[float, float]:
         if offset is None:
             return unbounded, 0
-        return (key[0], key[1] + offset) if key[0] == 0 else key
+        return key[0], key[1] + offset
 
     low_key, high_key = bound(frame.lower, -math.inf), bound(frame.upper, math.inf)
     return [row for row, k in zip(rows, keys, strict=True) if low_key <= k <= high_key]
@@ -204,6 +204,46 @@ def test_ntile(tmp_path: Any, size: int, buckets: int, expected: list[int]) -> N
     )
     output = sorted(Epochs(str(tmp_path), spec).step(table))
     assert [row[-1] for _, row in output] == expected
+
+
+INFINITE = math.inf
+ENDS: dict[pa.DataType, list[Any]] = {
+    I64: [-(2**63), -(2**63) + 1, 2**63 - 2, 2**63 - 1, None, None],
+    F64: [-INFINITE, -INFINITE, -1.5, 1e300, 1e300, INFINITE, math.nan, None],
+}
+
+
+@pytest.mark.parametrize("kind", ENDS)
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(-2, -1), (1, 2), (None, -1), (1, None), (-1, 1), (None, 1), (-1, None)]
+)
+def test_where_ranges_end(kind: pa.DataType, ascending: bool, lower: int | None, upper: int | None) -> None:
+    """A row's peers are as far from it as it is itself, also where adding makes no other value of it."""
+    function = OverFunction(
+        call=AggregateSpec(function="COUNT", args=(), arg_types=(), result=I64, name="c"),
+        order=(OrderKey("n", ascending, ascending),),
+        frame=Frame(rows=False, lower=lower, upper=upper),
+    )
+    spec = OverSpec(columns=(("n", kind),), partition=(), functions=(function,))
+    values = ENDS[kind]
+    [found] = with_results(spec, pa.table({"n": pa.array(values, kind)}))
+
+    def place(value: Any) -> int:
+        """NULL, numbers, NaN; the other way round where they descend."""
+        rank = -1 if value is None else 1 if value != value else 0
+        return rank if ascending else -rank
+
+    def distance(value: Any, other: Any) -> float:
+        if place(value) != place(other):
+            return INFINITE * (place(other) - place(value))
+        if place(value) or value == other:
+            return 0
+        return float(other - value if ascending else value - other)
+
+    low, high = (-INFINITE if lower is None else lower), (INFINITE if upper is None else upper)
+    wanted = [sum(low <= distance(v, other) <= high for other in values) for v in values]
+    assert found.to_pylist() == wanted
 
 
 def test_a_changed_result_is_an_update(tmp_path: Any) -> None:

@@ -100,6 +100,28 @@ def test_variances_of_integers_are_cut_and_held_in_range(tmp_path: Path) -> None
     assert run.epoch({"a": decimals}) == [("+I", Decimal("0.707107"))]
 
 
+@pytest.mark.parametrize("retracts", [False, True])
+def test_variances_far_from_zero(tmp_path: Path, retracts: bool) -> None:
+    """Squares are large there, and their differences small."""
+    far = 1_000_000_000
+    run = one(tmp_path, call("VAR_POP", (F64,), F64), retracts=retracts)
+    assert run.epoch({"a": pa.array([far + 1.0, far + 2.0, far + 3.0])}) == [("+I", pytest.approx(2 / 3))]
+    assert run.epoch({"a": pa.array([far + 6.0])})[1] == ("+U", 3.5)
+    run = one(tmp_path / "same", call("STDDEV_POP", (F64,), F64), retracts=retracts)
+    assert run.epoch({"a": pa.array([1e17 + 16] * 7)}) == [("+I", 0.0)]
+    run = one(tmp_path / "whole", call("VAR_SAMP", (I64,), I64), retracts=retracts)
+    assert run.epoch({"a": pa.array([far + 1, far + 2, far + 6], I64)}) == [("+I", 7)]
+    kind, small = pa.decimal128(38, 6), pa.decimal128(20, 2)
+    run = one(tmp_path / "decimal", call("VAR_POP", (small,), kind), retracts=retracts)
+    values = pa.array([Decimal(f"{far}.{n}0") for n in (1, 3)], small)
+    assert run.epoch({"a": values}) == [("+I", Decimal("0.010000"))]
+
+
+def test_variances_of_small_integers_are_cast_as_java_casts(tmp_path: Path) -> None:
+    run = one(tmp_path, call("VAR_SAMP", (pa.int8(),), pa.int8()))
+    assert run.epoch({"a": pa.array([100, -100, 120], pa.int8())}) == [("+I", -48)]
+
+
 @pytest.mark.parametrize("per_record", [False, True])
 def test_the_largest_bigint_is_found_among_the_smallest(tmp_path: Path, per_record: bool) -> None:
     least, most = -(2**63), 2**63 - 1
@@ -116,6 +138,13 @@ def test_extremes_of_floats_go_by_their_order(tmp_path: Path) -> None:
     assert repr(run.epoch({"a": values})) == "[('+I', nan)]"
     run = one(tmp_path / "least", call("MIN", (F64,), F64))
     assert repr(run.epoch({"a": values.slice(0, 3)})) == "[('+I', -0.0)]"
+
+
+@pytest.mark.parametrize("function", ["SUM", "AVG"])
+def test_the_sum_of_negative_zeros(tmp_path: Path, function: str) -> None:
+    """As in batch."""
+    run = one(tmp_path, call(function, (F64,), F64))
+    assert repr(run.epoch({"a": pa.array([-0.0, -0.0])})) == "[('+I', 0.0)]"
 
 
 def test_values_that_print_differently_are_a_change(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from tests.session.environments import ask, new_session
 from tidemill.errors import TidemillError
 from tidemill.runtime.spark import adaptive
+from tidemill.runtime.spark.job_groups import grouped
 from tidemill.session import execution, planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql.parser import parse_statement
@@ -125,6 +126,54 @@ def test_texts_that_are_not_utf_8(make: Make, tmp_path: Path, write: Callable[..
     words = f"'connector' = 'filesystem', 'path' = '{tmp_path}/odd', 'format' = '{FORMATS[write]}'"
     ask(session, f"CREATE TABLE odd (s STRING) WITH ({words})")
     assert ask(session, "SELECT s FROM odd") == [("ab\ufffdc",)]
+
+
+@pytest.mark.parametrize("mode", ["batch", "streaming"])
+@pytest.mark.parametrize("write", [parquet.write_table, write_orc])
+def test_names_in_other_letters(make: Make, tmp_path: Path, write: Callable[..., None], mode: str) -> None:
+    """A column that a file lacks is NULL; one that it has but for capitals would be a mistake."""
+    session = make({})
+    ask(session, f"SET 'execution.runtime-mode' = '{mode}'")
+    words = f"'connector' = 'filesystem', 'path' = '{tmp_path}/odd', 'format' = '{FORMATS[write]}'"
+    ask(session, f"CREATE TABLE odd (n INT, id BIGINT, `ID` BIGINT, r ROW<a INT, b INT>) WITH ({words})")
+    (tmp_path / "odd").mkdir()
+    inner = pa.array([{"a": 1}], pa.struct([("a", pa.int32())]))
+    write(pa.table({"n": pa.array([1], pa.int32()), "ID": [2], "r": inner}), str(tmp_path / "odd" / "a"))
+    assert [(n, i, j) for n, i, j, _ in ask(session, "SELECT * FROM odd")] == [(1, None, 2)]
+    write(pa.table({"N": pa.array([3], pa.int32()), "id": [4]}), str(tmp_path / "odd" / "b"))
+    assert sorted(ask(session, "SELECT id FROM odd"), key=str) == [(4,), (None,)]
+    with pytest.raises(TidemillError, match=rf"no column 'n', but 'N': .*\({tmp_path}/odd/b\)"):
+        ask(session, "SELECT n FROM odd")
+    inner = pa.array([{"a": 1, "B": 2}], pa.struct([("a", pa.int32()), ("B", pa.int32())]))
+    write(pa.table({"n": pa.array([5], pa.int32()), "r": inner}), str(tmp_path / "odd" / "b"))
+    with pytest.raises(TidemillError, match=rf"no column 'b', but 'B': .*\({tmp_path}/odd/b\)"):
+        ask(session, "SELECT r FROM odd")
+
+
+@pytest.mark.parametrize("write", [parquet.write_table, write_orc])
+def test_a_file_that_is_replaced_while_it_is_read(
+    make: Make, tmp_path: Path, write: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at its footer, by which it is read, and the reading."""
+    session = make({})
+    file = tmp_path / "odd" / "x"
+    file.parent.mkdir()
+    write(rows(1), str(file))
+    for name in ("odd", "copy"):
+        words = f"'connector' = 'filesystem', 'path' = '{tmp_path}/{name}', 'format' = '{FORMATS[write]}'"
+        ask(session, f"CREATE TABLE {name} (n BIGINT, m BIGINT) WITH ({words})")
+
+    def replacing(*args: Any) -> Any:
+        write(pa.table({"m": [7]}), str(file))
+        return grouped(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tidemill.runtime.batch_job.grouped", replacing)
+        for query in ("SELECT n, m FROM odd", "INSERT INTO copy SELECT n, m FROM odd"):
+            with pytest.raises(TidemillError, match=rf"File {file} has changed while it was read"):
+                ask(session, "SET 'table.dml-sync' = 'true'", query)
+    assert ask(session, "SELECT n, m FROM odd") == [(None, 7)]
+    assert not [p for p in (tmp_path / "copy").rglob("*") if p.is_file()]
 
 
 @pytest.mark.parametrize("write", [parquet.write_table, write_orc])

@@ -169,6 +169,33 @@ def test_grouping_sets(environment: TableEnvironment, query: str) -> None:
     assert "Generate" not in text
 
 
+OF_NO_ROWS: dict[str, list[tuple[Any, ...]]] = {
+    "COUNT(*), SUM(n) FROM t WHERE n > 5000 AND k = 'b' GROUP BY GROUPING SETS ((), ())": [(0, None)] * 2,
+    "COUNT(*) FROM t WHERE k = 'c' GROUP BY (), GROUPING SETS ((), (), ())": [(0,)] * 3,
+    "COUNT(*) FROM t WHERE k = 'c' GROUP BY GROUPING SETS ((), ()) HAVING COUNT(*) > 0": [],
+    "GROUP_ID(), COUNT(*) FROM t WHERE k = 'c' GROUP BY GROUPING SETS ((), ())": [(0, 0), (1, 0)],
+    "1 FROM t WHERE k = 'c' GROUP BY GROUPING SETS ((), ())": [(1,)] * 2,
+    "1 FROM t WHERE k = 'c' GROUP BY ()": [(1,)],
+    # As in Flink there is no row of no rows where other sets stand beside.
+    "COUNT(*) FROM t WHERE k = 'c' GROUP BY GROUPING SETS ((), (k), ())": [],
+    "COUNT(*) FROM t WHERE k = 'c' GROUP BY ROLLUP (k)": [],
+}
+
+
+@pytest.mark.parametrize("query", OF_NO_ROWS)
+def test_empty_grouping_sets(environment: TableEnvironment, query: str) -> None:
+    """In streaming nothing is known of what is not there yet."""
+    assert sorted(ask(environment, f"SELECT {query}")) == OF_NO_ROWS[query]
+    some = query.replace("k = 'c'", "k = 'a'").replace("n > 5000 AND k = 'b'", "k = 'a'")
+    batch = ask(environment, f"SELECT {some}")
+    ask(environment, "SET 'execution.runtime-mode' = 'streaming'")
+    try:
+        assert ask(environment, f"SELECT {query}") == []
+        assert sorted(ask(environment, f"SELECT {some}")) == sorted(batch) != []
+    finally:
+        ask(environment, "SET 'execution.runtime-mode' = 'batch'")
+
+
 def plan(environment: TableEnvironment, query: str) -> str:
     return str(environment.sql_query(query).to_spark()._jdf.queryExecution().executedPlan())
 

@@ -28,6 +28,7 @@ QUERIES: dict[str, tuple[int, ...]] = {
     "1 NOT IN (SELECT x FROM {})": (),
     "a + 1 NOT IN (SELECT x + 1 FROM {})": (0,),
     "CAST(a AS DOUBLE) NOT IN (SELECT CAST(x AS DOUBLE) FROM {})": (0,),
+    "r NOT IN (SELECT s FROM {})": (0, 1),
     "NOT EXISTS (SELECT 1 FROM {} AS r WHERE a = x OR a IS NULL OR x IS NULL)": (0,),
 }
 
@@ -52,10 +53,10 @@ def kept(row: Row, right: tuple[Row, ...], columns: tuple[int, ...]) -> bool:
 @pytest.fixture(scope="module")
 def environment(spark: SparkSession) -> TableEnvironment:
     made = new_session(parallelism__default="2")
-    made.execute_sql(f"CREATE VIEW l AS SELECT * FROM (VALUES {text(LEFT)}) AS t(a, b)")
+    made.execute_sql(f"CREATE VIEW l AS SELECT *, ROW(a, b) AS r FROM (VALUES {text(LEFT)}) AS t(a, b)")
     for number, right in enumerate(RIGHTS):
         made.execute_sql(
-            f"CREATE VIEW r{number} AS SELECT * FROM (VALUES {text(right)}) AS t(x, y)"
+            f"CREATE VIEW r{number} AS SELECT *, ROW(x, y) AS s FROM (VALUES {text(right)}) AS t(x, y)"
             + ("" if right else " WHERE x > 0")
         )
     return made
@@ -68,6 +69,19 @@ def test_not_in(environment: TableEnvironment, mode: str) -> None:
         result = environment.execute_sql(f"SELECT a, b FROM l WHERE {condition.format(f'r{number}')}")
         found = folded(result.fields, result.changes())
         assert set(found) == {row for row in LEFT if kept(row, right, columns)}, (condition, right)
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+@pytest.mark.parametrize("condition", ["(a, b) IN (SELECT x, y FROM {})", "r IN (SELECT s FROM {})"])
+def test_rows_as_values(environment: TableEnvironment, mode: str, condition: str) -> None:
+    """NULL where no row is equal and one is not known to differ."""
+    environment.execute_sql(f"SET 'execution.runtime-mode' = '{mode}'")
+    for number, right in enumerate(RIGHTS):
+        result = environment.execute_sql(f"SELECT a, b, {condition.format(f'r{number}')} FROM l")
+        found = folded(result.fields, result.changes())
+        told = {row: {equal(row, other) for other in right} for row in LEFT}
+        wanted = {(*row, True if True in t else None if None in t else False) for row, t in told.items()}
+        assert set(found) == wanted, right
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])

@@ -72,6 +72,34 @@ def test_over_an_updating_input(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_variances_of_whole_numbers(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """As Flink divides them: with OVER the square of the sum by the count at once."""
+    session = session_on(tmp_path, execution__runtime_mode=mode)
+    query = (
+        "SELECT n, VAR_SAMP(n) OVER w, VAR_POP(n) OVER w, STDDEV_SAMP(n) OVER w FROM t WHERE k = 'a' "
+        "WINDOW w AS (ORDER BY n)"
+    )
+    expected = [(5, None, 0, None), (8, 5, 2, 2), (10, 6, 4, 2), (20, 42, 31, 6)]
+    assert folded(session, query) == dict.fromkeys(expected, 1)
+    assert folded(session, "SELECT VAR_SAMP(n), VAR_POP(n) FROM t WHERE n IN (5, 8)") == {(4, 2): 1}
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_ranges_from_null(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """Its peers are in its frame where the row itself is."""
+    session = session_on(tmp_path, execution__runtime_mode=mode)
+    rows = "SELECT NULLIF(o, 1) AS o, n FROM t"
+    for frame, sums in {
+        "1 PRECEDING AND CURRENT ROW": {(None, 17): 2, (2, 25): 2, (4, 8): 1},
+        "2 PRECEDING AND 1 PRECEDING": {(None, None): 2, (2, None): 2, (4, 25): 1},
+        "1 FOLLOWING AND 2 FOLLOWING": {(None, None): 2, (2, 8): 2, (4, None): 1},
+        "UNBOUNDED PRECEDING AND 1 PRECEDING": {(None, None): 2, (2, 17): 2, (4, 42): 1},
+    }.items():
+        query = f"SELECT o, SUM(n) OVER (ORDER BY o RANGE BETWEEN {frame}) FROM ({rows})"
+        assert folded(session, query) == sums, frame
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_a_function_without_a_window_kernel_is_named(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     session = session_on(tmp_path, execution__runtime_mode=mode)
     with pytest.raises(NotSupportedError, match="LISTAGG OVER"):

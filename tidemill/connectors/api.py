@@ -106,6 +106,10 @@ class NamedSource(Protocol):
         """As ``read_all``."""
         ...
 
+    def check_read(self) -> None:
+        """When all of the named table has been read: ConnectorError where it is not what was named."""
+        ...
+
 
 @runtime_checkable
 class GroupingConnector(Protocol):

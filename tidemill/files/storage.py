@@ -11,8 +11,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -117,6 +118,12 @@ class Storage:
         info = self.system.get_file_info(self.absolute(relative))
         return _entry(info, relative) if info.type == fs.FileType.File else None
 
+    def stats(self, relatives: Sequence[str]) -> list[FileEntry | None]:
+        """``stat`` of each."""
+        if not self.is_local:
+            return self.each(self.stat, relatives)
+        return [_stat(self.absolute(relative), relative) for relative in relatives]
+
     def open(self, relative: str) -> pa.NativeFile:
         return self.system.open_input_file(self.absolute(relative))
 
@@ -140,17 +147,23 @@ class Storage:
         return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
 
     def files(
-        self, relative: str = "", *, recursive: bool = True, enters: Callable[[str], bool] | None = None
+        self,
+        relative: str = "",
+        *,
+        recursive: bool = True,
+        enters: Callable[[str], bool] | None = None,
+        misses: Callable[[str], bool] | None = None,
     ) -> Iterator[FileEntry]:
         """All files below, in no order; none when it is not there. Paths are relative to the root.
-        Directories whose name ``enters`` refuses are not looked into (object stores have none).
+        Directories whose name ``enters`` refuses are not looked into (object stores have none). OSError
+        where a link leads nowhere whose name ``misses`` takes: listings leave it out.
 
         What comes or goes meanwhile may be among them or not. Directories are listed one by one for that: a
         listing of a whole tree fails when a directory of it goes. OSError where a link leads back to a
         directory that it lies in: its files would be there without end.
         """
         if self.is_local:
-            yield from self._local_files(relative, recursive, enters)
+            yield from self._local_files(relative, recursive, enters, misses)
             return
         skip = len(self.root.rstrip("/")) + 1
         by_directory = recursive and self.scheme in HDFS_SCHEMES
@@ -166,7 +179,11 @@ class Storage:
                     left.append(info.path)
 
     def _local_files(
-        self, relative: str, recursive: bool, enters: Callable[[str], bool] | None
+        self,
+        relative: str,
+        recursive: bool,
+        enters: Callable[[str], bool] | None,
+        misses: Callable[[str], bool] | None,
     ) -> Iterator[FileEntry]:
         """``files`` on a local disk: a directory and its entries are asked for what is needed alone."""
         left: list[tuple[str, Links]] = [(relative, ())]
@@ -177,8 +194,11 @@ class Storage:
                 path = prefix + entry.name
                 if entry.is_file():
                     yield from _found(entry, path)
-                elif recursive and entry.is_dir() and (enters is None or enters(entry.name)):
-                    left.append((path, self._links(entry, links)))
+                elif entry.is_dir():
+                    if recursive and (enters is None or enters(entry.name)):
+                        left.append((path, self._links(entry, links)))
+                elif misses is not None and misses(entry.name):
+                    check_link(entry.path)
 
     def _links(self, entry: os.DirEntry[str], links: Links) -> Links:
         """``links`` and where the directory ``entry`` leads to, where that is one."""
@@ -332,10 +352,25 @@ def _is_utf8(name: str) -> bool:
 def _found(entry: os.DirEntry[str], path: str) -> Iterator[FileEntry]:
     """Nothing where the file has gone since its directory was listed."""
     try:
-        stat = entry.stat()
+        found = entry.stat()
     except FileNotFoundError:
         return
-    yield FileEntry(path, stat.st_size, stat.st_mtime_ns)
+    yield FileEntry(path, found.st_size, found.st_mtime_ns)
+
+
+def _stat(path: str, relative: str) -> FileEntry | None:
+    """None where a local path is no file."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return FileEntry(relative, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+
+
+def check_link(path: str) -> None:
+    """OSError where a local path is a link that leads nowhere."""
+    if not os.path.exists(path) and os.path.islink(path):
+        raise OSError(errno.ENOENT, "A link leads nowhere", path)
 
 
 def _missing(path: str) -> Iterator[str]:

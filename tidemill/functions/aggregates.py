@@ -9,8 +9,8 @@ argument left gives NULL unless said otherwise):
 - AVG: integers add as BIGINT (wrapping) and divide truncating towards zero, the type stays; FLOAT and
   DOUBLE divide DOUBLE sums; DECIMAL(p, s) divides the DECIMAL(38, s) sum by the count, rounded half up
   to DECIMAL(38, max(6, s)).
-- VAR_*, STDDEV_*: Welford's recurrence in DOUBLE. The result is cast to the argument's type (integers:
-  truncated, saturated) or to DECIMAL(38, max(6, s)). *_SAMP of a single value is NULL.
+- VAR_*, STDDEV_*: in DOUBLE, of integers exact. The result is cast to the argument's type (integers:
+  truncated, and as Java casts doubles) or to DECIMAL(38, max(6, s)). *_SAMP of a single value is NULL.
 - MIN, MAX: by the order of ``types.values``.
 - FIRST_VALUE, LAST_VALUE: by arrival.
 - SINGLE_VALUE: fails on a second row.
@@ -34,6 +34,7 @@ from tidemill.functions.api import (
     spark_aggregate,
 )
 from tidemill.functions.decimal_sums import sum_sql
+from tidemill.functions.sharing import share
 from tidemill.functions.signatures import check_count, mismatch
 from tidemill.functions.values import is_positive, marked
 from tidemill.types import logical as t
@@ -169,31 +170,56 @@ def _average_sql(call: SparkAggregateCall) -> str:
 
 
 def _moment_sql(function: str) -> AggregateTranslation:
-    """Of integers from their sums, which are exact: a result that is a whole number must not be cut to the
-    one below for a rounding error, as that of Spark's own, which goes from mean to mean, would be."""
+    """Spark's own goes from mean to mean. Of integers that is not enough: a whole number must not be cut to
+    the one below for a rounding error."""
 
     def translate(call: SparkAggregateCall) -> str:
-        value = f"CAST({call.args[0]} AS DOUBLE)"
-        exact = isinstance(call.arg_types[0], t.INTEGER_TYPES)
-        found = _of_sums(function, call, value) if exact else spark_aggregate(function, call, value)
+        kind, value = call.arg_types[0], f"CAST({call.args[0]} AS DOUBLE)"
+        if not isinstance(kind, t.INTEGER_TYPES):
+            return f"CAST({spark_aggregate(function, call, value)} AS {spark_type(call.result)})"
+        root, _, which = function.partition("_")
+        nudged = share(
+            spark_aggregate(f"var_{which}", call, value), lambda v: f"({v} + least({v} * 1e-13D, 0.01D))"
+        )
+        found = f"sqrt({nudged})" if root == "stddev" else nudged
+        if not call.distinct:
+            found = f"coalesce({_of_sums(root == 'stddev', int(which == 'samp'), call)}, {found})"
         return f"CAST({found} AS {spark_type(call.result)})"
 
     return translate
 
 
-def _of_sums(function: str, call: SparkAggregateCall, value: str) -> str:
-    """As in streaming (``operators.aggregates.variance``). A number and its negative have one square:
-    DISTINCT squares are those of either sign."""
-    kind, _, which = function.partition("_")
-    total, number = (spark_aggregate(name, call, value) for name in ("sum", "count"))
-    square = f"{value} * {value}"
-    squares = spark_aggregate("sum", call, square)
-    if call.distinct:
-        signed = (spark_aggregate("sum", call, square, condition=f"{value} {sign} 0") for sign in ("<", ">"))
-        squares = f"({' + '.join(f'coalesce({s}, 0.0D)' for s in signed)})"
-    less = int(which == "samp")
-    variance = f"greatest({squares} - {total} * {total} / {number}, 0.0D) / ({number} - {less})"
-    return f"IF({number} > {less}, {'sqrt' if kind == 'stddev' else ''}({variance}), NULL)"
+_SQUARABLE = 2147483647
+"""The variance of numbers up to it has 64 bits."""
+
+
+def _of_sums(root: bool, less: int, call: SparkAggregateCall) -> str:
+    """As in streaming (``operators.aggregates.variance``), exact: a sum of squares in two, of their upper and
+    lower halves. NULL where numbers are too large for that."""
+    value = f"CAST({call.args[0]} AS BIGINT)"
+    square = f"({value} * {value})"
+    total, number, high, low = (
+        f"CAST({spark_aggregate(name, call, text)} AS DECIMAL(19,0))"
+        for name, text in (
+            ("sum", value),
+            ("count", value),
+            ("sum", f"shiftright({square}, 32)"),
+            ("sum", f"({square} & 4294967295L)"),
+        )
+    )
+    squares = f"({high} * CAST(4294967296 AS DECIMAL(10,0)) + {low})"
+    found = f"(({number} * {squares} - {total} * {total}) div nullif({number} * ({number} - {less}), 0))"
+    if isinstance(call.arg_types[0], t.BigIntType):
+        found = f"IF({spark_aggregate('max', call, f'abs({value})')} <= {_SQUARABLE}L, {found}, NULL)"
+    return share(found, _whole_root) if root else f"CAST({found} AS DOUBLE)"
+
+
+def _whole_root(value: str) -> str:
+    """Of a whole number, cut: its double may be that of a square above it."""
+    return share(
+        f"CAST(sqrt(CAST({value} AS DOUBLE)) AS BIGINT)",
+        lambda r: f"CAST({r} - CAST({r} * {r} > {value} AS INT) AS DOUBLE)",
+    )
 
 
 def _plain_sql(function: str) -> AggregateTranslation:

@@ -77,8 +77,11 @@ PIPELINED = Way(quick=True, pipes=True)
 _LOGGER = logging.getLogger("tidemill.batch")
 
 
-def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> DataFrame:
-    """The lazy frame of ``root``, in a Spark session of its own."""
+def batch_frame(
+    root: b.BatchNode, request: JobRequest, way: Way = SURELY, named: list[NamedSource] | None = None
+) -> DataFrame:
+    """The lazy frame of ``root``, in a Spark session of its own. ``named`` gets the sources that are to be
+    checked when it has been read."""
     width = parallelism(request)
     settings = batch_settings(request.config, width, volume(root))
     chosen = unless_given(request.application, settings)
@@ -91,8 +94,11 @@ def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> Da
         _check_insert_only(node.table, dict(node.options))
         wanted = _wanted(node, sequenced, context)
         source = source_of(wanted)
-        rows = source.named_table(spark) if isinstance(source, NamedSource) else source.read_all(spark)
-        return TableRows(rows, declared(wanted, tuple(f.name for f in node.fields)))
+        if not isinstance(source, NamedSource):
+            return TableRows(source.read_all(spark), declared(wanted, tuple(f.name for f in node.fields)))
+        if named is not None:
+            named.append(source)
+        return TableRows(source.named_table(spark), declared(wanted, tuple(f.name for f in node.fields)))
 
     def in_parts(node: b.Aggregate) -> tuple[b.Aggregate, DataFrame] | None:
         asked = pushed(node)
@@ -258,16 +264,23 @@ def shuffle_mode(root: b.BatchNode, request: JobRequest) -> str:
 
 
 def _rows(root: b.BatchNode, request: JobRequest, way: Way, partitions: list[PartitionsRead]) -> pa.Table:
-    frame = _shown(batch_frame(root, request, way), root, request)
+    named: list[NamedSource] = []
+    frame = _shown(batch_frame(root, request, way, named), root, request)
     try:
         with grouped(request.application.sparkContext, request.group, request.name):
             found = collected(pipelined(frame) if way.pipes else frame)
+        _check_read(named)
     except NotPipelined:
         raise
     except Exception as e:
         raise translated(e, batch=True) from e
     partitions += _told_partitions(frame, root, request)
     return found
+
+
+def _check_read(named: list[NamedSource]) -> None:
+    for source in named:
+        source.check_read()
 
 
 def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
@@ -318,10 +331,12 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, partitions: list[Partit
     made = make_sink(target, INSERT_ONLY, uuid.uuid4().hex, request.zone, request.shared, streaming=False)
     targets = tuple(Field(c.name, c.type) for c in target.table.physical_columns)
     try:
-        frame = _enforcing(batch_frame(sink, request, way), sink, targets, request)
+        named: list[NamedSource] = []
+        frame = _enforcing(batch_frame(sink, request, way, named), sink, targets, request)
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(frame, 1)
             staged = (pipelined(staging) if way.pipes else staging).collect()
+        _check_read(named)
     except Exception as e:
         made.discard(1)
         if isinstance(e, NotPipelined):

@@ -21,6 +21,15 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         return list(map(read, column.cast(_bytes_for(column.type)).to_pylist()))
 
 
+def readable(texts: pa.Array) -> pa.Array:
+    """``texts`` as they are written as text. Cost: a look at all bytes."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.array(python_values(texts), texts.type)
+    return texts
+
+
 def _bytes_for(kind: pa.DataType) -> pa.DataType:
     """The type with bytes in place of text."""
     if _is_text(kind):

@@ -8,6 +8,7 @@ nothing is read for it. Cost: two small reads per file that is taken.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from tidemill.connectors.filesystem.offsets import TakenFile
 from tidemill.errors import ConnectorError
@@ -53,6 +54,15 @@ def check_unchanged(storage: Storage, file: TakenFile, now: FileEntry | None, *,
             f"File {path} has changed since it was read: it was written again.",
             hint=_APPENDED if appends else _WHOLE,
         )
+
+
+def check_replaced(storage: Storage, files: Sequence[FileEntry]) -> None:
+    """ConnectorError where one of the files of a listing is another one now. Who looks when it has read them
+    has read what was listed; a file that is gone by then was there, or its reader has said so."""
+    for file, now in zip(files, storage.stats([f.path for f in files]), strict=True):
+        if now is not None and now != file:
+            shown = storage.shown(file.path)
+            raise ConnectorError(f"File {shown} has changed while it was read.", hint=_WHOLE)
 
 
 def is_unchanged(file: TakenFile, now: FileEntry) -> bool:

@@ -14,9 +14,9 @@ _HIDING = "._"
 """What names of hidden files and directories begin with."""
 
 
-def list_files(storage: Storage) -> list[FileEntry]:
+def list_files(storage: Storage, *, links_lead: bool = True) -> list[FileEntry]:
     """All visible files below the root (or the root itself), sorted by path; ConnectorError when there is
-    nothing at the path."""
+    nothing at the path or, with ``links_lead``, at the end of a visible link."""
     try:
         single = storage.stat("")
         if single is not None:
@@ -26,7 +26,7 @@ def list_files(storage: Storage) -> list[FileEntry]:
                 f"File {storage.location} does not exist or the user has insufficient permissions to"
                 " access it."
             )
-        found = storage.files(enters=lambda name: not is_hidden(name))
+        found = storage.files(enters=_is_visible, misses=_is_visible if links_lead else None)
         return sorted((f for f in found if not _lies_hidden(f.path)), key=attrgetter("path"))
     except OSError as e:
         raise ConnectorError(f"Cannot list {storage.location}: {e}") from None
@@ -53,8 +53,12 @@ class FirstListing:
 
 
 def list_files_or_none(storage: Storage) -> list[FileEntry]:
-    """``list_files``, empty where there is nothing yet."""
-    return list_files(storage) if storage.exists() else []
+    """``list_files`` for who writes: empty where there is nothing yet, whatever is no file left aside."""
+    return list_files(storage, links_lead=False) if storage.exists() else []
+
+
+def _is_visible(name: str) -> bool:
+    return not is_hidden(name)
 
 
 def _lies_hidden(path: str) -> bool:

@@ -29,6 +29,7 @@ from tidemill.connectors.api import NamedTable
 from tidemill.connectors.filesystem.changes import vanished
 from tidemill.connectors.filesystem.partitions import partition_values
 from tidemill.connectors.filesystem.reading import UNREADABLE
+from tidemill.connectors.formats.column_names import mistaken
 from tidemill.connectors.formats.native import (
     NativeColumn,
     NativeFormat,
@@ -132,8 +133,15 @@ class NativeScan:
         if stored is None:
             return None
         if id(stored) not in known:
+            self._check_names(file, stored)
             known[id(stored)] = stored, self._given(stored)
         return known[id(stored)][1]
+
+    def _check_names(self, file: FileEntry, stored: StoredColumns) -> None:
+        """As our decoders do."""
+        wrong = mistaken((f.name for f in self._stored), {f.name for f in self.columns}, stored)
+        if wrong:
+            raise ConnectorError(f"{wrong} ({self.storage.shown(file.path)})")
 
     def _given(self, stored: StoredColumns) -> Columns | None:
         found: list[NativeColumn | None] = []

@@ -24,6 +24,7 @@ from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.connectors.api import BatchMap, NamedTable, Offset, ReadLimit
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filesystem.changes import (
+    check_replaced,
     check_unchanged,
     continuation,
     ends_of,
@@ -43,6 +44,7 @@ from tidemill.connectors.filesystem.taken_log import Known, TakenLog
 from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
 from tidemill.connectors.task_frames import assigned, task_frame
+from tidemill.files.looks import seen_once
 from tidemill.files.storage import AT_ONCE, FileEntry, Storage
 from tidemill.types.physical import quote, spark_schema
 
@@ -59,7 +61,8 @@ _SEARCHED_SPLITS = 100
 class FileSource:
     """``pattern``: source.path.regex-pattern, matched against whole paths. ``interval``: seconds between two
     looks at a watched directory, None where it is not watched. ``native``: how Spark reads the files of a
-    batch query itself, None where it does not; ``chosen``: the only files to be read."""
+    batch query itself, None where it does not; ``chosen``: the only files to be read; ``named``: what
+    ``named_table`` has listed."""
 
     storage: Storage
     reader: FileReader
@@ -75,6 +78,7 @@ class FileSource:
     watch: DirectoryWatch | None = None
     log: TakenLog = field(default_factory=TakenLog)
     at_first: FirstListing = field(default_factory=FirstListing)
+    named: list[FileEntry] = field(default_factory=list)
     clock: Callable[[], float] = time.time
 
     @property
@@ -160,6 +164,7 @@ class FileSource:
         if self.native is None:
             return self._read_all(spark)
         entries = list(self.entries())
+        self.named.extend(entries)
         folders = {f.path.rpartition("/")[0] for f in entries}
         of = len(folders) if self.pruning is None else self.pruning.seen
         tables, left = self.native.tables(spark, entries, of)
@@ -171,6 +176,10 @@ class FileSource:
             rest = replace(self, chosen=chosen, log=TakenLog(), at_first=FirstListing())
             frames.append(rest._read_all(spark))
         return reduce(DataFrame.unionAll, frames)
+
+    def check_read(self) -> None:
+        """Spark's readers take a file for what its footer said when the query was planned."""
+        seen_once(lambda: check_replaced(self.storage, self.named), (self.storage, *self.named))
 
     def _frame(self, spark: SparkSession, table: NamedTable) -> DataFrame:
         names = (quote(f.name) for f in self.reader.fields)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tidemill.connectors.filesystem.listing import is_hidden, list_files
 from tidemill.errors import ConnectorError
-from tidemill.files.storage import FileEntry, Storage
+from tidemill.files.storage import FileEntry, Storage, check_link
 
 CHECKED = 256
 _SETTLED = 2_000_000_000
@@ -42,7 +42,8 @@ class DirectoryWatch:
 
     def entries(self, is_taken: Callable[[str], bool]) -> Iterator[FileEntry]:
         """The files that are not taken, by path, each looked at when it is asked for; then some that are.
-        ConnectorError where there is nothing at the path, or a directory cannot be listed."""
+        ConnectorError where there is nothing at the path or at the end of a link, or a directory cannot be
+        listed."""
         if not (self.storage.is_local and os.path.isdir(self.storage.root)):
             yield from list_files(self.storage)
             return
@@ -56,8 +57,15 @@ class DirectoryWatch:
             if found is not None:
                 yield found
             else:
-                self._waiting.discard(path)
+                self._gone(path)
         yield from checked
+
+    def _gone(self, path: str) -> None:
+        try:
+            check_link(self.storage.absolute(path))
+        except OSError as e:
+            raise ConnectorError(f"Cannot list {self.storage.location}: {e}") from None
+        self._waiting.discard(path)
 
     def _next_checked(self) -> list[FileEntry]:
         """Those whose turn it is; they go to the end of the line, unless they are gone."""

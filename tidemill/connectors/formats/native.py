@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from tidemill.connectors.formats.column_names import mistaken
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 from tidemill.types.physical import spark_type
@@ -152,7 +153,9 @@ def _(kind: t.ArrayType, stored: StoredType) -> NativeColumn | None:
 @converted.register
 def _(kind: t.RowType, stored: StoredType) -> NativeColumn | None:
     """Fields by name. Spark tells a NULL row from one of NULLs by a field that is there."""
-    parts = dict(stored.parts)
+    parts, names = dict(stored.parts), [f.name for f in kind.fields]
+    if mistaken(names, names, parts):
+        return None  # our decoders say so
     there = [f for f in kind.fields if f.name in parts]
     if stored.spark != "STRUCT" or not there or not all(_as_it_is(f.type, parts[f.name]) for f in there):
         return None

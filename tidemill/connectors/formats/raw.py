@@ -29,6 +29,7 @@ from tidemill.errors import ConnectorError, ValidationError
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema, arrow_type
+from tidemill.types.python_values import python_values
 
 _OPTIONS = (
     ConnectorOption(key="charset", default="UTF-8", doc="Of text."),
@@ -76,7 +77,7 @@ class RawCodec:
         if isinstance(self.field.type, t.BINARY_TYPES):
             return list(values.to_pylist())
         if not self.layout:
-            return [v.encode(self.charset, "replace") for v in values.to_pylist()]
+            return [v.encode(self.charset, "replace") for v in python_values(values)]
         size = np.dtype(self.layout).itemsize
         data = np.asarray(values).astype(self.layout).tobytes()
         return [data[i : i + size] for i in range(0, len(data), size)]

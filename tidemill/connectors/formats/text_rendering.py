@@ -1,7 +1,8 @@
 """Columns of values as columns of text, as Flink's text formats write them.
 
 Vectorised; values whose spelling is Java's own business (floats out of the middle range, decimals
-that end in zeros or are tiny) go through Python once per distinct value. NULL stays NULL.
+that end in zeros or are tiny) go through Python once per distinct value. NULL stays NULL. Texts that are not
+UTF-8, as Parquet and ORC may hold them, get U+FFFD for what cannot be read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from tidemill.connectors.formats.java_text import java_decimal, java_double, java_float
 from tidemill.types import logical as t
+from tidemill.types.python_values import readable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,7 @@ def _where(plain: pa.Array, texts: pa.Array, values: pa.Array, show: Callable[[A
 @render.register(t.CharType)
 @render.register(t.VarCharType)
 def _(kind: t.LogicalType, values: pa.Array, rules: RenderRules) -> pa.Array:
-    return values
+    return readable(values)
 
 
 @render.register(t.BooleanType)

@@ -15,6 +15,7 @@ import pyarrow.csv as csv
 from tidemill.connectors.formats.text_rendering import by_distinct
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
+from tidemill.types.python_values import readable
 
 COPY_OPTIONS = "FORMAT csv"
 _WRITE = csv.WriteOptions(include_header=False, quoting_style="needed")
@@ -48,6 +49,12 @@ def array_literal(kind: t.LogicalType, values: pa.Array) -> str:
 def _writable(kind: t.LogicalType, values: pa.Array) -> pa.Array:
     """``values`` as an array whose CSV text the server reads as ``kind``."""
     return values
+
+
+@_writable.register(t.CharType)
+@_writable.register(t.VarCharType)
+def _(kind: t.LogicalType, values: pa.Array) -> pa.Array:
+    return readable(values)
 
 
 @_writable.register

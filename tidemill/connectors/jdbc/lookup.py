@@ -27,6 +27,7 @@ from tidemill.errors import ConnectorError
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema
+from tidemill.types.python_values import python_values
 
 KEY_TYPES = (
     t.BooleanType,
@@ -121,7 +122,7 @@ class JdbcLookup:
 
     def _condition(self, keys: pa.Table) -> tuple[str, dict[str, Any]]:
         """The WHERE that chooses the rows of ``keys``, and its parameters."""
-        values = [list(map(self._shown(name), keys.column(name).to_pylist())) for name in self.keys]
+        values = [list(map(self._shown(name), python_values(keys.column(name)))) for name in self.keys]
         named = {f"k{i}_{j}": v for j, column in enumerate(values) for i, v in enumerate(column)}
         rows = ", ".join(
             "(" + ", ".join(f":k{i}_{j}" for j in range(len(self.keys))) + ")" for i in range(len(keys))

@@ -20,6 +20,7 @@ from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
+from tidemill.types.python_values import python_values
 
 _MANY = 10_000
 
@@ -65,7 +66,7 @@ def _execute(open: Connection, sql: str, fields: tuple[Field, ...], storage: Sto
     with storage.open(name) as file:
         table = parquet.read_table(file)
     for batch in table.to_batches(max_chunksize=_MANY):
-        columns = [map(binder(f.type), batch.column(f.name).to_pylist()) for f in fields]
+        columns = [map(binder(f.type), python_values(batch.column(f.name))) for f in fields]
         open.exec_driver_sql(sql, list(zip(*columns, strict=True)))
 
 

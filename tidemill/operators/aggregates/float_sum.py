@@ -16,6 +16,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Mask, Values, Vec
 from tidemill.operators.aggregates.api import Cells, either, no_nulls
 from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.pairs import Pair, added, product
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
 _HUGE = 960
@@ -47,11 +48,10 @@ class FloatSumAccumulator:
         )
 
     def delta(self, rows: GroupedRows) -> Cells:
-        values = doubles(rows, self.arg)
+        values, left = doubles(rows, self.arg), None
         weights = counted(rows, (self.arg,), self.weight_key)
         if self.power == 2:
-            with np.errstate(over="ignore"):
-                values = values * values
+            values, left = product(values, values)
         seen = None
         if weights is not None:
             values = np.where(weights == 0, 0.0, values)
@@ -63,6 +63,9 @@ class FloatSumAccumulator:
         if weights is not None:
             plain = plain * weights
         total, rest = _summed(rows, plain)
+        if left is not None:
+            left = np.where(finite, left, 0.0) if weights is None else np.where(finite, left * weights, 0.0)
+            total, rest = added((total, rest), _summed(rows, left))
         return Vec(total, seen), Vec(rest), *special
 
     def fold(self, rows: GroupedRows) -> Cells:
@@ -71,14 +74,14 @@ class FloatSumAccumulator:
         seen = None if vec.valid is None else rows.any(vec.valid)
         total = _summed(rows, no_nulls(vec).values)
         rest = _summed(rows, no_nulls(rows.vec(names[1])).values)
-        high, low = _added(total, rest)
+        high, low = added(total, rest)
         with np.errstate(invalid="ignore"):
             specials = (Vec(rows.reduce(np.add, no_nulls(rows.vec(name)).values)) for name in names[2:])
             return Vec(high, seen), Vec(low), *specials
 
     def merge(self, old: Cells, new: Cells) -> Cells:
         a, b = ([no_nulls(cell).values for cell in cells] for cells in (old, new))
-        high, low = _added((a[0], a[1]), (b[0], b[1]))
+        high, low = added((a[0], a[1]), (b[0], b[1]))
         with np.errstate(invalid="ignore"):
             specials = (Vec(x + y) for x, y in zip(a[2:], b[2:], strict=True))
             return Vec(high, either(old[0], new[0])), Vec(low), *specials
@@ -93,6 +96,10 @@ class FloatSumAccumulator:
         missing, above, below = (count > 0 for count in specials)
         infinite = np.where(above, np.where(below, np.nan, np.inf), np.where(below, -np.inf, high))
         return np.where(missing, np.nan, infinite)
+
+    def pair(self, cells: Cells) -> Pair:
+        """As ``total``, and what rounding left of it."""
+        return self.total(cells), no_nulls(cells[1]).values
 
     def _special(
         self, rows: GroupedRows, values: Values, finite: Mask, weights: Ints | None
@@ -122,10 +129,6 @@ def doubles(rows: GroupedRows, arg: str) -> Values:
     return found
 
 
-Pair = tuple[Values, Values]
-"""Sums and what rounding left of them."""
-
-
 def _summed(rows: GroupedRows, values: Values) -> Pair:
     """Finite values summed per group, or up to each row."""
     if rows.running:
@@ -142,7 +145,7 @@ def _summed(rows: GroupedRows, values: Values) -> Pair:
     unit = np.ldexp(1.0, np.frexp(magnitude)[1] + bits)
     upper, values = _split(values, np.repeat(unit, sizes), starts)
     middle, values = _split(values, np.repeat(np.ldexp(unit, bits - 53), sizes), starts)
-    return _added((upper, np.zeros(len(starts))), (middle, np.add.reduceat(values, starts)))
+    return added((upper, np.zeros(len(starts))), (middle, np.add.reduceat(values, starts)))
 
 
 def _split(values: Values, unit: Values, starts: Ints) -> Pair:
@@ -160,27 +163,6 @@ def _running(values: Values, starts: Ints) -> Pair:
     while step < longest:
         inside = np.flatnonzero(place >= step)
         before = inside - step
-        high[inside], low[inside] = _added((high[before], low[before]), (high[inside], low[inside]))
+        high[inside], low[inside] = added((high[before], low[before]), (high[inside], low[inside]))
         step *= 2
     return high, low
-
-
-def _added(a: Pair, b: Pair) -> Pair:
-    """The sum of two pairs; beyond the doubles' range what is left of it means nothing."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        high, error = _two_sum(a[0], b[0])
-        low, lost = _two_sum(a[1], b[1])
-        high, error = _quick_two_sum(high, error + low)
-        high, low = _quick_two_sum(high, error + lost)
-    return high, np.where(np.isfinite(low), low, 0.0)
-
-
-def _two_sum(a: Values, b: Values) -> Pair:
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
-def _quick_two_sum(a: Values, b: Values) -> Pair:
-    total = a + b
-    return total, b - (total - a)

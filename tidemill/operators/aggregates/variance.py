@@ -1,13 +1,19 @@
 """VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP (VARIANCE and STDDEV are the SAMP forms).
 
-From (count, sum, sum of squares) in doubles, as Flink's expansion does; integer results are cut toward
-zero and held at the type's bounds, decimals round half up to the result's scale.
+From (count, sum, sum of squares), the sums of some 106 bits: their difference is small where the mean is
+large. Of whole numbers the result is exact and cut toward zero; decimals round half up to the result's scale.
+
+With OVER Flink computes in whole numbers all the way: the square of the sum is divided by the count and cut
+before it is taken from the sum of squares, so that 1 and 2 have a VAR_SAMP of 1, where GROUP BY says 0. The
+option ``IN_STEPS`` asks for that. Numbers that leave the type on their way, of which Flink makes negative
+variances, do not here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -17,7 +23,13 @@ from tidemill.changelog.columns import Ints, Mask, Values, Vec, dtype_of, to_arr
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source, State
 from tidemill.operators.aggregates.count import count_of
 from tidemill.operators.aggregates.float_sum import FloatSumAccumulator
+from tidemill.operators.aggregates.pairs import Pair, added, divided, squared
 from tidemill.types.decimals import rounded
+
+VARIANCES = ("VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP")
+IN_STEPS = ("IN_STEPS", "TRUE")
+_NOISE = 2.0**-100
+"""Of the sum of squares: what differs by less is one in so many bits."""
 
 
 def _variance(sample: bool, root: bool) -> Callable[[AggregateSpec, Source], Aggregate]:
@@ -29,37 +41,64 @@ def _variance(sample: bool, root: bool) -> Callable[[AggregateSpec, Source], Agg
 
         def result(state: State) -> pa.Array:
             counts = state[number.name][0].values
-            sums, of_squares = (a.total(state[a.name]) for a in (total, squares))
+            sums, of_squares = (a.pair(state[a.name]) for a in (total, squares))
+            present = counts > int(sample)
+            if pa.types.is_integer(spec.result):
+                cut = IN_STEPS in spec.options
+                found = _of_integers(counts, sums, of_squares, present, sample, cut)
+                return _integers([isqrt(v) for v in found] if root else list(found), present, spec.result)
             values = _spread(counts, sums, of_squares, sample)
-            return as_result(np.sqrt(values) if root else values, counts > int(sample), spec.result)
+            return as_result(np.sqrt(values) if root else values, present, spec.result)
 
         return Aggregate(spec, (total, squares, number), result)
 
     return build
 
 
-def _spread(counts: Ints, sums: Values, squares: Values, sample: bool) -> Values:
-    """The variance; a rounding error below zero is zero."""
-    n = np.where(counts > 0, counts, 1)
+def _spread(counts: Ints, sums: Pair, squares: Pair, sample: bool) -> Values:
+    """The variance; a rounding error is zero."""
+    n = np.where(counts > 0, counts, 1).astype(np.float64)
     divisor = np.maximum(n - 1, 1) if sample else n
+    high, low = divided(squared(sums), n)
     with np.errstate(invalid="ignore", over="ignore"):
-        deviations: Values = squares - sums * sums / n
-        return np.where(deviations < 0, 0.0, deviations) / divisor
+        deviations, _ = added(squares, (-high, -low))
+        plain = squares[0] - sums[0] * sums[0] / n
+        deviations = np.where(np.isfinite(plain), deviations, plain)
+        found: Values = np.where(deviations <= _NOISE * squares[0], 0.0, deviations) / divisor
+        return found
+
+
+def _of_integers(
+    counts: Ints, sums: Pair, squares: Pair, present: Mask, sample: bool, in_steps: bool
+) -> Iterator[int]:
+    """The variance, cut; 0 where there is none."""
+    for there, n, *parts in zip(present.tolist(), counts.tolist(), *_lists(sums, squares), strict=True):
+        if not there:
+            yield 0
+            continue
+        total, square = int(parts[0]) + int(parts[1]), int(parts[2]) + int(parts[3])
+        if in_steps:
+            found = (square - total * total // n) // (n - sample)
+        else:
+            found = (n * square - total * total) // (n * (n - sample))
+        yield max(found, 0)
+
+
+def _lists(*pairs: Pair) -> Iterator[list[float]]:
+    return (part.tolist() for pair in pairs for part in pair)
+
+
+def _integers(values: list[int], present: Mask, kind: pa.DataType) -> pa.Array:
+    """As Java casts doubles: held at the ends of INT or BIGINT, of which smaller types are the last bytes."""
+    ends: Any = np.iinfo(np.int64 if pa.types.is_int64(kind) else np.int32)
+    held = np.array([min(v, ends.max) for v in values], np.int64)
+    return to_arrow(Vec(held.astype(dtype_of(kind)), present), kind)
 
 
 def as_result(values: Values, present: Mask, kind: pa.DataType) -> pa.Array:
-    """Doubles as ``kind``: NaN to an integer is 0 and out of range the bound, as Java casts."""
     if pa.types.is_floating(kind):
         return to_arrow(Vec(values, present), kind)
-    if pa.types.is_decimal(kind):
-        return pa.array([_decimal(v, kind) for v in np.where(present, values, np.nan).tolist()], kind)
-    dtype = dtype_of(kind)
-    bounds: Any = np.iinfo(dtype)
-    finite = np.where(np.isnan(values), 0.0, values)
-    low, high = finite <= float(bounds.min), finite >= float(bounds.max)
-    cut = np.where(low | high, 0, finite).astype(np.int64)
-    clamped = np.where(low, bounds.min, np.where(high, bounds.max, cut))
-    return to_arrow(Vec(clamped, present), kind)
+    return pa.array([_decimal(v, kind) for v in np.where(present, values, np.nan).tolist()], kind)
 
 
 def _decimal(value: float, kind: Any) -> Decimal | None:

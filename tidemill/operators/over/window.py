@@ -255,33 +255,44 @@ def _row_bound(window: Window, offset: int, upper: bool) -> Ints:
 
 
 def _range_bound(window: Window, offset: int, upper: bool) -> Ints:
-    """Where values leave ``offset`` from the row's own; NULL has only its peers."""
+    """Where values leave ``offset`` from the row's own. Its peers are that far from it in no case: not where
+    it is NULL, NaN or infinite, nor where the type ends or its digits do."""
     first, end = window.peer_bounds()
     if offset == 0:
         return end if upper else first
     if window.order_values is None:
         raise NotSupportedError("RANGE with an offset needs exactly one numeric or time column in ORDER BY")
-    valid = window.order_values.mask()
-    bound = end.copy() if upper else first.copy()
+    valid = window.order_values.mask() & _is_number(window.order_values.values)
+    limit, nearest = (end, np.maximum) if offset > 0 else (first, np.minimum)
+    bound = limit.copy()
     rows = np.flatnonzero(valid)
     owner = window.of_partition(np.arange(len(window.starts)))[rows]
     values = window.order_values.values[rows]
-    bound[rows] = _searched(owner, values, _moved(values, offset), upper, rows)
+    bound[rows] = nearest(_searched(owner, values, *_moved(values, offset, upper), rows), limit[rows])
     return bound
 
 
-def _moved(values: Values, offset: int) -> Values:
-    """``values + offset``, held at the ends of the integers."""
+def _is_number(values: Values) -> Mask:
+    """NaN stands above all where they ascend, and below where they descend."""
+    found: Mask = ~np.isnan(values)
+    return found
+
+
+def _moved(values: Values, offset: int, upper: bool) -> tuple[Values, Mask]:
+    """``values + offset``, and whether the bound is behind the rows of that value; beyond the integers it is
+    behind or before them all."""
+    behind = np.full(len(values), upper)
     if values.dtype.kind == "f":
-        return values + offset
+        return values + offset, behind
     ends = np.iinfo(np.int64)
-    return np.clip(values, ends.min - min(offset, 0), ends.max - max(offset, 0)) + offset
+    held = np.clip(values, ends.min - min(offset, 0), ends.max - max(offset, 0))
+    return held + offset, np.where(held != values, offset > 0, behind)
 
 
-def _searched(owner: Ints, values: Values, wanted: Values, upper: bool, rows: Ints) -> Ints:
+def _searched(owner: Ints, values: Values, wanted: Values, behind: Mask, rows: Ints) -> Ints:
     """For each wanted value the row of its owner at which it would be put in."""
     size = len(rows)
-    asks = np.repeat([0, 1] if upper else [1, 0], size)
+    asks = np.concatenate([np.ones(size, np.int64), 2 * behind.astype(np.int64)])
     order = np.lexsort((asks, np.concatenate([values, wanted]), np.tile(owner, 2)))
     passed = np.cumsum(order < size)
     found = np.empty(size, np.int64)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.aggregates.variance import IN_STEPS, VARIANCES
 from tidemill.operators.over.by_time import OverByTimeSpec
 from tidemill.operators.over.operator import OverFunction, OverSpec
 from tidemill.operators.over.window import Frame, check_supported
@@ -140,8 +141,13 @@ def _call(call: OverCall, inputs: tuple[t.Field, ...], name: str) -> AggregateSp
         result=arrow_type(call.type),
         name=name,
         distinct=call.distinct,
-        options=call.options,
+        options=(*call.options, IN_STEPS) if _in_steps(call, inputs) else call.options,
     )
+
+
+def _in_steps(call: OverCall, inputs: tuple[t.Field, ...]) -> bool:
+    """Whether Flink computes in whole numbers what GROUP BY computes in doubles."""
+    return call.function in VARIANCES and isinstance(inputs[call.args[0]].type, t.INTEGER_TYPES)
 
 
 def _frame(call: OverCall, inputs: tuple[t.Field, ...], arrival: bool) -> Frame:

@@ -12,6 +12,7 @@ from functools import singledispatch
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemill.connectors.formats.column_names import mistaken
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
@@ -164,6 +165,10 @@ def _(kind: t.MultisetType, values: pa.Array) -> pa.Array:
 def _(kind: t.RowType, values: pa.Array) -> pa.Array:
     """Fields by name; what the file does not have is NULL."""
     places = {values.type.field(i).name: i for i in range(values.type.num_fields)}
+    names = [f.name for f in kind.fields]
+    wrong = mistaken(names, names, places)
+    if wrong:
+        raise pa.ArrowInvalid(wrong)
     flat = values.flatten()
     children = [
         from_file(f.type, flat[places[f.name]])
@@ -171,7 +176,7 @@ def _(kind: t.RowType, values: pa.Array) -> pa.Array:
         else pa.nulls(len(values), arrow_type(f.type))
         for f in kind.fields
     ]
-    return _struct([f.name for f in kind.fields], children, values)
+    return _struct(names, children, values)
 
 
 def _struct(names: list[str], children: list[pa.Array], like: pa.Array) -> pa.Array:

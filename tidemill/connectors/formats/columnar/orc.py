@@ -19,7 +19,12 @@ from tidemill.connectors.formats.api import (
     Framing,
 )
 from tidemill.connectors.formats.columnar.orc_footer import stored_columns
-from tidemill.connectors.formats.columnar.tables import file_schema, from_file_table, to_file_table
+from tidemill.connectors.formats.columnar.tables import (
+    check_names,
+    file_schema,
+    from_file_table,
+    to_file_table,
+)
 from tidemill.connectors.formats.native import StoredColumns
 from tidemill.connectors.option_values import OptionValues
 from tidemill.types import logical as t
@@ -30,10 +35,14 @@ _OPTIONS = (ConnectorOption(key="compress", default="zlib", doc="none, zlib, sna
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrcDecoder:
+    """``declared``: the names of all columns that a file may have."""
+
     wanted: tuple[Field, ...]
+    declared: tuple[str, ...]
 
     def decode(self, block: Block) -> pa.Table:
         file = orc.ORCFile(block.source)
+        check_names(self.wanted, self.declared, file.schema.names)
         columns = [f.name for f in self.wanted if f.name in file.schema.names]
         if not columns:
             return from_file_table(pa.table({"$": pa.nulls(block.end - block.start)}), self.wanted)
@@ -124,7 +133,7 @@ class OrcFormat(Format):
         return stored_columns(file)
 
     def decoder(self, request: DecodeRequest) -> Decoder:
-        return OrcDecoder(wanted=request.wanted)
+        return OrcDecoder(wanted=request.wanted, declared=tuple(f.name for f in request.columns))
 
     def encoder(self, request: EncodeRequest) -> Encoder:
         options = OptionValues(_OPTIONS, request.options, "orc.")

@@ -19,7 +19,12 @@ from tidemill.connectors.formats.api import (
     Framing,
 )
 from tidemill.connectors.formats.columnar.parquet_footer import stored_columns
-from tidemill.connectors.formats.columnar.tables import file_schema, from_file_table, to_file_table
+from tidemill.connectors.formats.columnar.tables import (
+    check_names,
+    file_schema,
+    from_file_table,
+    to_file_table,
+)
 from tidemill.connectors.formats.native import StoredColumns
 from tidemill.connectors.option_values import OptionValues
 from tidemill.types.logical import Field
@@ -32,11 +37,15 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetDecoder:
+    """``declared``: the names of all columns that a file may have."""
+
     wanted: tuple[Field, ...]
+    declared: tuple[str, ...]
 
     def decode(self, block: Block) -> pa.Table:
         file = parquet.ParquetFile(block.source)
         names = set(file.schema_arrow.names)
+        check_names(self.wanted, self.declared, names)
         columns = [f.name for f in self.wanted if f.name in names]
         ends = list(accumulate(_group_rows(file)))
         starts = [0, *ends]
@@ -94,7 +103,7 @@ class ParquetFormat(Format):
         return stored_columns(parquet.ParquetFile(file))
 
     def decoder(self, request: DecodeRequest) -> Decoder:
-        return ParquetDecoder(wanted=request.wanted)
+        return ParquetDecoder(wanted=request.wanted, declared=tuple(f.name for f in request.columns))
 
     def encoder(self, request: EncodeRequest) -> Encoder:
         options = OptionValues(_OPTIONS, request.options, "parquet.")

@@ -3,9 +3,12 @@ with the types that files have for them."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 
 from tidemill.connectors.formats.api import RecordError
+from tidemill.connectors.formats.column_names import mistaken
 from tidemill.connectors.formats.columnar.carriers import file_type, from_file, to_file
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema, arrow_type
@@ -18,6 +21,13 @@ def from_file_table(table: pa.Table, fields: tuple[Field, ...]) -> pa.Table:
         return table.select([])  # rows without columns are rows
     columns = [_column(table, field) for field in fields]
     return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
+
+
+def check_names(wanted: tuple[Field, ...], declared: tuple[str, ...], there: Collection[str]) -> None:
+    """RecordError where a column of a file is a wanted one but for small and capital letters."""
+    wrong = mistaken((f.name for f in wanted), declared, there)
+    if wrong:
+        raise RecordError(wrong, line=-1)
 
 
 def _column(table: pa.Table, field: Field) -> pa.Array:

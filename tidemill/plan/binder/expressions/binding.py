@@ -23,12 +23,13 @@ from tidemill.types import logical as t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """What a clause allows. ``name`` is how messages call it; ``grouped``: there are GROUP BY keys,
-    so that an aggregate over NOT NULL input is NOT NULL."""
+    """What a clause allows. ``name`` is how messages call it; ``group_by``: there is such a
+    clause; ``grouped``: it has keys, so that an aggregate over NOT NULL input is NOT NULL."""
 
     name: str
     aggregates: bool = False
     windows: bool = False
+    group_by: bool = False
     grouped: bool = False
 
 

@@ -175,7 +175,7 @@ def _check_allowed(binder: ExpressionBinder, position: Position | None) -> None:
 
 
 def _grouping(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
-    if not (binder.clause.aggregates and binder.clause.grouped):
+    if not (binder.clause.aggregates and binder.clause.group_by):
         raise ValidationError(
             f"{name} operator may only occur in an aggregate query", position=position_of(node)
         )

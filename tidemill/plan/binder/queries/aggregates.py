@@ -4,7 +4,8 @@ The aggregate's input is a projection of the keys, then the distinct arguments a
 the keys, then one column per distinct call. Expressions above are rewritten over that output: equal
 key expressions become key columns, calls become their columns; any other column is an error.
 GROUPING SETS become an Expand that gives each row once per set, with the keys left out as NULL and the
-set's number in ``$e`` (bit i from the left: key i is left out), which is a key as well.
+set's number in ``$e`` (bit i from the left: key i is left out), which is a key as well. So there is no row of
+no rows, as in Flink, where () stands beside other sets.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from tidemill.types import logical as t
 
 Mentions = Mapping[int, tuple[str, Position | None]]
 EXPAND_ID = "$e"
+_ROWS = AggregateCall(function="COUNT", args=(), type=t.BigIntType(nullable=False), name="$rows")
+"""What is asked of the row of an aggregation that nothing is asked of: one has to be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,9 @@ def lower(
         columns.append(literals.integer(0), "$f0")
     plan = columns.project(source)
     keys = tuple(range(len(grouping.keys)))
+    if grouping.sets is not None and not keys:
+        whole = _of_empty_sets(plan, _calls(pending, places, [], names), len(grouping.sets), hints)
+        return whole, Lowered(grouping=grouping, calls=tuple(pending), fields=whole.fields, keys=1)
     if grouping.sets is not None:
         expanded, keys = _expand(plan, len(grouping.keys), grouping.sets)
         plan = _in_windows(source, expanded, keys)
@@ -66,6 +72,8 @@ def lower(
         plan = _in_windows(source, once, keys) if _makes_windows(source) else plan
     key_fields = [plan.fields[k] for k in keys]
     calls = _calls(pending, places, key_fields, names)
+    if not (keys or calls):
+        calls = (_ROWS,)
     fields = (*key_fields, *(t.Field(c.name, c.type) for c in calls))
     node = n.Aggregate(fields=fields, input=plan, keys=keys, calls=calls, hints=hints)
     return node, Lowered(grouping=grouping, calls=tuple(pending), fields=fields, keys=len(keys))
@@ -142,6 +150,19 @@ def _calls(
             )
         )
     return tuple(calls)
+
+
+def _of_empty_sets(
+    plan: n.LogicalNode, calls: tuple[AggregateCall, ...], sets: int, hints: tuple[tuple[str, str], ...]
+) -> n.Expand:
+    """GROUPING SETS that are () each: the one row of all rows, which comes of no rows, too, once per set."""
+    calls = calls or (_ROWS,)
+    own = tuple(t.Field(c.name, c.type) for c in calls)
+    whole = n.Aggregate(fields=own, input=plan, keys=(), calls=calls, hints=hints)
+    values = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(own))
+    number = t.Field(unique_name(EXPAND_ID, {f.name for f in own}), t.BigIntType(nullable=False))
+    rows = tuple((literals.bigint(i), *values) for i in range(sets))
+    return n.Expand(fields=(number, *own), input=whole, projections=rows)
 
 
 def _expand(

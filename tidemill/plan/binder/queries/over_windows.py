@@ -52,7 +52,7 @@ def bind(binder: ExpressionBinder, node: exp.Expr) -> Expr:
             f"Windowed aggregate expression is illegal in {binder.clause.name} clause",
             position=position_of(node),
         )
-    inner = binder.narrowed(Clause(name="OVER", aggregates=True, grouped=binder.clause.grouped))
+    inner = binder.narrowed(_inside(binder.clause))
     spec = _specification(binder, node)
     partition = inner.bind_all(spec.partition)
     order = inner.bind_all([o.this for o in spec.order])
@@ -82,6 +82,10 @@ def bind(binder: ExpressionBinder, node: exp.Expr) -> Expr:
         distinct=distinct,
         options=options,
     )
+
+
+def _inside(clause: Clause) -> Clause:
+    return Clause(name="OVER", aggregates=True, group_by=clause.group_by, grouped=clause.grouped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,7 @@ def _function(binder: ExpressionBinder, node: exp.Expr) -> Function:
         raise ValidationError(
             f"OVER must be applied to aggregate function, not {name}", position=position_of(node)
         )
-    plain = binder.narrowed(Clause(name="OVER", aggregates=True, grouped=binder.clause.grouped))
+    plain = binder.narrowed(_inside(binder.clause))
     nodes, distinct = aggregate_arguments(function, node)
     args = plain.bind_all(nodes)
     kind, cast = calls.aggregate_types(function, args, (), position_of(node), grouped=True)

@@ -71,8 +71,8 @@ def bind(binder: QueryBinder, tree: exp.Expr, context: Context) -> BoundQuery:
     keys = grouping.bind(binder, tree, source.scope, context, window)
     if keys is not None and window is not None:
         source = replace(source, plan=group_windows.by_session(source.plan, keys.keys, window))
-    grouped = keys is not None and bool(keys.keys)
-    expressions = binder.expressions(context, source.scope, replace(SELECT, grouped=grouped))
+    clause = replace(SELECT, group_by=keys is not None, grouped=keys is not None and bool(keys.keys))
+    expressions = binder.expressions(context, source.scope, clause)
     expressions.windows = over_windows.named(tree)
     expressions.group_window = window
     items = _items(expressions, tree)
@@ -105,7 +105,8 @@ def filtered(plan: n.LogicalNode, condition: Expr) -> n.LogicalNode:
 def _condition(binder: ExpressionBinder, node: exp.Expr | None, clause: Clause) -> Expr | None:
     if node is None:
         return None
-    return binder.narrowed(replace(clause, grouped=binder.clause.grouped)).condition(node.this)
+    own = binder.clause
+    return binder.narrowed(replace(clause, group_by=own.group_by, grouped=own.grouped)).condition(node.this)
 
 
 def _items(binder: ExpressionBinder, tree: exp.Expr) -> list[Item]:
