@@ -43,6 +43,8 @@ def identity(value: Any) -> Any:
         return ("float", repr(value))
     if isinstance(value, list | tuple):
         return tuple(map(identity, value))
+    if isinstance(value, dict):
+        return frozenset((identity(k), identity(v)) for k, v in value.items())
     return value
 
 

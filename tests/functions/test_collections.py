@@ -116,7 +116,7 @@ ACCESS = [
     *_cases("MAP_ENTRIES", ((_map(a=1, b=2),), [("a", 1), ("b", 2)])),
     *_cases(
         "MAP_FROM_ARRAYS",
-        ((_texts("x", None), _ints(1, None)), [("x", 1), (None, None)]),
+        ((_texts("x", None), _ints(1, None)), [(None, None), ("x", 1)]),
         ((NULL_ARRAY, THREE), None),
     ),
     *_cases("MAP_UNION", ((_map(a=1, b=2), _map(b=9)), [("a", 1), ("b", 9)]), ((_map(a=1),), [("a", 1)])),

@@ -238,8 +238,8 @@ class LookupTable(Protocol):
 
     def lookup(self, keys: pa.Table) -> LookedUp:
         """All rows whose key columns are among ``keys``: distinct, without NULLs, named as the table's
-        columns are. More rows than these do no harm. Raises ConnectorError when it cannot be asked, after
-        as many tries as the table's options say."""
+        columns are. More rows than these do no harm. Entries of maps are in order (``types.entries``).
+        Raises ConnectorError when it cannot be asked, after as many tries as the table's options say."""
         ...
 
 
@@ -253,7 +253,8 @@ class ScannedTable(Protocol):
         ...
 
     def scan(self) -> pa.Table:
-        """All rows, with the request's fields. Raises ConnectorError when it cannot be read."""
+        """All rows, with the request's fields; entries of maps are in order (``types.entries``). Raises
+        ConnectorError when it cannot be read."""
         ...
 
 

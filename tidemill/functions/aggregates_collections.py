@@ -34,6 +34,7 @@ from tidemill.functions.api import (
 from tidemill.functions.json_text import json_text, or_null
 from tidemill.functions.signatures import calcite_text, check_count, mismatch
 from tidemill.functions.spark_text import bind, each, each_indexed, keep, quoted
+from tidemill.functions.values import marked, unmarked
 from tidemill.types import logical as t
 
 _JSON_LENGTH = 2000
@@ -96,11 +97,13 @@ def _resolve_collect(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> R
 
 def _collect_sql(call: SparkAggregateCall) -> str:
     """Run lengths over the sorted values: n log n, where comparing each with all would be n squared."""
-    values = f"sort_array({spark_aggregate('collect_list', call, call.args[0])})"
-    return bind(values, _run_lengths)
+    (kind,) = call.arg_types
+    values = f"sort_array({spark_aggregate('collect_list', call, marked(call.args[0], kind))})"
+    return bind(values, lambda v: _run_lengths(v, kind))
 
 
-def _run_lengths(values: str) -> str:
+def _run_lengths(values: str, kind: t.LogicalType) -> str:
+    """Of ``marked`` values of ``kind``."""
     marks = each_indexed(
         values, lambda e, i: f"CASE WHEN {i} = 0 OR NOT ({e} <=> {values}[{i} - 1]) THEN {i} END", role="m"
     )
@@ -110,7 +113,7 @@ def _run_lengths(values: str) -> str:
         lambda s: each_indexed(
             s,
             lambda start, i: (
-                f"named_struct('key', {values}[{start}], "
+                f"named_struct('key', {unmarked(f'{values}[{start}]', kind)}, "
                 f"'value', coalesce(get({s}, {i} + 1), size({values})) - {start})"
             ),
             role="r",

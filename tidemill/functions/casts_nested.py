@@ -11,6 +11,7 @@ from zlib import crc32
 from tidemill.functions.cast_step import CastStep
 from tidemill.functions.casts_text import fit
 from tidemill.functions.sharing import share
+from tidemill.functions.values import by_key, last_of_each_key
 from tidemill.types import logical as t
 from tidemill.types.physical import quote
 
@@ -38,14 +39,13 @@ def array_to_array(step: CastStep, cast: Caster) -> str:
 
 
 def entries_to_entries(step: CastStep, cast: Caster) -> str:
-    """MAP to MAP and MULTISET to MULTISET."""
+    """MAP to MAP and MULTISET to MULTISET. Keys that are one now have the last entry of theirs."""
     (key, value), (to_key, to_value) = entry_types(step.source), entry_types(step.target)
     name = _variable(step.sql)
-    entry = (
-        f"named_struct('key', {cast(f'{name}.key', key, to_key)}, "
-        f"'value', {cast(f'{name}.value', value, to_value)})"
-    )
-    return f"transform({step.sql}, {name} -> {entry})"
+    keys = cast(f"{name}.key", key, to_key)
+    entry = f"named_struct('key', {keys}, 'value', {cast(f'{name}.value', value, to_value)})"
+    made = f"transform({step.sql}, {name} -> {entry})"
+    return made if keys == f"{name}.key" else by_key(last_of_each_key(made, to_key), step.target)
 
 
 def row_to_row(step: CastStep, cast: Caster) -> str:

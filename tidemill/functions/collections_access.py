@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from tidemill.errors import NotSupportedError
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
 from tidemill.functions.coercion import common_type
 from tidemill.functions.sharing import share
 from tidemill.functions.signatures import ARRAY, MAP, check_count, fixed, kind_of, mismatch, signature
 from tidemill.functions.spark_text import keep, quoted, template
+from tidemill.functions.values import by_key, marked
 from tidemill.types import logical as t
 
 _SIZED = kind_of("<COLLECTION>", ARRAY, MAP)
@@ -49,9 +51,27 @@ def _item(call: SparkCall) -> str:
     return f"get({keep(collection, lambda e: f'{e}.key <=> {index}', role='m')}, 0).value"
 
 
+_resolve_array_or_map = signature("CARDINALITY", _SIZED, result=fixed(t.INT), forms=_SIZED_FORMS)
+
+
+def _resolve_cardinality(arguments: tuple[Argument, ...], options: Mapping[str, str]) -> Resolved:
+    """Flink lists MULTISET among what it takes, and has no code for it."""
+    kind = arguments[0].type if arguments else t.INT
+    if isinstance(kind, t.MultisetType):
+        raise NotSupportedError(
+            f"CARDINALITY of a {kind.text()} is not supported: Expect an array or a map.",
+            hint="COUNT(x) beside COLLECT(x) is how many elements it has.",
+        )
+    return _resolve_array_or_map(arguments, options)
+
+
 def _resolve_element(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Resolved:
     check_count("ELEMENT", len(arguments), 1, 1)
     kind = arguments[0].type
+    if isinstance(kind, t.MultisetType):
+        raise NotSupportedError(
+            f"ELEMENT of a {kind.text()} is not supported: Array expression type expected."
+        )
     if not isinstance(kind, t.ArrayType):
         raise mismatch("ELEMENT", arguments, "ELEMENT(<ARRAY>)'\n'ELEMENT(<MULTISET>)")
     return Resolved(arg_types=(kind,), result=kind.element)
@@ -101,7 +121,7 @@ def _resolve_from_arrays(arguments: tuple[Argument, ...], _: Mapping[str, str]) 
 
 def _from_arrays(call: SparkCall) -> str:
     keys, values = call.args
-    return share(keys, lambda k: share(values, lambda v: _zipped(k, v)))
+    return by_key(share(keys, lambda k: share(values, lambda v: _zipped(k, v))), call.result)
 
 
 def _zipped(keys: str, values: str) -> str:
@@ -132,22 +152,25 @@ def _resolve_union(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Res
 
 def _map_union(call: SparkCall) -> str:
     """Of equal keys the last map's entry stays."""
+    assert isinstance(call.result, t.MapType)
     merged, *rest = call.args
     for later in rest:
-        merged = share(later, partial(_merged, merged))
-    return merged
+        merged = share(later, partial(_merged, call.result.key, merged))
+    return by_key(merged, call.result) if rest else merged
 
 
-def _merged(earlier: str, later: str) -> str:
-    kept = keep(earlier, lambda e: f"NOT exists({later}, x -> x.key <=> {e}.key)", role="u")
-    return f"concat({kept}, {later})"
+def _merged(key: t.LogicalType, earlier: str, later: str) -> str:
+    def comes_again(entry: str) -> str:
+        return f"exists({later}, x -> {marked('x.key', key)} <=> {marked(f'{entry}.key', key)})"
+
+    return f"concat({keep(earlier, lambda e: f'NOT {comes_again(e)}', role='u')}, {later})"
 
 
 FUNCTIONS: tuple[ScalarFunction, ...] = (
     ScalarFunction(name="ITEM", resolve=_resolve_item, spark=_item),
     ScalarFunction(
         name="CARDINALITY",
-        resolve=signature("CARDINALITY", _SIZED, result=fixed(t.INT), forms=_SIZED_FORMS),
+        resolve=_resolve_cardinality,
         spark=template("array_size({0})"),
     ),
     ScalarFunction(name="ELEMENT", resolve=_resolve_element, spark=_element),

@@ -17,6 +17,7 @@ from tidemill.functions.signatures import check_count, mismatch
 from tidemill.functions.values import marked, matching, with_one_zero
 from tidemill.types import logical as t
 from tidemill.types.physical import quote
+from tidemill.types.values import has_floats, has_two_zeros
 
 OPERATORS = ("=", "<>", "<", ">", "<=", ">=")
 _FROM_TEXT = (t.DateType, t.TimeType, *t.TIMESTAMP_TYPES, t.BooleanType, *t.INTERVAL_TYPES)
@@ -112,17 +113,11 @@ def compare_sql(operator: str, a: str, left: t.LogicalType, b: str, right: t.Log
     if isinstance(left, t.RowType) and isinstance(right, t.RowType):
         return _compare_rows(operator, a, left, b, right)
     if isinstance(left, t.COLLECTION_TYPES):
-        return f"({_whole(a, left)} {operator} {_whole(b, right)})"
+        return f"({marked(a, left)} {operator} {marked(b, right)})"
     if not isinstance(left, t.APPROXIMATE_TYPES) and not isinstance(right, t.APPROXIMATE_TYPES):
         return f"({a} {operator} {b})"
     unknown = left.nullable or right.nullable
     return share(a, lambda x: share(b, lambda y: _compare_floats(operator, x, y, unknown)))
-
-
-def _whole(sql: str, kind: t.LogicalType) -> str:
-    """A collection as Spark compares it: by identity, entries in whatever order."""
-    found = marked(sql, kind)
-    return f"sort_array({found})" if isinstance(kind, t.MapType | t.MultisetType) else found
 
 
 def _compare_floats(operator: str, a: str, b: str, nullable: bool) -> str:
@@ -158,8 +153,8 @@ def _distinct(negation: str) -> Callable[[SparkCall], str]:
         kind = call.arg_types[0]
         if isinstance(kind, t.APPROXIMATE_TYPES):
             return f"({negation}(({a} <=> {b}) AND coalesce(NOT isnan({a}), TRUE)))"
-        if isinstance(kind, t.ArrayType | t.MapType | t.MultisetType):
-            a, b = _whole(a, kind), _whole(b, call.arg_types[1])
+        if not has_two_zeros(kind):
+            a, b = marked(a, kind), marked(b, call.arg_types[1])
         return f"({negation}({a} <=> {b}))"
 
     return spark
@@ -184,7 +179,7 @@ def _between(call: SparkCall) -> str:
 def _in(call: SparkCall) -> str:
     value, *options = call.args
     kind, *kinds = call.arg_types
-    if not isinstance(kind, (t.RowType, *t.APPROXIMATE_TYPES)):
+    if not isinstance(kind, t.RowType) and not has_floats(kind):
         return f"({value} IN ({', '.join(options)}))"
     return share(
         value,

@@ -1,7 +1,7 @@
 """ROW(…), ARRAY[…] and MAP[…].
 
 Elements are cast to their common type. A MAP's later entry replaces an earlier one of the same key;
-its carrier is an array of entries, so keys may be NULL.
+its carrier is an array of entries, by key, which may be NULL.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
 from tidemill.functions.coercion import common_type
 from tidemill.functions.literals import string_literal
-from tidemill.functions.sharing import share
 from tidemill.functions.signatures import calcite_text, mismatch
+from tidemill.functions.values import by_key, last_of_each_key
 from tidemill.types import logical as t
 from tidemill.types.physical import spark_type
 
@@ -70,12 +70,8 @@ def _map(call: SparkCall) -> str:
     whole = f"CAST(array({', '.join(entries)}) AS {spark_type(call.result)})"
     if len(pairs) == 1:
         return whole
-    return share(whole, _last_of_each_key)
-
-
-def _last_of_each_key(entries: str) -> str:
-    later = f"slice({entries}, _mi + 2, size({entries}))"
-    return f"filter({entries}, (_me, _mi) -> NOT exists({later}, _ml -> _ml.key <=> _me.key))"
+    assert isinstance(call.result, t.MapType)
+    return by_key(last_of_each_key(whole, call.result.key), call.result)
 
 
 FUNCTIONS: tuple[ScalarFunction, ...] = (

@@ -129,7 +129,7 @@ def _(kind: t.MapType, value: object) -> str:
         f"named_struct('key', {literal_sql(k, kind.key)}, 'value', {literal_sql(v, kind.value)})"
         for k, v in value.items()
     )
-    return f"CAST(array({', '.join(entries)}) AS {spark_type(kind)})"
+    return f"sort_array(CAST(array({', '.join(entries)}) AS {spark_type(kind)}))"
 
 
 @_constant.register

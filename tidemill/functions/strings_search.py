@@ -17,7 +17,8 @@ from tidemill.functions.signatures import (
     overloaded,
     signature,
 )
-from tidemill.functions.spark_text import each, each_indexed, fold, quoted, template
+from tidemill.functions.spark_text import each, fold, quoted, template
+from tidemill.functions.values import by_key, last_of_each_key
 from tidemill.types import logical as t
 
 _INT = fixed(t.INT)
@@ -128,19 +129,7 @@ def _str_to_map(call: SparkCall) -> str:
     )
     pairs = each(f"slice({parts}, 1, {keeps})", lambda e: f"split({e}, {pair}, 2)", role="p")
     entries = each(pairs, lambda p: f"named_struct('key', {p}[0], 'value', get({p}, 1))", role="k")
-    return share(entries, _last_of_each_key)
-
-
-def _last_of_each_key(entries: str) -> str:
-    later = each_indexed(
-        entries,
-        lambda e, i: (
-            f"CASE WHEN exists(slice({entries}, {i} + 2, size({entries})), l -> l.key = {e}.key) "
-            f"THEN NULL ELSE {e} END"
-        ),
-        role="d",
-    )
-    return f"filter({later}, k -> k IS NOT NULL)"
+    return by_key(last_of_each_key(entries, _TEXT_MAP.key), call.result)
 
 
 def _class_of(name: str, pattern: str, numbers: str) -> ScalarFunction:

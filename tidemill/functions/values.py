@@ -12,9 +12,10 @@ from zlib import crc32
 
 from tidemill.functions.literals import string_literal
 from tidemill.functions.sharing import share
+from tidemill.functions.spark_text import bind
 from tidemill.types import logical as t
 from tidemill.types.physical import quote, spark_type
-from tidemill.types.values import has_floats, has_two_zeros
+from tidemill.types.values import has_floats, has_maps, has_two_zeros, parts
 
 
 def marked(sql: str, kind: t.LogicalType) -> str:
@@ -54,6 +55,33 @@ def with_one_zero(sql: str, kind: t.LogicalType) -> str:
     if isinstance(kind, t.APPROXIMATE_TYPES):
         return f"({sql} + CAST(0 AS {spark_type(kind)}))"
     return _mapped(sql, kind, with_one_zero)
+
+
+def in_order(sql: str, kind: t.LogicalType) -> str:
+    """``sql`` with all entries of maps, at any depth, in the order of their keys (see ``types.entries``)."""
+    if not has_maps(kind):
+        return sql
+    inner = _mapped(sql, kind, in_order) if any(map(has_maps, parts(kind))) else sql
+    return by_key(inner, kind) if isinstance(kind, t.MapType | t.MultisetType) else inner
+
+
+def by_key(sql: str, kind: t.LogicalType) -> str:
+    """The entries of a MAP or MULTISET in order, whose parts are what they should be."""
+    key, *_ = parts(kind)
+    if not has_floats(key):
+        return f"sort_array({sql})"
+    return unmarked(f"sort_array({marked(sql, kind)})", kind)
+
+
+def last_of_each_key(entries: str, key: t.LogicalType) -> str:
+    """``entries`` without those whose key, one of type ``key``, comes again."""
+    same = f"{marked('_ml.key', key)} <=> {marked('_me.key', key)}"
+
+    def body(found: str) -> str:
+        later = f"slice({found}, _mi + 2, size({found}))"
+        return f"filter({found}, (_me, _mi) -> NOT exists({later}, _ml -> {same}))"
+
+    return bind(entries, body)
 
 
 def _mapped(sql: str, kind: t.LogicalType, each: Callable[[str, t.LogicalType], str]) -> str:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.errors import ValidationError
 from tidemill.sql.types import parse_type
 from tidemill.types import logical as t
+from tidemill.types.entries import in_order
 from tidemill.types.physical import arrow_type, spark_schema
 from tidemill.user_functions.annotations import type_text
 
@@ -70,11 +71,15 @@ def _type_of(field: pa.Field) -> t.LogicalType:
 def carrier_frame(spark: SparkSession, table: pa.Table, fields: tuple[t.Field, ...]) -> DataFrame:
     """A Spark frame of the values as ``types.physical`` carries them."""
     try:
-        columns = [_carriers(f.type, table.column(i)) for i, f in enumerate(fields)]
+        columns = [_ordered(_carriers(f.type, table.column(i)), f.type) for i, f in enumerate(fields)]
     except pa.ArrowException as e:
         raise ValidationError(f"The values do not fit the schema: {e}") from e
     carried = pa.table(columns, names=[f.name for f in fields])
     return spark.createDataFrame(carried, spark_schema(fields))
+
+
+def _ordered(column: pa.ChunkedArray, kind: t.LogicalType) -> pa.ChunkedArray:
+    return pa.chunked_array([in_order(chunk, kind) for chunk in column.chunks], column.type)
 
 
 @singledispatch

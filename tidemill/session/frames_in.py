@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.functions.values import in_order
 from tidemill.types import logical as t
 from tidemill.types.physical import quote
 
@@ -83,8 +84,10 @@ def _(kind: st.StructType) -> t.LogicalType:
 
 
 def carrier_frame(frame: DataFrame, fields: tuple[t.Field, ...]) -> DataFrame:
-    """The frame with maps, at any depth, as arrays of entries."""
-    return frame.selectExpr(*(f"{carried(quote(f.name), f.type)} AS {quote(f.name)}" for f in fields))
+    """The frame with maps, at any depth, as arrays of entries in the order of their keys."""
+    return frame.selectExpr(
+        *(f"{in_order(carried(quote(f.name), f.type), f.type)} AS {quote(f.name)}" for f in fields)
+    )
 
 
 def carried(sql: str, kind: t.LogicalType) -> str:

@@ -2,7 +2,7 @@
 
 The carriers follow Flink's internal data structures where Spark's own type would lose something:
 TIME is milliseconds of the day (Spark has no TIME), intervals are months or milliseconds, MAP and
-MULTISET are arrays of (key, value) entries (a Spark map refuses NULL keys and cannot be grouped or
+MULTISET are arrays of (key, value) entries, by key (a Spark map refuses NULL keys and cannot be grouped or
 compared), TIMESTAMP_LTZ is Spark's TIMESTAMP shown in ``table.local-time-zone``.
 """
 

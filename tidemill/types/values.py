@@ -7,7 +7,9 @@ property test holds both to the same table of hostile values.
 did not change" go by. Values are one that are of one type and cannot be told apart when they are shown:
 0.0 and -0.0 are two, as in Flink; all NaN are one; NULL is one with NULL; trailing blanks count, also in
 CHAR(n), which CAST pads; DECIMALs of one type have one scale; nested values are one where all their parts
-are, MAP and MULTISET entries in the order in which they stand.
+are. The entries of a MAP or MULTISET have no order of their own: whatever makes such a value puts them in the
+order of their keys (``types.entries`` in Arrow, ``functions.values.in_order`` in Spark SQL), so that equal
+ones are one wherever values are grouped, hashed, kept or shown.
 
 *Order* (ORDER BY, Top-N, RANK, MIN, MAX) is total, and ties exactly where values are one: -0.0 stands below
 0.0, NaN above infinity, text by code point, bytes unsigned, FALSE below TRUE. NULL is lowest unless said
@@ -15,8 +17,7 @@ otherwise.
 
 *Equality* (=, <> and the comparisons, IN, joins' keys and conditions alike) is Flink's and Java's: 0.0 equals
 -0.0, and NaN equals nothing, not even NaN; anything compared with NULL is unknown, which IS NOT DISTINCT
-FROM alone looks through. ROWs are equal where their fields are. Arrays are by identity, maps and multisets
-whatever the order of their entries.
+FROM alone looks through. ROWs are equal where their fields are. Arrays, maps and multisets are by identity.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ def has_two_zeros(kind: t.LogicalType) -> bool:
     if isinstance(kind, t.RowType):
         return any(has_two_zeros(f.type) for f in kind.fields)
     return isinstance(kind, t.APPROXIMATE_TYPES)
+
+
+def has_maps(kind: t.LogicalType) -> bool:
+    """Whether a MAP or MULTISET is in it, whose entries must be in order."""
+    return isinstance(kind, t.MapType | t.MultisetType) or any(map(has_maps, parts(kind)))
 
 
 def parts(kind: t.LogicalType) -> tuple[t.LogicalType, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemill.types.entries import in_order
 from tidemill.types.logical import LocalZonedTimestampType, LogicalType, TimestampType
 from tidemill.user_functions.failures import wrong_result
 from tidemill.user_functions.values import carried, from_python, presented_type
@@ -60,12 +61,13 @@ def from_values(name: str, values: Sequence[Any], kind: LogicalType) -> pa.Array
 
 
 def _finished(name: str, array: pa.Array, kind: LogicalType) -> pa.Array:
-    """``array`` without digits beyond the declared precision, as Flink keeps it; NULLs only where allowed."""
+    """``array`` without digits beyond the declared precision, as Flink keeps it, and with the entries of maps
+    in order; NULLs only where allowed."""
     if not kind.nullable and array.null_count:
         raise wrong_result(name, str(kind), "NULL")
     if isinstance(kind, TimestampType | LocalZonedTimestampType) and kind.precision < _MICROS:
         return pc.floor_temporal(array, 10 ** (_MICROS - kind.precision), "microsecond")
-    return array
+    return in_order(array, kind)
 
 
 def _misfit(values: Sequence[Any], kind: LogicalType) -> Any:

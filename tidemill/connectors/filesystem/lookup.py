@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidemill.changelog.columns import single
 from tidemill.connectors.api import ReadLimit
 from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
+from tidemill.types.entries import in_order
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema
 
@@ -39,4 +41,7 @@ class FileTable:
         batches = (
             batch for task in self.source.tasks(None, end) for batch in self.source.reader.read(task.splits)
         )
-        return pa.Table.from_batches(batches, arrow_schema(self.fields))
+        rows = pa.Table.from_batches(batches, arrow_schema(self.fields))
+        return pa.table(
+            [in_order(single(rows.column(i)), f.type) for i, f in enumerate(self.fields)], rows.schema
+        )

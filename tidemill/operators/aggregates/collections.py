@@ -10,6 +10,7 @@ from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source, State
 from tidemill.operators.aggregates.arrivals import ArrivalsAccumulator, Bag
 from tidemill.operators.aggregates.counts import CountsAccumulator
+from tidemill.types.entries import by_key
 
 
 def lists_of(bag: Bag, values: pa.Array, kind: pa.DataType, missing: Mask | None = None) -> pa.Array:
@@ -66,6 +67,6 @@ def collect(spec: AggregateSpec, source: Source) -> Aggregate:
             [bag.columns[0].cast(entry.field(0).type), to_arrow(Vec(counts), pa.int32())],
             fields=[entry.field(0), entry.field(1)],
         )
-        return lists_of(bag, entries, spec.result)
+        return by_key(lists_of(bag, entries, spec.result))
 
     return Aggregate(spec, (counted,), result)

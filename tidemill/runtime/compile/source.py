@@ -1,6 +1,7 @@
 """What a scan asks of its source, and how what comes becomes the table's columns.
 
-Physical columns come in their declared types. Metadata comes in its key's type and is cast, as CAST does.
+Physical columns come in their declared types. Metadata comes in its key's type and is cast, as CAST does. The
+entries of maps come in any order, and are put into the one that makes equal maps one value.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.metadata import key_of, metadata_columns
 from tidemill.connectors.registry import metadata_types
 from tidemill.functions.casts import cast_sql
+from tidemill.functions.values import in_order
 from tidemill.runtime.compile.context import CompileContext
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
@@ -46,7 +48,8 @@ def source_request(
 def declared(request: SourceRequest, names: tuple[str, ...]) -> tuple[str, ...]:
     """Spark SQL texts of the table's columns over the request's fields, which go by ``names``."""
     types = {c.name: c.type for c in metadata_columns(request.table)}
+    zone = request.time_zone
     return tuple(
-        cast_sql(quote(name), f.type, types.get(f.name, f.type), safe=False, zone=request.time_zone)
+        cast_sql(in_order(quote(name), f.type), f.type, types.get(f.name, f.type), safe=False, zone=zone)
         for name, f in zip(names, request.fields, strict=True)
     )

@@ -1,0 +1,85 @@
+"""MAPs and MULTISETs as Arrow columns: their entries in the order of their keys.
+
+Maps are equal whatever the order in which their entries came. So that nothing which groups, hashes, compares
+or keeps values has to know of it, entries are put in order where a value is made: in Spark SQL by
+``functions.values.in_order``, here in what Python gives. Both order keys alike: NULL first, then as
+``types.values`` says, nested ones part by part.
+
+Cost: a sort of a column's entries; none for types without maps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemill.types import logical as t
+from tidemill.types.python_values import python_values
+from tidemill.types.values import has_maps
+
+
+def in_order(array: pa.Array, kind: t.LogicalType) -> pa.Array:
+    """Carriers of ``kind`` with all entries of maps, at any depth, in order."""
+    if not has_maps(kind):
+        return array
+    if isinstance(kind, t.RowType):
+        fields = zip(array.flatten(), kind.fields, strict=True)
+        children = [in_order(child, f.type) for child, f in fields]
+        return pa.StructArray.from_arrays(children, fields=list(array.type), mask=array.is_null())
+    if isinstance(kind, t.ArrayType):
+        return _lists(array, in_order(array.flatten(), kind.element))
+    assert isinstance(kind, t.MapType | t.MultisetType)
+    key, value = (kind.key, kind.value) if isinstance(kind, t.MapType) else (kind.element, t.INT)
+    entries = array.flatten()
+    keys, values = in_order(entries.field(0), key), in_order(entries.field(1), value)
+    inner = pa.StructArray.from_arrays([keys, values], fields=list(array.type.value_type))
+    return by_key(_lists(array, inner))
+
+
+def by_key(maps: pa.ListArray) -> pa.ListArray:
+    """Lists of (key, value) sorted by their keys, whose own maps are in order."""
+    entries = maps.flatten()
+    if len(entries) < 2:
+        return maps
+    owners = np.repeat(np.arange(len(maps)), _lengths(maps))
+    order = np.lexsort((_ranks(entries.field(0)), owners))
+    return _lists(maps, entries.take(pa.array(order)))
+
+
+def _lists(like: pa.ListArray, values: pa.Array) -> pa.ListArray:
+    """``like`` with other values."""
+    offsets = pa.array(np.concatenate([[0], np.cumsum(_lengths(like))]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, values, type=like.type, mask=like.is_null())
+
+
+def _lengths(lists: pa.ListArray) -> Any:
+    return lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+
+
+def _ranks(keys: pa.Array) -> Any:
+    """Integers that ascend as ``keys`` do. Arrow takes both zeros for one, and ranks nothing nested."""
+    if pa.types.is_null(keys.type):
+        return np.zeros(len(keys), np.int64)
+    if pa.types.is_nested(keys.type) or pa.types.is_floating(keys.type):
+        places = list(map(_place, python_values(keys)))
+        known = {place: rank for rank, place in enumerate(sorted(set(places)))}
+        return np.array([known[place] for place in places], np.int64)
+    ranks = pc.rank(keys, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
+    return np.where(keys.is_null().to_numpy(zero_copy_only=False), -1, ranks)
+
+
+def _place(value: Any) -> tuple[Any, ...]:
+    """Stands among others of its type as the value does."""
+    if value is None:
+        return (0,)
+    if isinstance(value, dict):
+        return (1, *map(_place, value.values()))
+    if isinstance(value, list):
+        return (1, *map(_place, value))
+    if isinstance(value, float):
+        missing = value != value
+        return (1, missing, 0.0 if missing else value, missing or np.copysign(1.0, value) > 0)
+    return (1, value)
