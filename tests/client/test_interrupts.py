@@ -126,7 +126,7 @@ def test_a_program_goes_on(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM.format(script=script, folder=tmp_path))
     status, out, said = interrupted(tmp_path, [str(tmp_path / "program.py")])
     assert (status, said) == (0, "")
-    assert out == "interrupted [Row(k=5)]\n"
+    assert out == "interrupted [+I(5,)]\n"
     assert [path.name for path in tmp_path.glob("taken/*")] == []
 
 
