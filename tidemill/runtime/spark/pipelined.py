@@ -59,6 +59,8 @@ _REFUSED = (
 )
 _CUT_OFF = re.compile(r"Connection to streaming shuffle writer \d+\b.* closed before termination")
 """What tasks that read say of one that has ended before its time; why it did, they do not know."""
+_UNREAD = re.compile(r"\bStacklessClosedChannelException|\bClosedChannelException")
+"""What tasks that write say of one that reads no more: it has failed, or needs no more rows (LIMIT)."""
 
 
 def why_not(text: str) -> str:
@@ -67,7 +69,9 @@ def why_not(text: str) -> str:
     refused = next((found for pattern in _REFUSED if (found := pattern.search(text))), None)
     if refused:
         return f"Spark refused: {', '.join(refused.groups())}"
-    return "a task that writes one ended before its time" if _CUT_OFF.search(text) else ""
+    if _CUT_OFF.search(text):
+        return "a task that writes one ended before its time"
+    return "a task that reads one ended before all was sent" if _UNREAD.search(text) else ""
 
 
 def pipelined(frame: DataFrame, sorts: int | None) -> DataFrame:
