@@ -21,7 +21,7 @@ def test_two_executors(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     told = {line["name"]: line for line in map(json.loads, done.stdout.splitlines())}
     for name in NAMES:
-        assert told[name]["failed"] == []
+        assert told[name]["told"] == []
         assert told[name]["how"] == ["PIPELINED: 8 tasks at once"]
         assert sorted(told[name]["pipelined"]) == sorted(told[name]["blocking"])
     assert told["lost"]["marks"] >= 1

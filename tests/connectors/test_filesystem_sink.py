@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +16,9 @@ from tests.connectors.sources import rows, source, table
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS
 from tidemill.connectors.filesystem.sink import FileSink
+from tidemill.connectors.filesystem.writing import StagedWriter
 from tidemill.connectors.registry import connector
+from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.types import logical as t
 
@@ -110,6 +114,54 @@ def test_discard_removes_the_epoch_and_later_ones(spark: SparkSession, tmp_path:
     with pytest.raises(ConnectorError, match="neither staged nor published"):
         target.publish(2, lost)
     assert list(visible(tmp_path).values()) == ["1,x\n"]
+
+
+def test_a_task_that_outlives_a_batch_job_leaves_nothing(tmp_path: Path) -> None:
+    """Its rows were sent before the job failed, and written after that."""
+    target, writer = _begun(tmp_path)
+    batch = pa.record_batch({"a": pa.array([1], pa.int32()), "b": ["x"]})
+
+    def rows_then_the_end() -> Iterator[pa.RecordBatch]:
+        target.discard(1)
+        assert not list(tmp_path.iterdir())
+        yield batch
+
+    with pytest.raises(WorkerError, match="not wanted any more"):
+        list(writer(rows_then_the_end()))
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_given_up_after_its_token_goes_with_the_job(tmp_path: Path) -> None:
+    target, writer = _begun(tmp_path)
+    rows = iter(writer([pa.record_batch({"a": pa.array([1], pa.int32()), "b": ["x"]})]))
+    next(rows)
+    del rows
+    assert len(list(tmp_path.rglob("*.csv"))) == 1
+    target.discard(1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_task_that_fails_leaves_nothing_of_its_own(tmp_path: Path) -> None:
+    """What others have staged stays: the task may be tried again."""
+    _, writer = _begun(tmp_path)
+    batch = pa.record_batch({"a": pa.array([1], pa.int32()), "b": ["x"]})
+    [staged] = [row for made in writer([batch]) for row in made.column("token").to_pylist()]
+
+    def rows_of_a_lost_connection() -> Iterator[pa.RecordBatch]:
+        yield batch
+        raise EOFError
+
+    with pytest.raises(EOFError):
+        list(writer(rows_of_a_lost_connection()))
+    attempts = [file.parent.name for file in tmp_path.rglob("*.csv")]
+    assert attempts == [json.loads(staged)["attempt"]]
+
+
+def _begun(folder: Path) -> tuple[FileSink, StagedWriter]:
+    """A job in batch mode that is under way, and one of its tasks."""
+    target = sink(files(folder), streaming=False)
+    assert isinstance(target, FileSink)
+    return target, target.writer(1, target.begin())
 
 
 def test_finish_leaves_no_staging_directory(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
+from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -18,11 +18,11 @@ from tests.operators.differential_window_aggregate import (
     Row,
     arrivals,
     ends_of,
-    lifted,
     table_of,
 )
-from tests.operators.timed_epochs import TimedEpochs, pieces
-from tidemill.changelog.watermarks import END, NONE, Control, Prefix, Running
+from tests.operators.timed_epochs import TimedEpochs
+from tests.operators.window_tasks import Tasks
+from tidemill.changelog.watermarks import Running
 from tidemill.operators.shared_distinct.shared_keys import Grouping, SharedKeys
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
@@ -103,35 +103,15 @@ def test_as_sets(
     combines: int,
     lag: int,
 ) -> None:
-    """As of aggregation in windows: several tasks, of which some combine their rows, and a source that is
-    ``lag`` behind."""
     spec = spec_of(windows, width)
+    assert spec.combinable
     rows, delay, interval = came
-    times = np.array([r.time for r in rows], np.int64)
-    expected, late = naive(spec, rows, Running(interval=interval).before(times - delay).tolist())
+    arriving = Tasks(delay=delay, interval=interval, cuts=cuts, tasks=tasks, combines=combines, lag=lag)
+    expected, late = naive(spec, rows, arriving.marks(rows, Running(interval=interval)).tolist())
     shown: list[tuple[str | None, int, int]] = []
-    reached = NONE
     with tempfile.TemporaryDirectory() as root:
         kernel = TimedEpochs(root, spec)
-        for first, behind in pieces(len(rows), cuts):
-            raw, combined, controls = [], [], []
-            for task, (start, stop) in enumerate(pieces(behind - first, tasks)):
-                own = rows[first + start : first + stop]
-                running = Running(interval=interval)
-                seen = running.before(np.array([r.time - delay for r in own], np.int64))
-                controls.append(Control(origin="s", task=task, mark=running.mark, interval=interval))
-                table = _table(own, seen, spec)
-                if combines >> task & 1 and own:
-                    combined.append((task, spec.combine(table)))
-                else:
-                    raw.append((task, table))
-            prefix = Prefix.over(controls, {"s": reached})
-            reached = prefix.marks.get("s", reached)
-            whole, parts = ([lifted(t, task, prefix) for task, t in found] for found in (raw, combined))
-            used, table = spec.merged(whole, parts) if parts else (spec, pa.concat_tables(whole))
-            kernel.spec = used
-            waited = reached if reached == NONE else reached - lag
-            output = kernel.step(table, mark=END if behind == len(rows) else waited)
+        for output in arriving.outputs(kernel, spec, rows, lambda own, seen: _table(own, seen, spec)):
             last = [time // 1000 for time in output.column("last").cast(I64).to_pylist()]
             shown += zip(output.column("k").to_pylist(), output.column("d").to_pylist(), last, strict=True)
     if not spec.cumulates:
@@ -140,7 +120,7 @@ def test_as_sets(
     assert kernel.late == late
 
 
-def _table(rows: list[Row], marks: object, spec: SharedValuesSpec) -> pa.Table:
+def _table(rows: Sequence[Row], marks: object, spec: SharedValuesSpec) -> pa.Table:
     table = table_of(rows, marks, spec)
     values = pa.array([None if r.value == NULL else r.value for r in rows], I64)
     return table.set_column(table.schema.get_field_index("v"), "v", values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.operators.timed_epochs import TimedEpochs, pieces
+from tests.operators.timed_epochs import TimedEpochs
+from tests.operators.window_tasks import Tasks
 from tidemill.changelog.columns import Ints
 from tidemill.changelog.hashing import hash_columns
-from tidemill.changelog.watermarks import END, NONE, Control, Prefix, Running
+from tidemill.changelog.watermarks import Running
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.clock import Clock
@@ -156,7 +158,7 @@ def arrivals(draw: st.DrawFn) -> tuple[list[Row], int, int]:
     return rows, draw(st.sampled_from([0, 2, 9, 50])), draw(st.sampled_from([0, 0, 5]))
 
 
-def table_of(rows: list[Row], marks: Any, spec: WindowShape) -> pa.Table:
+def table_of(rows: Sequence[Row], marks: Any, spec: WindowShape) -> pa.Table:
     keys = pa.array([r.key for r in rows], pa.string())
     columns: dict[str, pa.Array] = {
         "k": keys,
@@ -206,50 +208,21 @@ def test_as_a_dict_of_lists(
     gone: list[int],
     lag: int,
 ) -> None:
-    """An epoch's rows come from several tasks, of which some combine theirs before they are sent. All
-    wait for another source, which is ``lag`` behind theirs and has no rows."""
     spec = spec_of(windows, calls)
     rows, delay, interval = came
     if not spec.keys:
         rows = [Row(None, r.time, r.value) for r in rows]
     if spec.retracts:
         rows = [*rows, *(Row(r.key, r.time, r.value, -1) for i, r in enumerate(rows) if i in gone)]
-    times = np.array([r.time for r in rows], np.int64)
-    marks = Running(interval=interval).before(times - delay).tolist()
-    expected, late = naive(spec, rows, marks)
+    arriving = Tasks(delay=delay, interval=interval, cuts=cuts, tasks=tasks, combines=combines, lag=lag)
+    expected, late = naive(spec, rows, arriving.marks(rows, Running(interval=interval)).tolist())
     shown: Counter[tuple[Any, ...]] = Counter()
-    reached = NONE
     with tempfile.TemporaryDirectory() as root:
         kernel = TimedEpochs(root, spec)
-        for first, behind in pieces(len(rows), cuts):
-            parts = pieces(behind - first, tasks)
-            raw, combined, controls = [], [], []
-            for task, (start, stop) in enumerate(parts):
-                own = rows[first + start : first + stop]
-                running = Running(interval=interval)
-                seen = running.before(np.array([r.time - delay for r in own], np.int64))
-                controls.append(Control(origin="s", task=task, mark=running.mark, interval=interval))
-                combine = spec.combinable and bool(combines >> task & 1) and bool(own)
-                table = table_of(own, seen, spec)
-                if combine:
-                    combined.append((task, spec.combine(table)))
-                else:
-                    raw.append((task, table))
-            prefix = Prefix.over(controls, {"s": reached})
-            reached = prefix.marks.get("s", reached)
-            whole, parts_ = ([lifted(t, task, prefix) for task, t in found] for found in (raw, combined))
-            used, table = spec.merged(whole, parts_) if parts_ else (spec, pa.concat_tables(whole))
-            kernel.spec = used
-            waited = reached if reached == NONE else reached - lag
-            output = kernel.step(table, mark=END if behind == len(rows) else waited)
+        for output in arriving.outputs(kernel, spec, rows, lambda own, seen: table_of(own, seen, spec)):
             shown.update(_shown(output, spec))
     assert shown == expected
     assert kernel.late == late
-
-
-def lifted(table: pa.Table, task: int, prefix: Prefix) -> pa.Table:
-    marks = prefix.lifted(table.column("$wm").to_numpy(), task)
-    return table.set_column(table.schema.get_field_index("$wm"), "$wm", pa.array(marks))
 
 
 def _shown(output: pa.Table, spec: WindowAggregateSpec) -> list[tuple[Any, ...]]:

@@ -4,24 +4,37 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
 
 from tests import visible
-from tests.runtime.pipelined_queries import QUERIES
+from tests.runtime.pipelined_queries import BAD, QUERIES
 from tests.session.environments import ask
+from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.filesystem.sink import FileSink
+from tidemill.connectors.filesystem.writing import StagedWriter
+from tidemill.errors import ExecutionError, TidemillError
+from tidemill.physical.batch.steps import ADAPTIVE, AHEAD
+from tidemill.runtime.progress import ExchangesBlocked, JobEvent
 from tidemill.session.environment import TableEnvironment
 from tidemill.user_functions.declared import udf
 
 MODE = "SET 'execution.batch-shuffle-mode' = 'ALL_EXCHANGES_{}'"
 FILES, ROWS = 6, 3000
+LONG = 60.0
 OPTIONS = {
     "execution.runtime-mode": "batch",
     # Spark pipelines nothing where tasks may have copies.
@@ -40,30 +53,31 @@ def main() -> None:
     for name, columns in (("t", "k BIGINT, s STRING, v DOUBLE"), ("u", "k BIGINT, w INT")):
         session.execute_sql(table(name, columns, folder, "parquet"))
     session.execute_sql("SET 'table.optimizer.join.broadcast-threshold' = '-1'")
-    failed = Warnings()
-    logging.getLogger("tidemill.batch").addHandler(failed)
+    told = list[str]()
+
+    def hear(event: JobEvent) -> None:
+        if isinstance(event, ExchangesBlocked):
+            told.append(event.reason)
+
+    session.context.on_event = hear
     for name in names or QUERIES:
         # A thread of its own, in which nothing of Spark's was made before.
         with ThreadPoolExecutor(1) as pool:
-            tell(name, **pool.submit(asked, session, QUERIES[name]).result(), failed=failed.taken())
-    tell("insert", lines=inserted(session, folder), failed=failed.taken())
-    tell("beside", answers=beside_each_other(session))
-    tell("lost", **lost(session, folder))
+            tell(name, **pool.submit(asked, session, QUERIES[name]).result(), told=taken(told))
+    tell("insert", lines=inserted(session, folder), told=taken(told))
+    tell("beside", answers=beside_each_other(session), told=taken(told))
+    tell("lost", **lost(session, folder), told=taken(told))
+    for name, query in BAD.items():
+        tell(name, error=failure(session, query), told=taken(told))
+    for mode in ("PIPELINED", "BLOCKING"):
+        tell(f"outlived {mode}", **outlived(session, folder, mode))
 
 
-class Warnings(logging.Handler):
-    """What was asked again with blocking exchanges."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._texts.append(record.getMessage())
-
-    def taken(self) -> list[str]:
-        texts, self._texts = self._texts, []
-        return texts
+def taken(told: list[str]) -> list[str]:
+    """Why exchanges were blocking since the last time."""
+    texts = list(told)
+    told.clear()
+    return texts
 
 
 def write(folder: Path) -> None:
@@ -91,7 +105,12 @@ def asked(session: TableEnvironment, query: str) -> dict[str, Any]:
     blocking = ask(session, query)
     session.execute_sql(MODE.format("PIPELINED"))
     text = session.explain_sql(query)
-    return {"blocking": texts(blocking), "pipelined": texts(ask(session, query)), "how": how(text)}
+    return {
+        "blocking": texts(blocking),
+        "pipelined": texts(ask(session, query)),
+        "how": how(text),
+        "runs": sorted({word for word in (ADAPTIVE, AHEAD) if f"runs=[moved {word}]" in text}),
+    }
 
 
 def how(explained: str) -> list[str]:
@@ -131,6 +150,63 @@ def lost(session: TableEnvironment, folder: Path) -> dict[str, Any]:
     session.create_temporary_function("ends_once", ends_once)
     query = "SELECT s, ends_once(n) AS n FROM (SELECT s, COUNT(*) AS n FROM t GROUP BY s)"
     return {"rows": sorted(texts(ask(session, query))), "marks": len(list(marks.iterdir()))}
+
+
+def failure(session: TableEnvironment, query: str) -> str:
+    with pytest.raises(ExecutionError) as raised:
+        ask(session, query)
+    return raised.value.message
+
+
+@dataclass(frozen=True)
+class Outliving:
+    """The first task has all its rows, and writes them when nothing is staged any more; another one fails."""
+
+    writer: StagedWriter
+    folder: Path
+    mark: Path
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        if context.partitionId() > 0:
+            until(self.mark.exists)
+            raise ValueError("The other one goes on.")
+        rows = list(batches)
+        with self.mark.open("a") as pids:
+            print(os.getpid(), file=pids)
+        until(lambda: not (self.folder / ".staging").exists())
+        yield from self.writer(rows)
+
+
+def outlived(session: TableEnvironment, folder: Path, mode: str) -> dict[str, Any]:
+    """An INSERT that fails while a task of it is about to write: what is left when that has ended."""
+    taken, mark = folder / f"outlived_{mode.lower()}", folder / f"outlives_{mode.lower()}"
+    session.execute_sql(MODE.format(mode))
+    session.execute_sql("SET 'execution.batch.adaptive.auto-parallelism.enabled' = 'false'")
+    session.execute_sql(table(taken.name, "k BIGINT, n BIGINT", folder, "csv"))
+    adaptive: list[str | None] = []
+
+    def stage(sink: FileSink, frame: DataFrame, epoch: int) -> DataFrame:
+        adaptive.append(frame.sparkSession.conf.get("spark.sql.adaptive.enabled"))
+        return map_batches(frame, Outliving(sink.writer(epoch, sink.begin()), taken, mark), "token STRING")
+
+    error = ""
+    with mock.patch.object(FileSink, "stage", stage):
+        try:
+            session.execute_sql(f"INSERT INTO {taken.name} SELECT k, COUNT(*) FROM t GROUP BY k").wait()
+        except TidemillError as e:
+            error = str(e)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in mark.read_text().split()))
+    return {"error": error, "adaptive": adaptive, "left": [str(path) for path in taken.rglob("*")]}
+
+
+def until(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + LONG
+    while not what():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.01)
 
 
 def tell(name: str, **what: object) -> None:

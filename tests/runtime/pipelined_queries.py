@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+WIDE = ", ".join(f"s || '{place}' AS s{place}" for place in range(200))
+"""Columns enough that eighteen thousand rows may take a hundred megabytes."""
 QUERIES = {
     "keys": "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM t GROUP BY k",
     "no keys": "SELECT COUNT(*) AS n, COUNT(DISTINCT k) AS d FROM t",
@@ -20,8 +22,16 @@ QUERIES = {
     "list": "SELECT s, LISTAGG(CAST(w AS STRING)) AS l FROM (SELECT DISTINCT 'a' AS s, 1 AS w FROM t) "
     "GROUP BY s",
     "many in order": "SELECT k, s, v FROM t ORDER BY v",
+    "in order, nobody knows how many": "SELECT t.k, v FROM t JOIN u ON t.k = u.k ORDER BY v DESC",
+    "in order, too many": f"SELECT v, {WIDE} FROM t WHERE v < 2 ORDER BY v DESC",
     "read twice": "SELECT COUNT(*) AS n FROM t a JOIN t b ON a.k = b.k AND a.v < b.v",
     "too many": "SELECT COUNT(*) AS n FROM t a JOIN u b ON a.k = b.k AND a.k > 1 JOIN u c ON b.w = c.k "
     "AND b.w > 2 JOIN u d ON d.w = c.w + 1 AND d.w > 3 JOIN u e ON d.k + 4 = e.k AND e.w > 4",
     "nothing": "SELECT k FROM t WHERE v < 3",
 }
+
+BAD = {
+    "bad above": "SELECT k, 1 / (COUNT(*) - COUNT(*)) AS n FROM t GROUP BY k",
+    "bad below": "SELECT s, SUM(1 / (k - k)) AS n FROM t GROUP BY s",
+}
+"""Divided by zero by those that read an exchange, and by those that write it."""

@@ -70,6 +70,7 @@ def job_lines(job: Json) -> Iterator[str]:
     for stage in job["stages"]:
         for executor in stage["excluded"]:
             yield f"stage {stage['stage']}: executor {executor} was excluded, as its tasks failed there"
+    yield from job.get("notes", ())
     for read in job["partitions"]:
         yield f"read {read['read']:,} of {read['of']:,} partitions of {read['table']}"
     for task in job["slow"]:

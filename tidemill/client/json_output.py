@@ -32,13 +32,17 @@ from tidemill.sql.parser import parse_statement
 from tidemill.sql.splitter import Piece, split
 
 Document = dict[str, Any]
+_STOPPED: Document = {"code": "CANCELED", "message": "Stopped."}
+"""Of a statement at which Ctrl-C came."""
 
 
 def run_script(
     file: str, variables: Mapping[str, str], session: Callable[[], TableEnvironment], out: TextIO
 ) -> None:
-    """Writes the line for one script file to ``out``, a row at a time: no result is in memory as a whole."""
+    """Writes the line for one script file to ``out``, a row at a time: no result is in memory as a whole.
+    KeyboardInterrupt when the line has ended."""
     begun = time.monotonic()
+    error: BaseException | None = None
     out.write(f'{{"script": {_json(os.path.basename(file))}, ')
     try:
         script = read_script(file, variables)
@@ -47,36 +51,38 @@ def run_script(
         out.write(f'"statements": [], "ok": false, "error": {_json(error_document(e))}')
     else:
         out.write('"statements": [')
-        ok = _statements(environment, script, out)
-        out.write(f'], "ok": {_json(ok)}')
+        error = _statements(environment, script, out)
+        out.write(f'], "ok": {_json(error is None)}')
     out.write(f', "elapsed_ms": {_elapsed(begun)}}}\n')
     out.flush()
+    if isinstance(error, KeyboardInterrupt):
+        raise error
 
 
-def _statements(environment: TableEnvironment, script: str, out: TextIO) -> bool:
-    """Whether all succeeded."""
+def _statements(environment: TableEnvironment, script: str, out: TextIO) -> BaseException | None:
+    """What ended the script before its end."""
     pieces, separator = split(script), ""
     while True:
         begun = time.monotonic()
         printed = io.StringIO()
         document = _Object(out, separator)
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             piece = next(pieces, None)
             if piece is None:
-                return True
+                return None
             document.add("sql", piece.text)
             with contextlib.redirect_stdout(printed):
                 _run(environment, piece, document)
-        except Exception as e:
+        except (Exception, KeyboardInterrupt) as e:
             error = e
-            document.add("error", error_document(_own(e)))
+            document.add("error", _STOPPED if isinstance(e, KeyboardInterrupt) else error_document(_own(e)))
         if printed.getvalue():
             document.add("stdout", printed.getvalue().splitlines())
         document.add("elapsed_ms", _elapsed(begun))
         document.end()
         if error is not None:
-            return False
+            return error
         separator = ", "
 
 
@@ -151,7 +157,7 @@ def error_document(error: TidemillError) -> Document:
     return document
 
 
-def _own(error: Exception) -> TidemillError:
+def _own(error: BaseException) -> TidemillError:
     return error if isinstance(error, TidemillError) else InternalError(f"{type(error).__name__}: {error}")
 
 

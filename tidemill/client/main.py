@@ -14,38 +14,47 @@ from typing import Any
 
 from tidemill.client.command_options import command_options
 from tidemill.errors import TidemillError, ValidationError
+from tidemill.interrupts import no_torn_calls_shown
 
 _SPARK = "tidemill.runtime.spark.session"
 _RUN = "tidemill.client.run"
+INTERRUPTED = 130
+"""As shells say it of a process that SIGINT has ended."""
 _SHELL, _REMOTE_SHELL = "tidemill.client.shell", "tidemill.client.remote_shell"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 0, 1 where a statement failed, 2 for a wrong command line.
+    """The exit status: 0, 1 where a statement failed, 2 for a wrong command line, 130 after Ctrl-C.
 
     ``arguments``: None is the process's own command line, for which Spark is started ahead; a caller within
     a process (a test) may have a Spark of its own.
     """
     parsed = _parser().parse_args(arguments)
     try:
-        if parsed.spark:
-            parsed.options = command_options(parsed)
-        if parsed.module == _SHELL and parsed.gateway:
-            parsed.spark, parsed.module = False, _REMOTE_SHELL
-        elif parsed.module == _SHELL and parsed.file:
-            raise ValidationError("-f is for --gateway: 'tidemill run FILE' runs a script here.")
-        if parsed.module == _RUN and parsed.format == "table":
-            import_module("tidemill.client.script").check_scripts(*parsed.init, *parsed.files)
-        if arguments is None and parsed.spark:
-            import_module(_SPARK).start_ahead(parsed.options)
-        status: int = getattr(import_module(parsed.module), parsed.function)(parsed)
+        with no_torn_calls_shown():
+            return _run(parsed, ahead=arguments is None)
     except TidemillError as e:
         sys.stderr.write(f"{e}\n")
         return 1
     except BrokenPipeError:
         return 1
     except KeyboardInterrupt:
-        return 130
+        sys.stderr.write("Stopped.\n")
+        return INTERRUPTED
+
+
+def _run(parsed: argparse.Namespace, *, ahead: bool) -> int:
+    if parsed.spark:
+        parsed.options = command_options(parsed)
+    if parsed.module == _SHELL and parsed.gateway:
+        parsed.spark, parsed.module = False, _REMOTE_SHELL
+    elif parsed.module == _SHELL and parsed.file:
+        raise ValidationError("-f is for --gateway: 'tidemill run FILE' runs a script here.")
+    if parsed.module == _RUN and parsed.format == "table":
+        import_module("tidemill.client.script").check_scripts(*parsed.init, *parsed.files)
+    if ahead and parsed.spark:
+        import_module(_SPARK).start_ahead(parsed.options)
+    status: int = getattr(import_module(parsed.module), parsed.function)(parsed)
     return status
 
 

@@ -15,6 +15,7 @@ import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -28,6 +29,7 @@ TEMPORARY = ".tmp-"
 AT_ONCE = 32
 """How many requests wait for an object store beside each other."""
 
+_TRIES = 20
 T = TypeVar("T")
 R = TypeVar("R")
 Links = tuple[str, ...]
@@ -278,7 +280,7 @@ class Storage:
                 self.system.create_dir(self.absolute(relative), recursive=True)
             return
         made = list(_missing(self.absolute(relative)))
-        os.makedirs(self.absolute(relative), exist_ok=True)
+        _make(self.absolute(relative))
         for path in made if self.durable else ():
             sync(os.path.dirname(path))
 
@@ -378,6 +380,14 @@ def _missing(path: str) -> Iterator[str]:
     while not os.path.isdir(path) and path != os.path.dirname(path):
         yield path
         path = os.path.dirname(path)
+
+
+def _make(path: str) -> None:
+    """A directory with its parents, also where somebody removes some that were empty meanwhile."""
+    for _ in range(_TRIES):
+        with suppress(FileNotFoundError):
+            return os.makedirs(path, exist_ok=True)
+    os.makedirs(path, exist_ok=True)
 
 
 def sync(path: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,8 +30,10 @@ from tidemill.errors import (
 )
 from tidemill.functions.decimal_sums import RAN_OVER
 from tidemill.functions.render import render_sql
+from tidemill.interrupts import can_be_heard, ended_by_interrupt
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import scans
+from tidemill.physical.batch.attributes import Attributes
 from tidemill.physical.batch.pushed import Pushed, pushed
 from tidemill.physical.batch.sizes import volume
 from tidemill.plan.column_filters import column_filters
@@ -41,17 +42,24 @@ from tidemill.runtime.compile.context import CompileContext, MakeSource
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.job_plan import batch_plan
 from tidemill.runtime.job_start import JobRequest, parallelism
-from tidemill.runtime.progress import PartitionsRead
-from tidemill.runtime.recording import Recording
+from tidemill.runtime.progress import ExchangesBlocked, PartitionsRead
+from tidemill.runtime.recording import Recording, Seen
 from tidemill.runtime.spark.adaptive import NOTHING_SENT, batch_settings
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, GroupedRows, ScanRows, TableRows
 from tidemill.runtime.spark.batch_frames.relation import Views
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
-from tidemill.runtime.spark.failures import SENT_TOO_MUCH, translated
-from tidemill.runtime.spark.job_groups import grouped, was_given_up
+from tidemill.runtime.spark.failures import SENT_TOO_MUCH, full_text, translated
+from tidemill.runtime.spark.job_groups import give_up, grouped, wait_for_tasks, was_given_up
 from tidemill.runtime.spark.local_rows import local_rows
 from tidemill.runtime.spark.partitions_read import partitions_read
-from tidemill.runtime.spark.pipelined import PIPELINED_SETTINGS, NotPipelined, pipelined, tasks_at_once
+from tidemill.runtime.spark.pipelined import (
+    PIPELINED_SETTINGS,
+    NothingExchanged,
+    NotPipelined,
+    pipelined,
+    tasks_at_once,
+    why_not,
+)
 from tidemill.runtime.spark.results import collected
 from tidemill.runtime.spark.session import job_session, shared_session, unless_given
 from tidemill.runtime.spark.user_columns import selected
@@ -74,7 +82,8 @@ class Way:
 
 AT_ONCE, SURELY, UNSENT = Way(quick=True), Way(quick=False), Way(quick=False, sends=False)
 PIPELINED = Way(quick=True, pipes=True)
-_LOGGER = logging.getLogger("tidemill.batch")
+PIPED = "PIPELINED"
+"""How EXPLAIN begins to say that exchanges are."""
 
 
 def batch_frame(
@@ -111,8 +120,8 @@ def batch_frame(
         raise translated(e, batch=True) from e
 
 
-def how_read(root: b.BatchNode, zone: str) -> dict[int, tuple[str, str]]:
-    """By the id of a scan what reads its table, an attribute of EXPLAIN's, where there is more than one way.
+def how_read(root: b.BatchNode, zone: str) -> dict[int, Attributes]:
+    """By the id of a scan what reads its table, for EXPLAIN, where there is more than one way.
     Cost: looks at files."""
     context = _context({}, zone, 1, make_source)
     found: dict[int, dict[str, None]] = {}
@@ -122,7 +131,7 @@ def how_read(root: b.BatchNode, zone: str) -> dict[int, tuple[str, str]]:
             how = connector.how_read(_wanted(node, sequenced, context))
             found.setdefault(id(node), {})[how] = None
     shown = {key: "; ".join(filter(None, ways)) for key, ways in found.items()}
-    return {key: ("runs", f"[{text}]") for key, text in shown.items() if text}
+    return {key: (("runs", f"[{text}]"),) for key, text in shown.items() if text}
 
 
 def _context(frames: Mapping[str, DataFrame], zone: str, width: int, source_of: MakeSource) -> CompileContext:
@@ -174,22 +183,36 @@ def _frames(
 
 
 def run_query(root: b.BatchNode, request: JobRequest) -> pa.Table:
-    """The rows of a batch SELECT: the root's columns in order."""
-    with _recorded(root, request) as partitions:
-        return _run(lambda way: _rows(root, request, way, partitions), request)
+    """The rows of a batch SELECT: the root's columns in order. KeyboardInterrupt after Ctrl-C, once its work
+    has ended."""
+    with _interruptible(request) as own, _recorded(root, own) as seen:
+        return _run(lambda way: _rows(root, own, way, seen), own, seen)
 
 
 def run_insert(sink: b.Sink, request: JobRequest) -> int:
-    """Runs a batch INSERT: everything is staged, then published at once; returns the number of tasks."""
-    with _recorded(sink, request) as partitions:
-        return _run(lambda way: _insert(sink, request, way, partitions), request)
+    """Runs a batch INSERT: everything is staged, then published at once; returns the number of tasks. As
+    ``run_query`` after Ctrl-C, of which a publication under way takes no notice."""
+    named = replace(request, group=request.group or uuid.uuid4().hex)
+    with _interruptible(named) as own, _recorded(sink, own) as seen:
+        return _run(lambda way: _insert(sink, own, way, seen), own, seen)
 
 
 @contextmanager
-def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[list[PartitionsRead]]:
-    """What runs within is a job of its own, for whom it may concern; it adds which partitions it has read."""
+def _interruptible(request: JobRequest) -> Iterator[JobRequest]:
+    """The request with a group that Ctrl-C gives up, where this thread hears of it."""
+    if not can_be_heard():
+        yield request
+        return
+    named = replace(request, group=request.group or uuid.uuid4().hex)
+    with ended_by_interrupt(lambda: give_up(request.application.sparkContext, named.group)):
+        yield named
+
+
+@contextmanager
+def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[Seen]:
+    """What runs within is a job of its own, for whom it may concern; it adds what it has seen of itself."""
     if not request.recorded:
-        yield []
+        yield Seen()
         return
     recording = Recording(
         context=request.application.sparkContext,
@@ -201,30 +224,33 @@ def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[list[Partition
     )
     try:
         with recording.running():
-            yield recording.partitions
+            yield recording.seen
     except BaseException as e:
         recording.end("CANCELED" if was_given_up(request.group) else "FAILED", str(e))
         raise
     recording.end("FINISHED")
 
 
-def _run(job: Callable[[Way], Found], request: JobRequest) -> Found:
+def _run(job: Callable[[Way], Found], request: JobRequest, seen: Seen) -> Found:
     """What a job gives with pipelined exchanges if that is asked for and can be, else with blocking ones."""
     if not asks_for_pipes(request):
         return _blocking(job)
     try:
         return job(PIPELINED)
-    except NotPipelined as e:
-        _LOGGER.info("Exchanges of %s are blocking: %s.", request.name, e)
-    except (InternalError, LostProcessError) as e:
-        if was_given_up(request.group):
-            raise
-        # One task that is lost ends them all, and Spark has reasons of its own to refuse them.
-        _LOGGER.warning("Exchanges of %s are blocking, pipelined ones failed: %s", request.name, e)
+    except (NotPipelined, LostProcessError) as e:
+        if not (isinstance(e, NothingExchanged) or was_given_up(request.group)):
+            _tell_blocked(e, request, seen)
     except ExecutionError as e:
         if _other_way(e) is None:
             raise
     return _blocking(job)
+
+
+def _tell_blocked(error: Exception, request: JobRequest, seen: Seen) -> None:
+    reason = str(error) if isinstance(error, NotPipelined) else "a process of Spark's was lost"
+    blocked = ExchangesBlocked(job_id=request.name, reason=reason)
+    seen.notes.append(blocked.text)
+    request.on_event(blocked)
 
 
 def _blocking(job: Callable[[Way], Found]) -> Found:
@@ -256,13 +282,14 @@ def shuffle_mode(root: b.BatchNode, request: JobRequest) -> str:
     if not asks_for_pipes(request):
         return "BLOCKING"
     try:
-        return f"PIPELINED: {tasks_at_once(batch_frame(root, request, PIPELINED))} tasks at once"
+        return f"{PIPED}: {tasks_at_once(batch_frame(root, request, PIPELINED), _sorted(root))} tasks at once"
     except NotPipelined as e:
         return f"BLOCKING: {e}"
     except TidemillError:
         return ""
 
 
+<<<<<<< HEAD
 def _rows(root: b.BatchNode, request: JobRequest, way: Way, partitions: list[PartitionsRead]) -> pa.Table:
     named: list[NamedSource] = []
     frame = _shown(batch_frame(root, request, way, named), root, request)
@@ -272,30 +299,57 @@ def _rows(root: b.BatchNode, request: JobRequest, way: Way, partitions: list[Par
         _check_read(named)
     except NotPipelined:
         raise
+=======
+def _sorted(root: b.BatchNode) -> int | None:
+    """How many bytes all rows have at most that are put in order; None where nobody knows."""
+    sizes = [node.source.traits.most for node in b.all_of(root) if isinstance(node, b.Sort)]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
+    frame = _shown(batch_frame(root, request, way), root, request)
+    try:
+        with grouped(request.application.sparkContext, request.group, request.name):
+            found = collected(pipelined(frame, _sorted(root)) if way.pipes else frame)
+>>>>>>> faults
     except Exception as e:
-        raise translated(e, batch=True) from e
-    partitions += _told_partitions(frame, root, request)
+        raise _failure(e, way) from e
+    seen.partitions.extend(_told_partitions(frame, root, request))
     return found
 
 
+<<<<<<< HEAD
 def _check_read(named: list[NamedSource]) -> None:
     for source in named:
         source.check_read()
+=======
+def _failure(error: Exception, way: Way) -> Exception:
+    """What ``error`` of Spark's stands for."""
+    if isinstance(error, NotPipelined):
+        return error
+    reason = why_not(full_text(error)) if way.pipes else ""
+    return NotPipelined(reason) if reason else translated(error, batch=True)
+>>>>>>> faults
 
 
 def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
     """The rows of a SELECT over literal rows (``plan.constants``): mostly without a job, which nobody is told
     of where there is one."""
+    with _interruptible(request) as own:
+        try:
+            return _constant_rows(root, own)
+        except Exception as e:
+            raise translated(e, batch=True) from e
+
+
+def _constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
     spark = shared_session(request.application, time_zone=request.zone)
-    try:
-        frames = _frames(spark, _unread, lambda node: None, root, request, AT_ONCE)
-        frame = _shown(with_room(lambda: frames.frame(root)), root, request)
-        found = local_rows(frame)
-        if found is None:
-            with grouped(request.application.sparkContext, request.group, request.name):
-                found = collected(frame)
-    except Exception as e:
-        raise translated(e, batch=True) from e
+    frames = _frames(spark, _unread, lambda node: None, root, request, AT_ONCE)
+    frame = _shown(with_room(lambda: frames.frame(root)), root, request)
+    found = local_rows(frame)
+    if found is None:
+        with grouped(request.application.sparkContext, request.group, request.name):
+            found = collected(frame)
     return found
 
 
@@ -322,7 +376,7 @@ def _told_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -
     return found
 
 
-def _insert(sink: b.Sink, request: JobRequest, way: Way, partitions: list[PartitionsRead]) -> int:
+def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
     target = sink.target
     if target.conflict in ("NOTHING", "ERROR"):
         raise NotSupportedError(
@@ -335,16 +389,23 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, partitions: list[Partit
         frame = _enforcing(batch_frame(sink, request, way, named), sink, targets, request)
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(frame, 1)
+<<<<<<< HEAD
             staged = (pipelined(staging) if way.pipes else staging).collect()
         _check_read(named)
+=======
+            staged = (pipelined(staging, _sorted(sink)) if way.pipes else staging).collect()
+>>>>>>> faults
     except Exception as e:
+        # Spark ends the tasks of a failed job later than the job.
+        wait_for_tasks(request.application.sparkContext, request.group)
         made.discard(1)
-        if isinstance(e, NotPipelined):
-            raise
-        raise translated(e, batch=True) from e
+        raise _failure(e, way) from e
+    except BaseException:
+        made.discard(1)
+        raise
     made.publish(1, [row[0] for row in staged])
     made.finish()
-    partitions += _told_partitions(staging, sink, request)
+    seen.partitions.extend(_told_partitions(staging, sink, request))
     return len(staged)
 
 

@@ -73,9 +73,21 @@ class PartitionsRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangesBlocked:
+    """A batch job was to have pipelined exchanges, and has blocking ones: it says why."""
+
+    job_id: str
+    reason: str
+
+    @property
+    def text(self) -> str:
+        return f"Exchanges of {self.job_id} are blocking: {self.reason}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnded:
     """A run of a job has ended, FINISHED, CANCELED or FAILED with ``error``. ``mode``: batch or streaming;
-    times in seconds since 1970. Told where somebody keeps it."""
+    times in seconds since 1970; ``notes``: what its user was told. Told where somebody keeps it."""
 
     job_id: str
     name: str
@@ -89,9 +101,10 @@ class JobEnded:
     slow: tuple[SlowTask, ...]
     partitions: tuple[PartitionsRead, ...]
     slow_nodes: tuple[SlowNode, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-JobEvent = JobBegun | JobResumed | EpochBegun | JobFailed | PartitionsRead | JobEnded
+JobEvent = JobBegun | JobResumed | EpochBegun | JobFailed | PartitionsRead | ExchangesBlocked | JobEnded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,14 @@ from tidemill.runtime.stage_runs import SlowNode, SlowTask, StageRun
 _LOGGER = logging.getLogger("tidemill.history")
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a job that runs has seen of itself; ``notes``: what is to be said of it."""
+
+    partitions: list[PartitionsRead] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
 @dataclass(slots=True, kw_only=True)
 class Recording:
     """``begun``: when it was made, in seconds since 1970."""
@@ -30,7 +38,7 @@ class Recording:
     mode: str
     tell: Callable[[JobEvent], None]
     plan: tuple[PlanNode, ...] = ()
-    partitions: list[PartitionsRead] = field(default_factory=list)
+    seen: Seen = field(default_factory=Seen)
     begun: float = field(default_factory=time.time)
     _tag: str = field(default_factory=lambda: f"tidemill-{uuid.uuid4().hex}")
 
@@ -62,7 +70,8 @@ class Recording:
             plan=self.plan,
             stages=stages,
             slow=slow,
-            partitions=tuple(self.partitions),
+            partitions=tuple(self.seen.partitions),
+            notes=tuple(self.seen.notes),
             slow_nodes=self._slow_nodes(ended),
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -27,6 +27,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.job_start import JobRequest, RunningJob
+from tidemill.runtime.progress import ExchangesBlocked, JobEvent
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.runtime.spark.session import spark_application
@@ -163,7 +164,8 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
     """What a job of this session needs."""
     config = context.configuration
     zone_of(context.time_zone)  # refuses a zone that does not exist, in terms of our option
-    on_progress, on_event = context.on_progress, context.on_event
+    on_progress = context.on_progress
+    on_event: Callable[[JobEvent], None] = partial(_told, context)
     if context.history is not None:
         on_progress, on_event = context.history.beside(on_progress, on_event)
     return JobRequest(
@@ -182,6 +184,12 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
         clock=context.clock,
         late_table=None if is_batch(context) else _late_table(context),
     )
+
+
+def _told(context: SessionContext, event: JobEvent) -> None:
+    if isinstance(event, ExchangesBlocked):
+        context.warn(event.text)
+    context.on_event(event)
 
 
 def _late_table(context: SessionContext) -> CatalogTable | None:

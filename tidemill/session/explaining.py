@@ -15,7 +15,7 @@ from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.files.looks import one_look
-from tidemill.physical.batch.explain import batch_graph, exchange_modes, explain_batch_text
+from tidemill.physical.batch.explain import Runs, batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.explain.advice import advice_of
 from tidemill.physical.explain.text import execution_graph, explain_text
@@ -68,21 +68,19 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
 
 def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted: set[str]) -> str:
     run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
-    runs = [
-        {**batch_job.how_read(root, context.time_zone), **exchange_modes(root, _shuffle_mode(context, root))}
-        for root in run
-    ]
+    runs = [{**batch_job.how_read(root, context.time_zone), **_exchanges(context, root)} for root in run]
     shown = with_room(lambda: explain_batch_text(plans, run, runs))
     if _JSON not in wanted:
         return shown
     return shown + _graph(with_room(lambda: batch_graph(run, _parallelism(context.configuration))))
 
 
-def _shuffle_mode(context: SessionContext, root: BatchNode) -> str:
+def _exchanges(context: SessionContext, root: BatchNode) -> Runs:
     """Spark is asked only where a way was."""
     if SHUFFLE_MODE.key not in context.configuration:
-        return ""
-    return batch_job.shuffle_mode(root, execution.job_request(context, "explain"))
+        return {}
+    mode = batch_job.shuffle_mode(root, execution.job_request(context, "explain"))
+    return exchange_modes(root, mode, adaptive=not mode.startswith(batch_job.PIPED))
 
 
 def _shown(

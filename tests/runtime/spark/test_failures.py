@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.errors import ExecutionError, InternalError, LostProcessError, StateError
+from tidemill.errors import (
+    ConnectorError,
+    ExecutionError,
+    InternalError,
+    LostProcessError,
+    StateError,
+    TidemillError,
+)
 from tidemill.runtime.spark.failures import SENT_TOO_MUCH, translated
 
 _OVERFLOW = "Datetime operation overflow: add 9L MONTH to TIMESTAMP '2020-01-01' [UTC]."
@@ -102,6 +109,56 @@ def test_a_full_disk_is_no_lost_process(batch: bool) -> None:
     found = translated(error, batch=batch)
     assert isinstance(found, StateError)
     assert ("epoch" in str(found.hint)) is not batch
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "said", "hint"),
+    [
+        (
+            "java.io.IOException: No space left on device\n\tat x",
+            StateError,
+            "Writing temporary files failed: No space left on device. Spark keeps them in /a, /b",
+            "'spark.local.dir'",
+        ),
+        (
+            "OSError: [Errno 28] No space left on device: '/c/d'\n",
+            StateError,
+            "Writing temporary files failed: No space left on device: '/c/d'",
+            "'spark.local.dir'",
+        ),
+        (
+            "java.nio.file.AccessDeniedException: /b/blockmgr-1/0c/shuffle\n\tat x",
+            StateError,
+            "Writing temporary files failed: Permission denied: '/b/blockmgr-1/0c/shuffle'",
+            "'spark.local.dir'",
+        ),
+        (
+            "java.io.FileNotFoundException: /b/blockmgr-1/0c/shuffle (Permission denied)\n\tat x",
+            StateError,
+            "Writing temporary files failed: Permission denied: '/b/blockmgr-1/0c/shuffle'",
+            "'spark.local.dir'",
+        ),
+        (
+            "java.io.FileNotFoundException: /bad/file (Permission denied)\n\tat x",
+            ConnectorError,
+            "Spark's processes may not open /bad/file: Permission denied",
+            "",
+        ),
+    ],
+)
+def test_what_a_batch_job_cannot_keep_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, cause: str, kind: type[TidemillError], said: str, hint: str
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/a, /b")
+    found = translated(RuntimeError(_LAST_TRY + cause), batch=True)
+    assert type(found) is kind
+    assert found.message == said
+    assert hint in found.hint
+
+
+def test_a_file_that_is_not_there_is_not_denied() -> None:
+    text = "java.io.FileNotFoundException: /b/file (No such file or directory)"
+    assert isinstance(translated(RuntimeError(text), batch=True), InternalError)
 
 
 def test_the_root_cause_is_shown_however_long_the_trace_before_it() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tidemill.runtime.spark.job_groups import give_up, grouped
+from tidemill.runtime.spark.job_groups import give_up, grouped, has_tasks, wait_for_tasks
 
 LONG = 60.0
 
@@ -46,6 +50,35 @@ def test_given_up_work_ends(spark: SparkSession, seconds: float | None) -> None:
     thread.join(LONG)
     assert not thread.is_alive()
     assert len(failed) == 1
+
+
+def test_tasks_that_end_after_their_job_are_waited_for(spark: SparkSession, tmp_path: Path) -> None:
+    """The one that is under way does not hear of it: it ends when there is a file."""
+    group, gate, begun = uuid.uuid4().hex, tmp_path / "gate", tmp_path / "begun"
+
+    def waits(rows: Iterable[int]) -> Iterable[int]:
+        begun.touch()
+        while not gate.exists():
+            time.sleep(0.01)
+        yield from rows
+
+    def work() -> None:
+        # Without the right to interrupt it, as where a stage fails.
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", group)
+        with suppress(Exception):
+            spark.sparkContext.parallelize([1], 1).mapPartitions(waits).collect()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not begun.exists():
+        time.sleep(0.01)
+    spark.sparkContext.cancelJobGroup(group)
+    thread.join(LONG)
+    assert has_tasks(spark.sparkContext, group)
+    assert not wait_for_tasks(spark.sparkContext, group, 0.1)
+    gate.touch()
+    assert wait_for_tasks(spark.sparkContext, group, LONG)
+    assert not has_tasks(spark.sparkContext, group)
 
 
 def test_other_work_goes_on(spark: SparkSession) -> None:

@@ -70,8 +70,10 @@ def last(session: TableEnvironment) -> dict[str, Any]:
 
 
 def jobs(spark: SparkSession) -> int:
+    """The number of the last one."""
     java: Any = spark.sparkContext._jsc
-    return max(-1, *map(int, java.sc().statusTracker().getJobIdsForGroup(None)))
+    known = java.sc().statusStore().jobsList(None)
+    return max((int(known.apply(place).jobId()) for place in range(known.size())), default=-1)
 
 
 def test_a_streaming_job(session: TableEnvironment) -> None:

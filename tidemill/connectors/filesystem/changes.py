@@ -8,7 +8,14 @@ nothing is read for it. Cost: two small reads per file that is taken.
 from __future__ import annotations
 
 import hashlib
+<<<<<<< HEAD
 from collections.abc import Sequence
+=======
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+>>>>>>> faults
 
 from tidemill.connectors.filesystem.offsets import TakenFile
 from tidemill.errors import ConnectorError
@@ -26,11 +33,23 @@ def ends_of(storage: Storage, path: str, size: int) -> str:
     """A hash of the first and the last bytes among the first ``size`` of a file."""
     if not storage.has_appends:
         return ""
-    with storage.open(path) as file:
+    with opened(storage, path) as file:
         head = file.read(min(_END, size))
         file.seek(max(size - _END, 0))
         tail = file.read(min(_END, size))
     return hashlib.blake2b(head + tail, digest_size=8).hexdigest()
+
+
+@contextmanager
+def opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
+    """A file to read; ConnectorError where it cannot be."""
+    try:
+        with storage.open(path) as file:
+            yield file
+    except FileNotFoundError:
+        raise ConnectorError(vanished(storage.shown(path))) from None
+    except OSError as e:
+        raise ConnectorError(f"Cannot read file {storage.shown(path)}: {e}") from None
 
 
 def vanished(path: str) -> str:
@@ -75,9 +94,9 @@ def continuation(storage: Storage, file: TakenFile) -> int:
     last line went on."""
     if file.length == 0:
         return 0
-    with storage.open(file.path) as opened:
-        opened.seek(file.length - 1)
-        border = opened.read(3)
+    with opened(storage, file.path) as found:
+        found.seek(file.length - 1)
+        border = found.read(3)
     if border[:1] == b"\n":
         return file.length
     for ending in (b"\n", b"\r\n"):
@@ -92,7 +111,7 @@ def continuation(storage: Storage, file: TakenFile) -> int:
 def whole_lines(storage: Storage, path: str, begin: int, size: int) -> int:
     """Behind the last end of line among the bytes ``begin``..``size``; ``begin`` where there is none."""
     at, step = size, 1 << 16
-    with storage.open(path) as file:
+    with opened(storage, path) as file:
         while at > begin:
             start = max(at - step, begin)
             file.seek(start)

@@ -239,6 +239,7 @@ def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSin
         by_partition=options["sink.shuffle-by-partition.enable"],
         job=job,
         overwrite=request.overwrite,
+        streaming=request.streaming,
         markers=partition_markers(storage, options, tuple(f.name for f in partitions), f"part-{job}-"),
     )
 

@@ -23,8 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tidemill.connectors.filesystem.changes import opened
 from tidemill.connectors.filesystem.cutting import Cutter
 from tidemill.connectors.task_frames import assigned, task_frame
+from tidemill.connectors.worker_errors import WorkerError
+from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
 
 if TYPE_CHECKING:
@@ -72,11 +75,14 @@ class Searcher:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for stretch in assigned(batches):
-            found = [json.dumps([p.path, p.start, p.ways]) for p in self.pieces(stretch)]
+            try:
+                found = [json.dumps([p.path, p.start, p.ways]) for p in self.pieces(stretch)]
+            except ConnectorError as e:
+                raise WorkerError(e) from None
             yield pa.record_batch([pa.array(found, pa.string())], names=["piece"])
 
     def pieces(self, stretch: Stretch) -> Iterator[Piece]:
-        with self.storage.open(stretch.path) as file:
+        with opened(self.storage, stretch.path) as file:
             known = stretch.first
             start = stretch.start or self.cutter.mark(file)
             if not known:

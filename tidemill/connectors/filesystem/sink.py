@@ -7,6 +7,11 @@
    be in place. It is durable when this returns. Repeating it changes nothing.
 3. *discard*: what is staged is removed, also what tasks have left behind that outlived earlier epochs.
 
+After a job in batch mode nobody discards again, and tasks may outlive it, or their Python processes alone.
+So it has a file that says that it is wanted (``_WANTED``): discard removes that first, then all else, and a
+task looks for it when its files are there, and removes them itself where it is gone. Whichever of the two is
+the later sees what the other has done.
+
 An INSERT OVERWRITE (batch only) removes what was there before when it publishes: the whole table, or
 each partition that is written to.
 """
@@ -23,7 +28,7 @@ import pyarrow as pa
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filesystem.listing import list_files_or_none
 from tidemill.connectors.filesystem.partition_commit import PartitionMarkers
-from tidemill.connectors.filesystem.writing import StagedWriter
+from tidemill.connectors.filesystem.writing import StagedWriter, unwritten
 from tidemill.connectors.formats.api import Encoder
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _STAGING = ".staging"
+_WANTED = "wanted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +55,27 @@ class FileSink:
     by_partition: bool
     job: str
     overwrite: bool
+    streaming: bool
     markers: PartitionMarkers
 
     def stage(self, frame: DataFrame, epoch: int) -> DataFrame:
-        return map_batches(self._distributed(frame), self._writer(epoch), "token STRING")
+        wanted = "" if self.streaming else self.begin()
+        return map_batches(self._distributed(frame), self.writer(epoch, wanted), "token STRING")
 
     def stager(self, epoch: int) -> StagedWriter | None:
         moves = self.parallelism or (self.by_partition and self.partitions)
-        return None if moves else self._writer(epoch)
+        return None if moves else self.writer(epoch)
 
-    def _writer(self, epoch: int) -> StagedWriter:
+    def begin(self) -> str:
+        """Makes the file that says that the job is wanted; ConnectorError where nothing can be written."""
+        try:
+            self.storage.make_directory(self._job)
+            self.storage.create(self._wanted).close()
+        except (OSError, pa.ArrowException) as e:
+            raise unwritten(self.storage, e) from None
+        return self._wanted
+
+    def writer(self, epoch: int, wanted: str = "") -> StagedWriter:
         return StagedWriter(
             table=self.table,
             storage=self.storage,
@@ -70,6 +87,7 @@ class FileSink:
             prefix=f"part-{self.job}-{epoch:08d}",
             extension=self.extension,
             roll=self.roll,
+            wanted=wanted,
         )
 
     def publish(self, epoch: int, tokens: list[str]) -> None:
@@ -86,19 +104,35 @@ class FileSink:
 
     def discard(self, epoch: int) -> None:
         """Of the epoch before it, which may yet be published again, nothing goes."""
-        job = f"{_STAGING}/{self.job}"
-        for name in self.storage.directories(job):
+        if not self.streaming:
+            self.storage.remove(self._wanted)
+            return self._remove_staging()
+        for name in self.storage.directories(self._job):
             if name != str(epoch - 1):
-                self.storage.remove_directory(f"{job}/{name}")
+                self.storage.remove_directory(f"{self._job}/{name}")
 
     def finish(self) -> None:
         self.markers.finish()
-        self.storage.remove_directory(f"{_STAGING}/{self.job}")
-        if not self.storage.directories(_STAGING):
+        self._remove_staging()
+
+    def _remove_staging(self) -> None:
+        """All of this job's."""
+        self.storage.remove_directory(self._job)
+        if self.storage.is_local:
+            self.storage.prune(_STAGING)
+        elif not self.storage.directories(_STAGING):
             self.storage.remove_directory(_STAGING)
 
+    @property
+    def _job(self) -> str:
+        return f"{_STAGING}/{self.job}"
+
+    @property
+    def _wanted(self) -> str:
+        return f"{self._job}/{_WANTED}"
+
     def _staged(self, epoch: int) -> str:
-        return f"{_STAGING}/{self.job}/{epoch}"
+        return f"{self._job}/{epoch}"
 
     def _distributed(self, frame: DataFrame) -> DataFrame:
         keys = [frame[c] for c, f in zip(frame.columns, self.fields, strict=False) if f in self.partitions]

@@ -29,6 +29,7 @@ from tidemill.connectors.filesystem.changes import (
     continuation,
     ends_of,
     is_unchanged,
+    opened,
     whole_lines,
 )
 from tidemill.connectors.filesystem.cutting import Cutter
@@ -295,8 +296,8 @@ class FileSource:
         if rows is None and length is not None:
             end = self._cut_near(file, position.position, min(position.position + length, file.length))
             return position.moved(end), 0, end - position.position
-        with self.storage.open(file.path) as opened:
-            end, count = self.cutter.cut(opened, position.position, file.length, rows=rows, length=length)
+        with opened(self.storage, file.path) as text:
+            end, count = self.cutter.cut(text, position.position, file.length, rows=rows, length=length)
         return position.moved(end), count, end - position.position
 
     def _cut_near(self, file: TakenFile, start: int, goal: int) -> int:
@@ -306,8 +307,8 @@ class FileSource:
             start = self.search.last_start(file.path, start, goal)
             if start == goal:
                 return goal
-        with self.storage.open(file.path) as opened:
-            end, _ = self.cutter.cut(opened, start, file.length, rows=None, length=goal - start)
+        with opened(self.storage, file.path) as text:
+            end, _ = self.cutter.cut(text, start, file.length, rows=None, length=goal - start)
         if self.search is not None:
             self.search.cut_at(file.path, goal, end)
         return end
@@ -339,9 +340,9 @@ class FileSource:
             at = end
         if cuts:
             return
-        with self.storage.open(whole.file.path) as opened:
+        with opened(self.storage, whole.file.path) as text:
             while at < whole.end:
-                end, _ = self.cutter.cut(opened, at, whole.end, rows=None, length=step)
+                end, _ = self.cutter.cut(text, at, whole.end, rows=None, length=step)
                 yield replace(whole, start=at, end=end)
                 at = end
 

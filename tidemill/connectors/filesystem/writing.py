@@ -2,14 +2,17 @@
 
 A task's files lie in a folder of its attempt's own, forced to disk when its token names them: the commit
 record's tokens alone say which attempt counts, and a task that outlives its epoch writes where nobody
-looks. The names that files are published under depend on job, epoch, task and file number alone.
+looks. One that fails, be it as nobody takes its token any more, removes that folder. The names that files
+are published under depend on job, epoch, task and file number alone.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,12 +28,31 @@ from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
 
+_ROOM, _RIGHT = (
+    "Make room there, or give the table another 'path'.",
+    "Whoever runs the job must be allowed to write there; or give the table another 'path'.",
+)
+_HINTS = {
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+    errno.EACCES: _RIGHT,
+    errno.EPERM: _RIGHT,
+    errno.EROFS: _RIGHT,
+}
+
+
+def unwritten(storage: Storage, error: OSError | pa.ArrowException) -> ConnectorError:
+    """What a table's files could not be written for."""
+    hint = _HINTS.get(getattr(error, "errno", None) or 0, "")
+    return ConnectorError(f"Cannot write to {storage.location}: {error}", hint=hint)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedWriter:
     """``fields``: the frame's columns by place; ``partitions``: those that become directories.
     ``directory``: where the epoch is staged, below the table's root; ``roll``: bytes per file; ``table``: its
-    name, for errors."""
+    name, for errors; ``wanted``: a file that is gone when nobody wants the task's any more, '' where there is
+    none."""
 
     table: str
     storage: Storage
@@ -42,22 +64,40 @@ class StagedWriter:
     prefix: str
     extension: str
     roll: int
+    wanted: str = ""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row with the column ``token``."""
         context = TaskContext.get()
         task = _Task(writer=self, partition=context.partitionId() if context else 0)
         try:
+            token = self._written(batches, task)
+        except BaseException:
+            task.abandon()
+            raise
+        yield pa.record_batch([pa.array([token])], names=["token"])
+
+    def _written(self, batches: Iterable[pa.RecordBatch], task: _Task) -> str:
+        """The token."""
+        try:
             for batch in batches:
                 task.write(self._named(batch))
-            token = json.dumps({"attempt": task.attempt, "files": task.finish()})
+            files = task.finish()
         except (OSError, pa.ArrowException) as e:
-            root = self.storage.location
-            raise WorkerError(ConnectorError(f"Cannot write to {root}: {e}")) from None
+            raise WorkerError(unwritten(self.storage, e)) from None
         except ConnectorError as e:
             said = f"Cannot write to table '{self.table}': {e.message}"
             raise WorkerError(ConnectorError(said, hint=e.hint)) from None
-        yield pa.record_batch([pa.array([token])], names=["token"])
+        if not self.is_wanted:
+            raise WorkerError(
+                ConnectorError(f"What was written to table '{self.table}' is not wanted any more")
+            )
+        return json.dumps({"attempt": task.attempt, "files": files})
+
+    @property
+    def is_wanted(self) -> bool:
+        """Asked when files are there: who removes ``wanted`` looks for them after it."""
+        return not self.wanted or self.storage.stat(self.wanted) is not None
 
     def _named(self, batch: pa.RecordBatch) -> pa.Table:
         names = [f.name for f in self.fields]
@@ -97,6 +137,17 @@ class _Task:
         for directory in {f"{self._directory}/{name}".rpartition("/")[0] for name, _ in self._done}:
             self.writer.storage.force_directory(directory)
         return self._done
+
+    def abandon(self) -> None:
+        """Nothing is left of it. Folders of others go only where nobody makes any there any more."""
+        storage = self.writer.storage
+        with suppress(OSError, pa.ArrowException):
+            for file in self._open.values():
+                with suppress(OSError, pa.ArrowException, ValueError):
+                    file.stream.close()
+            storage.remove_directory(self._directory)
+            if not self.writer.is_wanted:
+                storage.prune(self.writer.directory)
 
     @property
     def _directory(self) -> str:

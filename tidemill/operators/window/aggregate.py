@@ -44,12 +44,16 @@ from tidemill.operators.window.sets import SliceSets
 from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
 from tidemill.operators.window.views import last_places, shown_at
+from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable
 
 
 class Kept(Protocol):
     """What is kept of rows, in tables by time."""
+
+    @property
+    def layout(self) -> Layout: ...
 
     def add(self, pieces: pa.Table, slices: TimeTable) -> None: ...
 
@@ -169,26 +173,28 @@ class WindowAggregateSpec(WindowShape):
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the windows that fire in this epoch."""
         (table,) = inputs
-        before, upto = self.clock.ended(epoch.before), self.clock.ended(epoch.watermark)
-        layout = self.pieces.layout
-        firing = Firing(
-            self,
-            slices=state.timeline(layout),
-            strays=state.timeline(straying(layout)),
-            before=before,
-            upto=upto,
-            kept=self.pieces,
-        )
-        rows, ends, after = self._counted(table, before, epoch)
+        firing = self.firing(self.pieces, state, epoch)
+        rows, ends, after = self._counted(table, firing.before, epoch)
         if self.cumulates:
             return self._grown(rows, self._open(ends, after), firing, state, epoch)
-        came = Came(after, before)
+        came = Came(after, firing.before)
         fired = [came.fired(firing, lambda chosen: self._cut(rows, ends, chosen))]
         if self.distinct is not None:
             fired.append(
                 self.distinct.told([self._told(s, rows, ends, came, firing, state) for s in self.sets])
             )
         return self._shown(pa.concat_tables(fired), state, epoch)
+
+    def firing(self, kept: Kept, state: StateStore, epoch: EpochContext) -> Firing:
+        """The windows that end in this epoch, of what is ``kept``."""
+        return Firing(
+            self,
+            slices=state.timeline(kept.layout),
+            strays=state.timeline(straying(kept.layout)),
+            before=self.clock.ended(epoch.before),
+            upto=self.clock.ended(epoch.watermark),
+            kept=kept,
+        )
 
     def _told(
         self, values: SliceSets, rows: pa.Table, ends: Ints, came: Came, firing: Firing, state: StateStore

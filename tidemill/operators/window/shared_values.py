@@ -24,7 +24,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.api import EpochContext
 from tidemill.operators.shared_distinct.shared_keys import BITS, Bits, SharedKeys, bits_of
 from tidemill.operators.window.aggregate import Came, Firing, WindowAggregateSpec
-from tidemill.operators.window.pieces import END, ends_of, straying
+from tidemill.operators.window.pieces import END, ends_of
 from tidemill.state.layout import Layout
 from tidemill.state.run import DUE
 from tidemill.state.store import StateStore
@@ -138,21 +138,14 @@ class SharedValuesSpec(WindowAggregateSpec):
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The numbers of values of the windows that fire, or of the steps that are over."""
         (table,) = inputs
-        before, upto = self.clock.ended(epoch.before), self.clock.ended(epoch.watermark)
-        layout = self.values.layout
-        firing = Firing(
-            self,
-            slices=state.timeline(layout),
-            strays=state.timeline(straying(layout)),
-            before=before,
-            upto=upto,
-            kept=self.values,
-        )
-        rows, ends, after = self._counted(table, before, epoch)
+        firing = self.firing(self.values, state, epoch)
+        rows, ends, after = self._counted(table, firing.before, epoch)
         if self.cumulates:
             pieces = self._steps(rows, self._open(ends, after), firing, state)
         else:
-            pieces = Came(after, before).fired(firing, lambda chosen: self.values.cut(rows, ends, chosen))
+            pieces = Came(after, firing.before).fired(
+                firing, lambda chosen: self.values.cut(rows, ends, chosen)
+            )
             pieces = self.values.folded(pieces)
         if len(pieces) == 0:
             return self.output_schema().empty_table()

@@ -10,7 +10,7 @@ from functools import singledispatch
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.ranks import limit_attributes, rank_attributes
-from tidemill.physical.batch.steps import bracketed, ordered
+from tidemill.physical.batch.steps import ADAPTIVE, bracketed, ordered
 from tidemill.physical.conditions import conjuncts
 from tidemill.physical.explain.attributes import window_text
 from tidemill.physical.explain.patterns import pattern_attributes
@@ -181,7 +181,7 @@ def _(node: b.Join) -> Attributes:
 
 
 def _join_runs(node: b.Join) -> str:
-    how = _NOT_IN if node.null_aware else "as adaptive execution finds best"
+    how = _NOT_IN if node.null_aware else ADAPTIVE
     if node.hint and not node.null_aware:
         return _HINTED[node.hint].format(node.build)
     return f"{how}, {node.broadcast} side broadcast" if node.broadcast else how

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tidemill.physical.batch import nodes as b
-from tidemill.physical.batch.attributes import attributes
+from tidemill.physical.batch.attributes import Attributes, attributes
 from tidemill.physical.batch.nodes import BatchNode, all_of
+from tidemill.physical.batch.steps import ADAPTIVE, AHEAD
 from tidemill.physical.explain.json_plan import Reading, json_plan
 from tidemill.physical.explain.syntax_tree import syntax_tree
 from tidemill.physical.explain.text import draw
 from tidemill.plan import nodes as n
 
-Runs = Mapping[int, tuple[str, str]]
-"""How nodes run, by their ids: one more attribute."""
+Runs = Mapping[int, Attributes]
+"""How nodes run, by their ids: attributes beside their own, or in place of some."""
 
 
 def explain_batch_text(
@@ -31,14 +32,14 @@ def explain_batch_text(
 
 
 def batch_text(plan: BatchNode, runs: Runs) -> str:
-    return draw(plan, lambda node: _line(node, runs.get(id(node))), lambda node: node.inputs)
+    return draw(plan, lambda node: _line(node, runs.get(id(node), ())), lambda node: node.inputs)
 
 
 def batch_graph(plans: Sequence[BatchNode], parallelism: int) -> str:
     """EXPLAIN JSON_EXECUTION_PLAN."""
     reading = Reading(
         name=_graph_name,
-        line=lambda node: _line(node, None),
+        line=lambda node: _line(node, ()),
         inputs=lambda node: node.inputs,
         exchange=_shipped,
         sink=lambda node: isinstance(node, b.Sink),
@@ -66,13 +67,23 @@ def _shipped(node: BatchNode) -> str:
 _WAYS = {"single": "GLOBAL"}
 
 
-def exchange_modes(root: BatchNode, mode: str) -> Runs:
-    """How exchanges run, for who asks for a way."""
+def exchange_modes(root: BatchNode, mode: str, *, adaptive: bool) -> Runs:
+    """How exchanges run, for who asks for a way; and that what adaptive execution would find best is planned
+    ahead, where there is none."""
     if not mode:
         return {}
-    return {id(node): ("shuffle_mode", f"[{mode}]") for node in all_of(root) if node.name == "Exchange"}
+    nodes = list(all_of(root))
+    modes = {id(node): (("shuffle_mode", f"[{mode}]"),) for node in nodes if node.name == "Exchange"}
+    ahead = {} if adaptive else {id(node): _ahead(node) for node in nodes}
+    return {key: (*ahead.get(key, ()), *modes.get(key, ())) for key in modes.keys() | ahead.keys()}
 
 
-def _line(node: BatchNode, runs: tuple[str, str] | None) -> str:
-    shown = (*attributes(node), *((runs,) if runs else ()))
-    return f"{node.name}({', '.join(f'{k}={v}' for k, v in shown)})"
+def _ahead(node: BatchNode) -> Attributes:
+    runs = dict(attributes(node)).get("runs", "")
+    return (("runs", runs.replace(ADAPTIVE, AHEAD)),) if ADAPTIVE in runs else ()
+
+
+def _line(node: BatchNode, runs: Attributes) -> str:
+    given = dict(runs)
+    shown = [(key, given.pop(key, value)) for key, value in attributes(node)]
+    return f"{node.name}({', '.join(f'{k}={v}' for k, v in (*shown, *given.items()))})"

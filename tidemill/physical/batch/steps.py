@@ -11,7 +11,9 @@ from tidemill.physical.explain.printer import Printer, order_text
 from tidemill.plan.expressions import SortKey
 from tidemill.types.logical import Field
 
-MOVED = "moved as adaptive execution finds best"
+ADAPTIVE, AHEAD = "as adaptive execution finds best", "as planned ahead"
+"""How what has more than one way is done, and how where nothing is known but what the planner knew."""
+MOVED = f"moved {ADAPTIVE}"
 SORTED = "sorted where the operator above needs it"
 SENT = "sent to every task where it is small"
 WITHIN = "within the operator above"

@@ -18,6 +18,7 @@ import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.scheduler.TaskInfo;
 import org.apache.spark.scheduler.TaskSchedulerImpl;
+import org.apache.spark.util.Clock;
 import org.apache.spark.util.SystemClock;
 
 /**
@@ -32,16 +33,18 @@ public final class SlowNodes extends HealthTracker {
 
     private final TaskSchedulerImpl scheduler;
     private final long millis;
+    private final Clock clock;
     /** Whether the user has asked Spark to exclude executors whose tasks fail. */
     private final boolean countsFailures;
     /** By host, in milliseconds since 1970. */
     private final Map until = new HashMap();
     private final ArrayDeque told = new ArrayDeque();
 
-    SlowNodes(SparkContext context, TaskSchedulerImpl scheduler, long millis) {
-        super(context.listenerBus(), conf(context, scheduler), client(context), new SystemClock());
+    public SlowNodes(SparkContext context, TaskSchedulerImpl scheduler, long millis, Clock clock) {
+        super(context.listenerBus(), conf(context, scheduler), client(context), clock);
         this.scheduler = scheduler;
         this.millis = millis;
+        this.clock = clock;
         this.countsFailures = scheduler.healthTrackerOpt().isDefined();
     }
 
@@ -83,12 +86,12 @@ public final class SlowNodes extends HealthTracker {
         }
     }
 
-    void block(TaskInfo slow, int stage) {
+    public void block(TaskInfo slow, int stage) {
         synchronized (this.scheduler) {
             if (!this.isLeft(slow.host())) {
                 return;
             }
-            long now = System.currentTimeMillis();
+            long now = this.clock.getTimeMillis();
             this.until.put(slow.host(), Long.valueOf(now + this.millis));
             this.told.addLast(slow.host() + " " + now + " " + (now + this.millis) + " " + stage + " " + slow.index());
             if (this.told.size() > MOST_TOLD) {
@@ -99,7 +102,7 @@ public final class SlowNodes extends HealthTracker {
 
     private boolean isBlocked(String host) {
         Long end = (Long) this.until.get(host);
-        return end != null && end.longValue() > System.currentTimeMillis();
+        return end != null && end.longValue() > this.clock.getTimeMillis();
     }
 
     /** Whether there is an executor that may be given tasks, on another host than that. */
@@ -163,7 +166,7 @@ public final class Install implements BiFunction {
     public Object apply(Object context, Object millis) {
         SparkContext spark = (SparkContext) context;
         TaskSchedulerImpl scheduler = (TaskSchedulerImpl) spark.taskScheduler();
-        SlowNodes nodes = new SlowNodes(spark, scheduler, ((Number) millis).longValue());
+        SlowNodes nodes = new SlowNodes(spark, scheduler, ((Number) millis).longValue(), new SystemClock());
         try {
             Field asked = TaskSchedulerImpl.class.getDeclaredField("healthTrackerOpt");
             asked.setAccessible(true);

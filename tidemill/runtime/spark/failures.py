@@ -9,9 +9,13 @@ those of the root cause.
 
 from __future__ import annotations
 
+import os
 import re
+from contextlib import suppress
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from tidemill import errors
@@ -37,6 +41,9 @@ _TOO_LARGE = re.compile(r"spark\.driver\.maxResultSize")
 _DISK_FULL = re.compile(
     r"((?:No space left on device|Disk quota exceeded|Read-only file system)(?:: '[^'\n]*')?)"
 )
+_DENIED = re.compile(
+    r"AccessDeniedException: (/[^\n]+)|FileNotFoundException: (/[^\n]+) \(Permission denied\)"
+)
 _BAD_FILE = re.compile(
     r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (.+?)\.\s+(?:[A-Z][a-z]|SQLSTATE)"
 )
@@ -54,8 +61,13 @@ _LOST = re.compile(
 
 
 _NOTHING_PUBLISHED = (
-    "A batch job publishes all or nothing: run it again once there is room. What Spark's exchanges and sorts "
-    "have no memory for is written to spark.local.dir, a large result to the directory for temporary files."
+    "A batch job publishes all or nothing: run it again once there is room, or with 'spark.local.dir' (or "
+    "SPARK_LOCAL_DIRS, which comes first) set to another folder. What exchanges and sorts have no memory for "
+    "is written there."
+)
+_MAY_NOT_WRITE = (
+    "Set 'spark.local.dir' (or SPARK_LOCAL_DIRS, which comes first) to a folder that Spark's processes may "
+    "write to."
 )
 
 
@@ -63,7 +75,7 @@ def translated(error: Exception, *, batch: bool = False) -> errors.TidemillError
     """The TidemillError that ``error``, raised by a Spark action, stands for."""
     if isinstance(error, errors.TidemillError):
         return error
-    text = _full_text(error)
+    text = full_text(error)
     ours = find_error(text)
     if ours is not None:
         return ours
@@ -97,14 +109,9 @@ def translated(error: Exception, *, batch: bool = False) -> errors.TidemillError
             hint="Lower table.optimizer.join.broadcast-threshold, or give the driver more room: "
             "spark.driver.memory.",
         )
-    disk = _DISK_FULL.search(text)
-    if disk:
-        written, hint = (
-            ("output or temporary files", _NOTHING_PUBLISHED)
-            if batch
-            else ("state or output", errors.NOTHING_COMMITTED)
-        )
-        return errors.StateError(f"Writing {written} failed: {disk.group(1)}", hint=hint)
+    unwritten = _unwritten(text, batch)
+    if unwritten is not None:
+        return unwritten
     told = "\n".join(_told(text.strip().splitlines()))
     if _LOST.search(text):
         return errors.LostProcessError(
@@ -113,6 +120,38 @@ def translated(error: Exception, *, batch: bool = False) -> errors.TidemillError
             "or in that of the container.",
         )
     return errors.InternalError(f"Spark failed: {told}")
+
+
+def _unwritten(text: str, batch: bool) -> errors.TidemillError | None:
+    """What a disk has not taken, or kept from us."""
+    full, denied = _DISK_FULL.search(text), _DENIED.search(text)
+    if full and not batch:
+        return errors.StateError(
+            f"Writing state or output failed: {full.group(1)}", hint=errors.NOTHING_COMMITTED
+        )
+    folders = local_folders()
+    if full:
+        place = "" if "'" in full.group(1) or not folders else f". Spark keeps them in {', '.join(folders)}"
+        said = f"Writing temporary files failed: {full.group(1)}{place}"
+        return errors.StateError(said, hint=_NOTHING_PUBLISHED)
+    if denied is None:
+        return None
+    path = (denied.group(1) or denied.group(2)).strip()
+    if any(path.startswith(f"{folder.rstrip('/')}/") for folder in folders):
+        return errors.StateError(
+            f"Writing temporary files failed: Permission denied: '{path}'", hint=_MAY_NOT_WRITE
+        )
+    return errors.ConnectorError(f"Spark's processes may not open {path}: Permission denied")
+
+
+def local_folders() -> list[str]:
+    """Where this process's Spark keeps what it has no memory for."""
+    given = os.environ.get("SPARK_LOCAL_DIRS", "")
+    context = SparkContext._active_spark_context
+    if not given and context is not None:
+        with suppress(Py4JError):  # it may have ended
+            given = context.getConf().get("spark.local.dir", "") or ""
+    return [folder.strip() for folder in given.split(",") if folder.strip()]
 
 
 def java_says(text: str) -> str:
@@ -154,7 +193,7 @@ def _told(lines: list[str]) -> list[str]:
     return [*lines[:2], *lines[causes[-1] : causes[-1] + 10]] if causes else lines[:12]
 
 
-def _full_text(error: Exception) -> str:
+def full_text(error: Exception) -> str:
     """The message with the Java causes, whichever of Spark's exception classes it is."""
     parts = [str(error)]
     if isinstance(error, PySparkException):

@@ -11,18 +11,23 @@ from __future__ import annotations
 
 import heapq
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 
 _GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _POOL = "spark.scheduler.pool"
 _AGAIN_SECONDS = 0.2
 _REMEMBERED = 1000
+TASKS_END_SECONDS = 10.0
+_LOOK_SECONDS = 0.02
+_TOLD_MILLIS = 200
 
 
 @dataclass(slots=True)
@@ -122,6 +127,31 @@ def give_up_here(group: str) -> None:
     context = SparkContext._active_spark_context
     if context is not None:
         give_up(context, group)
+
+
+def wait_for_tasks(context: SparkContext, group: str, seconds: float = TASKS_END_SECONDS) -> bool:
+    """Whether no task of the group is under way any more within ``seconds``: those of a job that has failed
+    or was given up end by themselves, later than it, and the Python process of one later still."""
+    end = time.monotonic() + seconds
+    try:
+        while has_tasks(context, group):
+            if time.monotonic() > end:
+                return False
+            time.sleep(_LOOK_SECONDS)
+    except (Py4JError, OSError):  # Spark itself has ended
+        return False
+    return True
+
+
+def has_tasks(context: SparkContext, group: str) -> bool:
+    """Whether any of the group's is under way."""
+    java: Any = context._jsc
+    with suppress(Py4JJavaError):  # others are at work, and what they tell has not all been heard in time
+        java.sc().listenerBus().waitUntilEmpty(_TOLD_MILLIS)
+    tracker = context.statusTracker()
+    jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
+    stages = (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds)
+    return any(stage is not None and stage.numActiveTasks > 0 for stage in stages)
 
 
 def _keep_giving_up(context: SparkContext, group: str, ended: threading.Event) -> None:

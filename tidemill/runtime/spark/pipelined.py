@@ -12,6 +12,7 @@ operator, no Spark job.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,8 +34,8 @@ _KEPT, _UNION, _PRODUCT, _COALESCE = (
 _NUMBERED_ANEW = (_UNION, _PRODUCT, _COALESCE)
 """Whose tasks have other numbers than the parts of what is below, or read several of them."""
 _HASHED, _ALL_TO_ONE, _IN_ORDER = "HashPartitioning", "SinglePartition$", "RangePartitioning"
-_FEW_ROWS = ("Aggregate", "Limit")
-"""What the names of operators contain that leave few rows."""
+MOST_SORTED = 64 << 20
+"""Bytes of rows that one task sorts: as many as adaptive execution leaves to one."""
 PIPELINED_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     # How many tasks read a table is decided by the slots.
@@ -47,21 +48,48 @@ class NotPipelined(Exception):
     """Why the exchanges of a query cannot be pipelined."""
 
 
-def pipelined(frame: DataFrame) -> DataFrame:
+class NothingExchanged(NotPipelined):
+    """There are none."""
+
+
+_REFUSED = (
+    re.compile(r"INSUFFICIENT_SLOT\] .*?(needs \d+ concurrent task slots).*?(only \d+) are currently free"),
+    re.compile(r"uses an unsupported feature: (.+?)\. Pipelined ", re.DOTALL),
+    re.compile(r"(mixes a pipelined shuffle dependency with a regular) shuffle"),
+)
+_CUT_OFF = re.compile(r"Connection to streaming shuffle writer \d+\b.* closed before termination")
+"""What tasks that read say of one that has ended before its time; why it did, they do not know."""
+_UNREAD = re.compile(r"\bStacklessClosedChannelException|\bClosedChannelException")
+"""What tasks that write say of one that reads no more: it has failed, or needs no more rows (LIMIT)."""
+
+
+def why_not(text: str) -> str:
+    """Why Spark has not run a job with pipelined exchanges, or not to its end, of what it says of that; ''
+    where there is another cause."""
+    refused = next((found for pattern in _REFUSED if (found := pattern.search(text))), None)
+    if refused:
+        return f"Spark refused: {', '.join(refused.groups())}"
+    if _CUT_OFF.search(text):
+        return "a task that writes one ended before its time"
+    return "a task that reads one ended before all was sent" if _UNREAD.search(text) else ""
+
+
+def pipelined(frame: DataFrame, sorts: int | None) -> DataFrame:
     """The rows of ``frame``, of a session with ``PIPELINED_SETTINGS``, in its order; ``NotPipelined`` where
-    they cannot be had so. Runs what its joins send to every task, and its sub-queries, nothing else."""
+    they cannot be had so. ``sorts``: the bytes of all that is put in order, at most, None for nobody knows.
+    Runs what its joins send to every task, and its sub-queries, nothing else."""
     spark = frame.sparkSession
     query: Any = frame._jdf
     session: Any = spark._jsparkSession
     with _active(spark):
-        plan, _ = _fitting(frame)
+        plan, _ = _fitting(frame, sorts)
         return DataFrame(session.internalCreateDataFrame(plan.execute(), query.schema(), False), spark)
 
 
-def tasks_at_once(frame: DataFrame) -> int:
+def tasks_at_once(frame: DataFrame, sorts: int | None) -> int:
     """How many tasks ``pipelined`` runs, all beside each other; ``NotPipelined``. Runs nothing."""
     with _active(frame.sparkSession):
-        return _fitting(frame)[1]
+        return _fitting(frame, sorts)[1]
 
 
 @contextmanager
@@ -81,7 +109,7 @@ def _active(spark: SparkSession) -> Iterator[None]:
             session.clearActiveSession()
 
 
-def _fitting(frame: DataFrame) -> tuple[Any, int]:
+def _fitting(frame: DataFrame, sorts: int | None) -> tuple[Any, int]:
     """Spark's plan with stages as wide as there are slots for all of them, and how many tasks it has."""
     query: Any = frame._jdf
     try:
@@ -89,12 +117,12 @@ def _fitting(frame: DataFrame) -> tuple[Any, int]:
     except RecursionError:
         raise NotPipelined("the plan is too deep") from None
     if not any(True for _ in plan.exchanges()):
-        raise NotPipelined("nothing is exchanged")
+        raise NothingExchanged("nothing is exchanged")
     slots = _slots(frame.sparkSession.sparkContext)
     width = next((width for width in range(slots, 0, -1) if _tasks(plan, width) <= slots), 0)
     if not width:
         raise NotPipelined(f"{_tasks(plan, 1)} tasks must run at once, and there are {slots} slots")
-    return _Writer(frame.sparkSession, width).made(plan), _tasks(plan, width)
+    return _Writer(frame.sparkSession, width, sorts).made(plan), _tasks(plan, width)
 
 
 def _slots(context: SparkContext) -> int:
@@ -167,12 +195,6 @@ class _Operator:
             return math.prod(widths)
         return sum(widths) if self.name == _UNION else max(widths)
 
-    @property
-    def leaves_few(self) -> bool:
-        """Whether there is an operator in it that leaves few rows."""
-        found = any(part in self.name for part in _FEW_ROWS)
-        return found or any(child.leaves_few for child in self.below)
-
 
 def _tasks(plan: _Operator, width: int) -> int:
     """Of the stage that gives the rows of ``plan``, and of all below it."""
@@ -183,10 +205,12 @@ def _tasks(plan: _Operator, width: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Makes physical plans of Spark's of others; stages have ``width`` tasks, or one."""
+    """Makes physical plans of Spark's of others; stages have ``width`` tasks, or one; ``sorts`` as in
+    ``pipelined``."""
 
     spark: SparkSession
     width: int
+    sorts: int | None
 
     def made(self, plan: _Operator) -> Any:
         """``plan`` with every exchange written out and pipelined."""
@@ -214,12 +238,19 @@ class _Writer:
         kind = _class(way)
         if kind == _HASHED:
             return self._java("sql.catalyst.plans.physical.HashPartitioning")(way.expressions(), self.width)
-        if kind == _IN_ORDER and not exchange.leaves_few:
-            # Spark runs what is below once more, ahead, to see which part of the order is whose.
-            raise NotPipelined("all rows are sorted")
+        if kind == _IN_ORDER:
+            self._check_sorted()
         if kind not in (_ALL_TO_ONE, _IN_ORDER):
             raise NotPipelined(f"rows are moved by {kind}")
         return self._one_task()
+
+    def _check_sorted(self) -> None:
+        """Spark runs what is below once more, ahead, to see which part of the order is whose; here one task
+        puts all in order."""
+        if self.sorts is None:
+            raise NotPipelined("nobody knows how many rows are sorted")
+        if self.sorts > MOST_SORTED:
+            raise NotPipelined(f"up to {self.sorts >> 20} MiB of rows are sorted")
 
     def _first_in_order(self, plan: Any, below: Any) -> Any:
         limit, order = plan.limit(), plan.sortOrder()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -22,9 +23,12 @@ from pyspark.sql.pandas.serializers import ArrowCollectSerializer, ArrowStreamSe
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.util import _load_from_socket
 
+from tidemill.errors import StateError
+
 _READ_INT: Callable[[IO[bytes]], int] = read_int
 MEMORY = 64 << 20
 """Bytes of a result that are kept in memory."""
+_ROOM = "Make room there, set TMPDIR to another folder, or write the result into a table with INSERT."
 
 
 def collected(frame: DataFrame, memory: int = MEMORY) -> pa.Table:
@@ -37,12 +41,17 @@ def collected(frame: DataFrame, memory: int = MEMORY) -> pa.Table:
     )
     port, secret, server = frame._jdf.collectAsArrowToPython()
     spool = _Spool(memory)
+    ours = False
     try:
         with _load_from_socket((port, secret), _InOrder(spool)) as batches:
             found = list(batches)
+    except StateError:
+        ours = True
+        raise
     finally:
         spool.close()
-        with unwrap_spark_exception():
+        # Where we have failed, Spark says that nobody reads any more.
+        with suppress(Exception) if ours else unwrap_spark_exception():
             server.getResult()
     return pa.Table.from_batches(found).cast(schema) if found else schema.empty_table()
 
@@ -74,6 +83,10 @@ class _Spool:
     _writer: Any = None
 
     def add(self, batch: pa.RecordBatch) -> None:
+        with _on_disk():
+            self._add(batch)
+
+    def _add(self, batch: pa.RecordBatch) -> None:
         if self._writer is not None:
             self._writer.write_batch(batch)
             return
@@ -94,11 +107,22 @@ class _Spool:
         """All of them; nothing can be added any more."""
         if self._writer is None:
             return self._held
-        self._writer.close()
-        reader = pa.ipc.open_file(pa.memory_map(self._path))
+        with _on_disk():
+            self._writer.close()
+            reader = pa.ipc.open_file(pa.memory_map(self._path))
         return [reader.get_batch(i) for i in range(reader.num_record_batches)]
 
     def close(self) -> None:
         """The file lives as long as it is mapped."""
         if self._path:
             os.remove(self._path)
+
+
+@contextmanager
+def _on_disk() -> Iterator[None]:
+    """StateError where the disk does not take it."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as e:
+        said = f"A result too large for memory could not be written to {tempfile.gettempdir()}: {e}"
+        raise StateError(said, hint=_ROOM) from None

@@ -26,6 +26,7 @@ _LOGGER = logging.getLogger("tidemill")
 _SOURCE = "SlowNodes.java"
 _MAKER = "tidemill.Install"
 _BY_APPLICATION: dict[str, Any] = {}
+_LOADERS: dict[str, Any] = {}
 
 
 def begin_to_exclude(context: SparkContext) -> threading.Thread:
@@ -47,14 +48,31 @@ def _exclude(context: SparkContext) -> None:
 
 
 def _installed(context: SparkContext, millis: int) -> Any:
+    java: Any = context._jsc
+    return made(context, _MAKER).apply(java.sc(), millis)
+
+
+def made(context: SparkContext, name: str, *arguments: Any) -> Any:
+    """A new object of a class of ``SlowNodes.java``."""
+    jvm: Any = context._jvm
+    gateway: Any = context._gateway
+    loader = _LOADERS.get(context.applicationId)
+    if loader is None:
+        loader = _LOADERS[context.applicationId] = _compiled(context)
+    given = gateway.new_array(jvm.Object, len(arguments))
+    for place, argument in enumerate(arguments):
+        given[place] = argument
+    return loader.loadClass(name).getConstructors()[0].newInstance(given)
+
+
+def _compiled(context: SparkContext) -> Any:
+    """What loads the classes; Py4J takes those of one name for one."""
     jvm: Any = context._jvm
     java: Any = context._jsc
-    gateway: Any = context._gateway
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(java.getClass().getClassLoader())
     compiler.cook(resources.files("tidemill.runtime.spark").joinpath(_SOURCE).read_text())
-    maker = compiler.getClassLoader().loadClass(_MAKER).getConstructors()[0]
-    return maker.newInstance(gateway.new_array(jvm.Object, 0)).apply(java.sc(), millis)
+    return compiler.getClassLoader()
 
 
 def slow_nodes(context: SparkContext, begun: float, ended: float) -> tuple[SlowNode, ...]:

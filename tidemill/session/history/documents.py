@@ -44,6 +44,7 @@ def record(ended: JobEnded, seen: JobLook | None) -> Json:
         "stages": [asdict(stage) | {"skew": stage.skew} for stage in ended.stages],
         "slow": [asdict(task) for task in ended.slow],
         "slow_nodes": [asdict(node) for node in ended.slow_nodes],
+        "notes": list(ended.notes),
         "partitions": [{"table": p.table, "read": p.read, "of": p.of} for p in ended.partitions],
     }
 

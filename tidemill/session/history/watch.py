@@ -16,6 +16,7 @@ from tidemill.runtime.job_plan import PlanNode
 from tidemill.runtime.progress import (
     EpochBegun,
     EpochProgress,
+    ExchangesBlocked,
     JobBegun,
     JobEnded,
     JobEvent,
@@ -133,7 +134,7 @@ class JobWatch:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def event(self, event: JobEvent) -> None:
-        if isinstance(event, PartitionsRead | JobEnded):
+        if isinstance(event, PartitionsRead | ExchangesBlocked | JobEnded):
             return  # of a batch statement, which is no job here; of what is kept elsewhere
         with self._lock:
             job = self._job(event.job_id)
