@@ -289,17 +289,6 @@ def shuffle_mode(root: b.BatchNode, request: JobRequest) -> str:
         return ""
 
 
-<<<<<<< HEAD
-def _rows(root: b.BatchNode, request: JobRequest, way: Way, partitions: list[PartitionsRead]) -> pa.Table:
-    named: list[NamedSource] = []
-    frame = _shown(batch_frame(root, request, way, named), root, request)
-    try:
-        with grouped(request.application.sparkContext, request.group, request.name):
-            found = collected(pipelined(frame) if way.pipes else frame)
-        _check_read(named)
-    except NotPipelined:
-        raise
-=======
 def _sorted(root: b.BatchNode) -> int | None:
     """How many bytes all rows have at most that are put in order; None where nobody knows."""
     sizes = [node.source.traits.most for node in b.all_of(root) if isinstance(node, b.Sort)]
@@ -307,29 +296,29 @@ def _sorted(root: b.BatchNode) -> int | None:
 
 
 def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
-    frame = _shown(batch_frame(root, request, way), root, request)
+    named: list[NamedSource] = []
+    frame = _shown(batch_frame(root, request, way, named), root, request)
     try:
         with grouped(request.application.sparkContext, request.group, request.name):
             found = collected(pipelined(frame, _sorted(root)) if way.pipes else frame)
->>>>>>> faults
+        _check_read(named)
     except Exception as e:
         raise _failure(e, way) from e
     seen.partitions.extend(_told_partitions(frame, root, request))
     return found
 
 
-<<<<<<< HEAD
 def _check_read(named: list[NamedSource]) -> None:
     for source in named:
         source.check_read()
-=======
+
+
 def _failure(error: Exception, way: Way) -> Exception:
     """What ``error`` of Spark's stands for."""
     if isinstance(error, NotPipelined):
         return error
     reason = why_not(full_text(error)) if way.pipes else ""
     return NotPipelined(reason) if reason else translated(error, batch=True)
->>>>>>> faults
 
 
 def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
@@ -389,12 +378,8 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
         frame = _enforcing(batch_frame(sink, request, way, named), sink, targets, request)
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(frame, 1)
-<<<<<<< HEAD
-            staged = (pipelined(staging) if way.pipes else staging).collect()
-        _check_read(named)
-=======
             staged = (pipelined(staging, _sorted(sink)) if way.pipes else staging).collect()
->>>>>>> faults
+        _check_read(named)
     except Exception as e:
         # Spark ends the tasks of a failed job later than the job.
         wait_for_tasks(request.application.sparkContext, request.group)

@@ -8,14 +8,10 @@ nothing is read for it. Cost: two small reads per file that is taken.
 from __future__ import annotations
 
 import hashlib
-<<<<<<< HEAD
-from collections.abc import Sequence
-=======
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
->>>>>>> faults
 
 from tidemill.connectors.filesystem.offsets import TakenFile
 from tidemill.errors import ConnectorError
