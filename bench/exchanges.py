@@ -24,7 +24,7 @@ TABLES = {"visits": "k BIGINT, s STRING, v DOUBLE", "prices": "k BIGINT, w INT"}
 QUERIES = {
     "many keys": "SELECT COUNT(*), SUM(n) FROM (SELECT k, COUNT(*) AS n, SUM(v) AS s FROM visits GROUP BY k)",
     "few keys": "SELECT s, COUNT(*) AS n, SUM(v) AS v FROM visits GROUP BY s",
-    "distinct": "SELECT s, COUNT(DISTINCT k) AS n FROM visits GROUP BY s ORDER BY s",
+    "distinct": "SELECT s, COUNT(DISTINCT k) AS n FROM visits GROUP BY s",
     "join": "SELECT COUNT(*), SUM(w) FROM visits JOIN prices ON visits.k = prices.k",
     "first ten": "SELECT k, COUNT(*) AS n FROM visits GROUP BY k ORDER BY n DESC, k LIMIT 10",
     "windows": "SELECT SUM(v) FROM (SELECT v, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS r "
