@@ -109,6 +109,13 @@ class NativeScan:
     ) -> tuple[list[NamedTable], list[FileEntry]]:
         """What reads ``files``, and those of them that are left to our decoders; ``of``: how many
         partitions the table has. ConnectorError where a file is not of the format."""
+        found = tuple(files)
+        groups, left = (_grouped if len(found) <= _KNOWN_FILES else _grouped.__wrapped__)(self, found)
+        told = {TABLE: self.table, PARTITIONS: str(of)} if self.table else {}
+        return [self._table(spark, group, told) for group in groups], list(left)
+
+    def grouped(self, files: tuple[FileEntry, ...]) -> tuple[list[_Group], list[FileEntry]]:
+        """``files`` by the relation that reads them, and those that are left to our decoders."""
         groups: list[_Group] = []
         left: list[FileEntry] = []
         known: _Known = {}
@@ -118,8 +125,7 @@ class NativeScan:
                 left.append(file)
             elif not any(group.takes(columns, file) for group in groups):
                 groups.append(_Group(columns, [file]))
-        told = {TABLE: self.table, PARTITIONS: str(of)} if self.table else {}
-        return [self._table(spark, group, told) for group in groups], left
+        return groups, left
 
     @property
     def _stored(self) -> tuple[Field, ...]:
@@ -304,6 +310,12 @@ class _Tables:
 
 
 _TABLES = _Tables()
+
+
+@lru_cache(maxsize=_KNOWN_TABLES)
+def _grouped(scan: NativeScan, files: tuple[FileEntry, ...]) -> tuple[list[_Group], list[FileEntry]]:
+    """A scan that finds the same files again does not look at each of them."""
+    return scan.grouped(files)
 
 
 def _stored(declared: NativeFormat, storage: Storage, file: FileEntry) -> StoredColumns | None:
