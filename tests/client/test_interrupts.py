@@ -56,6 +56,11 @@ def until(what: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def _hears() -> None:
+    """Whoever runs the tests in the background may have told all processes not to."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def interrupted(folder: Path, command: list[str], times: int = 1) -> tuple[int, str, str]:
     """Runs a command in a process group of its own, which gets the signals, as from a terminal."""
     environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
@@ -65,12 +70,17 @@ def interrupted(folder: Path, command: list[str], times: int = 1) -> tuple[int, 
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_hears,
         env=environment,
     ) as process:
-        until(lambda: (folder / "mark").exists() or process.poll() is not None)
-        for _ in range(times):
-            os.killpg(process.pid, signal.SIGINT)
-        out, said = process.communicate(timeout=LONG)
+        try:
+            until(lambda: (folder / "mark").exists() or process.poll() is not None)
+            for _ in range(times):
+                os.killpg(process.pid, signal.SIGINT)
+            out, said = process.communicate(timeout=LONG)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
     return process.returncode, out, said
 
 
@@ -134,6 +144,7 @@ def test_the_shell_has_its_prompt_again(tmp_path: Path) -> None:
     script = prepared(tmp_path, "")
     pid, terminal = pty.fork()
     if pid == 0:
+        _hears()
         os.environ.update(TERM="dumb", XDG_STATE_HOME=str(tmp_path / "state"))
         os.execv(sys.executable, [sys.executable, "-m", "tidemill", "sql", *SPARK, "-i", str(script)])
     screen = Screen(terminal)
