@@ -15,7 +15,7 @@ partition, once for each list of files.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.connectors.api import NamedTable
 from tidemill.connectors.filesystem.changes import vanished
+from tidemill.connectors.filesystem.file_index import file_index
 from tidemill.connectors.filesystem.partitions import partition_values
 from tidemill.connectors.filesystem.reading import UNREADABLE
 from tidemill.connectors.formats.column_names import mistaken
@@ -199,15 +200,8 @@ class NativeScan:
 
     def _index(self, spark: SparkSession, files: list[FileEntry]) -> Any:
         """Spark's list of the files, by partition."""
-        jvm: Any = spark._jvm
-        option = getattr(jvm, _OPTION)
-        none = option.empty()
-        spec = option.apply(self._partitions(spark, files))
-        paths = _hadoop_paths(jvm, [self._uri(f.path) for f in files])
-        no_cache = getattr(getattr(jvm, f"{_SOURCES}.NoopCache$"), "MODULE$")
-        made = getattr(jvm, f"{_SOURCES}.InMemoryFileIndex")
-        options = jvm.PythonUtils.toScalaMap({})
-        index = made(spark._jsparkSession, paths, options, none, no_cache, spec, none)
+        paths = [self.storage.absolute(f.path) for f in files]
+        index = file_index(spark, paths, self._partitions(spark, files))
         self._check_all_listed(index, files)
         return index
 
@@ -239,11 +233,11 @@ class NativeScan:
         frame = spark.createDataFrame(rows, spark_schema(self.partitions))
         internal = frame._jdf.queryExecution().executedPlan().executeCollect()
         path_of = getattr(jvm, f"{_SOURCES}.PartitionPath")
-        made = [path_of.apply(row, self._uri(d)) for row, d in zip(internal, directories, strict=True)]
+        made = [
+            path_of.apply(row, f"file:{self.storage.absolute(d)}")
+            for row, d in zip(internal, directories, strict=True)
+        ]
         return spec(_struct_type(jvm, spark_schema(self.partitions)), jvm.PythonUtils.toSeq(made))
-
-    def _uri(self, path: str) -> str:
-        return f"file:{self.storage.absolute(path)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,11 +346,3 @@ def _relation(
 def _struct_type(jvm: Any, schema: str) -> Any:
     made = getattr(jvm, "org.apache.spark.sql.types.StructType")
     return made.fromDDL(schema) if schema else made()
-
-
-def _hadoop_paths(jvm: Any, paths: Sequence[str]) -> Any:
-    """A Scala Seq of Hadoop's Paths, in as many calls for a thousand as for one."""
-    names = getattr(jvm, "org.apache.hadoop.util.StringUtils")
-    texts = names.getStrings("\0".join(paths), "\0")
-    sequence = getattr(jvm, "scala.collection.immutable.ArraySeq")
-    return sequence.unsafeWrapArray(names.stringToPath(texts))

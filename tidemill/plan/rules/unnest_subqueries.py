@@ -2,8 +2,9 @@
 
 As a conjunct of a Filter, EXISTS and IN are semi joins, their negations anti joins (NOT IN looks at NULLs).
 Anywhere else a subquery becomes columns of a left join of the input: the value of a scalar subquery (whose
-aggregate over no rows is not NULL where it counts), a mark for EXISTS and IN. A scalar
-subquery that is not one row by its form gets SINGLE_VALUE, which fails on a second row.
+aggregate over no rows is not NULL where it counts), a mark for EXISTS and IN (of two values where TRUE is all
+that counts). A scalar subquery that is not one row by its form gets SINGLE_VALUE, which fails on a second
+row.
 """
 
 from __future__ import annotations
@@ -109,8 +110,18 @@ def _by_columns(plan: n.LogicalNode, part: Expr) -> n.LogicalNode:
     """A condition with subqueries somewhere inside: joined columns, a Filter, the columns dropped."""
     width = len(plan.fields)
     names = [f.name for f in plan.fields]
-    wide, condition = _replaced(plan, part)
+    wide, condition = _replaced(plan, _certain(part))
     return project(filtered(wide, [condition]), columns(wide, width), names)
+
+
+def _certain(condition: Expr) -> Expr:
+    """``condition`` of which only TRUE counts: an IN in it may be FALSE where it is NULL, and is looked up
+    without counting what is NULL."""
+    if isinstance(condition, InSubquery):
+        return replace(condition, type=condition.type.with_nullable(False))
+    if isinstance(condition, Call) and condition.function in ("AND", "OR"):
+        return replace(condition, args=tuple(map(_certain, condition.args)))
+    return condition
 
 
 def _project(node: n.Project) -> n.LogicalNode:
