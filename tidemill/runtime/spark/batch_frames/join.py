@@ -39,6 +39,7 @@ _SQL_KIND = {
     JoinKind.SEMI: "LEFT SEMI",
     JoinKind.ANTI: "LEFT ANTI",
 }
+_EXISTENCE = {JoinKind.SEMI: "EXISTS", JoinKind.ANTI: "NOT EXISTS"}
 _SPARK_HINTS = {
     "BROADCAST": "broadcast",
     "NEST_LOOP": "broadcast",
@@ -65,6 +66,8 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
         return _beside_value(node, left, right, zone)
     if _multiplies(node):
         left, right = stoppable(left), stoppable(right)
+    elif node.kind in _EXISTENCE and not node.hint:
+        return _where_met(node, left, right, zone)
     left, right = left.shallow(), right.shallow()
     outer, names = (left, right)[left.depth < right.depth], tuple(f.name for f in node.fields)
     condition = _condition(conjuncts(node.condition), translator)
@@ -128,6 +131,23 @@ def _among(node: Join, left: Relation, right: Relation, condition: str, other: s
         f"SELECT {', '.join(aliased(list(map(quote, own)), names)) or NO_COLUMN} "
         f"FROM {left.named(_ALIASES['left'], own)} "
         f"WHERE {condition} (SELECT {other} FROM {right.named(_ALIASES['right'], others)})",
+        names,
+    )
+
+
+def _where_met(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
+    """The left rows that meet one of the right's, or none, as Spark's [NOT] EXISTS. Of a join Spark infers
+    first that what is compared is not NULL, and asks the files for that, which for many small ones costs more
+    than the NULLs."""
+    left, right = left.shallow(), right.shallow()
+    (own, others), translator = _qualified(node, zone)
+    names = tuple(f.name for f in node.fields)
+    hint = "/*+ broadcast(`$r`) */" if node.broadcast == "right" else ""
+    rows = f"{right.named(_ALIASES['right'], others)} WHERE {_condition(conjuncts(node.condition), translator)}"
+    return (left, right)[left.depth < right.depth].around(
+        f"SELECT {', '.join(aliased(list(map(quote, own)), names)) or NO_COLUMN} "
+        f"FROM {left.named(_ALIASES['left'], own)} "
+        f"WHERE {_EXISTENCE[node.kind]} (SELECT {hint} 1 FROM {rows})",
         names,
     )
 
