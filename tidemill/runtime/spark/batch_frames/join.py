@@ -143,11 +143,12 @@ def _where_met(node: Join, left: Relation, right: Relation, zone: str) -> Relati
     (own, others), translator = _qualified(node, zone)
     names = tuple(f.name for f in node.fields)
     hint = "/*+ broadcast(`$r`) */" if node.broadcast == "right" else ""
-    rows = f"{right.named(_ALIASES['right'], others)} WHERE {_condition(conjuncts(node.condition), translator)}"
+    condition = _condition(conjuncts(node.condition), translator)
     return (left, right)[left.depth < right.depth].around(
         f"SELECT {', '.join(aliased(list(map(quote, own)), names)) or NO_COLUMN} "
         f"FROM {left.named(_ALIASES['left'], own)} "
-        f"WHERE {_EXISTENCE[node.kind]} (SELECT {hint} 1 FROM {rows})",
+        f"WHERE {_EXISTENCE[node.kind]} (SELECT {hint} 1"
+        f" FROM {right.named(_ALIASES['right'], others)} WHERE {condition})",
         names,
     )
 
