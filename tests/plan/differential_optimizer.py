@@ -66,7 +66,7 @@ QUERIES = (
     "SELECT a FROM t WHERE (a, 1) NOT IN (SELECT a, b FROM u)",
     "SELECT a FROM t WHERE b IN (SELECT b FROM u) OR c = 1",
     "SELECT a FROM t WHERE b IN (SELECT b FROM u) OR NOT (c IN (SELECT c FROM u) OR a > 1)",
-    "SELECT a FROM t WHERE c = 1 OR (a, b) IN (SELECT a, b FROM u) AND NOT (b IN (SELECT a FROM u) AND c > 1)",
+    "SELECT a FROM t WHERE c < 2 OR (a, b) IN (SELECT a, b FROM u) AND NOT (b IN (SELECT a FROM u) AND c=1)",
     "SELECT a, b IN (SELECT b FROM u) AS x FROM t",
     "SELECT a, b > ANY (SELECT b FROM u WHERE u.a = t.a) AS x, b <> ANY (SELECT b FROM u) AS y FROM t",
     "SELECT a, b <= ALL (SELECT b FROM u) AS x, b = ALL (SELECT b FROM u WHERE u.c < t.c) AS y FROM t",
