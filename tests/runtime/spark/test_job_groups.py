@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -87,3 +88,19 @@ def test_other_work_goes_on(spark: SparkSession) -> None:
         give_up(spark.sparkContext, group)
         with grouped(spark.sparkContext, uuid.uuid4().hex, "other"):
             assert spark.range(10).groupBy().count().collect()[0][0] == 10
+
+
+def test_a_users_own_group_is_there_again(spark: SparkSession) -> None:
+    """Of a notebook that has set one for its thread."""
+    context = spark.sparkContext
+    names = ("spark.jobGroup.id", "spark.job.description", "spark.scheduler.pool")
+    context.setJobGroup("mine", "my work", interruptOnCancel=True)
+    context.setLocalProperty("spark.scheduler.pool", "my-pool")
+    try:
+        with grouped(context, uuid.uuid4().hex, "other"):
+            assert context.getLocalProperty("spark.jobGroup.id") != "mine"
+        assert [context.getLocalProperty(name) for name in names] == ["mine", "my work", "my-pool"]
+    finally:
+        setter: Any = context.setLocalProperty
+        for name in (*names, "spark.job.interruptOnCancel"):
+            setter(name, None)

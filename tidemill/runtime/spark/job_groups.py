@@ -88,11 +88,13 @@ _GROUPS = _Groups()
 
 @contextmanager
 def grouped(context: SparkContext, group: str, name: str) -> Iterator[None]:
-    """What this thread runs within belongs to ``group``; '' is no group, and no pool."""
+    """What this thread runs within belongs to ``group``, what it runs later to whichever it did; '' is no
+    group, and no pool."""
     if not group:
         yield
         return
     pool = _POOLS.take()
+    own = {key: context.getLocalProperty(key) for key in (*_GROUP, _POOL)}
     ended, given_up = _GROUPS.begin(group)
     if given_up:
         _cancel(context, group)
@@ -102,8 +104,8 @@ def grouped(context: SparkContext, group: str, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for key in (*_GROUP, _POOL):
-            _set(context, key, None)
+        for key, value in own.items():
+            _set(context, key, value)
         _GROUPS.end(group, ended)
         _POOLS.give_back(pool)
 
