@@ -11,12 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.session.environments import ask
+from tests.session.environments import ask, new_session
 from tidemill.connectors.filesystem.file_index import file_index
-from tidemill.session.environment import TableEnvironment
 
 DAYS = ("2026-01-01", "a b%=é", "2026-01-03")
-CACHED = "spark.sql.hive.manageFilesourcePartitions"
 
 
 @pytest.fixture
@@ -50,9 +48,15 @@ def test_indexes_of_other_files_are_not_equal(spark: SparkSession, folder: Path)
     assert not one.equals(again)  # the files may have been written anew
 
 
-@pytest.mark.parametrize("cached", ["true", "false"])
-def test_rows_with_and_without_their_partitions(folder: Path, cached: str) -> None:
-    env = TableEnvironment.create({"execution.runtime-mode": "batch", CACHED: cached})
+def test_without_spark_s_cache_each_file_is_a_root(spark: SparkSession, folder: Path) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.hive.manageFilesourcePartitions", "false")
+    found = index_of(session, sorted(folder.glob("*/*")))
+    assert (found.allFiles().size(), found.rootPaths().size()) == (6, 6)
+
+
+def test_rows_with_and_without_their_partitions(folder: Path) -> None:
+    env = new_session(execution__runtime_mode="batch")
     env.execute_sql(
         "CREATE TABLE t (n INT, dt STRING) PARTITIONED BY (dt)"
         f" WITH ('connector'='filesystem', 'path'='{folder}', 'format'='parquet')"

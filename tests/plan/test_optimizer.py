@@ -300,6 +300,14 @@ def test_the_driver_names_a_rule_that_never_ends() -> None:
         apply_everywhere(sample().bind("SELECT id FROM t"), restless, {})
 
 
+def test_nulls_are_counted_only_where_an_in_may_not_be_false() -> None:
+    counted = "SELECT id FROM t WHERE {} OR id = 1"
+    for condition, wanted in (("v IN (SELECT v FROM t)", 0), ("v NOT IN (SELECT v FROM t)", 2)):
+        aggregates = find(plan_of(counted.format(condition)), n.Aggregate)
+        calls = [c for a in aggregates if isinstance(a, n.Aggregate) for c in a.calls]
+        assert [c.function for c in calls] == ["COUNT"] * wanted, condition
+
+
 def test_a_subquery_nobody_unnests_is_refused() -> None:
     plan = sample().bind("SELECT id FROM t")
     exists = Exists(type=t.BooleanType(nullable=False), plan=plan)

@@ -102,6 +102,16 @@ def test_every_operator_is_a_piece_of_the_frame(environment: TableEnvironment, q
     assert not set(shown) - {*SPARK, b.Calc, b.Step}
 
 
+@pytest.mark.parametrize("kind", ["EXISTS", "NOT EXISTS"])
+def test_spark_infers_no_filters_of_a_semi_join(environment: TableEnvironment, kind: str) -> None:
+    _, spark_plans = compiled(
+        environment.context, f"SELECT usr FROM f WHERE {kind} (SELECT * FROM f g WHERE g.n = f.n)"
+    )
+    optimized = str(spark_plans.optimizedPlan())
+    assert re.search(r"Join Left(Semi|Anti)", optimized)
+    assert "isnotnull" not in optimized
+
+
 @pytest.mark.parametrize("query", [q for q in QUERIES if "COUNT" in q or "DISTINCT" in q or "SUM" in q])
 def test_phases_that_are_shown_run(environment: TableEnvironment, query: str) -> None:
     plan, spark_plans = compiled(environment.context, query)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-_DATASOURCES = "org.apache.spark.sql.execution.datasources"
+DATASOURCES = "org.apache.spark.sql.execution.datasources"
 _NUMBERS = count()
 
 
@@ -22,11 +22,11 @@ def file_index(spark: SparkSession, paths: Sequence[str], partitions: Any) -> An
     """An InMemoryFileIndex of the files at ``paths``, absolute ones of this machine, of which those that are
     gone are left out. ``partitions``: a PartitionSpec of the directories they are in."""
     jvm: Any = spark._jvm
-    no_cache = getattr(getattr(jvm, f"{_DATASOURCES}.NoopCache$"), "MODULE$")
+    no_cache = getattr(getattr(jvm, f"{DATASOURCES}.NoopCache$"), "MODULE$")
     listed = _index(spark, _hadoop_paths(jvm, [f"file:{path}" for path in paths]), partitions, no_cache)
     if len(paths) == 1:
         return listed
-    cache = getattr(jvm, f"{_DATASOURCES}.FileStatusCache").getOrCreate(spark._jsparkSession)
+    cache = getattr(jvm, f"{DATASOURCES}.FileStatusCache").getOrCreate(spark._jsparkSession)
     roots = _hadoop_paths(jvm, [f"file:{commonpath(paths)}/$files{next(_NUMBERS)}"])
     found = listed.allFiles()
     cache.putLeafFiles(roots.head(), found.toArray(_class_tag(jvm, "org.apache.hadoop.fs.FileStatus")))
@@ -42,7 +42,7 @@ def _index(spark: SparkSession, roots: Any, partitions: Any, cache: Any) -> Any:
     option = getattr(jvm, "scala.Option")
     flat = partitions.partitionColumns().isEmpty()
     options = jvm.PythonUtils.toScalaMap({"recursiveFileLookup": "true"} if flat else {})
-    made = getattr(jvm, f"{_DATASOURCES}.InMemoryFileIndex")
+    made = getattr(jvm, f"{DATASOURCES}.InMemoryFileIndex")
     none = option.empty()
     return made(spark._jsparkSession, roots, options, none, cache, option.apply(partitions), none)
 

@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.connectors.api import NamedTable
 from tidemill.connectors.filesystem.changes import vanished
-from tidemill.connectors.filesystem.file_index import file_index
+from tidemill.connectors.filesystem.file_index import DATASOURCES, file_index
 from tidemill.connectors.filesystem.partitions import partition_values
 from tidemill.connectors.filesystem.reading import UNREADABLE
 from tidemill.connectors.formats.column_names import mistaken
@@ -68,7 +68,6 @@ _READ_BY = "spark.sql.session.timeZone", "spark.sql.files.minPartitionNum"
 """Settings of a job by which the session that made a relation reads it."""
 
 _OPTION = "scala.Option"
-_SOURCES = "org.apache.spark.sql.execution.datasources"
 Columns = tuple[NativeColumn | None, ...]
 """Of a file by field; None for one that it does not have."""
 _Known = dict[int, tuple[StoredColumns, Columns | None]]
@@ -216,7 +215,7 @@ class NativeScan:
     def _partitions(self, spark: SparkSession, files: list[FileEntry]) -> Any:
         """Spark's PartitionSpec: the values of each directory, as our reader reads its name."""
         jvm: Any = spark._jvm
-        spec = getattr(jvm, f"{_SOURCES}.PartitionSpec")
+        spec = getattr(jvm, f"{DATASOURCES}.PartitionSpec")
         if not self.partitions:
             return spec.emptySpec()
         directories = {f.path.rpartition("/")[0]: f.path for f in files}
@@ -232,7 +231,7 @@ class NativeScan:
         )
         frame = spark.createDataFrame(rows, spark_schema(self.partitions))
         internal = frame._jdf.queryExecution().executedPlan().executeCollect()
-        path_of = getattr(jvm, f"{_SOURCES}.PartitionPath")
+        path_of = getattr(jvm, f"{DATASOURCES}.PartitionPath")
         made = [
             path_of.apply(row, f"file:{self.storage.absolute(d)}")
             for row, d in zip(internal, directories, strict=True)
@@ -331,7 +330,7 @@ def _relation(
 ) -> DataFrame:
     jvm: Any = spark._jvm
     session = spark._jsparkSession
-    made = getattr(jvm, f"{_SOURCES}.HadoopFsRelation")(
+    made = getattr(jvm, f"{DATASOURCES}.HadoopFsRelation")(
         index,
         index.partitionSchema(),
         _struct_type(jvm, schema),

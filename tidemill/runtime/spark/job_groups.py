@@ -93,8 +93,8 @@ def grouped(context: SparkContext, group: str, name: str) -> Iterator[None]:
     if not group:
         yield
         return
-    pool = _POOLS.take()
     own = {key: context.getLocalProperty(key) for key in (*_GROUP, _POOL)}
+    pool = _POOLS.take()
     ended, given_up = _GROUPS.begin(group)
     if given_up:
         _cancel(context, group)

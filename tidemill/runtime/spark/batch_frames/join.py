@@ -1,6 +1,7 @@
 """Joins in batch: Spark's joins of relations.
 
 A semi join that looks for values among few is Spark's IN: Spark does more with conditions than with joins.
+Other semi and anti joins by equalities are its [NOT] EXISTS.
 
 NOT IN is true for a row whose value equals no value of the other side, unless a value is NULL there, or the
 row's own is and there is any row. Where one value is compared and the other side is small it is Spark's own.
@@ -121,34 +122,29 @@ def _members(node: Join) -> list[tuple[Expr, Expr]]:
     return found if len(found) == len(pairs) else []
 
 
-def _among(node: Join, left: Relation, right: Relation, condition: str, other: str) -> Relation:
-    """The left rows for which ``condition``, which is [NOT] IN, holds of the right's ``other``. Spark sends
-    the right side of NOT IN to every task, whatever its size: it must be known to be small."""
+def _where_met(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
+    """The left rows that meet one of the right's, or none, as Spark's [NOT] EXISTS. Of a join Spark infers
+    first that what is compared is not NULL, and asks the files for that, which for many small ones costs more
+    than the NULLs."""
+    _, translator = _qualified(node, zone)
+    hint = "/*+ broadcast(`$r`) */" if node.broadcast == "right" else ""
+    where = f"WHERE {_condition(conjuncts(node.condition), translator)}"
+    return _among(node, left, right, _EXISTENCE[node.kind], f"{hint} 1", where)
+
+
+def _among(
+    node: Join, left: Relation, right: Relation, condition: str, other: str, where: str = ""
+) -> Relation:
+    """The left rows for which ``condition``, as [NOT] IN, holds of ``other`` of the right's rows, those that
+    ``where`` takes. Spark sends the right side of NOT IN to every task, whatever its size: it must be known
+    to be small."""
     left, right = left.shallow(), right.shallow()
     own, others = (tuple(f.name for f in side.fields) for side in node.sources)
     names = tuple(f.name for f in node.fields)
     return (left, right)[left.depth < right.depth].around(
         f"SELECT {', '.join(aliased(list(map(quote, own)), names)) or NO_COLUMN} "
         f"FROM {left.named(_ALIASES['left'], own)} "
-        f"WHERE {condition} (SELECT {other} FROM {right.named(_ALIASES['right'], others)})",
-        names,
-    )
-
-
-def _where_met(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
-    """The left rows that meet one of the right's, or none, as Spark's [NOT] EXISTS. Of a join Spark infers
-    first that what is compared is not NULL, and asks the files for that, which for many small ones costs more
-    than the NULLs."""
-    left, right = left.shallow(), right.shallow()
-    (own, others), translator = _qualified(node, zone)
-    names = tuple(f.name for f in node.fields)
-    hint = "/*+ broadcast(`$r`) */" if node.broadcast == "right" else ""
-    condition = _condition(conjuncts(node.condition), translator)
-    return (left, right)[left.depth < right.depth].around(
-        f"SELECT {', '.join(aliased(list(map(quote, own)), names)) or NO_COLUMN} "
-        f"FROM {left.named(_ALIASES['left'], own)} "
-        f"WHERE {_EXISTENCE[node.kind]} (SELECT {hint} 1"
-        f" FROM {right.named(_ALIASES['right'], others)} WHERE {condition})",
+        f"WHERE {condition} (SELECT {other} FROM {right.named(_ALIASES['right'], others)} {where})",
         names,
     )
 
