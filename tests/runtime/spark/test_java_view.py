@@ -29,7 +29,8 @@ def test_classes_and_methods_are_looked_up_once(spark: SparkSession, monkeypatch
     assert getattr(jvm, view).isWindows() is False
     asked.clear()
     assert getattr(jvm, view).isWindows() is False
-    assert len(asked) == 1  # the call
+    released = "m\nd\n"  # Python's collector lets go of Java objects whenever it runs
+    assert len([command for command in asked if not command.startswith(released)]) == 1  # the call
 
 
 def test_a_name_is_no_class_until_it_is_imported(spark: SparkSession) -> None:
