@@ -126,6 +126,14 @@ class Storage:
             return self.each(self.stat, relatives)
         return [_stat(self.absolute(relative), relative) for relative in relatives]
 
+    def are(self, files: Sequence[FileEntry]) -> bool:
+        """Whether all ``files`` are there as they were listed."""
+        if not self.is_local:
+            return self.stats([file.path for file in files]) == list(files)
+        found = self.system.get_file_info([self.absolute(file.path) for file in files])
+        pairs = zip(found, files, strict=True)
+        return all(now.mtime_ns == file.modified and now.size == file.size for now, file in pairs)
+
     def open(self, relative: str) -> pa.NativeFile:
         return self.system.open_input_file(self.absolute(relative))
 
@@ -155,17 +163,19 @@ class Storage:
         recursive: bool = True,
         enters: Callable[[str], bool] | None = None,
         misses: Callable[[str], bool] | None = None,
+        sees: Callable[[str], None] | None = None,
     ) -> Iterator[FileEntry]:
         """All files below, in no order; none when it is not there. Paths are relative to the root.
         Directories whose name ``enters`` refuses are not looked into (object stores have none). OSError
-        where a link leads nowhere whose name ``misses`` takes: listings leave it out.
+        where a link leads nowhere whose name ``misses`` takes: listings leave it out. ``sees`` is called
+        with each local directory before it is looked into.
 
         What comes or goes meanwhile may be among them or not. Directories are listed one by one for that: a
         listing of a whole tree fails when a directory of it goes. OSError where a link leads back to a
         directory that it lies in: its files would be there without end.
         """
         if self.is_local:
-            yield from self._local_files(relative, recursive, enters, misses)
+            yield from self._local_files(relative, recursive, enters, misses, sees)
             return
         skip = len(self.root.rstrip("/")) + 1
         by_directory = recursive and self.scheme in HDFS_SCHEMES
@@ -186,11 +196,14 @@ class Storage:
         recursive: bool,
         enters: Callable[[str], bool] | None,
         misses: Callable[[str], bool] | None,
+        sees: Callable[[str], None] | None,
     ) -> Iterator[FileEntry]:
         """``files`` on a local disk: a directory and its entries are asked for what is needed alone."""
         left: list[tuple[str, Links]] = [(relative, ())]
         while left:
             directory, links = left.pop()
+            if sees is not None:
+                sees(directory)
             prefix = f"{directory}/" if directory else ""
             for entry in _entries(self.absolute(directory)):
                 path = prefix + entry.name

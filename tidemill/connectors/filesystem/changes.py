@@ -74,6 +74,8 @@ def check_unchanged(storage: Storage, file: TakenFile, now: FileEntry | None, *,
 def check_replaced(storage: Storage, files: Sequence[FileEntry]) -> None:
     """ConnectorError where one of the files of a listing is another one now. Who looks when it has read them
     has read what was listed; a file that is gone by then was there, or its reader has said so."""
+    if storage.are(files):
+        return
     for file, now in zip(files, storage.stats([f.path for f in files]), strict=True):
         if now is not None and now != file:
             shown = storage.shown(file.path)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
 from tidemill.errors import ConnectorError
 from tidemill.files.looks import seen_once
 from tidemill.files.storage import FileEntry, Storage
+from tidemill.files.trees import Tree, Walk
 
 _HIDING = "._"
 """What names of hidden files and directories begin with."""
+_KNOWN = 32
+_TREES: dict[Storage, Tree] = {}
+"""Listings that may still hold, the last used last."""
 
 
-def list_files(storage: Storage, *, links_lead: bool = True) -> list[FileEntry]:
+def list_files(
+    storage: Storage, *, links_lead: bool = True, sees: Callable[[str], None] | None = None
+) -> list[FileEntry]:
     """All visible files below the root (or the root itself), sorted by path; ConnectorError when there is
-    nothing at the path or, with ``links_lead``, at the end of a visible link."""
+    nothing at the path or, with ``links_lead``, at the end of a visible link. ``sees``: as of
+    ``Storage.files``."""
     try:
         single = storage.stat("")
         if single is not None:
@@ -26,7 +33,7 @@ def list_files(storage: Storage, *, links_lead: bool = True) -> list[FileEntry]:
                 f"File {storage.location} does not exist or the user has insufficient permissions to"
                 " access it."
             )
-        found = storage.files(enters=_is_visible, misses=_is_visible if links_lead else None)
+        found = storage.files(enters=_is_visible, misses=_is_visible if links_lead else None, sees=sees)
         return sorted((f for f in found if not _lies_hidden(f.path)), key=attrgetter("path"))
     except OSError as e:
         raise ConnectorError(f"Cannot list {storage.location}: {e}") from None
@@ -34,7 +41,22 @@ def list_files(storage: Storage, *, links_lead: bool = True) -> list[FileEntry]:
 
 def seen_files(storage: Storage) -> tuple[FileEntry, ...]:
     """``list_files`` as of a statement's first look at the path."""
-    return seen_once(lambda: tuple(list_files(storage)), storage)
+    return seen_once(lambda: _files(storage), storage)
+
+
+def _files(storage: Storage) -> tuple[FileEntry, ...]:
+    """``list_files``, where a tree is known by a look at its directories."""
+    known = _TREES.pop(storage, None)
+    found = None if known is None else known.now()
+    if known is None or found is None:
+        walk = Walk(storage)
+        found = tuple(list_files(storage, sees=walk.enters))
+        known = walk.tree(found)
+    if known is not None:
+        _TREES[storage] = known
+        for oldest in list(_TREES)[:-_KNOWN]:
+            _TREES.pop(oldest, None)
+    return found
 
 
 @dataclass(slots=True)
