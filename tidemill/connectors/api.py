@@ -92,10 +92,13 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NamedTable:
-    """``name``: of a view in the session that reads; ``texts``: the request's fields over its columns."""
+    """``name``: of a view, which no other table has; ``texts``: the request's fields over its columns;
+    ``files``: how many there are; ``bring`` makes the name known to the session that reads."""
 
     name: str
     texts: tuple[str, ...]
+    files: int
+    bring: Callable[[], None]
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
@@ -46,7 +46,7 @@ from tidemill.runtime.progress import ExchangesBlocked, PartitionsRead
 from tidemill.runtime.recording import Recording, Seen
 from tidemill.runtime.spark.adaptive import NOTHING_SENT, batch_settings
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, GroupedRows, ScanRows, TableRows
-from tidemill.runtime.spark.batch_frames.relation import Views
+from tidemill.runtime.spark.batch_frames.relation import Relation, Views, aliased
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import SENT_TOO_MUCH, full_text, translated
 from tidemill.runtime.spark.job_groups import give_up, grouped, wait_for_tasks, was_given_up
@@ -61,8 +61,7 @@ from tidemill.runtime.spark.pipelined import (
     why_not,
 )
 from tidemill.runtime.spark.results import collected
-from tidemill.runtime.spark.session import job_session, shared_session, unless_given
-from tidemill.runtime.spark.user_columns import selected
+from tidemill.runtime.spark.session import job_session, shared_session, time_zone, unless_given
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
@@ -86,16 +85,26 @@ PIPED = "PIPELINED"
 """How EXPLAIN begins to say that exchanges are."""
 
 
-def batch_frame(
-    root: b.BatchNode, request: JobRequest, way: Way = SURELY, named: list[NamedSource] | None = None
+def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> DataFrame:
+    """The lazy frame of ``root``, in a Spark session of its own."""
+    return _frame_of(root, request, way, [], lambda rows: rows)
+
+
+def _frame_of(
+    root: b.BatchNode,
+    request: JobRequest,
+    way: Way,
+    named: list[NamedSource],
+    then: Callable[[Relation], Relation],
 ) -> DataFrame:
-    """The lazy frame of ``root``, in a Spark session of its own. ``named`` gets the sources that are to be
-    checked when it has been read."""
+    """``then`` of the rows of ``root``. ``named`` gets the sources that are to be checked when they have been
+    read."""
     width = parallelism(request)
     settings = batch_settings(request.config, width, volume(root))
     chosen = unless_given(request.application, settings)
     chosen |= ({} if way.sends else NOTHING_SENT) | (PIPELINED_SETTINGS if way.pipes else {})
-    spark = job_session(request.application, time_zone=request.zone, settings=chosen)
+    chosen |= time_zone(request.zone)
+    spark = job_session(request.application, settings=chosen)
     source_of = partial(make_source, shared=request.shared)
     context = _context(request.frames, request.zone, width, source_of)
 
@@ -105,8 +114,7 @@ def batch_frame(
         source = source_of(wanted)
         if not isinstance(source, NamedSource):
             return TableRows(source.read_all(spark), declared(wanted, tuple(f.name for f in node.fields)))
-        if named is not None:
-            named.append(source)
+        named.append(source)
         return TableRows(source.named_table(spark), declared(wanted, tuple(f.name for f in node.fields)))
 
     def in_parts(node: b.Aggregate) -> tuple[b.Aggregate, DataFrame] | None:
@@ -115,9 +123,15 @@ def batch_frame(
         return None if asked is None or found is None else (asked.merging(node), found.read_all(spark))
 
     try:
-        return with_room(lambda: _frames(spark, scan, in_parts, root, request, way).frame(root))
+        frames = _frames(Views(spark=spark, settings=chosen), scan, in_parts, root, request, way)
+        return with_room(lambda: _made(frames, root, then))
     except Exception as e:
         raise translated(e, batch=True) from e
+
+
+def _made(frames: BatchFrames, root: b.BatchNode, then: Callable[[Relation], Relation]) -> DataFrame:
+    rows = then(frames.rows(root))
+    return rows.known_frame() if frames.sharing.is_stable(root) else rows.frame()
 
 
 def how_read(root: b.BatchNode, zone: str) -> dict[int, Attributes]:
@@ -163,7 +177,7 @@ def _grouped_source(asked: Pushed, context: CompileContext) -> Source | None:
 
 
 def _frames(
-    spark: SparkSession,
+    views: Views,
     scan: ScanRows,
     grouped: GroupedRows,
     root: b.BatchNode,
@@ -171,7 +185,7 @@ def _frames(
     way: Way,
 ) -> BatchFrames:
     return BatchFrames(
-        views=Views(spark),
+        views=views,
         scan=scan,
         grouped=grouped,
         given=request.frames,
@@ -297,7 +311,7 @@ def _sorted(root: b.BatchNode) -> int | None:
 
 def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
     named: list[NamedSource] = []
-    frame = _shown(batch_frame(root, request, way, named), root, request)
+    frame = _frame_of(root, request, way, named, lambda rows: _shown(rows, root, request))
     try:
         with grouped(request.application.sparkContext, request.group, request.name):
             found = collected(pipelined(frame, _sorted(root)) if way.pipes else frame)
@@ -332,9 +346,10 @@ def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
 
 
 def _constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
-    spark = shared_session(request.application, time_zone=request.zone)
-    frames = _frames(spark, _unread, lambda node: None, root, request, AT_ONCE)
-    frame = _shown(with_room(lambda: frames.frame(root)), root, request)
+    settings = time_zone(request.zone)
+    views = Views(spark=shared_session(request.application, settings=settings), settings=settings)
+    frames = _frames(views, _unread, lambda node: None, root, request, AT_ONCE)
+    frame = with_room(lambda: _made(frames, root, lambda rows: _shown(rows, root, request)))
     found = local_rows(frame)
     if found is None:
         with grouped(request.application.sparkContext, request.group, request.name):
@@ -346,14 +361,14 @@ def _unread(node: b.TableSourceScan, sequenced: bool) -> TableRows:
     raise InternalError("a query over literal rows reads a table")
 
 
-def _shown(frame: DataFrame, root: b.BatchNode, request: JobRequest) -> DataFrame:
+def _shown(rows: Relation, root: b.BatchNode, request: JobRequest) -> Relation:
     """What is collected of the rows of ``root``."""
-    kept = _enforcing(frame, root, root.fields, request)
+    kept = _enforcing(rows, root, root.fields, request)
     if not request.text:
         return kept
-    return kept.selectExpr(
-        *(f"{render_sql(quote(f.name), f.type, request.zone)} AS {quote(f.name)}" for f in root.fields)
-    )
+    names = tuple(f.name for f in root.fields)
+    texts = [render_sql(quote(f.name), f.type, request.zone) for f in root.fields]
+    return kept.select(aliased(texts, names), names)
 
 
 def _told_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -> list[PartitionsRead]:
@@ -375,7 +390,7 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
     targets = tuple(Field(c.name, c.type) for c in target.table.physical_columns)
     try:
         named: list[NamedSource] = []
-        frame = _enforcing(batch_frame(sink, request, way, named), sink, targets, request)
+        frame = _frame_of(sink, request, way, named, lambda rows: _enforcing(rows, sink, targets, request))
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(frame, 1)
             staged = (pipelined(staging, _sorted(sink)) if way.pipes else staging).collect()
@@ -395,14 +410,14 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
 
 
 def _enforcing(
-    frame: DataFrame, root: b.BatchNode, targets: tuple[Field, ...], request: JobRequest
-) -> DataFrame:
+    rows: Relation, root: b.BatchNode, targets: tuple[Field, ...], request: JobRequest
+) -> Relation:
     names = tuple(f.name for f in root.fields)
     check = constraints(root, names, targets, request.config)
     if check is None:
-        return frame
-    kept = frame if check.condition is None else frame.where(check.condition)
-    return selected(kept, tuple(map(check.expression, names)), names, ())
+        return rows
+    where = "" if check.condition is None else f"WHERE {check.condition}"
+    return rows.select(aliased(list(map(check.expression, names)), names), names, where)
 
 
 def _check_insert_only(table: CatalogTable, options: dict[str, str]) -> None:

@@ -52,7 +52,7 @@ from tidemill.runtime.progress import EpochProgress, JobBegun, JobEvent
 from tidemill.runtime.recording import Recording
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
 from tidemill.runtime.spark.job_groups import give_up, grouped
-from tidemill.runtime.spark.session import job_session
+from tidemill.runtime.spark.session import job_session, time_zone
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.runtime.values_source import ValuesSource
 from tidemill.state.slices import KEY_GROUPS
@@ -380,8 +380,8 @@ class _Preparation:
                 source.record_in(self._checkpoint.source_root.below(key))
         spark = job_session(
             request.application,
-            time_zone=request.zone,
             settings={
+                **time_zone(request.zone),
                 "spark.sql.adaptive.enabled": "false",
                 "spark.sql.shuffle.partitions": str(self._context.parallelism),
             },

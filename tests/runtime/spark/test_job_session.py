@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.session.environments import new_session
-from tidemill.runtime.spark.session import job_session, spark_application
+from tidemill.runtime.spark.session import job_session, spark_application, time_zone
 
 
 def test_settings_come_as_they_were_given() -> None:
@@ -13,9 +13,9 @@ def test_settings_come_as_they_were_given() -> None:
         "spark.sql.shuffle.partitions": "3",
         "spark.tidemill.empty": "",
     }
-    session = job_session(application, time_zone="Asia/Kolkata", settings=odd)
+    session = job_session(application, settings=odd | time_zone("Asia/Kolkata"))
     assert {key: session.conf.get(key) for key in odd} == odd
     assert session.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
     assert session.conf.get("spark.sql.caseSensitive") == "true"
-    other = job_session(application, time_zone="UTC", settings={})
+    other = job_session(application, settings={})
     assert other.conf.get("spark.tidemill.empty", None) is None

@@ -10,12 +10,12 @@ from tidemill.errors import ConnectorError
 from tidemill.files.looks import seen_once
 from tidemill.files.storage import FileEntry, Storage
 from tidemill.files.trees import Tree, Walk
+from tidemill.last_used import LastUsed
 
 _HIDING = "._"
 """What names of hidden files and directories begin with."""
-_KNOWN = 32
-_TREES: dict[Storage, Tree] = {}
-"""Listings that may still hold, the last used last."""
+_TREES = LastUsed[Tree](most=64, heaviest=200_000, weight=lambda tree: len(tree.files))
+"""Listings that may still hold, by what is listed."""
 
 
 def list_files(
@@ -46,16 +46,15 @@ def seen_files(storage: Storage) -> tuple[FileEntry, ...]:
 
 def _files(storage: Storage) -> tuple[FileEntry, ...]:
     """``list_files``, where a tree is known by a look at its directories."""
-    known = _TREES.pop(storage, None)
+    known = _TREES.get(storage)
     found = None if known is None else known.now()
-    if known is None or found is None:
-        walk = Walk(storage)
-        found = tuple(list_files(storage, sees=walk.enters))
-        known = walk.tree(found)
-    if known is not None:
-        _TREES[storage] = known
-        for oldest in list(_TREES)[:-_KNOWN]:
-            _TREES.pop(oldest, None)
+    if found is not None:
+        return found
+    walk = Walk(storage)
+    found = tuple(list_files(storage, sees=walk.enters))
+    tree = walk.tree(found)
+    if tree is not None:
+        _TREES.keep(storage, tree)
     return found
 
 

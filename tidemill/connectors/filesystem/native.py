@@ -14,10 +14,9 @@ partition, once for each list of files.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -39,11 +38,14 @@ from tidemill.connectors.formats.native import (
 )
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import FileEntry, Storage
+from tidemill.last_used import LastUsed
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema, quote, spark_schema, spark_type
 
 _KNOWN_FILES = 20_000
 _KNOWN_TABLES = 64
+_FILES_OF_TABLES = 200_000
+"""Which Spark has a state of some hundred bytes for, each."""
 _AS_IT_IS = {
     "mergeSchema": "false",
     "datetimeRebaseMode": "CORRECTED",
@@ -176,13 +178,12 @@ class NativeScan:
         known = _TABLES.get(key)
         if known is None:
             index = self._index(spark, group.files)
-            known = _Kept.of(_relation(spark, self.format.spark_class, index, schema, told))
-        else:
-            known.name_in(session)
-        _TABLES.keep(key, known)
+            relation = _relation(spark, self.format.spark_class, index, schema, told)
+            known = _Kept.of(relation, len(group.files))
+            _TABLES.keep(key, known)
         as_it_is = NativeColumn("")
         texts = (given.get(f.name, as_it_is).value.format(quote(f.name)) for f in self.fields)
-        return NamedTable(known.name, tuple(texts))
+        return NamedTable(known.name, tuple(texts), known.files, partial(known.name_in, session))
 
     def _schema(self, file: FileEntry, given: Mapping[str, NativeColumn]) -> str:
         """All columns, whichever are read: Spark takes the share of a table that a query reads for the share
@@ -241,17 +242,19 @@ class NativeScan:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A relation for any session of its application: ``relation`` is what Spark keeps of a view."""
+    """A relation of so many files for any session of its application: ``relation`` is what Spark keeps of a
+    view."""
 
     name: str
     relation: Any
+    files: int
 
     @classmethod
-    def of(cls, frame: DataFrame) -> _Kept:
+    def of(cls, frame: DataFrame, files: int) -> _Kept:
         """``frame`` under a name that no other has, in its session."""
         name = f"$table{next(_NUMBERS)}"
         frame.createTempView(quote(name))
-        return cls(name, _views(frame.sparkSession).getRawTempView(name).get())
+        return cls(name, _views(frame.sparkSession).getRawTempView(name).get(), files)
 
     def name_in(self, session: _Session) -> None:
         """From now on the session knows it."""
@@ -284,25 +287,8 @@ def _views(spark: SparkSession) -> Any:
     return spark._jsparkSession.sessionState().catalog()
 
 
-class _Tables:
-    """Relations that were used last. Each holds on to the session of the job that made it."""
-
-    def __init__(self) -> None:
-        self._found: dict[Hashable, _Kept] = {}
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable) -> _Kept | None:
-        return self._found.get(key)
-
-    def keep(self, key: Hashable, table: _Kept) -> None:
-        with self._lock:
-            self._found.pop(key, None)
-            self._found[key] = table
-            while len(self._found) > _KNOWN_TABLES:
-                del self._found[next(iter(self._found))]
-
-
-_TABLES = _Tables()
+_TABLES = LastUsed[_Kept](most=_KNOWN_TABLES, heaviest=_FILES_OF_TABLES, weight=lambda kept: kept.files)
+"""Each holds on to the session of the job that made it."""
 
 
 @lru_cache(maxsize=_KNOWN_TABLES)

@@ -185,6 +185,7 @@ class FileSource:
     def _frame(self, spark: SparkSession, table: NamedTable) -> DataFrame:
         names = (quote(f.name) for f in self.reader.fields)
         texts = (f"{text} AS {name}" for text, name in zip(table.texts, names, strict=True))
+        table.bring()
         return spark.table(quote(table.name)).selectExpr(*texts)
 
     def how_read(self, native: NativeScan) -> str:

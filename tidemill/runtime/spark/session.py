@@ -160,8 +160,8 @@ _CHECKED: set[str] = set()
 """Applications whose workers have been asked."""
 _GIVEN: dict[str, frozenset[str]] = {}
 """By application the keys of its settings."""
-_SHARED: dict[tuple[str, str], SparkSession] = {}
-"""By application and time zone."""
+_SHARED: dict[tuple[str, frozenset[tuple[str, str]]], SparkSession] = {}
+"""By application and settings."""
 
 
 def start_ahead(options: Mapping[str, str]) -> None:
@@ -226,11 +226,16 @@ def _given(context: SparkContext) -> frozenset[str]:
     return known
 
 
-def job_session(application: SparkSession, *, time_zone: str, settings: Mapping[str, str]) -> SparkSession:
+def time_zone(name: str) -> dict[str, str]:
+    """Spark's settings for it."""
+    return {"spark.sql.session.timeZone": name}
+
+
+def job_session(application: SparkSession, *, settings: Mapping[str, str]) -> SparkSession:
     """A session of its own for one job, with the confs that its frames rely on and ``settings``."""
     remember_classes(application.sparkContext)
     session = application.newSession()
-    _set(session, {**RUNTIME, **settings, "spark.sql.session.timeZone": time_zone})
+    _set(session, {**RUNTIME, **settings})
     return session
 
 
@@ -254,11 +259,11 @@ def _numbered(character: str) -> str:
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
-def shared_session(application: SparkSession, *, time_zone: str) -> SparkSession:
+def shared_session(application: SparkSession, *, settings: Mapping[str, str]) -> SparkSession:
     """As ``job_session``, one for all queries that need nothing of it but its confs and leave nothing in it:
     making one is a call into the JVM for each conf."""
-    key = application.sparkContext.applicationId, time_zone
+    key = application.sparkContext.applicationId, frozenset(settings.items())
     found = _SHARED.get(key)
     if found is None:
-        found = _SHARED[key] = job_session(application, time_zone=time_zone, settings={})
+        found = _SHARED[key] = job_session(application, settings=settings)
     return found

@@ -122,7 +122,7 @@ class BatchFrames:
         found, names = self.scan(node, sequenced), _names(node.fields, sequenced)
         hidden = [SEQUENCE_COLUMN] * sequenced
         if isinstance(found.rows, NamedTable):
-            read = self.views.named(found.rows.name, found.rows.texts, names)
+            read = self.views.named(found.rows, names)
         else:
             read = self.views.of(found.rows, (*node.columns, *hidden)).renamed(names)
         texts = (*found.texts, *map(quote, hidden))

@@ -4,6 +4,9 @@ A step of a DataFrame is analysed when it is made, and asks the JVM some dozen t
 that was a third of its cost. Here a step is text around the text below it. Frames (tables, what Python
 computes) come in as views of the job's own session.
 
+What a text means depends on nothing but the text, the session's settings, and views whose names no other
+rows have: what Spark has made of a query is kept for the next one of the same text.
+
 Invariant: a relation gives ``columns``, in order, and nothing else (but where there are none: Spark SQL has
 no such SELECT). Cost: an analysis for every ``_DEEPEST`` queries that stand within each other, since Spark's
 parser looks at a text again for each parenthesis around it, and one for what has several readers, whose text
@@ -12,12 +15,16 @@ would be doubled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemill.connectors.api import NamedTable
+from tidemill.last_used import LastUsed
 from tidemill.types.physical import quote
 
 _DEEPEST = 12
@@ -27,26 +34,35 @@ NO_COLUMN = "0 AS `$nothing`"
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """``item``: what stands behind FROM, a query in parentheses or a view, which has its frame (``made``).
-    ``depth``: queries within each other. ``source``: a view that has these columns and others, for who names
-    columns and has no other relation beside it; '' where there is none."""
+    """``item``: what stands behind FROM, a query in parentheses or the name of a view (``is_view``), which
+    may have its frame (``made``). ``depth``: queries within each other. ``source``: a view that has these
+    columns and others, for who names columns and has no other relation beside it; '' where there is none."""
 
     views: Views
     item: str
     columns: tuple[str, ...]
     depth: int = 0
     made: DataFrame | None = None
+    is_view: bool = False
     source: str = ""
 
+    @property
+    def query(self) -> str:
+        return f"SELECT * FROM {self.item}" if self.is_view else self.item.removeprefix("(").removesuffix(")")
+
     def frame(self) -> DataFrame:
-        if self.made is not None:
-            return self.made
-        rows = self.views.spark.sql(self.item.removeprefix("(").removesuffix(")"))
+        return self._given(self.views.analysed(self.query) if self.made is None else self.made)
+
+    def known_frame(self) -> DataFrame:
+        """``frame``, which Spark need not analyse where it knows the text."""
+        return self._given(self.views.known(self.query) if self.made is None else self.made)
+
+    def _given(self, rows: DataFrame) -> DataFrame:
         return rows if self.columns else rows.select()
 
     def view(self) -> Relation:
         """The same, analysed once for all of its readers."""
-        return self if self.made is not None else self.views.of(self.frame(), self.columns)
+        return self if self.is_view else self.views.part(self.query, self.columns)
 
     def shallow(self) -> Relation:
         """The same, as text that may stand in another."""
@@ -82,30 +98,75 @@ class Relation:
         return f"{self.item} AS {alias}({', '.join(map(quote, columns))})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, kw_only=True)
 class Views:
-    """Frames by name, in the session of one job."""
+    """What the parts of one job's query are called in its session. ``settings``: those of the session."""
 
     spark: SparkSession
+    settings: Mapping[str, str]
     _numbers: Iterator[int] = field(default_factory=count)
+    _waiting: list[Callable[[], None]] = field(default_factory=list)
+    _parts: set[str] = field(default_factory=set)
+    _files: int = 0
+    _has_frames: bool = False
 
     def of(self, frame: DataFrame, columns: tuple[str, ...]) -> Relation:
         """``columns``: the frame's own names. A user's frame is of another session."""
+        self._has_frames = True
         item = quote(f"$rows{next(self._numbers)}")
         if frame.sparkSession is not self.spark:
-            frame = self._adopted(frame)
+            frame = self._of_plan(frame._jdf.logicalPlan())
         frame.createTempView(item)
-        return Relation(self, item, columns, made=frame)
+        return Relation(self, item, columns, made=frame, is_view=True)
 
-    def named(self, name: str, texts: Sequence[str], columns: tuple[str, ...]) -> Relation:
-        """``columns`` of ``texts`` over a view that the session has already."""
-        made = Relation(self, quote(name), ()).select(aliased(texts, columns), columns)
-        return replace(made, source=quote(name)) if list(texts) == [*map(quote, columns)] else made
+    def part(self, query: str, columns: tuple[str, ...]) -> Relation:
+        """``query`` as a view that Spark analyses when it is read."""
+        name = quote(f"$part{hashlib.sha256(query.encode()).hexdigest()}")
+        if name not in self._parts:
+            self._parts.add(name)
+            self._waiting.append(lambda: self.spark.sql(query).createTempView(name))
+        return Relation(self, name, columns, is_view=True)
 
-    def _adopted(self, frame: DataFrame) -> DataFrame:
+    def named(self, table: NamedTable, columns: tuple[str, ...]) -> Relation:
+        """A table as ``columns``."""
+        self._waiting.append(table.bring)
+        self._files += table.files
+        item, texts = quote(table.name), aliased(table.texts, columns)
+        made = Relation(self, item, (), is_view=True).select(texts, columns)
+        return replace(made, source=item) if texts == [*map(quote, columns)] else made
+
+    def analysed(self, query: str) -> DataFrame:
+        while self._waiting:
+            self._waiting.pop(0)()
+        return self.spark.sql(query)
+
+    def known(self, query: str) -> DataFrame:
+        """``analysed``, by what Spark made of the same text before: where all it reads are tables by name."""
+        if self._has_frames:
+            return self.analysed(query)
+        key = self.spark.sparkContext.applicationId, frozenset(self.settings.items()), query
+        known = _ANALYSED.get(key)
+        if known is not None:
+            return self._of_plan(known.plan)
+        made = self.analysed(query)
+        _ANALYSED.keep(key, _Analysed(made._jdf.queryExecution().analyzed(), self._files))
+        return made
+
+    def _of_plan(self, plan: Any) -> DataFrame:
         dataset = getattr(self.spark._jvm, "org.apache.spark.sql.classic.Dataset")
-        rows = dataset.ofRows(self.spark._jsparkSession, frame._jdf.logicalPlan())
-        return DataFrame(rows, self.spark)
+        return DataFrame(dataset.ofRows(self.spark._jsparkSession, plan), self.spark)
+
+
+@dataclass(frozen=True, slots=True)
+class _Analysed:
+    """``plan``: Spark's, over tables of so many files."""
+
+    plan: Any
+    files: int
+
+
+_ANALYSED = LastUsed[_Analysed](most=100, heaviest=200_000, weight=lambda known: known.files)
+"""By application, settings and text."""
 
 
 def aliased(texts: Sequence[str], names: Sequence[str]) -> list[str]:

@@ -52,7 +52,7 @@ class Sharing:
 
     def key(self, node: BatchNode) -> str:
         """Equal where nodes are one frame."""
-        return self._digests.of(node) if self._is_stable(node) else f"{id(node)}"
+        return self._digests.of(node) if self.is_stable(node) else f"{id(node)}"
 
     def readers(self, node: BatchNode) -> int:
         """How many operators read ``node``."""
@@ -72,12 +72,13 @@ class Sharing:
             yield from self._walk(operator(child), seen)
         yield key, node
 
-    def _is_stable(self, node: BatchNode) -> bool:
+    def is_stable(self, node: BatchNode) -> bool:
+        """Whether ``node`` gives the same rows each time, of tables that are the same."""
         known = self._stable.get(id(node))
         if known is None:
             own = all(map(is_deterministic, _expressions(node)))
             own &= not isinstance(node, TableFunction) or node.function.deterministic
-            known = self._stable[id(node)] = own and all(map(self._is_stable, node.inputs))
+            known = self._stable[id(node)] = own and all(map(self.is_stable, node.inputs))
         return known
 
 
