@@ -1,0 +1,130 @@
+"""A batch query that is asked again is not analysed again, and answers what is true now."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+
+from tests.session.environments import ask, new_session
+from tidemill.runtime.spark.batch_frames.relation import Views
+from tidemill.session.environment import TableEnvironment
+
+
+@pytest.fixture
+def analysed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that is analysed."""
+    found: list[str] = []
+    analyse = Views.analysed
+
+    def noted(views: Views, query: str) -> object:
+        found.append(query)
+        return analyse(views, query)
+
+    monkeypatch.setattr(Views, "analysed", noted)
+    return found
+
+
+@pytest.fixture
+def env(spark: SparkSession, tmp_path: Path) -> TableEnvironment:
+    write(tmp_path / "t" / "1.parquet", [1, 2, 3])
+    made = new_session(parallelism__default="2", execution__runtime_mode="batch")
+    ask(made, create("t", tmp_path / "t"))
+    return made
+
+
+def write(path: Path, values: list[int]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    moments = pa.array([v * 1000 for v in values], pa.timestamp("ms", "UTC"))
+    parquet.write_table(pa.table({"n": pa.array(values, pa.int32()), "at": moments}), path)
+
+
+def create(name: str, path: Path) -> str:
+    return (
+        f"CREATE TABLE {name} (n INT, `at` TIMESTAMP_LTZ(3)) WITH "
+        f"('connector' = 'filesystem', 'path' = '{path}', 'format' = 'parquet')"
+    )
+
+
+SUM = "SELECT SUM(n) FROM t WHERE n > 1"
+
+
+def test_a_query_is_analysed_once(env: TableEnvironment, analysed: list[str]) -> None:
+    assert [ask(env, SUM) for _ in range(3)] == [[(5,)]] * 3
+    assert len(analysed) == 1
+    assert ask(env, "SELECT SUM(n) FROM t WHERE n > 2") == [(3,)]
+    assert len(analysed) == 2
+
+
+def test_each_run_reads_anew(env: TableEnvironment, tmp_path: Path) -> None:
+    assert ask(env, SUM) == [(5,)]
+    write(tmp_path / "t" / "2.parquet", [10])
+    assert ask(env, SUM) == [(15,)]
+    write(tmp_path / "t" / "1.parquet", [7])
+    assert ask(env, SUM) == [(17,)]
+    (tmp_path / "t" / "2.parquet").unlink()
+    assert ask(env, SUM) == [(7,)]
+    write(tmp_path / "u" / "1.parquet", [20])
+    ask(env, "DROP TABLE t", create("t", tmp_path / "u"))
+    assert ask(env, SUM) == [(20,)]
+
+
+def test_a_part_with_several_readers(env: TableEnvironment, analysed: list[str], tmp_path: Path) -> None:
+    query = (
+        "WITH g AS (SELECT MOD(n, 2) AS k, COUNT(*) AS c FROM t GROUP BY MOD(n, 2))"
+        " SELECT a.k, b.c FROM g AS a JOIN g AS b ON a.k = b.k WHERE a.c > 0"
+    )
+    assert [sorted(ask(env, query)) for _ in range(2)] == [[(0, 1), (1, 2)]] * 2
+    assert len(analysed) == 1
+    write(tmp_path / "t" / "2.parquet", [5])
+    assert sorted(ask(env, query)) == [(0, 1), (1, 3)]
+
+
+def test_settings_make_another_query(env: TableEnvironment, analysed: list[str]) -> None:
+    query = "SELECT CAST(MAX(`at`) AS STRING) FROM t"
+    assert ask(env, query) == [("1970-01-01 00:00:03.000",)]
+    ask(env, "SET 'table.local-time-zone' = 'Asia/Tokyo'")
+    assert ask(env, query) == [("1970-01-01 09:00:03.000",)]
+    ask(env, "RESET 'table.local-time-zone'")
+    assert ask(env, query) == [("1970-01-01 00:00:03.000",)]
+    assert len(analysed) == 2
+
+
+@pytest.mark.parametrize("call", ["RAND()", "RAND_INTEGER(1000000000)", "UUID()"])
+def test_chance_is_new_each_time(env: TableEnvironment, call: str) -> None:
+    drawn = [ask(env, f"SELECT {call}, n FROM t") for _ in range(3)]
+    assert len({value for rows in drawn for value, _ in rows}) == 9
+
+
+def test_the_clock_goes_on(env: TableEnvironment) -> None:
+    first, second = (
+        ask(env, "SELECT MIN(UNIX_TIMESTAMP()), MIN(CURRENT_TIMESTAMP) FROM t") for _ in range(2)
+    )
+    assert first[0][1] < second[0][1]
+
+
+def test_rows_of_the_program_are_never_taken_for_others(env: TableEnvironment) -> None:
+    """Frames have names that the next query gives to others."""
+    for value in (1, 2):
+        env.create_temporary_view("v", pd.DataFrame({"m": [value]}))
+        assert ask(env, "SELECT SUM(v.m * t.n) FROM v CROSS JOIN t") == [(6 * value,)]
+        env.drop_temporary_view("v")
+
+
+def test_what_has_to_run_another_way(env: TableEnvironment, analysed: list[str], tmp_path: Path) -> None:
+    """A sum that ran over on its way is asked again, each time."""
+    most = Decimal("9" * 38)
+    column = pa.array([most, most, -most], pa.decimal128(38, 0))
+    parquet.write_table(pa.table({"d": column}), tmp_path / "wide.parquet")
+    ask(
+        env,
+        "CREATE TABLE wide (d DECIMAL(38, 0)) WITH "
+        f"('connector' = 'filesystem', 'path' = '{tmp_path}/wide.parquet', 'format' = 'parquet')",
+    )
+    assert [ask(env, "SELECT SUM(d) FROM wide") for _ in range(2)] == [[(most,)]] * 2
+    assert len(analysed) == 2
