@@ -19,10 +19,11 @@ def has_user_call(expr: Expr) -> bool:
 def _is_stable_call(expr: Expr) -> bool:
     if isinstance(expr, UserCall):
         return expr.function.deterministic
-    return not isinstance(expr, Call) or _is_stable(expr.function)
+    return not isinstance(expr, Call) or is_stable(expr.function)
 
 
-def _is_stable(name: str) -> bool:
+def is_stable(name: str) -> bool:
+    """Whether the built-in function gives the same result for the same arguments."""
     function = registry.scalar(name)
     return function is not None and function.deterministic
 

@@ -22,9 +22,9 @@ from tidemill.physical.conditions import loose_pair
 from tidemill.physical.joins.planning import split_condition
 from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
-from tidemill.plan.predicates import conjuncts
+from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rules.construct import predicate
-from tidemill.plan.rules.determinism import has_user_call
+from tidemill.plan.rules.determinism import has_user_call, is_deterministic, is_stable
 from tidemill.runtime.spark.batch_frames.equality import compares_alike, equal_sides
 from tidemill.runtime.spark.batch_frames.relation import NO_COLUMN, Relation, aliased
 from tidemill.runtime.spark.batch_frames.stopping import is_single, stoppable
@@ -58,6 +58,9 @@ _Columns = tuple[tuple[str, ...], tuple[str, ...]]
 def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     """The joined rows under the node's field names."""
     _refuse_calls_across(node)
+    drawn = [part for part in conjuncts(node.condition) if not is_deterministic(part)]
+    if drawn and node.kind not in _EXISTENCE:
+        return _where_drawn(node, drawn, left, right, zone)
     columns, translator = _qualified(node, zone)
     members = _members(node)
     if members:
@@ -80,6 +83,23 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
         f"{_SQL_KIND[node.kind]} JOIN {right.named(_ALIASES['right'], columns[1])} ON {condition}",
         names,
     )
+
+
+def _where_drawn(node: Join, drawn: Sequence[Expr], left: Relation, right: Relation, zone: str) -> Relation:
+    """``drawn``: what in the condition differs each time it is asked. Spark takes that in no join, only of
+    the rows that one gives."""
+    if node.kind is not JoinKind.INNER:
+        calls = (x for part in drawn for x in part.walk() if isinstance(x, Call))
+        names = sorted({x.function for x in calls if not is_stable(x.function)})
+        raise NotSupportedError(
+            f"{', '.join(names)} in a condition over both sides of a {node.kind.value} in batch mode is not "
+            "supported",
+            hint="Compute it as a column of one side first.",
+        )
+    certain = conjunction(part for part in conjuncts(node.condition) if is_deterministic(part))
+    rows = joined(replace(node, condition=certain), left, right, zone)
+    asked = Translator(columns=rows.columns, zone=zone)
+    return rows.select(list(map(quote, rows.columns)), rows.columns, f"WHERE {_condition(drawn, asked)}")
 
 
 def unsent(node: Join) -> Join:
