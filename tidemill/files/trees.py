@@ -35,6 +35,10 @@ class Tree:
     files: tuple[FileEntry, ...]
     directories: dict[str, _State]
 
+    @property
+    def size(self) -> int:
+        return len(self.files) + len(self.directories)
+
     def now(self) -> tuple[FileEntry, ...] | None:
         """What a listing would give; None where it has to be made. The same tuple where nothing changed."""
         try:

@@ -349,7 +349,7 @@ def _constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
     settings = time_zone(request.zone)
     views = Views(spark=shared_session(request.application, settings=settings), settings=settings)
     frames = _frames(views, _unread, lambda node: None, root, request, AT_ONCE)
-    frame = with_room(lambda: _made(frames, root, lambda rows: _shown(rows, root, request)))
+    frame = with_room(lambda: _shown(frames.rows(root), root, request).frame())
     found = local_rows(frame)
     if found is None:
         with grouped(request.application.sparkContext, request.group, request.name):

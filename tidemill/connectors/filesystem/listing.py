@@ -14,7 +14,7 @@ from tidemill.last_used import LastUsed
 
 _HIDING = "._"
 """What names of hidden files and directories begin with."""
-_TREES = LastUsed[Tree](most=64, heaviest=200_000, weight=lambda tree: len(tree.files))
+_TREES = LastUsed[Tree](most=64, heaviest=200_000, weight=lambda tree: tree.size)
 """Listings that may still hold, by what is listed."""
 
 

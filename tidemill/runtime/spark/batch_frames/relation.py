@@ -149,7 +149,7 @@ class Views:
         if known is not None:
             return self._of_plan(known.plan)
         made = self.analysed(query)
-        _ANALYSED.keep(key, _Analysed(made._jdf.queryExecution().analyzed(), self._files))
+        _ANALYSED.keep(key, _Analysed(made._jdf.queryExecution().analyzed(), self._files + len(query)))
         return made
 
     def _of_plan(self, plan: Any) -> DataFrame:
@@ -159,13 +159,13 @@ class Views:
 
 @dataclass(frozen=True, slots=True)
 class _Analysed:
-    """``plan``: Spark's, over tables of so many files."""
+    """``plan``: Spark's, which holds some hundred bytes for each file and for each letter of the query."""
 
     plan: Any
-    files: int
+    weight: int
 
 
-_ANALYSED = LastUsed[_Analysed](most=100, heaviest=200_000, weight=lambda known: known.files)
+_ANALYSED = LastUsed[_Analysed](most=100, heaviest=200_000, weight=lambda known: known.weight)
 """By application, settings and text."""
 
 
