@@ -48,3 +48,39 @@ def test_relations_are_kept(spark: SparkSession, tmp_path: Path, monkeypatch: py
     (tmp_path / "1.parquet").unlink()
     assert ask(session, "SELECT k, v FROM pq") == [(1, "a")]
     assert len(made) == 4, "others for another zone, and for other files"
+
+
+def test_of_a_table_that_grows_only_new_partitions_are_made(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    paths = native.NativeScan._partition_paths
+
+    def counted(scan: native.NativeScan, spark: SparkSession, directories: dict[str, str]) -> Any:
+        made.extend(directories)
+        return paths(scan, spark, directories)
+
+    monkeypatch.setattr(native.NativeScan, "_partition_paths", counted)
+
+    def write(day: str, value: int) -> None:
+        (tmp_path / f"dt={day}").mkdir()
+        parquet.write_table(pa.table({"n": [value]}), tmp_path / f"dt={day}" / "1.parquet")
+
+    write("2026-01-01", 1)
+    write("none", 2)
+    session = new_session(execution__runtime_mode="batch")
+    columns = "(n BIGINT, dt DATE) PARTITIONED BY (dt) WITH ('connector' = 'filesystem',"
+    options = f" 'path' = '{tmp_path}', 'format' = 'parquet', 'partition.default-name' = 'none')"
+    ask(session, f"CREATE TABLE days {columns}{options}")
+    first, second = dt.date(2026, 1, 1), dt.date(2026, 1, 2)
+    assert set(ask(session, "SELECT * FROM days")) == {(1, first), (2, None)}
+    write("2026-01-02", 3)
+    assert set(ask(session, "SELECT * FROM days")) == {(1, first), (2, None), (3, second)}
+    assert sorted(made) == ["dt=2026-01-01", "dt=2026-01-02", "dt=none"]
+    (tmp_path / "dt=2026-01-01" / "1.parquet").unlink()
+    assert set(ask(session, "SELECT * FROM days")) == {(2, None), (3, second)}
+    assert ask(session, "SELECT n FROM days WHERE dt IS NULL") == [(2,)]
+
+    write("x", 4)
+    ask(session, f"CREATE TABLE texts {columns.replace('DATE', 'STRING')}{options.replace('none', 'x')}")
+    assert set(ask(session, "SELECT * FROM texts")) == {(2, "none"), (3, "2026-01-02"), (4, None)}

@@ -8,13 +8,13 @@ it runs, and skips row groups. The rows have no order.
 A relation is a view of the session that reads it, with all columns of its table, and is kept: a query that
 finds the same files needs one call into the JVM for a table, and no analysis.
 
-Cost: the footers of the files, on the driver, once for each version of a file; a call into the JVM for each
-partition, once for each list of files.
+Cost: the footers of the files, on the driver, once for each version of a file; a few calls into the JVM for
+each partition, once, and one for each list of files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count
@@ -219,7 +219,23 @@ class NativeScan:
         spec = getattr(jvm, f"{DATASOURCES}.PartitionSpec")
         if not self.partitions:
             return spec.emptySpec()
+        place = spark.sparkContext.applicationId, self.storage, self.partitions, self.default_partition
         directories = {f.path.rpartition("/")[0]: f.path for f in files}
+        made = {directory: _PARTITIONS.get((place, directory)) for directory in directories}
+        new = [directory for directory, known in made.items() if known is None]
+        for directory, path in self._partition_paths(spark, {d: directories[d] for d in new}):
+            made[directory] = path
+            _PARTITIONS.keep((place, directory), path)
+        schema = _struct_type(jvm, spark_schema(self.partitions))
+        return spec(schema, jvm.PythonUtils.toSeq(list(made.values())))
+
+    def _partition_paths(
+        self, spark: SparkSession, directories: Mapping[str, str]
+    ) -> Iterator[tuple[str, Any]]:
+        """By directory Spark's PartitionPath; ``directories`` have the path of a file of each."""
+        if not directories:
+            return
+        jvm: Any = spark._jvm
         values = [
             partition_values(path, self.partitions, self.default_partition) for path in directories.values()
         ]
@@ -233,11 +249,8 @@ class NativeScan:
         frame = spark.createDataFrame(rows, spark_schema(self.partitions))
         internal = frame._jdf.queryExecution().executedPlan().executeCollect()
         path_of = getattr(jvm, f"{DATASOURCES}.PartitionPath")
-        made = [
-            path_of.apply(row, f"file:{self.storage.absolute(d)}")
-            for row, d in zip(internal, directories, strict=True)
-        ]
-        return spec(_struct_type(jvm, spark_schema(self.partitions)), jvm.PythonUtils.toSeq(made))
+        for row, directory in zip(internal, directories, strict=True):
+            yield directory, path_of.apply(row, f"file:{self.storage.absolute(directory)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +302,8 @@ def _views(spark: SparkSession) -> Any:
 
 _TABLES = LastUsed[_Kept](most=_KNOWN_TABLES, heaviest=_FILES_OF_TABLES, weight=lambda kept: kept.files)
 """Each holds on to the session of the job that made it."""
+_PARTITIONS = LastUsed[Any](most=20_000, heaviest=20_000, weight=lambda path: 1)
+"""Spark's PartitionPaths: of a table that grows only the new ones are made, which takes some calls each."""
 
 
 @lru_cache(maxsize=_KNOWN_TABLES)

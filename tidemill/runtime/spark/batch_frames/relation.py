@@ -124,7 +124,7 @@ class Views:
         name = quote(f"$part{hashlib.sha256(query.encode()).hexdigest()}")
         if name not in self._parts:
             self._parts.add(name)
-            self._waiting.append(lambda: self.spark.sql(query).createTempView(name))
+            self._waiting.append(lambda: self.spark.sql(query).createOrReplaceTempView(name))
         return Relation(self, name, columns, is_view=True)
 
     def named(self, table: NamedTable, columns: tuple[str, ...]) -> Relation:
