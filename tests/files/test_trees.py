@@ -114,8 +114,68 @@ def test_a_link_whose_end_has_gone(tmp_path: Path) -> None:
         seen_files(storage)
 
 
+def test_a_link_that_leads_to_itself_by_now(tmp_path: Path) -> None:
+    root, end = tmp_path / "table", tmp_path / "end.csv"
+    root.mkdir()
+    end.write_text("1\n")
+    (root / "link.csv").symlink_to(end)
+    storage = tree(root)
+    seen_files(storage)
+    end.unlink()
+    end.symlink_to(end)
+    with pytest.raises(ConnectorError, match="Cannot list"):
+        seen_files(storage)
+
+
+def test_directories_behind_links(tmp_path: Path, listed: list[Storage]) -> None:
+    root, behind, other = tmp_path / "table", tmp_path / "behind", tmp_path / "other"
+    for path in (root, behind, other):
+        path.mkdir()
+    (root / "d=link").symlink_to(behind)
+    storage = tree(root)
+    assert len(seen_files(storage)) == 10
+    (behind / "new.csv").write_text("1\n")
+    assert len(seen_files(storage)) == 11
+    time.sleep(2 * TICK)
+    seen_files(storage)
+    behind.rename(tmp_path / "away")
+    other.rename(behind)
+    assert len(seen_files(storage)) == 10
+    assert len(listed) == 4
+
+
+def test_what_is_no_file_may_become_one(tmp_path: Path, listed: list[Storage]) -> None:
+    root = tmp_path / "table"
+    root.mkdir()
+    os.mkfifo(root / "pipe")
+    storage = tree(root)
+    assert [len(seen_files(storage)) for _ in range(2)] == [10, 10]
+    assert len(listed) == 2
+
+
+def test_a_relative_path_after_another_directory_was_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "table").mkdir(parents=True)
+        (tmp_path / name / "table" / f"{name}.csv").write_text("1\n")
+    time.sleep(2 * TICK)
+    for name in ("a", "b", "a"):
+        monkeypatch.chdir(tmp_path / name)
+        assert [f.path for f in seen_files(Storage("table"))] == [f"{name}.csv"]
+
+
+def test_odd_names_of_mounts(tmp_path: Path, listed: list[Storage], monkeypatch: pytest.MonkeyPatch) -> None:
+    told = trees._MOUNTS.read_text()
+    (tmp_path / "mounts").write_text(f"1 2 0:9 / /a\x0cb\x85c rw - nfs x rw\nno mount\n\n{told}")
+    monkeypatch.setattr(trees, "_MOUNTS", tmp_path / "mounts")
+    (tmp_path / "table").mkdir()
+    storage = tree(tmp_path / "table")
+    assert seen_files(storage) is seen_files(storage)
+
+
 @pytest.mark.parametrize("seed", range(4))
-def test_a_known_tree_is_what_a_listing_says(tmp_path: Path, seed: int) -> None:
+def test_a_known_tree_is_what_a_listing_says(tmp_path: Path, listed: list[Storage], seed: int) -> None:
     chosen = random.Random(seed)
     (tmp_path / "table").mkdir()
     (tmp_path / "elsewhere").mkdir()
@@ -126,6 +186,7 @@ def test_a_known_tree_is_what_a_listing_says(tmp_path: Path, seed: int) -> None:
             time.sleep(2 * TICK)
         for _ in range(2):
             assert seen_files(storage) == tuple(list_files(storage))
+    assert 0 < len(listed) < 55, "of 60 looks"
 
 
 def change(root: Path, chosen: random.Random) -> None:

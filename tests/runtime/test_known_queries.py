@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -129,3 +131,47 @@ def test_what_has_to_run_another_way(env: TableEnvironment, analysed: list[str],
     )
     assert [ask(env, "SELECT k, SUM(d) FROM wide GROUP BY k") for _ in range(2)] == [[(1, most)]] * 2
     assert len(analysed) == 2
+
+
+def test_a_relative_path_means_another_table(
+    env: TableEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, value in (("a", 1), ("b", 2)):
+        (tmp_path / place).mkdir()
+        write(tmp_path / place / "r" / "1.parquet", [value])
+    ask(env, create("r", Path("r")))
+    time.sleep(2.1)  # from now on what is listed is known
+    for place, value in (("a", 1), ("a", 1), ("b", 2), ("a", 1)):
+        monkeypatch.chdir(tmp_path / place)
+        assert ask(env, "SELECT n FROM r") == [(value,)]
+
+
+def test_two_frames_of_one_query_are_joined(env: TableEnvironment) -> None:
+    one, other = (env.sql_query("SELECT n, COUNT(*) AS c FROM t GROUP BY n").to_spark() for _ in range(2))
+    found = one.join(other, one.n == other.n).select(one.n, other.c)
+    assert sorted(map(tuple, found.collect())) == [(1, 1), (2, 1), (3, 1)]
+
+
+def test_a_table_joined_with_itself(env: TableEnvironment) -> None:
+    query = "SELECT a.n, b.n FROM t AS a JOIN t AS b ON a.n = b.n + 1"
+    assert [sorted(ask(env, query)) for _ in range(2)] == [[(2, 1), (3, 2)]] * 2
+
+
+def test_an_insert_again(env: TableEnvironment, analysed: list[str], tmp_path: Path) -> None:
+    ask(
+        env,
+        "CREATE TABLE copies (n INT) WITH "
+        f"('connector' = 'filesystem', 'path' = '{tmp_path}/copies', 'format' = 'csv')",
+    )
+    for _ in range(2):
+        ask(env, "INSERT INTO copies SELECT n FROM t WHERE n > 1")
+    assert len(analysed) == 1
+    assert ask(env, "SELECT n, COUNT(*) FROM copies GROUP BY n ORDER BY n") == [(2, 2), (3, 2)]
+
+
+def test_threads_that_ask_one_query(env: TableEnvironment) -> None:
+    def asked(number: int) -> list[tuple[object, ...]]:
+        return sorted(ask(env, "SELECT MOD(n, 2) AS k, COUNT(*) FROM t GROUP BY MOD(n, 2)"))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(asked, range(16))) == [[(0, 1), (1, 2)]] * 16

@@ -127,9 +127,7 @@ class Storage:
         return [_stat(self.absolute(relative), relative) for relative in relatives]
 
     def are(self, files: Sequence[FileEntry]) -> bool:
-        """Whether all ``files`` are there as they were listed."""
-        if not self.is_local:
-            return self.stats([file.path for file in files]) == list(files)
+        """Whether all ``files``, of this machine, are there as they were listed."""
         found = self.system.get_file_info([self.absolute(file.path) for file in files])
         pairs = zip(found, files, strict=True)
         return all(now.mtime_ns == file.modified and now.size == file.size for now, file in pairs)
@@ -168,7 +166,7 @@ class Storage:
         """All files below, in no order; none when it is not there. Paths are relative to the root.
         Directories whose name ``enters`` refuses are not looked into (object stores have none). OSError
         where a link leads nowhere whose name ``misses`` takes: listings leave it out. ``sees`` is called
-        with each local directory before it is looked into.
+        with each local directory before it is looked into, and with what is neither that nor a file.
 
         What comes or goes meanwhile may be among them or not. Directories are listed one by one for that: a
         listing of a whole tree fails when a directory of it goes. OSError where a link leads back to a
@@ -212,8 +210,11 @@ class Storage:
                 elif entry.is_dir():
                     if recursive and (enters is None or enters(entry.name)):
                         left.append((path, self._links(entry, links)))
-                elif misses is not None and misses(entry.name):
-                    check_link(entry.path)
+                else:
+                    if sees is not None:
+                        sees(path)
+                    if misses is not None and misses(entry.name):
+                        check_link(entry.path)
 
     def _links(self, entry: os.DirEntry[str], links: Links) -> Links:
         """``links`` and where the directory ``entry`` leads to, where that is one."""

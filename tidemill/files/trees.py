@@ -8,6 +8,8 @@ Of a file system that others write to, or that is none of ``_OWN``, nothing is k
 from __future__ import annotations
 
 import os
+import re
+import stat
 import sys
 import time
 from dataclasses import dataclass, field
@@ -18,6 +20,8 @@ from tidemill.files.storage import FileEntry, Storage
 _OWN = frozenset({"ext2", "ext3", "ext4", "xfs", "f2fs", "tmpfs", "overlay"})
 """File systems that this machine alone writes to, and which give a changed directory a new time."""
 _MOUNTS = Path("/proc/self/mountinfo")
+_MOUNT = re.compile(r"\d+ \d+ (\d+):(\d+) .* - (\S+) ")
+"""A line there: the device and the kind of file system."""
 _SETTLED = 2_000_000_000
 """Nanoseconds after which a change surely has another time: clocks of file systems tick a second at the
 most."""
@@ -44,18 +48,19 @@ class Tree:
         try:
             if any(_state(path) != state for path, state in self.directories.items()):
                 return None
-        except OSError:
+            if self.storage.are(self.files):
+                return self.files
+            found = self.storage.stats([file.path for file in self.files])
+        except OSError:  # who lists says what is wrong
             return None
-        if self.storage.are(self.files):
-            return self.files
-        found = self.storage.stats([file.path for file in self.files])
         entries = tuple(file for file in found if file is not None)
         return entries if len(entries) == len(found) else None
 
 
 @dataclass(slots=True)
 class Walk:
-    """A listing under way: what it says of each directory before it looks into it."""
+    """A listing under way: what it says of each directory before it looks into it, and of what is neither a
+    directory nor a file, of which nobody knows what it is next time."""
 
     storage: Storage
     begun: int = field(default_factory=time.time_ns)
@@ -80,18 +85,20 @@ class Walk:
 
 def _state(path: str) -> _State:
     found = os.stat(path)
+    if not stat.S_ISDIR(found.st_mode):
+        return _UNKNOWN
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _own_devices() -> frozenset[int]:
     """Of ``_OWN``, as far as the system says what is mounted."""
     try:
-        lines = _MOUNTS.read_text(errors="replace").splitlines()
+        lines = _MOUNTS.read_text(errors="replace").split("\n")
     except OSError:
         return frozenset()
     kinds: dict[int, set[str]] = {}
-    for line in lines:
-        mount, _, system = line.partition(" - ")
-        major, _, minor = mount.split()[2].partition(":")
-        kinds.setdefault(os.makedev(int(major), int(minor)), set()).add(system.split()[0])
+    for found in map(_MOUNT.match, lines):
+        if found is not None:
+            major, minor, system = found.groups()
+            kinds.setdefault(os.makedev(int(major), int(minor)), set()).add(system)
     return frozenset(device for device, found in kinds.items() if found <= _OWN)

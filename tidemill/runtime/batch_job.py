@@ -81,29 +81,35 @@ class Way:
 
 AT_ONCE, SURELY, UNSENT = Way(quick=True), Way(quick=False), Way(quick=False, sends=False)
 PIPELINED = Way(quick=True, pipes=True)
+RUN_AT_ONCE = {
+    # Or each frame leaves a mark on the plan that it is of, and those that are kept are used again and again.
+    "spark.sql.analyzer.failAmbiguousSelfJoin": "false",
+}
+"""Spark's settings of frames that nobody else gets to see."""
 PIPED = "PIPELINED"
 """How EXPLAIN begins to say that exchanges are."""
 
 
 def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> DataFrame:
-    """The lazy frame of ``root``, in a Spark session of its own."""
-    return _frame_of(root, request, way, [], lambda rows: rows)
+    """The lazy frame of ``root``, in a Spark session of its own, and with columns of its own: two frames of
+    one query can be joined."""
+    return _frame_of(root, request, way, None, lambda rows: rows)
 
 
 def _frame_of(
     root: b.BatchNode,
     request: JobRequest,
     way: Way,
-    named: list[NamedSource],
+    named: list[NamedSource] | None,
     then: Callable[[Relation], Relation],
 ) -> DataFrame:
-    """``then`` of the rows of ``root``. ``named`` gets the sources that are to be checked when they have been
-    read."""
+    """``then`` of the rows of ``root``. ``named``, for what is run at once, gets the sources that are to be
+    checked when they have been read."""
     width = parallelism(request)
     settings = batch_settings(request.config, width, volume(root))
     chosen = unless_given(request.application, settings)
     chosen |= ({} if way.sends else NOTHING_SENT) | (PIPELINED_SETTINGS if way.pipes else {})
-    chosen |= time_zone(request.zone)
+    chosen |= time_zone(request.zone) | ({} if named is None else RUN_AT_ONCE)
     spark = job_session(request.application, settings=chosen)
     source_of = partial(make_source, shared=request.shared)
     context = _context(request.frames, request.zone, width, source_of)
@@ -114,7 +120,8 @@ def _frame_of(
         source = source_of(wanted)
         if not isinstance(source, NamedSource):
             return TableRows(source.read_all(spark), declared(wanted, tuple(f.name for f in node.fields)))
-        named.append(source)
+        if named is not None:
+            named.append(source)
         return TableRows(source.named_table(spark), declared(wanted, tuple(f.name for f in node.fields)))
 
     def in_parts(node: b.Aggregate) -> tuple[b.Aggregate, DataFrame] | None:
@@ -122,16 +129,16 @@ def _frame_of(
         found = None if asked is None else _grouped_source(asked, context)
         return None if asked is None or found is None else (asked.merging(node), found.read_all(spark))
 
-    try:
+    def made() -> DataFrame:
         frames = _frames(Views(spark=spark, settings=chosen), scan, in_parts, root, request, way)
-        return with_room(lambda: _made(frames, root, then))
+        rows = then(frames.rows(root))
+        known = named is not None and frames.sharing.is_stable(root)
+        return rows.known_frame() if known else rows.frame()
+
+    try:
+        return with_room(made)
     except Exception as e:
         raise translated(e, batch=True) from e
-
-
-def _made(frames: BatchFrames, root: b.BatchNode, then: Callable[[Relation], Relation]) -> DataFrame:
-    rows = then(frames.rows(root))
-    return rows.known_frame() if frames.sharing.is_stable(root) else rows.frame()
 
 
 def how_read(root: b.BatchNode, zone: str) -> dict[int, Attributes]:
@@ -347,9 +354,12 @@ def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
 
 def _constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
     settings = time_zone(request.zone)
-    views = Views(spark=shared_session(request.application, settings=settings), settings=settings)
-    frames = _frames(views, _unread, lambda node: None, root, request, AT_ONCE)
-    frame = with_room(lambda: _shown(frames.rows(root), root, request).frame())
+    views = partial(Views, spark=shared_session(request.application, settings=settings), settings=settings)
+
+    def rows() -> Relation:
+        return _frames(views(), _unread, lambda node: None, root, request, AT_ONCE).rows(root)
+
+    frame = with_room(lambda: _shown(rows(), root, request).frame())
     found = local_rows(frame)
     if found is None:
         with grouped(request.application.sparkContext, request.group, request.name):

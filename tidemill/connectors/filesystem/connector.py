@@ -190,7 +190,8 @@ def _native(
     stored = (Field(c.name, c.type) for c in request.table.physical_columns)
     return NativeScan(
         format=found,
-        storage=storage,
+        # What is known of files is kept: a relative path may mean another one by then.
+        storage=replace(storage, location=storage.root),
         fields=request.fields,
         partitions=tuple(f for f in partitions if f.name in names),
         columns=tuple(f for f in stored if f not in partitions),

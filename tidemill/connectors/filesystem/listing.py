@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from tidemill.errors import ConnectorError
@@ -46,15 +46,18 @@ def seen_files(storage: Storage) -> tuple[FileEntry, ...]:
 
 def _files(storage: Storage) -> tuple[FileEntry, ...]:
     """``list_files``, where a tree is known by a look at its directories."""
-    known = _TREES.get(storage)
+    place = storage.root, storage.settings  # a relative path may mean another one by now
+    known = _TREES.get(place)
     found = None if known is None else known.now()
-    if found is not None:
+    if known is not None and found is not None:
+        if found is not known.files:
+            _TREES.keep(place, replace(known, files=found))
         return found
     walk = Walk(storage)
     found = tuple(list_files(storage, sees=walk.enters))
     tree = walk.tree(found)
     if tree is not None:
-        _TREES.keep(storage, tree)
+        _TREES.keep(place, tree)
     return found
 
 

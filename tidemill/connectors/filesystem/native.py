@@ -66,7 +66,12 @@ def _has_no_path(file: FileEntry) -> bool:
 TABLE, PARTITIONS = "tidemill.table", "tidemill.partitions"
 """Options of a relation: whose partitions these are, and how many there would be without conditions."""
 
-_READ_BY = "spark.sql.session.timeZone", "spark.sql.files.minPartitionNum"
+_READ_BY = (
+    "spark.sql.session.timeZone",
+    "spark.sql.files.minPartitionNum",
+    "spark.sql.files.maxPartitionBytes",
+    "spark.sql.files.openCostInBytes",
+)
 """Settings of a job by which the session that made a relation reads it."""
 
 _OPTION = "scala.Option"

@@ -137,7 +137,8 @@ class Views:
 
     def analysed(self, query: str) -> DataFrame:
         while self._waiting:
-            self._waiting.pop(0)()
+            self._waiting[0]()
+            self._waiting.pop(0)
         return self.spark.sql(query)
 
     def known(self, query: str) -> DataFrame:
@@ -147,6 +148,7 @@ class Views:
         key = self.spark.sparkContext.applicationId, frozenset(self.settings.items()), query
         known = _ANALYSED.get(key)
         if known is not None:
+            self._waiting.clear()
             return self._of_plan(known.plan)
         made = self.analysed(query)
         _ANALYSED.keep(key, _Analysed(made._jdf.queryExecution().analyzed(), self._files + len(query)))
