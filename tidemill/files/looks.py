@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -19,6 +19,7 @@ class _Memory(threading.local):
 
 
 _MEMORY = _Memory()
+_UNSEEN = object()
 
 
 @contextmanager
@@ -40,7 +41,7 @@ def seen_once(look: Callable[[], T], place: Hashable) -> T:
     seen = _MEMORY.seen
     if seen is None:
         return look()
-    if place not in seen:
-        seen[place] = look()
-    found: T = seen[place]
-    return found
+    found = seen.get(place, _UNSEEN)
+    if found is _UNSEEN:
+        found = seen[place] = look()
+    return cast(T, found)
