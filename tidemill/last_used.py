@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -17,8 +18,8 @@ class LastUsed(Generic[V]):
     one that was used last is kept whatever it weighs."""
 
     most: int
-    heaviest: int
-    weight: Callable[[V], int]
+    heaviest: int = sys.maxsize
+    weight: Callable[[V], int] = lambda value: 1
     _found: OrderedDict[Hashable, V] = field(default_factory=OrderedDict)
     _weighs: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -1,4 +1,4 @@
-"""Conditions over both sides of a join that are another each time they are asked."""
+"""Conditions over both sides of a join that draw a value or read the clock."""
 
 from __future__ import annotations
 
@@ -55,3 +55,15 @@ def test_an_outer_join_has_them_in_streaming_alone(env: TableEnvironment, mode: 
             ask(env, query)
     else:
         assert len(ask(env, query)) == {"LEFT": 2, "RIGHT": 2, "FULL": 4}[kind]
+
+
+@pytest.mark.parametrize("clock", ["UNIX_TIMESTAMP()", "EXTRACT(YEAR FROM CURRENT_DATE)"])
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [("", 1), ("LEFT", 2), ("RIGHT", 2), ("FULL", 3)],
+)
+def test_the_clock_is_one_for_all_rows(env: TableEnvironment, clock: str, kind: str, found: int) -> None:
+    sides = SIDES.format(kind + " JOIN")
+    rows = ask(env, f"SELECT a.x, b.y FROM {sides} ON a.x = b.y AND a.x + b.y < {clock}")
+    assert (1, 1) in rows
+    assert len(rows) == found

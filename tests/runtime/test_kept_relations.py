@@ -84,3 +84,22 @@ def test_of_a_table_that_grows_only_new_partitions_are_made(
     write("x", 4)
     ask(session, f"CREATE TABLE texts {columns.replace('DATE', 'STRING')}{options.replace('none', 'x')}")
     assert set(ask(session, "SELECT * FROM texts")) == {(2, "none"), (3, "2026-01-02"), (4, None)}
+
+
+def test_small_files_are_shared_out_as_each_job_has_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark asks the session that made a relation."""
+    for number in range(200):
+        parquet.write_table(pa.table({"n": [number]}), tmp_path / f"{number}.parquet")
+    session = new_session(execution__runtime_mode="batch")
+    options = f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parquet'"
+    ask(session, f"CREATE TABLE small (n BIGINT) WITH ({options})")
+    auto = "execution.batch.adaptive.auto-parallelism.enabled"
+
+    def tasks() -> int:
+        return session.sql_query("SELECT n FROM small").to_spark().rdd.getNumPartitions()
+
+    assert tasks() <= 3
+    ask(session, f"SET '{auto}' = 'false'")
+    assert tasks() > 4, "as many as Spark takes"
+    ask(session, f"RESET '{auto}'")
+    assert tasks() <= 3

@@ -93,12 +93,14 @@ def spark_aggregate(function: str, call: SparkAggregateCall, *args: str, conditi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarFunction:
-    """``deterministic`` False stops folding."""
+    """``deterministic`` False stops folding; ``draws``: it is another value for each row, where the clock is
+    one for all."""
 
     name: str
     resolve: Resolver
     spark: Translation
     deterministic: bool = True
+    draws: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

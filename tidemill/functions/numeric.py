@@ -254,6 +254,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         resolve=signature("RAND", AS_INT, optional=1, result=fixed(t.DOUBLE.with_nullable(False))),
         spark=_random,
         deterministic=False,
+        draws=True,
     ),
     ScalarFunction(
         name="RAND_INTEGER",
@@ -263,11 +264,13 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         ),
         spark=_random_integer,
         deterministic=False,
+        draws=True,
     ),
     ScalarFunction(
         name="UUID",
         resolve=signature("UUID", result=fixed(t.CharType(length=36))),
         spark=_apply("uuid"),
         deterministic=False,
+        draws=True,
     ),
 )

@@ -354,12 +354,14 @@ def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
 
 def _constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
     settings = time_zone(request.zone)
-    views = partial(Views, spark=shared_session(request.application, settings=settings), settings=settings)
+    spark = shared_session(request.application, settings=settings)
 
-    def rows() -> Relation:
-        return _frames(views(), _unread, lambda node: None, root, request, AT_ONCE).rows(root)
+    def made() -> DataFrame:
+        views = Views(spark=spark, settings=settings)
+        frames = _frames(views, _unread, lambda node: None, root, request, AT_ONCE)
+        return _shown(frames.rows(root), root, request).frame()
 
-    frame = with_room(lambda: _shown(rows(), root, request).frame())
+    frame = with_room(made)
     found = local_rows(frame)
     if found is None:
         with grouped(request.application.sparkContext, request.group, request.name):

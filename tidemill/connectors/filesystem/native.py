@@ -307,7 +307,7 @@ def _views(spark: SparkSession) -> Any:
 
 _TABLES = LastUsed[_Kept](most=_KNOWN_TABLES, heaviest=_FILES_OF_TABLES, weight=lambda kept: kept.files)
 """Each holds on to the session of the job that made it."""
-_PARTITIONS = LastUsed[Any](most=20_000, heaviest=20_000, weight=lambda path: 1)
+_PARTITIONS = LastUsed[Any](most=20_000)
 """Spark's PartitionPaths: of a table that grows only the new ones are made, which takes some calls each."""
 
 

@@ -12,6 +12,12 @@ def is_deterministic(expr: Expr) -> bool:
     return all(_is_stable_call(x) for x in expr.walk())
 
 
+def drawn_by(expr: Expr) -> list[str]:
+    """The built-in functions in it that draw a value for each row."""
+    calls = (registry.scalar(x.function) for x in expr.walk() if isinstance(x, Call))
+    return sorted({function.name for function in calls if function is not None and function.draws})
+
+
 def has_user_call(expr: Expr) -> bool:
     return any(isinstance(x, UserCall) for x in expr.walk())
 
@@ -19,11 +25,10 @@ def has_user_call(expr: Expr) -> bool:
 def _is_stable_call(expr: Expr) -> bool:
     if isinstance(expr, UserCall):
         return expr.function.deterministic
-    return not isinstance(expr, Call) or is_stable(expr.function)
+    return not isinstance(expr, Call) or _is_stable(expr.function)
 
 
-def is_stable(name: str) -> bool:
-    """Whether the built-in function gives the same result for the same arguments."""
+def _is_stable(name: str) -> bool:
     function = registry.scalar(name)
     return function is not None and function.deterministic
 

@@ -24,7 +24,7 @@ from tidemill.plan.expressions import Call, Expr, InputRef
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rules.construct import predicate
-from tidemill.plan.rules.determinism import has_user_call, is_deterministic, is_stable
+from tidemill.plan.rules.determinism import drawn_by, has_user_call
 from tidemill.runtime.spark.batch_frames.equality import compares_alike, equal_sides
 from tidemill.runtime.spark.batch_frames.relation import NO_COLUMN, Relation, aliased
 from tidemill.runtime.spark.batch_frames.stopping import is_single, stoppable
@@ -58,7 +58,7 @@ _Columns = tuple[tuple[str, ...], tuple[str, ...]]
 def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
     """The joined rows under the node's field names."""
     _refuse_calls_across(node)
-    drawn = [part for part in conjuncts(node.condition) if not is_deterministic(part)]
+    drawn = [part for part in conjuncts(node.condition) if drawn_by(part)]
     if drawn and node.kind not in _EXISTENCE:
         return _where_drawn(node, drawn, left, right, zone)
     columns, translator = _qualified(node, zone)
@@ -86,17 +86,16 @@ def joined(node: Join, left: Relation, right: Relation, zone: str) -> Relation:
 
 
 def _where_drawn(node: Join, drawn: Sequence[Expr], left: Relation, right: Relation, zone: str) -> Relation:
-    """``drawn``: what in the condition differs each time it is asked. Spark takes that in no join, only of
-    the rows that one gives."""
+    """``drawn``: what in the condition draws a value for each pair of rows. Spark takes that in no join, only
+    of the rows that one gives."""
     if node.kind is not JoinKind.INNER:
-        calls = (x for part in drawn for x in part.walk() if isinstance(x, Call))
-        names = sorted({x.function for x in calls if not is_stable(x.function)})
+        names = dict.fromkeys(name for part in drawn for name in drawn_by(part))
         raise NotSupportedError(
             f"{', '.join(names)} in a condition over both sides of a {node.kind.value} in batch mode is not "
             "supported",
             hint="Compute it as a column of one side first.",
         )
-    certain = conjunction(part for part in conjuncts(node.condition) if is_deterministic(part))
+    certain = conjunction(part for part in conjuncts(node.condition) if part not in drawn)
     rows = joined(replace(node, condition=certain), left, right, zone)
     asked = Translator(columns=rows.columns, zone=zone)
     return rows.select(list(map(quote, rows.columns)), rows.columns, f"WHERE {_condition(drawn, asked)}")
