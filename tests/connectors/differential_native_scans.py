@@ -23,6 +23,7 @@ from tidemill.connectors.formats.columnar.orc_footer import stored_columns as or
 from tidemill.connectors.formats.columnar.parquet_footer import stored_columns
 from tidemill.connectors.formats.native import native_column
 from tidemill.errors import ConnectorError
+from tidemill.files.storage import FileList
 from tidemill.runtime.spark.adaptive import batch_settings
 from tidemill.runtime.spark.failures import translated
 from tidemill.types import logical as t
@@ -447,14 +448,14 @@ def test_files_that_are_damaged_or_gone(session: SparkSession, tmp_path: Path) -
     pq.write_table(rows, tmp_path / "gone" / "g.parquet")
     scan = gone.native
     assert scan is not None
-    entries = list(gone.entries())
+    entries = gone.entries()
     frame = gone.read_all(session)
     (tmp_path / "gone" / "f.parquet").unlink()
     shown_path = f"File {tmp_path}/gone/f.parquet does not exist any more, but not all of it was read."
     assert failing(frame.collect) == shown_path
     [known], _ = scan.tables(session, entries, 1)
     assert failing(session.table(f"`{known.name}`").collect) == shown_path
-    assert failing(lambda: scan.tables(session, entries[:1], 1)) == shown_path
+    assert failing(lambda: scan.tables(session, FileList(entries[:1]), 1)) == shown_path
     frame = damaged.read_all(session)
     data = bytearray((tmp_path / "damaged" / "f.parquet").read_bytes())
     data[4:40] = b"\xff" * 36

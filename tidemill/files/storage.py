@@ -29,6 +29,9 @@ TEMPORARY = ".tmp-"
 AT_ONCE = 32
 """How many requests wait for an object store beside each other."""
 
+MANY = 500
+"""Files that two threads look at in half the time; to start one takes as long as to look at fifty."""
+
 _TRIES = 20
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,6 +46,31 @@ class FileEntry:
     path: str
     size: int
     modified: int
+
+
+class FileList(tuple[FileEntry, ...]):
+    """Files of a listing, by thousands: what is asked of them all is computed once."""
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of all."""
+        return sum(file.size for file in self)
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """The directories that they lie in."""
+        return frozenset(file.path.rpartition("/")[0] for file in self)
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[FileList], tuple[tuple[FileEntry, ...]]]:
+        """Another process computes other hashes."""
+        return FileList, (tuple(self),)
 
 
 @dataclass(frozen=True)
@@ -126,11 +154,17 @@ class Storage:
             return self.each(self.stat, relatives)
         return [_stat(self.absolute(relative), relative) for relative in relatives]
 
-    def are(self, files: Sequence[FileEntry]) -> bool:
+    def are(self, files: FileList) -> bool:
         """Whether all ``files``, of this machine, are there as they were listed."""
-        found = self.system.get_file_info([self.absolute(file.path) for file in files])
-        pairs = zip(found, files, strict=True)
-        return all(now.mtime_ns == file.modified and now.size == file.size for now, file in pairs)
+        root = self.root.rstrip("/")
+        paths = [f"{root}/{file.path}" if file.path else root for file in files]
+        half = len(paths) // 2 if len(paths) > MANY else 0
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(self.system.get_file_info, paths[:half]) if half else None
+            rest = self.system.get_file_info(paths[half:])
+            found = rest if first is None else first.result() + rest
+        times, sizes = [now.mtime_ns for now in found], [now.size for now in found]
+        return times == [file.modified for file in files] and sizes == [file.size for file in files]
 
     def open(self, relative: str) -> pa.NativeFile:
         return self.system.open_input_file(self.absolute(relative))

@@ -12,10 +12,11 @@ import re
 import stat
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidemill.files.storage import FileEntry, Storage
+from tidemill.files.storage import MANY, FileList, Storage
 
 _OWN = frozenset({"ext2", "ext3", "ext4", "xfs", "f2fs", "tmpfs", "overlay"})
 """File systems that this machine alone writes to, and which give a changed directory a new time."""
@@ -36,25 +37,28 @@ class Tree:
     """``files``: a listing of ``storage``; ``directories``: what was looked into for it."""
 
     storage: Storage
-    files: tuple[FileEntry, ...]
+    files: FileList
     directories: dict[str, _State]
 
     @property
     def size(self) -> int:
         return len(self.files) + len(self.directories)
 
-    def now(self) -> tuple[FileEntry, ...] | None:
-        """What a listing would give; None where it has to be made. The same tuple where nothing changed."""
+    def now(self) -> FileList | None:
+        """What a listing would give; None where it has to be made. The same list where nothing changed."""
         try:
-            if any(_state(path) != state for path, state in self.directories.items()):
+            with ThreadPoolExecutor(1) as beside:
+                same = beside.submit(self.storage.are, self.files) if len(self.files) > MANY else None
+                found = map(os.stat, self.directories)
+                states = [(now.st_dev, now.st_ino, now.st_mtime_ns, now.st_ctime_ns) for now in found]
+            if states != list(self.directories.values()):
                 return None
-            if self.storage.are(self.files):
+            if self.storage.are(self.files) if same is None else same.result():
                 return self.files
-            found = self.storage.stats([file.path for file in self.files])
+            files = self.storage.stats([file.path for file in self.files])
         except OSError:  # who lists says what is wrong
             return None
-        entries = tuple(file for file in found if file is not None)
-        return entries if len(entries) == len(found) else None
+        return None if None in files else FileList(filter(None, files))
 
 
 @dataclass(slots=True)
@@ -73,7 +77,7 @@ class Walk:
         except OSError:  # it is gone again, or who looks into it says what is wrong
             self._directories[path] = _UNKNOWN
 
-    def tree(self, files: tuple[FileEntry, ...]) -> Tree | None:
+    def tree(self, files: FileList) -> Tree | None:
         """``files``: what was found; None where they may be others without a sign."""
         states = self._directories.values()
         if not states or max(max(state[2:]) for state in states) >= self.begun - _SETTLED:

@@ -16,7 +16,14 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.config.batch_options import BLOCKING, SHUFFLE_MODE
 from tidemill.connectors import registry
-from tidemill.connectors.api import GroupingConnector, NamedSource, ReadingConnector, Source, SourceRequest
+from tidemill.connectors.api import (
+    GroupingConnector,
+    NamedSource,
+    ReadingConnector,
+    Sink,
+    Source,
+    SourceRequest,
+)
 from tidemill.connectors.grouping import UNLIKE
 from tidemill.connectors.metadata import metadata_columns
 from tidemill.deep_calls import with_room
@@ -61,7 +68,7 @@ from tidemill.runtime.spark.pipelined import (
     why_not,
 )
 from tidemill.runtime.spark.results import collected
-from tidemill.runtime.spark.session import job_session, shared_session, time_zone, unless_given
+from tidemill.runtime.spark.session import give_back, job_session, lent_session, time_zone, unless_given
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
@@ -93,26 +100,41 @@ PIPED = "PIPELINED"
 def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> DataFrame:
     """The lazy frame of ``root``, in a Spark session of its own, and with columns of its own: two frames of
     one query can be joined."""
-    return _frame_of(root, request, way, None, lambda rows: rows)
+    settings = _settings(root, request, way)
+    spark = job_session(request.application, settings=settings)
+    return _frame_of(root, request, way, Views(spark=spark, settings=settings), None, lambda rows: rows)
+
+
+def _settings(root: b.BatchNode, request: JobRequest, way: Way) -> dict[str, str]:
+    """Spark's, of the job's session."""
+    chosen = batch_settings(request.config, parallelism(request), volume(root))
+    found = unless_given(request.application, chosen) | time_zone(request.zone)
+    return found | ({} if way.sends else NOTHING_SENT) | (PIPELINED_SETTINGS if way.pipes else {})
+
+
+@contextmanager
+def _views(request: JobRequest, settings: Mapping[str, str]) -> Iterator[Views]:
+    """Within, the parts of what is run at once have their names."""
+    spark = lent_session(request.application, settings=settings)
+    views = Views(spark=spark, settings=settings)
+    yield views
+    if not views.has_frames:
+        give_back(spark, settings=settings)
 
 
 def _frame_of(
     root: b.BatchNode,
     request: JobRequest,
     way: Way,
+    views: Views,
     named: list[NamedSource] | None,
     then: Callable[[Relation], Relation],
 ) -> DataFrame:
     """``then`` of the rows of ``root``. ``named``, for what is run at once, gets the sources that are to be
     checked when they have been read."""
-    width = parallelism(request)
-    settings = batch_settings(request.config, width, volume(root))
-    chosen = unless_given(request.application, settings)
-    chosen |= ({} if way.sends else NOTHING_SENT) | (PIPELINED_SETTINGS if way.pipes else {})
-    chosen |= time_zone(request.zone) | ({} if named is None else RUN_AT_ONCE)
-    spark = job_session(request.application, settings=chosen)
+    spark = views.spark
     source_of = partial(make_source, shared=request.shared)
-    context = _context(request.frames, request.zone, width, source_of)
+    context = _context(request.frames, request.zone, parallelism(request), source_of)
 
     def scan(node: b.TableSourceScan, sequenced: bool) -> TableRows:
         _check_insert_only(node.table, dict(node.options))
@@ -130,7 +152,7 @@ def _frame_of(
         return None if asked is None or found is None else (asked.merging(node), found.read_all(spark))
 
     def made() -> DataFrame:
-        frames = _frames(Views(spark=spark, settings=chosen), scan, in_parts, root, request, way)
+        frames = _frames(views, scan, in_parts, root, request, way)
         rows = then(frames.rows(root))
         known = named is not None and frames.sharing.is_stable(root)
         return rows.known_frame() if known else rows.frame()
@@ -318,14 +340,15 @@ def _sorted(root: b.BatchNode) -> int | None:
 
 def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
     named: list[NamedSource] = []
-    frame = _frame_of(root, request, way, named, lambda rows: _shown(rows, root, request))
-    try:
-        with grouped(request.application.sparkContext, request.group, request.name):
-            found = collected(pipelined(frame, _sorted(root)) if way.pipes else frame)
-        _check_read(named)
-    except Exception as e:
-        raise _failure(e, way) from e
-    seen.partitions.extend(_told_partitions(frame, root, request))
+    with _views(request, _settings(root, request, way) | RUN_AT_ONCE) as views:
+        frame = _frame_of(root, request, way, views, named, lambda rows: _shown(rows, root, request))
+        try:
+            with grouped(request.application.sparkContext, request.group, request.name):
+                found = collected(pipelined(frame, _sorted(root)) if way.pipes else frame)
+            _check_read(named)
+        except Exception as e:
+            raise _failure(e, way) from e
+        seen.partitions.extend(_told_partitions(frame, root, request))
     return found
 
 
@@ -353,20 +376,18 @@ def constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
 
 
 def _constant_rows(root: b.BatchNode, request: JobRequest) -> pa.Table:
-    settings = time_zone(request.zone)
-    spark = shared_session(request.application, settings=settings)
+    with _views(request, time_zone(request.zone)) as views:
 
-    def made() -> DataFrame:
-        views = Views(spark=spark, settings=settings)
-        frames = _frames(views, _unread, lambda node: None, root, request, AT_ONCE)
-        return _shown(frames.rows(root), root, request).frame()
+        def made() -> DataFrame:
+            frames = _frames(views, _unread, lambda node: None, root, request, AT_ONCE)
+            return _shown(frames.rows(root), root, request).frame()
 
-    frame = with_room(made)
-    found = local_rows(frame)
-    if found is None:
-        with grouped(request.application.sparkContext, request.group, request.name):
-            found = collected(frame)
-    return found
+        frame = with_room(made)
+        found = local_rows(frame)
+        if found is None:
+            with grouped(request.application.sparkContext, request.group, request.name):
+                found = collected(frame)
+        return found
 
 
 def _unread(node: b.TableSourceScan, sequenced: bool) -> TableRows:
@@ -384,7 +405,8 @@ def _shown(rows: Relation, root: b.BatchNode, request: JobRequest) -> Relation:
 
 
 def _told_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -> list[PartitionsRead]:
-    if not any(isinstance(node, b.TableSourceScan) and node.table.partitioned_by for node in b.all_of(root)):
+    reads = (node.table for node in b.all_of(root) if isinstance(node, b.TableSourceScan))
+    if not (request.heard and any(table.partitioned_by for table in reads)):
         return []
     found = partitions_read(frame, request.name)
     for event in found:
@@ -399,14 +421,8 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
             f"ON CONFLICT DO {target.conflict} in batch mode.", hint="It tells which of two rows came first."
         )
     made = make_sink(target, INSERT_ONLY, uuid.uuid4().hex, request.zone, request.shared, streaming=False)
-    targets = tuple(Field(c.name, c.type) for c in target.table.physical_columns)
     try:
-        named: list[NamedSource] = []
-        frame = _frame_of(sink, request, way, named, lambda rows: _enforcing(rows, sink, targets, request))
-        with grouped(request.application.sparkContext, request.group, request.name):
-            staging = made.stage(frame, 1)
-            staged = (pipelined(staging, _sorted(sink)) if way.pipes else staging).collect()
-        _check_read(named)
+        staged = _staged(sink, made, request, way, seen)
     except Exception as e:
         # Spark ends the tasks of a failed job later than the job.
         wait_for_tasks(request.application.sparkContext, request.group)
@@ -415,10 +431,25 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
     except BaseException:
         made.discard(1)
         raise
-    made.publish(1, [row[0] for row in staged])
+    made.publish(1, staged)
     made.finish()
-    seen.partitions.extend(_told_partitions(staging, sink, request))
     return len(staged)
+
+
+def _staged(sink: b.Sink, made: Sink, request: JobRequest, way: Way, seen: Seen) -> list[str]:
+    """What each task has left for ``made`` to publish."""
+    targets = tuple(Field(c.name, c.type) for c in sink.target.table.physical_columns)
+    named: list[NamedSource] = []
+    with _views(request, _settings(sink, request, way) | RUN_AT_ONCE) as views:
+        frame = _frame_of(
+            sink, request, way, views, named, lambda rows: _enforcing(rows, sink, targets, request)
+        )
+        with grouped(request.application.sparkContext, request.group, request.name):
+            staging = made.stage(frame, 1)
+            staged = (pipelined(staging, _sorted(sink)) if way.pipes else staging).collect()
+        _check_read(named)
+        seen.partitions.extend(_told_partitions(staging, sink, request))
+    return [row[0] for row in staged]
 
 
 def _enforcing(

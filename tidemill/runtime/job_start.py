@@ -65,7 +65,8 @@ QUERY_OUTPUT = "query"
 class JobRequest:
     """What every job needs. ``frames``: registered DataFrames by key; ``text``: collected values come
     as the text that CAST(x AS STRING) gives (booleans and plain numbers stay); ``group``: by which Spark's
-    work for a batch statement can be given up; ``recorded``: ``on_event`` wants to know how a job ran."""
+    work for a batch statement can be given up; ``recorded``: ``on_event`` wants to know how a job ran;
+    ``heard``: somebody listens to it at all."""
 
     application: SparkSession
     config: Configuration
@@ -75,6 +76,7 @@ class JobRequest:
     text: bool = False
     group: str = ""
     recorded: bool = False
+    heard: bool = True
     checkpoint_directory: str = ""
     on_progress: Callable[[EpochProgress], None] = lambda _: None
     on_event: Callable[[JobEvent], None] = lambda _: None

@@ -107,6 +107,10 @@ class JobEnded:
 JobEvent = JobBegun | JobResumed | EpochBegun | JobFailed | PartitionsRead | ExchangesBlocked | JobEnded
 
 
+def unheard(event: JobEvent) -> None:
+    """Who hears of events where nobody listens."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeProgress:
     """What one node of a job's plan did in an epoch, all its partitions together; of a sink ``rows_in``

@@ -23,7 +23,7 @@ from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import NotSupportedError
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
-from tidemill.runtime.progress import EpochProgress, JobEvent
+from tidemill.runtime.progress import EpochProgress, JobEvent, unheard
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import user_modules
 from tidemill.session.catalogs import from_spark, stored
@@ -77,7 +77,7 @@ class SessionContext:
         self.place_job: Callable[[], str] | None = None
         self.on_job: Callable[[JobHandle], None] = lambda _: None
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None
-        self.on_event: Callable[[JobEvent], None] = lambda _: None
+        self.on_event: Callable[[JobEvent], None] = unheard
         self.history: Keeper | None = None
         self.fault: Callable[[str], None] = lambda _: None
         self.clock: Callable[[], float] = time.time

@@ -27,7 +27,7 @@ from tidemill.plan import nodes as n
 from tidemill.plan.constants import is_constant, literal_rows
 from tidemill.runtime import batch_job, job_start
 from tidemill.runtime.job_start import JobRequest, RunningJob
-from tidemill.runtime.progress import ExchangesBlocked, JobEvent
+from tidemill.runtime.progress import ExchangesBlocked, JobEvent, unheard
 from tidemill.runtime.restarts.job import RestartingJob
 from tidemill.runtime.restarts.strategy import NoRestart, strategy_of
 from tidemill.runtime.spark.session import spark_application
@@ -178,6 +178,7 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
         group=context.work,
         checkpoint_directory=checkpoint_directory,
         recorded=context.history is not None and context.history.keeps,
+        heard=context.history is not None or context.on_event is not unheard,
         on_progress=on_progress,
         on_event=on_event,
         fault=context.fault,

@@ -22,8 +22,10 @@ from tidemill.physical.planner import plan_job
 from tidemill.physical.traits.mini_batch import mini_batch_config
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.binder import Binder
+from tidemill.plan.binder.environment import Environment
 from tidemill.plan.optimizer import optimize
 from tidemill.session.context import SessionContext
+from tidemill.session.known_plans import Asked, AskedEnvironment, KnownPlans
 from tidemill.session.schema.columns import TypeOf
 from tidemill.session.schema.places import place_of
 from tidemill.sql import statements as s
@@ -32,11 +34,20 @@ from tidemill.sql.full_text.queries import full_text
 from tidemill.sql.parser import parse_statement
 from tidemill.types.logical import Field, LogicalType
 
+_BOUND = KnownPlans[Environment, n.LogicalNode]()
+_OPTIMIZED = KnownPlans[None, n.LogicalNode]()
+_BATCH = KnownPlans[None, BatchNode]()
+"""The latter by what they are made of, which is kept with them: its identity stays its own."""
+
 
 def bind(context: SessionContext, query: s.Query) -> n.LogicalNode:
     """The query's plan as written; its fields are the result's columns."""
     options.check_all(context.configuration)
-    return Binder(context).bind_query(query.tree)
+    home = context.current_catalog, context.current_database
+    key = query.text, query.position, home, frozenset(context.options.items())
+    return _BOUND.of(
+        key, context, lambda asked: Binder(AskedEnvironment(context, asked)).bind_query(query.tree)
+    )
 
 
 def column_names(context: SessionContext, query: s.Query) -> tuple[str, ...]:
@@ -68,7 +79,15 @@ def physical_job(config: Configuration, logical: Sequence[n.LogicalNode]) -> lis
 
 def batch(context: SessionContext, logical: n.LogicalNode) -> BatchNode:
     """The batch plan of an optimised logical plan, to run or to show."""
-    return with_room(lambda: plan_batch(logical, context.configuration, table_size))
+    config = context.configuration
+
+    def planned(asked: Asked[None]) -> BatchNode:
+        def size(scan: n.Scan | n.FrameScan) -> int | None:
+            return asked(lambda _: table_size(scan))
+
+        return with_room(lambda: plan_batch(logical, config, size))
+
+    return _BATCH.of((id(logical), frozenset(config.items())), None, planned, of=logical)
 
 
 def table_size(scan: n.Scan | n.FrameScan) -> int | None:
@@ -80,7 +99,7 @@ def table_size(scan: n.Scan | n.FrameScan) -> int | None:
 
 
 def optimized(logical: n.LogicalNode) -> n.LogicalNode:
-    return optimize(logical)
+    return _OPTIMIZED.of(id(logical), None, lambda _: optimize(logical), of=logical)
 
 
 def source_kinds(table: CatalogTable, given: Mapping[str, str]) -> frozenset[RowKind]:

@@ -8,14 +8,14 @@ nothing is read for it. Cost: two small reads per file that is taken.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
 
 from tidemill.connectors.filesystem.offsets import TakenFile
 from tidemill.errors import ConnectorError
-from tidemill.files.storage import FileEntry, Storage
+from tidemill.files.storage import FileEntry, FileList, Storage
 
 _END = 1024
 _WHOLE = "Files must appear in a source's path at once and complete, for example by a rename."
@@ -71,7 +71,7 @@ def check_unchanged(storage: Storage, file: TakenFile, now: FileEntry | None, *,
         )
 
 
-def check_replaced(storage: Storage, files: Sequence[FileEntry]) -> None:
+def check_replaced(storage: Storage, files: FileList) -> None:
     """ConnectorError where one of the files of a listing is another one now. Who looks when it has read them
     has read what was listed; a file that is gone by then was there, or its reader has said so."""
     if storage.are(files):

@@ -142,7 +142,9 @@ class FilesystemConnector(Connector):
             files = seen_files(_storage(options))
         except ConnectorError:
             return None
-        return sum(f.size * (_UNPACKED if packed or f.path.endswith(".gz") else 1) for f in files)
+        if packed:
+            return files.size * _UNPACKED
+        return sum(f.size * (_UNPACKED if f.path.endswith(".gz") else 1) for f in files)
 
     def sink(self, request: SinkRequest) -> FileSink:
         if request.overwrite and request.streaming:

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from tidemill.errors import ConnectorError
 from tidemill.files.looks import seen_once
-from tidemill.files.storage import FileEntry, Storage
+from tidemill.files.storage import FileEntry, FileList, Storage
 from tidemill.files.trees import Tree, Walk
 from tidemill.last_used import LastUsed
 
@@ -39,12 +39,12 @@ def list_files(
         raise ConnectorError(f"Cannot list {storage.location}: {e}") from None
 
 
-def seen_files(storage: Storage) -> tuple[FileEntry, ...]:
+def seen_files(storage: Storage) -> FileList:
     """``list_files`` as of a statement's first look at the path."""
     return seen_once(lambda: _files(storage), storage)
 
 
-def _files(storage: Storage) -> tuple[FileEntry, ...]:
+def _files(storage: Storage) -> FileList:
     """``list_files``, where a tree is known by a look at its directories."""
     place = storage.root, storage.settings  # a relative path may mean another one by now
     known = _TREES.get(place)
@@ -54,7 +54,7 @@ def _files(storage: Storage) -> tuple[FileEntry, ...]:
             _TREES.keep(place, replace(known, files=found))
         return found
     walk = Walk(storage)
-    found = tuple(list_files(storage, sees=walk.enters))
+    found = FileList(list_files(storage, sees=walk.enters))
     tree = walk.tree(found)
     if tree is not None:
         _TREES.keep(place, tree)

@@ -26,7 +26,7 @@ class FileTable:
     retries: int
 
     def version(self) -> Hashable:
-        return tuple(self.source.entries())
+        return self.source.entries()
 
     def scan(self) -> pa.Table:
         for _ in range(self.retries):

@@ -14,7 +14,7 @@ each partition, once, and one for each list of files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count
@@ -37,7 +37,7 @@ from tidemill.connectors.formats.native import (
     native_column,
 )
 from tidemill.errors import ConnectorError
-from tidemill.files.storage import FileEntry, Storage
+from tidemill.files.storage import FileEntry, FileList, Storage
 from tidemill.last_used import LastUsed
 from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_schema, quote, spark_schema, spark_type
@@ -82,8 +82,8 @@ _Known = dict[int, tuple[StoredColumns, Columns | None]]
 
 
 @dataclass(slots=True)
-class _Group:
-    """Files that one relation reads."""
+class _Growing:
+    """Files that one relation reads, as they are found."""
 
     columns: Columns
     files: list[FileEntry] = field(default_factory=list)
@@ -96,6 +96,14 @@ class _Group:
             self.columns = tuple(a or b for a, b in pairs)
         self.files.append(file)
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Files that one relation reads."""
+
+    columns: Columns
+    files: FileList
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,18 +120,17 @@ class NativeScan:
     table: str
 
     def tables(
-        self, spark: SparkSession, files: Iterable[FileEntry], of: int
+        self, spark: SparkSession, files: FileList, of: int
     ) -> tuple[list[NamedTable], list[FileEntry]]:
         """What reads ``files``, and those of them that are left to our decoders; ``of``: how many
         partitions the table has. ConnectorError where a file is not of the format."""
-        found = tuple(files)
-        groups, left = (_grouped if len(found) <= _KNOWN_FILES else _grouped.__wrapped__)(self, found)
+        groups, left = (_grouped if len(files) <= _KNOWN_FILES else _grouped.__wrapped__)(self, files)
         told = {TABLE: self.table, PARTITIONS: str(of)} if self.table else {}
         return [self._table(spark, group, told) for group in groups], list(left)
 
-    def grouped(self, files: tuple[FileEntry, ...]) -> tuple[list[_Group], list[FileEntry]]:
+    def grouped(self, files: FileList) -> tuple[list[_Group], list[FileEntry]]:
         """``files`` by the relation that reads them, and those that are left to our decoders."""
-        groups: list[_Group] = []
+        groups: list[_Growing] = []
         left: list[FileEntry] = []
         known: _Known = {}
         for file in files:
@@ -131,8 +138,9 @@ class NativeScan:
             if columns is None:
                 left.append(file)
             elif not any(group.takes(columns, file) for group in groups):
-                groups.append(_Group(columns, [file]))
-        return groups, left
+                groups.append(_Growing(columns, [file]))
+        alone = len(groups) == 1 and not left
+        return [_Group(g.columns, files if alone else FileList(g.files)) for g in groups], left
 
     @property
     def _stored(self) -> tuple[Field, ...]:
@@ -178,7 +186,7 @@ class NativeScan:
         schema = self._schema(group.files[0], given)
         told = {**_AS_IT_IS, **told}
         session = _Session.of(spark)
-        place = self.storage, self.partitions, self.default_partition, tuple(group.files)
+        place = self.storage, self.partitions, self.default_partition, group.files
         key = session.application, session.read_by, place, self.format, schema, tuple(told.items())
         known = _TABLES.get(key)
         if known is None:
@@ -203,14 +211,14 @@ class NativeScan:
         wanted = {f.name: f for f in self._stored}
         return ", ".join(f"{quote(f.name)} {read(wanted.get(f.name, f))}" for f in self.columns)
 
-    def _index(self, spark: SparkSession, files: list[FileEntry]) -> Any:
+    def _index(self, spark: SparkSession, files: FileList) -> Any:
         """Spark's list of the files, by partition."""
         paths = [self.storage.absolute(f.path) for f in files]
         index = file_index(spark, paths, self._partitions(spark, files))
         self._check_all_listed(index, files)
         return index
 
-    def _check_all_listed(self, index: Any, files: list[FileEntry]) -> None:
+    def _check_all_listed(self, index: Any, files: FileList) -> None:
         """Spark leaves out without a word what is gone when it looks."""
         if index.allFiles().size() == len(files):
             return
@@ -218,7 +226,7 @@ class NativeScan:
         shown = self.storage.shown("" if gone is None else gone.path)
         raise ConnectorError(vanished(shown))
 
-    def _partitions(self, spark: SparkSession, files: list[FileEntry]) -> Any:
+    def _partitions(self, spark: SparkSession, files: FileList) -> Any:
         """Spark's PartitionSpec: the values of each directory, as our reader reads its name."""
         jvm: Any = spark._jvm
         spec = getattr(jvm, f"{DATASOURCES}.PartitionSpec")
@@ -312,7 +320,7 @@ _PARTITIONS = LastUsed[Any](most=20_000)
 
 
 @lru_cache(maxsize=_KNOWN_TABLES)
-def _grouped(scan: NativeScan, files: tuple[FileEntry, ...]) -> tuple[list[_Group], list[FileEntry]]:
+def _grouped(scan: NativeScan, files: FileList) -> tuple[list[_Group], list[FileEntry]]:
     """A scan that finds the same files again does not look at each of them."""
     return scan.grouped(files)
 

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,7 @@ from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
 from tidemill.connectors.task_frames import assigned, task_frame
 from tidemill.files.looks import seen_once
-from tidemill.files.storage import AT_ONCE, FileEntry, Storage
+from tidemill.files.storage import AT_ONCE, FileEntry, FileList, Storage
 from tidemill.types.physical import quote, spark_schema
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class FileSource:
     watch: DirectoryWatch | None = None
     log: TakenLog = field(default_factory=TakenLog)
     at_first: FirstListing = field(default_factory=FirstListing)
-    named: list[FileEntry] = field(default_factory=list)
+    named: list[FileList] = field(default_factory=list)
     clock: Callable[[], float] = time.time
 
     @property
@@ -164,10 +164,9 @@ class FileSource:
         """By its name where one relation reads all files."""
         if self.native is None:
             return self._read_all(spark)
-        entries = list(self.entries())
-        self.named.extend(entries)
-        folders = {f.path.rpartition("/")[0] for f in entries}
-        of = len(folders) if self.pruning is None else self.pruning.seen
+        entries = self.entries()
+        self.named.append(entries)
+        of = len(entries.folders) if self.pruning is None else self.pruning.seen
         tables, left = self.native.tables(spark, entries, of)
         if len(tables) == 1 and not left:
             return tables[0]
@@ -180,7 +179,8 @@ class FileSource:
 
     def check_read(self) -> None:
         """Spark's readers take a file for what its footer said when the query was planned."""
-        seen_once(lambda: check_replaced(self.storage, self.named), (self.storage, *self.named))
+        for files in self.named:
+            seen_once(partial(check_replaced, self.storage, files), (check_replaced, self.storage, files))
 
     def _frame(self, spark: SparkSession, table: NamedTable) -> DataFrame:
         names = (quote(f.name) for f in self.reader.fields)
@@ -190,7 +190,7 @@ class FileSource:
 
     def how_read(self, native: NativeScan) -> str:
         """For EXPLAIN; ``native`` is this source's. Cost: a footer of each file that is not known yet."""
-        entries = list(self.entries())
+        entries = self.entries()
         left = [(entry, why) for entry in entries if (why := native.why_left(entry))]
         if not left:
             return "by Spark's reader"
@@ -232,9 +232,12 @@ class FileSource:
             if taken is not None:
                 yield taken
 
-    def entries(self) -> Iterator[FileEntry]:
+    def entries(self) -> FileList:
         """The files that are there, as of the statement's first look."""
-        return (entry for entry in seen_files(self.storage) if self._matches(entry.path))
+        found = seen_files(self.storage)
+        if self.chosen is None and self.pruning is None and self.pattern is None:
+            return found
+        return FileList(entry for entry in found if self._matches(entry.path))
 
     def _new(self, entries: list[FileEntry]) -> Iterator[TakenFile]:
         return filter(None, self.storage.each(lambda entry: self._taken(entry, 0), entries))

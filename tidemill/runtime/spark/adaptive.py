@@ -17,9 +17,10 @@ from tidemill.runtime.spark.slow_nodes import BLOCKED_MILLIS
 
 _CHEAP_VOLUME = 64 << 20
 """Bytes of an exchange, compressed, that one task still takes easily."""
-_SMALL_FILES = {"spark.sql.files.openCostInBytes": str(256 << 10)}
-"""What it costs to open a file of this machine, in bytes that are read meanwhile. Spark takes it for sixteen
-times as much, and gives a thousand small files to dozens of tasks."""
+_SMALL_FILES = {"spark.sql.files.openCostInBytes": str(512 << 10)}
+"""What it costs to open a file of this machine, in bytes that are read meanwhile. Spark takes it for eight
+times as much, and gives a thousand small files to dozens of tasks; less leaves a task more with the rest of
+files whose sizes differ."""
 _OUT_OF_PROPORTION = 20.0
 _HEARTBEAT_MILLIS = 10_000
 WIDTH = "spark.sql.shuffle.partitions"

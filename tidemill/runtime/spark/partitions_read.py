@@ -10,45 +10,35 @@ from pyspark.sql import DataFrame
 from tidemill.connectors.filesystem.native import PARTITIONS, TABLE
 from tidemill.runtime.progress import PartitionsRead
 
-_WRAPPED = {
-    "AdaptiveSparkPlanExec": "executedPlan",
-    "ShuffleQueryStageExec": "plan",
-    "BroadcastQueryStageExec": "plan",
-    "TableCacheQueryStageExec": "plan",
-    "ResultQueryStageExec": "plan",
-}
-"""Leaves by name, and what gives the plan within."""
-_SCAN = "FileSourceScanExec"
-_SUBQUERY = "SubqueryExec"
+_SCAN = "Scan "
+"""What names of scans begin with."""
+_SUBQUERY = "Subquery"
+"""The name of one that is a condition; what is named otherwise is another one's rows."""
 
 
 def partitions_read(frame: DataFrame, job: str) -> list[PartitionsRead]:
     """Of each scan of a partitioned table, by the plan that ran in the end. Cost: some calls into the JVM for
-    each of its exchanges and scans."""
-    return list(_scans(frame._jdf.queryExecution().executedPlan(), job))
+    each of its scans."""
+    jvm: Any = frame.sparkSession._jvm
+    through = jvm.org.apache.spark.sql.execution.ExplainUtils  # sees the stages that a plan was cut into
+    plan = frame._jdf.queryExecution().executedPlan()
+    subqueries = {x.id(): x for x in _each(through.subqueriesAll(plan)) if x.nodeName() == _SUBQUERY}
+    plans = [plan, *(subquery.child() for subquery in subqueries.values())]
+    leaves = (leaf for part in plans for leaf in _each(through.collectLeaves(part)))
+    return [found for leaf in leaves for found in _scan(leaf, job)]
 
 
-def _scans(plan: Any, job: str) -> Iterator[PartitionsRead]:
-    """Sub-queries that are conditions are no leaves, but run as plans of their own."""
-    found = plan.subqueriesAll()
-    subqueries = {x.id(): x for x in map(found.apply, range(found.size()))}
-    for subquery in subqueries.values():
-        if subquery.getClass().getSimpleName() == _SUBQUERY:
-            yield from _scans(subquery.child(), job)
-    leaves = plan.collectLeaves()
-    for i in range(leaves.size()):
-        leaf = leaves.apply(i)
-        name = leaf.getClass().getSimpleName()
-        if name in _WRAPPED:
-            yield from _scans(getattr(leaf, _WRAPPED[name])(), job)
-        elif name == _SCAN:
-            yield from _scan(leaf, job)
+def _each(found: Any) -> Iterator[Any]:
+    return map(found.apply, range(found.size()))
 
 
-def _scan(scan: Any, job: str) -> Iterator[PartitionsRead]:
-    options, metrics = scan.relation().options(), scan.metrics()
-    if options.contains(TABLE) and metrics.contains("numPartitions"):
-        read = metrics.apply("numPartitions").value()
-        yield PartitionsRead(
-            job_id=job, table=options.apply(TABLE), read=read, of=int(options.apply(PARTITIONS))
-        )
+def _scan(leaf: Any, job: str) -> Iterator[PartitionsRead]:
+    if not leaf.nodeName().startswith(_SCAN):
+        return
+    metrics = leaf.metrics()
+    if not metrics.contains("numPartitions"):
+        return
+    options = leaf.relation().options()
+    if options.contains(TABLE):
+        read, of = metrics.apply("numPartitions").value(), int(options.apply(PARTITIONS))
+        yield PartitionsRead(job_id=job, table=options.apply(TABLE), read=read, of=of)

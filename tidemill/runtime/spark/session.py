@@ -11,6 +11,7 @@ import os
 import string
 import sys
 import threading
+from collections import deque
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -150,6 +151,8 @@ class _Ahead:
             return None
 
 
+_Kind = tuple[str, frozenset[tuple[str, str]]]
+"""Of a session: its application and its settings."""
 _AHEAD = _Ahead()
 _NO_MASTER = "stopped SparkContext"
 """What Spark comes upon, having given up to wait for its master."""
@@ -160,8 +163,8 @@ _CHECKED: set[str] = set()
 """Applications whose workers have been asked."""
 _GIVEN: dict[str, frozenset[str]] = {}
 """By application the keys of its settings."""
-_SHARED: dict[tuple[str, frozenset[tuple[str, str]]], SparkSession] = {}
-"""By application and settings."""
+_IDLE: deque[tuple[_Kind, SparkSession]] = deque(maxlen=16)
+"""Sessions that nobody has, the last one that was given back last."""
 
 
 def start_ahead(options: Mapping[str, str]) -> None:
@@ -259,11 +262,29 @@ def _numbered(character: str) -> str:
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
-def shared_session(application: SparkSession, *, settings: Mapping[str, str]) -> SparkSession:
-    """As ``job_session``, one for all queries that need nothing of it but its confs and leave nothing in it:
-    making one is a call into the JVM for each conf."""
-    key = application.sparkContext.applicationId, frozenset(settings.items())
-    found = _SHARED.get(key)
-    if found is None:
-        found = _SHARED[key] = job_session(application, settings=settings)
-    return found
+def lent_session(application: SparkSession, *, settings: Mapping[str, str]) -> SparkSession:
+    """As ``job_session``, one that has been given back where there is one: making one takes Spark some
+    milliseconds."""
+    return _idle(_kind(application, settings)) or job_session(application, settings=settings)
+
+
+def give_back(session: SparkSession, *, settings: Mapping[str, str]) -> None:
+    """Of who was lent it for ``settings`` and has left nothing in it but temporary views, which nothing reads
+    any more. Spark's catalog keeps the files of tables that a session has read: it is none of those."""
+    java: Any = session._jsparkSession
+    java.sessionState().catalog().clearTempTables()
+    _IDLE.append((_kind(session, settings), session))
+
+
+def _kind(session: SparkSession, settings: Mapping[str, str]) -> _Kind:
+    return session.sparkContext.applicationId, frozenset(settings.items())
+
+
+def _idle(kind: _Kind) -> SparkSession | None:
+    """One that nobody has any more."""
+    for entry in reversed(_IDLE.copy()):
+        if entry[0] == kind:
+            with suppress(ValueError):  # another thread has just taken it
+                _IDLE.remove(entry)
+                return entry[1]
+    return None

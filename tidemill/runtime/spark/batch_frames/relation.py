@@ -100,7 +100,8 @@ class Relation:
 
 @dataclass(slots=True, kw_only=True)
 class Views:
-    """What the parts of one job's query are called in its session. ``settings``: those of the session."""
+    """What the parts of one job's query are called in its session. ``settings``: those of the session;
+    ``has_frames``: not all that is read are tables by name."""
 
     spark: SparkSession
     settings: Mapping[str, str]
@@ -108,11 +109,11 @@ class Views:
     _waiting: list[Callable[[], None]] = field(default_factory=list)
     _parts: set[str] = field(default_factory=set)
     _files: int = 0
-    _has_frames: bool = False
+    has_frames: bool = False
 
     def of(self, frame: DataFrame, columns: tuple[str, ...]) -> Relation:
         """``columns``: the frame's own names. A user's frame is of another session."""
-        self._has_frames = True
+        self.has_frames = True
         item = quote(f"$rows{next(self._numbers)}")
         if frame.sparkSession is not self.spark:
             frame = self._of_plan(frame._jdf.logicalPlan())
@@ -143,7 +144,7 @@ class Views:
 
     def known(self, query: str) -> DataFrame:
         """``analysed``, by what Spark made of the same text before: where all it reads are tables by name."""
-        if self._has_frames:
+        if self.has_frames:
             return self.analysed(query)
         key = self.spark.sparkContext.applicationId, frozenset(self.settings.items()), query
         known = _ANALYSED.get(key)

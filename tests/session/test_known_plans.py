@@ -1,0 +1,192 @@
+"""A query that is asked again is planned again only when something has changed that its plan follows from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.session.environments import ask, new_session
+from tidemill.errors import ValidationError
+from tidemill.session import planning
+from tidemill.session.environment import TableEnvironment
+from tidemill.session.known_plans import Asked, KnownPlans
+
+QUERY = "SELECT SUM(n) FROM t"
+
+
+@pytest.fixture
+def env(spark: SparkSession, tmp_path: Path) -> TableEnvironment:
+    made = new_session(parallelism__default="1", execution__runtime_mode="batch")
+    written(tmp_path / "t", "1\n2\n")
+    ask(made, table("t", tmp_path / "t"))
+    return made
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was done of binding, optimising and planning."""
+    done: list[str] = []
+
+    def noted(name: str, make: Callable[..., object], *given: object, **options: object) -> object:
+        done.append(name)
+        return make(*given, **options)
+
+    monkeypatch.setattr(planning, "optimize", partial(noted, "optimize", planning.optimize))
+    monkeypatch.setattr(planning, "plan_batch", partial(noted, "plan_batch", planning.plan_batch))
+    bind = planning.Binder.bind_query
+    monkeypatch.setattr(
+        planning.Binder, "bind_query", lambda self, tree: noted("bind", partial(bind, self), tree)
+    )
+    return done
+
+
+def written(folder: Path, text: str, name: str = "1.csv") -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+
+
+def table(name: str, path: Path, *, kind: str = "INT", temporary: bool = False) -> str:
+    return (
+        f"CREATE {'TEMPORARY ' * temporary}TABLE {name} (n {kind}) WITH "
+        f"('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')"
+    )
+
+
+def test_a_query_is_planned_once(env: TableEnvironment, planned: list[str]) -> None:
+    assert [ask(env, QUERY) for _ in range(3)] == [[(3,)]] * 3
+    assert planned == ["bind", "optimize", "plan_batch"]
+    assert ask(env, f"{QUERY} WHERE n > 1") == [(2,)]
+    assert planned == ["bind", "optimize", "plan_batch"] * 2
+
+
+def test_another_session_has_the_same_plan(env: TableEnvironment, planned: list[str], tmp_path: Path) -> None:
+    assert ask(env, QUERY) == [(3,)]
+    other = new_session(parallelism__default="1", execution__runtime_mode="batch")
+    assert ask(other, table("t", tmp_path / "t"), QUERY) == [(3,)]
+    assert planned == ["bind", "optimize", "plan_batch"]
+
+
+def test_sizes_change_the_batch_plan_alone(env: TableEnvironment, planned: list[str], tmp_path: Path) -> None:
+    assert ask(env, QUERY) == [(3,)]
+    written(tmp_path / "t", "10\n", "2.csv")
+    assert ask(env, QUERY) == [(13,)]
+    assert planned == ["bind", "optimize", "plan_batch", "plan_batch"]
+
+
+def test_a_table_that_is_another_one(env: TableEnvironment, tmp_path: Path) -> None:
+    written(tmp_path / "u", "50\n")
+    query = "SELECT MAX(n) FROM t"
+    assert ask(env, query) == [(2,)]
+    assert ask(env, "DROP TABLE t", table("t", tmp_path / "u"), query) == [(50,)]
+    assert ask(env, "DROP TABLE t", table("t", tmp_path / "u", kind="STRING"), query) == [("50",)]
+    assert ask(env, table("t", tmp_path / "t", temporary=True), query) == [(2,)]
+    assert ask(env, "DROP TEMPORARY TABLE t", query) == [("50",)]
+    ask(env, "DROP TABLE t")
+    with pytest.raises(ValidationError, match="'t' not found"):
+        ask(env, query)
+    assert ask(env, table("t", tmp_path / "t"), query) == [(2,)]
+
+
+def test_a_view_that_is_another_one(env: TableEnvironment) -> None:
+    query = "SELECT * FROM v"
+    assert ask(env, "CREATE VIEW v AS SELECT COUNT(*) AS c FROM t", query) == [(2,)]
+    assert ask(env, "ALTER VIEW v AS SELECT SUM(n) AS s, 'x' AS x FROM t", query) == [(3, "x")]
+    assert ask(env, "CREATE TEMPORARY VIEW v AS SELECT 1 AS x1", query) == [(1,)]
+    assert ask(env, "DROP TEMPORARY VIEW v", query) == [(3, "x")]
+
+
+def test_names_mean_what_they_mean_now(env: TableEnvironment, tmp_path: Path) -> None:
+    written(tmp_path / "u", "7\n")
+    ask(env, "CREATE DATABASE d", table("d.t", tmp_path / "u"))
+    assert ask(env, QUERY) == [(3,)]
+    assert ask(env, "USE d", QUERY) == [(7,)]
+    assert ask(env, "USE default_database", QUERY) == [(3,)]
+
+
+def test_options_are_of_the_plan(env: TableEnvironment) -> None:
+    start = "CAST(TIMESTAMP '2020-01-01 00:00:00' AS TIMESTAMP_LTZ(0))"
+    moment = f"SELECT DISTINCT {start} = TO_TIMESTAMP_LTZ(1577836800, 0) FROM t"
+    ask(env, "SET 'table.local-time-zone' = 'UTC'")
+    assert ask(env, moment) == [(True,)]
+    ask(env, "SET 'table.local-time-zone' = 'Asia/Kolkata'")
+    assert ask(env, moment) == [(False,)]
+
+
+def test_a_function_that_is_another_one(
+    env: TableEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, factor in (("first", 10), ("second", 100)):
+        (tmp_path / f"known_plans_{name}.py").write_text(
+            "from tidemill import udf\n\n\n"
+            f"@udf(result_type='INT')\ndef times(n: int) -> int:\n    return n * {factor}\n"
+        )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    query = "SELECT SUM(times(n)) FROM t"
+    made = "CREATE FUNCTION times AS 'known_plans_{}.times' LANGUAGE PYTHON"
+    assert ask(env, made.format("first"), query) == [(30,)]
+    assert ask(env, "DROP FUNCTION times", made.format("second"), query) == [(300,)]
+    temporary = made.format("first").replace("CREATE", "CREATE TEMPORARY")
+    assert ask(env, temporary, query) == [(30,)]
+
+
+def test_a_frame_that_is_another_one(env: TableEnvironment) -> None:
+    query = "SELECT SUM(n) FROM f"
+    for values in ([1, 2], [30, 40]):
+        env.create_temporary_view("f", pd.DataFrame({"n": values}))
+        assert ask(env, query) == [(sum(values),)]
+        ask(env, "DROP TEMPORARY VIEW f")
+
+
+def test_modes_do_not_share_plans(env: TableEnvironment) -> None:
+    assert ask(env, QUERY) == [(3,)]
+    ask(env, "SET 'execution.runtime-mode' = 'streaming'")
+    kinds = [row.get_row_kind().name for row in env.execute_sql(QUERY).collect()]
+    assert kinds in (["INSERT"], ["INSERT", "UPDATE_BEFORE", "UPDATE_AFTER"])
+
+
+def test_a_failed_plan_is_not_known(env: TableEnvironment, tmp_path: Path) -> None:
+    written(tmp_path / "late", "5\n")
+    query = "SELECT n FROM late"
+    for _ in range(2):
+        with pytest.raises(ValidationError, match="late"):
+            ask(env, query)
+    assert ask(env, table("late", tmp_path / "late"), query) == [(5,)]
+
+
+def test_many_threads_ask(env: TableEnvironment, tmp_path: Path) -> None:
+    def asked(number: int) -> list[tuple[object, ...]]:
+        own = new_session(parallelism__default="1", execution__runtime_mode="batch")
+        written(tmp_path / f"t{number}", f"{number}\n")
+        ask(own, table("t", tmp_path / f"t{number}"))
+        return [row for _ in range(3) for row in ask(own, QUERY)]
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(asked, range(6))) == [[(number,)] * 3 for number in range(6)]
+
+
+def test_what_is_told_is_asked_again() -> None:
+    known = KnownPlans[dict[str, object], object]()
+    outside: dict[str, object] = {"a": 1}
+    made: list[object] = []
+
+    def make(asked: Asked[dict[str, object]]) -> object:
+        made.append(asked(lambda world: world.get("a")))
+        return made[-1]
+
+    def ask_for(key: str) -> object:
+        return known.of(key, outside, make)
+
+    assert [ask_for("x"), ask_for("x")] == [1, 1]
+    assert made == [1]
+    outside["a"] = True  # equal, and another value
+    assert ask_for("x") is True
+    outside["b"] = 5
+    assert ask_for("x") is True
+    assert ask_for("y") is True
+    assert made == [1, True, True]
