@@ -17,7 +17,7 @@ from tests.google_store import google_bucket
 from tests.object_store import bucket
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
 from tidemill.files.exclusive import exclusive
-from tidemill.files.storage import Storage
+from tidemill.files.storage import FileEntry, FileList, Storage
 from tidemill.state.storage import StateFiles
 
 
@@ -169,3 +169,14 @@ def test_what_need_not_last_is_not_forced_to_disk(tmp_path: Path, monkeypatch: p
         files.settle("b")
         assert sorted(f.path for f in below.files()) == ["b/published", "b/put", "b/state"]
         assert bool(forced) is durable
+
+
+def test_a_list_of_files_has_another_hash_elsewhere() -> None:
+    files = FileList([FileEntry("d=1/a", 3, 5), FileEntry("d=1/b", 4, 6), FileEntry("c", 1, 7)])
+    assert files.size == 8
+    assert files.folders == {"d=1", ""}
+    assert hash(files) == hash(FileList(files)) == hash(tuple(files))
+    sent = pickle.loads(pickle.dumps(files))
+    assert isinstance(sent, FileList)
+    assert sent == files
+    assert vars(sent) == {}

@@ -13,6 +13,7 @@ import pytest
 from tidemill.connectors.filesystem import listing
 from tidemill.connectors.filesystem.listing import list_files, seen_files
 from tidemill.errors import ConnectorError
+from tidemill.files import storage as storage_module
 from tidemill.files import trees
 from tidemill.files.storage import FileEntry, Storage
 
@@ -23,6 +24,14 @@ TICK = 0.03
 @pytest.fixture(autouse=True)
 def settles_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trees, "_SETTLED", int(TICK * 1e9))
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["few", "many"])
+def as_of_many(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Also as where more than one thread looks."""
+    if request.param:
+        for module in (trees, storage_module):
+            monkeypatch.setattr(module, "MANY", 1)
 
 
 @pytest.fixture

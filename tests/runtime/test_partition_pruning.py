@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.session.environments import ask, new_session
-from tidemill.runtime.progress import JobEvent, PartitionsRead
+from tidemill.runtime import batch_job
+from tidemill.runtime.progress import JobEvent, PartitionsRead, unheard
 from tidemill.session import execution, planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.sql import statements as s
@@ -112,6 +113,26 @@ def test_what_a_join_rules_out_is_not_read(environment: TableEnvironment, query:
     environment.execute_sql("SET 'table.optimizer.dynamic-filtering.enabled' = 'false'")
     assert partitions_read(environment, asked) == 18
     environment.execute_sql("RESET 'table.optimizer.dynamic-filtering.enabled'")
+
+
+def test_what_was_read_is_told_to_who_listens(
+    environment: TableEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def noted(frame: DataFrame, job: str) -> list[PartitionsRead]:
+        asked.append(job)
+        return []
+
+    monkeypatch.setattr(batch_job, "partitions_read", noted)
+    environment.execute_sql("SET 'execution.runtime-mode' = 'batch'")
+    query = "SELECT COUNT(*) FROM facts"
+    monkeypatch.setattr(environment.context, "on_event", unheard)
+    ask(environment, query)
+    assert asked == []
+    monkeypatch.setattr(environment.context, "on_event", print)
+    ask(environment, query)
+    assert asked == ["select"]
 
 
 def test_the_value_of_a_sub_query_rules_out_partitions(environment: TableEnvironment) -> None:

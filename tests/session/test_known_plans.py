@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.errors import ValidationError
+from tidemill.plan.binder.binder import Binder
 from tidemill.session import planning
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.known_plans import Asked, KnownPlans
@@ -37,12 +38,10 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         done.append(name)
         return make(*given, **options)
 
-    monkeypatch.setattr(planning, "optimize", partial(noted, "optimize", planning.optimize))
-    monkeypatch.setattr(planning, "plan_batch", partial(noted, "plan_batch", planning.plan_batch))
-    bind = planning.Binder.bind_query
-    monkeypatch.setattr(
-        planning.Binder, "bind_query", lambda self, tree: noted("bind", partial(bind, self), tree)
-    )
+    for name in ("optimize", "plan_batch"):
+        monkeypatch.setattr(planning, name, partial(noted, name, getattr(planning, name)))
+    bind = Binder.bind_query
+    monkeypatch.setattr(Binder, "bind_query", lambda self, tree: noted("bind", bind, self, tree))
     return done
 
 
