@@ -134,6 +134,22 @@ def test_a_function_that_is_another_one(
     assert ask(env, temporary, query) == [(30,)]
 
 
+def test_an_answer_that_fails_is_said_where_it_is_asked_for(
+    env: TableEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "known_plans_broken.py"
+    module.write_text(
+        "from tidemill import udf\n\n\n@udf(result_type='INT')\ndef f() -> int:\n    return 1\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    made = "CREATE TEMPORARY SYSTEM FUNCTION f AS 'known_plans_broken.{}' LANGUAGE PYTHON"
+    query = "SELECT SUM(f()) FROM t"
+    assert ask(env, made.format("f"), query) == [(2,)]
+    ask(env, "DROP TEMPORARY SYSTEM FUNCTION f")
+    with pytest.raises(ValidationError, match=r"at line 1, column 12"):
+        ask(env, made.format("gone"), query)
+
+
 def test_a_frame_that_is_another_one(env: TableEnvironment) -> None:
     query = "SELECT SUM(n) FROM f"
     for values in ([1, 2], [30, 40]):

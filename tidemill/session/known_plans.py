@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tidemill.catalog.table import CatalogObject, ObjectPath
+from tidemill.errors import TidemillError
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.last_used import LastUsed
 from tidemill.plan.binder.environment import Environment
@@ -34,6 +35,12 @@ class _Known(Generic[W, T]):
     told: tuple[tuple[Question[W], Any], ...]
     of: object
 
+    def holds(self, outside: W) -> bool:
+        try:
+            return all(_is(question(outside), answer) for question, answer in self.told)
+        except TidemillError:  # who asks for it in making the plan says where
+            return False
+
 
 class KnownPlans(Generic[W, T]):
     """What was made last, a hundred at the most; for any number of threads."""
@@ -44,7 +51,7 @@ class KnownPlans(Generic[W, T]):
     def of(self, key: Hashable, outside: W, make: Callable[[Asked[W]], T], of: object = None) -> T:
         """What ``make`` made for ``key``, where the ``outside`` tells what it told then; else it makes it."""
         known = self._known.get(key)
-        if known is not None and all(_is(question(outside), answer) for question, answer in known.told):
+        if known is not None and known.holds(outside):
             return known.value
         asked = Asked(outside)
         value = make(asked)
