@@ -195,7 +195,7 @@ def test_what_is_told_is_asked_again() -> None:
         return made[-1]
 
     def ask_for(key: str) -> object:
-        return known.of(key, outside, make)
+        return known.get(key, outside, make)
 
     assert [ask_for("x"), ask_for("x")] == [1, 1]
     assert made == [1]

@@ -29,11 +29,11 @@ Question = Callable[[W], Any]
 
 @dataclass(frozen=True, slots=True)
 class _Known(Generic[W, T]):
-    """``of``: what it was made from, kept for keys that are identities."""
+    """``made_from`` is kept for keys that are identities."""
 
     value: T
     told: tuple[tuple[Question[W], Any], ...]
-    of: object
+    made_from: object
 
     def holds(self, outside: W) -> bool:
         try:
@@ -48,14 +48,14 @@ class KnownPlans(Generic[W, T]):
     def __init__(self) -> None:
         self._known = LastUsed[_Known[W, T]](most=100)
 
-    def of(self, key: Hashable, outside: W, make: Callable[[Asked[W]], T], of: object = None) -> T:
+    def get(self, key: Hashable, outside: W, make: Callable[[Asked[W]], T], made_from: object = None) -> T:
         """What ``make`` made for ``key``, where the ``outside`` tells what it told then; else it makes it."""
         known = self._known.get(key)
         if known is not None and known.holds(outside):
             return known.value
         asked = Asked(outside)
         value = make(asked)
-        self._known.keep(key, _Known(value, tuple(asked.told), of))
+        self._known.keep(key, _Known(value, tuple(asked.told), made_from))
         return value
 
 

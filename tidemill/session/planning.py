@@ -45,7 +45,7 @@ def bind(context: SessionContext, query: s.Query) -> n.LogicalNode:
     options.check_all(context.configuration)
     home = context.current_catalog, context.current_database
     key = query.text, query.position, home, frozenset(context.options.items())
-    return _BOUND.of(
+    return _BOUND.get(
         key, context, lambda asked: Binder(AskedEnvironment(context, asked)).bind_query(query.tree)
     )
 
@@ -87,7 +87,7 @@ def batch(context: SessionContext, logical: n.LogicalNode) -> BatchNode:
 
         return with_room(lambda: plan_batch(logical, config, size))
 
-    return _BATCH.of((id(logical), frozenset(config.items())), None, planned, of=logical)
+    return _BATCH.get((id(logical), frozenset(config.items())), None, planned, made_from=logical)
 
 
 def table_size(scan: n.Scan | n.FrameScan) -> int | None:
@@ -99,7 +99,7 @@ def table_size(scan: n.Scan | n.FrameScan) -> int | None:
 
 
 def optimized(logical: n.LogicalNode) -> n.LogicalNode:
-    return _OPTIMIZED.of(id(logical), None, lambda _: optimize(logical), of=logical)
+    return _OPTIMIZED.get(id(logical), None, lambda _: optimize(logical), made_from=logical)
 
 
 def source_kinds(table: CatalogTable, given: Mapping[str, str]) -> frozenset[RowKind]:
