@@ -126,7 +126,7 @@ def test_what_was_read_is_told_to_who_listens(
 
     monkeypatch.setattr(batch_job, "partitions_read", noted)
     environment.execute_sql("SET 'execution.runtime-mode' = 'batch'")
-    query = "SELECT COUNT(*) FROM facts"
+    query = "SELECT COUNT(*) FROM facts WHERE dt < DATE '2024-01-10'"
     monkeypatch.setattr(environment.context, "on_event", unheard)
     ask(environment, query)
     assert asked == []
