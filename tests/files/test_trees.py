@@ -30,8 +30,7 @@ def settles_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def as_of_many(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Also as where more than one thread looks."""
     if request.param:
-        for module in (trees, storage_module):
-            monkeypatch.setattr(module, "MANY", 1)
+        monkeypatch.setattr(storage_module, "_MANY", 1)
 
 
 @pytest.fixture

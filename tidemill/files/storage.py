@@ -29,7 +29,7 @@ TEMPORARY = ".tmp-"
 AT_ONCE = 32
 """How many requests wait for an object store beside each other."""
 
-MANY = 500
+_MANY = 500
 """Files that two threads look at in half the time; to start one takes as long as to look at fifty."""
 
 _TRIES = 20
@@ -158,7 +158,7 @@ class Storage:
         """Whether all ``files``, of this machine, are there as they were listed."""
         root = self.root.rstrip("/")
         paths = [f"{root}/{file.path}" if file.path else root for file in files]
-        half = len(paths) // 2 if len(paths) > MANY else 0
+        half = len(paths) // 2 if len(paths) > _MANY else 0
         with ThreadPoolExecutor(1) as pool:
             first = pool.submit(self.system.get_file_info, paths[:half]) if half else None
             rest = self.system.get_file_info(paths[half:])

@@ -12,11 +12,10 @@ import re
 import stat
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidemill.files.storage import MANY, FileList, Storage
+from tidemill.files.storage import FileList, Storage
 
 _OWN = frozenset({"ext2", "ext3", "ext4", "xfs", "f2fs", "tmpfs", "overlay"})
 """File systems that this machine alone writes to, and which give a changed directory a new time."""
@@ -47,13 +46,9 @@ class Tree:
     def now(self) -> FileList | None:
         """What a listing would give; None where it has to be made. The same list where nothing changed."""
         try:
-            with ThreadPoolExecutor(1) as beside:
-                same = beside.submit(self.storage.are, self.files) if len(self.files) > MANY else None
-                found = map(os.stat, self.directories)
-                states = [(now.st_dev, now.st_ino, now.st_mtime_ns, now.st_ctime_ns) for now in found]
-            if states != list(self.directories.values()):
+            if any(_state(path) != state for path, state in self.directories.items()):
                 return None
-            if self.storage.are(self.files) if same is None else same.result():
+            if self.storage.are(self.files):
                 return self.files
             files = self.storage.stats([file.path for file in self.files])
         except OSError:  # who lists says what is wrong
