@@ -21,9 +21,9 @@ def test_relations_are_kept(spark: SparkSession, tmp_path: Path, monkeypatch: py
     made: list[str] = []
     relation = native._relation
 
-    def counted(spark: SparkSession, kind: str, index: Any, schema: str, options: dict[str, str]) -> Any:
+    def counted(spark: SparkSession, kind: str, index: Any, schema: str, *rest: Any) -> Any:
         made.append(schema)
-        return relation(spark, kind, index, schema, options)
+        return relation(spark, kind, index, schema, *rest)
 
     monkeypatch.setattr(native, "_relation", counted)
     rows = pa.table({"k": [1, 2], "v": ["a", "b"], "t": pa.array([NOON] * 2, pa.timestamp("ns", "UTC"))})
@@ -103,3 +103,35 @@ def test_small_files_are_shared_out_as_each_job_has_it(spark: SparkSession, tmp_
     assert tasks() > 4, "as many as Spark takes"
     ask(session, f"RESET '{auto}'")
     assert tasks() <= 3
+
+
+def test_a_small_table_of_a_file_is_not_cut(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a file of a megabyte is next to nothing for a task."""
+    session = new_session(execution__runtime_mode="batch")
+
+    def tasks(name: str) -> int:
+        place = tmp_path / name
+        place.mkdir()
+        parquet.write_table(pa.table({"n": range(1 << 17)}), place / "1.parquet", compression="none")
+        assert (place / "1.parquet").stat().st_size > 1 << 20
+        options = f"'connector' = 'filesystem', 'path' = '{place}', 'format' = 'parquet'"
+        ask(session, f"CREATE TABLE {name} (n BIGINT) WITH ({options})")
+        assert ask(session, f"SELECT COUNT(*) FROM {name}") == [(1 << 17,)]
+        return session.sql_query(f"SELECT n FROM {name}").to_spark().rdd.getNumPartitions()
+
+    assert tasks("small") == 1
+    monkeypatch.setattr(native, "_FEW", 0)
+    assert tasks("cut") == 2
+
+
+def test_what_opening_costs_by_the_users_own_setting(spark: SparkSession) -> None:
+    """It counts for few files as for many; what the job has chosen does not."""
+    own = spark.newSession()
+    own.conf.set(native.OPENING, "1024")
+    assert native._sharing_out(own, 1) is own._jsparkSession
+    own.conf.set(native.OPENING, native.OPENING_ONE_OF_MANY)
+    assert native._sharing_out(own, 100) is own._jsparkSession
+    assert native._sharing_out(own, 1).conf().get(native.OPENING) == str(4 << 20)
+    assert own.conf.get(native.OPENING) == native.OPENING_ONE_OF_MANY

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
-from tidemill.config.batch_options import BLOCKING, SHUFFLE_MODE
+from tidemill.config.batch_options import BLOCKING, DYNAMIC_FILTERING, SHUFFLE_MODE
 from tidemill.connectors import registry
 from tidemill.connectors.api import (
     GroupingConnector,
@@ -42,7 +42,7 @@ from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import scans
 from tidemill.physical.batch.attributes import Attributes
 from tidemill.physical.batch.pushed import Pushed, pushed
-from tidemill.physical.batch.sizes import volume
+from tidemill.physical.batch.volumes import exchanged
 from tidemill.plan.column_filters import column_filters
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext, MakeSource
@@ -107,7 +107,8 @@ def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> Da
 
 def _settings(root: b.BatchNode, request: JobRequest, way: Way) -> dict[str, str]:
     """Spark's, of the job's session."""
-    chosen = batch_settings(request.config, parallelism(request), volume(root))
+    volume = exchanged(root, request.config.read(DYNAMIC_FILTERING))
+    chosen = batch_settings(request.config, parallelism(request), volume)
     found = unless_given(request.application, chosen) | time_zone(request.zone)
     return found | ({} if way.sends else NOTHING_SENT) | (PIPELINED_SETTINGS if way.pipes else {})
 

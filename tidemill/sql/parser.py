@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tidemill.deep_calls import with_room
 from tidemill.errors import Position
+from tidemill.last_used import LastUsed
 from tidemill.sql import statements as s
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.statements.statement import Statements
@@ -18,14 +19,24 @@ from tidemill.sql.splitter import split
 
 T = TypeVar("T")
 
+_QUERIES = LastUsed[s.Query](most=100, heaviest=1 << 20, weight=lambda query: len(query.text))
+"""By text and position. Letters weigh: a tree takes some hundred bytes for each."""
+
 
 def parse_statement(text: str, position: Position = START) -> s.Statement:
     """One statement, with or without its semicolon; ``position`` is where it starts in its script.
 
     Raises SqlSyntaxError with the position and the choices that were expected, ValidationError for
-    types out of range, NotSupportedError for syntax that names something Tidemill does not have.
+    types out of range, NotSupportedError for syntax that names something Tidemill does not have. A query that
+    was parsed before is that tree again, which nobody changes.
     """
-    return with_room(lambda: _whole(Cursor(text, position), _statement))
+    known = _QUERIES.get((text, position))
+    if known is not None:
+        return known
+    found = with_room(lambda: _whole(Cursor(text, position), _statement))
+    if isinstance(found, s.Query):
+        _QUERIES.keep((text, position), found)
+    return found
 
 
 def parse_script(script: str) -> Iterator[s.Statement]:

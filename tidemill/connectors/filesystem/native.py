@@ -66,11 +66,19 @@ def _has_no_path(file: FileEntry) -> bool:
 TABLE, PARTITIONS = "tidemill.table", "tidemill.partitions"
 """Options of a relation: whose partitions these are, and how many there would be without conditions."""
 
+OPENING = "spark.sql.files.openCostInBytes"
+OPENING_ONE_OF_MANY = str(512 << 10)
+"""Bytes that are read while a file of this machine is opened. Spark takes it for eight times as much, and
+gives a thousand small files to dozens of tasks; less leaves a task more with the rest of files whose sizes
+differ."""
+_OPENING_ONE_OF_FEW = str(4 << 20)
+"""As Spark has it: with less, a small table of a few files is cut for tasks that find nothing to do."""
+_FEW = 16
 _READ_BY = (
     "spark.sql.session.timeZone",
     "spark.sql.files.minPartitionNum",
     "spark.sql.files.maxPartitionBytes",
-    "spark.sql.files.openCostInBytes",
+    OPENING,
 )
 """Settings of a job by which the session that made a relation reads it."""
 
@@ -191,7 +199,8 @@ class NativeScan:
         known = _TABLES.get(key)
         if known is None:
             index = self._index(spark, group.files)
-            relation = _relation(spark, self.format.spark_class, index, schema, told)
+            session_of = _sharing_out(spark, len(group.files))
+            relation = _relation(spark, self.format.spark_class, index, schema, told, session_of)
             known = _Kept.of(relation, len(group.files))
             _TABLES.keep(key, known)
         as_it_is = NativeColumn("")
@@ -339,11 +348,20 @@ def _footer(declared: NativeFormat, storage: Storage, file: FileEntry) -> Stored
         return declared.stored(opened)
 
 
+def _sharing_out(spark: SparkSession, files: int) -> Any:
+    """The session by whose settings so many files are shared out among tasks: Spark asks a relation's own."""
+    own = spark._jsparkSession
+    if files > _FEW or spark.conf.get(OPENING, None) != OPENING_ONE_OF_MANY:
+        return own
+    made = own.cloneSession()
+    made.conf().set(OPENING, _OPENING_ONE_OF_FEW)
+    return made
+
+
 def _relation(
-    spark: SparkSession, spark_class: str, index: Any, schema: str, options: dict[str, str]
+    spark: SparkSession, spark_class: str, index: Any, schema: str, options: dict[str, str], session: Any
 ) -> DataFrame:
     jvm: Any = spark._jvm
-    session = spark._jsparkSession
     made = getattr(jvm, f"{DATASOURCES}.HadoopFsRelation")(
         index,
         index.partitionSchema(),
@@ -353,7 +371,7 @@ def _relation(
         jvm.PythonUtils.toScalaMap(options),
         session,
     )
-    return DataFrame(session.baseRelationToDataFrame(made), spark)
+    return DataFrame(spark._jsparkSession.baseRelationToDataFrame(made), spark)
 
 
 def _struct_type(jvm: Any, schema: str) -> Any:

@@ -40,7 +40,7 @@ class JoinRequest:
     strategies: tuple[tuple[str, str], ...] = ()
 
     def planned(self, left: BatchNode, right: BatchNode) -> Join:
-        keys = _columns(self.condition, left)
+        keys = key_columns(self.condition, left)
         build = _build_side(self.kind, left, right)
         both_sized = left.traits.sized and right.traits.sized
         inputs = (left, right)
@@ -101,7 +101,7 @@ class JoinRequest:
         return min(fitting, default=(0, ""))[1]
 
 
-def _columns(condition: Expr, left: BatchNode) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def key_columns(condition: Expr, left: BatchNode) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The columns of either side that must be equal; keys that are computed do not show."""
     keys, _ = split_condition(condition, len(left.fields))
     placed = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tidemill.physical.batch.nodes import BatchNode, DataFrameScan, TableSourceScan, Traits, all_of
+from tidemill.physical.batch.nodes import Traits
 from tidemill.plan import nodes as n
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -31,12 +31,6 @@ def _column(kind: t.LogicalType) -> int:
     if isinstance(kind, t.ArrayType | t.MapType | t.MultisetType):
         return _NESTED
     return width(kind.fields) if isinstance(kind, t.RowType) else _FIXED
-
-
-def volume(root: BatchNode) -> int | None:
-    """About how many bytes the tables have that are read; None where that is not known of one."""
-    sizes = [node.traits.most for node in all_of(root) if isinstance(node, TableSourceScan | DataFrameScan)]
-    return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
 def with_fields(

@@ -13,14 +13,11 @@ from tidemill.config import batch_options as o
 from tidemill.config.execution_options import PARALLELISM
 from tidemill.config.optimizer_options import BROADCAST_THRESHOLD
 from tidemill.config.option import Configuration
+from tidemill.connectors.filesystem.native import OPENING, OPENING_ONE_OF_MANY
 from tidemill.runtime.spark.slow_nodes import BLOCKED_MILLIS
 
 _CHEAP_VOLUME = 64 << 20
 """Bytes of an exchange, compressed, that one task still takes easily."""
-_SMALL_FILES = {"spark.sql.files.openCostInBytes": str(512 << 10)}
-"""What it costs to open a file of this machine, in bytes that are read meanwhile. Spark takes it for eight
-times as much, and gives a thousand small files to dozens of tasks; less leaves a task more with the rest of
-files whose sizes differ."""
 _OUT_OF_PROPORTION = 20.0
 _HEARTBEAT_MILLIS = 10_000
 WIDTH = "spark.sql.shuffle.partitions"
@@ -70,7 +67,7 @@ def _parallelism(config: Configuration, width: int, volume: int | None) -> dict[
     most = _most_tasks(config, width)
     wanted = most if volume is None else -(-volume // max(each, 1))
     found = {
-        **_SMALL_FILES,
+        OPENING: OPENING_ONE_OF_MANY,
         f"{coalesce}.enabled": "true",
         f"{_ADAPTIVE}.advisoryPartitionSizeInBytes": str(each),
         WIDTH: str(max(min(most, max(wanted, width)), 1)),

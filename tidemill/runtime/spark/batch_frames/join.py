@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from tidemill.errors import NotSupportedError
 from tidemill.functions.values import matching
 from tidemill.physical.batch.nodes import Aggregate, Calc, Join
-from tidemill.physical.batch.sizes import volume
+from tidemill.physical.batch.volumes import volume
 from tidemill.physical.conditions import loose_pair
 from tidemill.physical.joins.planning import split_condition
 from tidemill.plan.expressions import Call, Expr, InputRef
