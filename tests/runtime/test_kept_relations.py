@@ -133,5 +133,9 @@ def test_what_opening_costs_by_the_users_own_setting(spark: SparkSession) -> Non
     assert native._sharing_out(own, 1) is own._jsparkSession
     own.conf.set(native.OPENING, native.OPENING_ONE_OF_MANY)
     assert native._sharing_out(own, 100) is own._jsparkSession
-    assert native._sharing_out(own, 1).conf().get(native.OPENING) == str(4 << 20)
+    own.range(3).createTempView("other_rows")
+    made = native._sharing_out(own, 1)
+    assert made.conf().get(native.OPENING) == str(4 << 20)
     assert own.conf.get(native.OPENING) == native.OPENING_ONE_OF_MANY
+    assert made.catalog().tableExists("other_rows") is False, "nothing that the job reads is held on to"
+    assert own.catalog.tableExists("other_rows")

@@ -107,7 +107,7 @@ def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> Da
 
 def _settings(root: b.BatchNode, request: JobRequest, way: Way) -> dict[str, str]:
     """Spark's, of the job's session."""
-    volume = exchanged(root, request.config.read(DYNAMIC_FILTERING))
+    volume = with_room(lambda: exchanged(root, request.config.read(DYNAMIC_FILTERING)))
     chosen = batch_settings(request.config, parallelism(request), volume)
     found = unless_given(request.application, chosen) | time_zone(request.zone)
     return found | ({} if way.sends else NOTHING_SENT) | (PIPELINED_SETTINGS if way.pipes else {})

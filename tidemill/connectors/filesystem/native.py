@@ -355,6 +355,8 @@ def _sharing_out(spark: SparkSession, files: int) -> Any:
         return own
     made = own.cloneSession()
     made.conf().set(OPENING, _OPENING_ONE_OF_FEW)
+    # It would hold on to the files of every table that the job reads.
+    made.sessionState().catalog().clearTempTables()
     return made
 
 
