@@ -21,6 +21,7 @@ _CONF = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.caseSensitive": "true",
     "spark.sql.shuffle.partitions": "2",
+    "spark.buffer.pageSize": "4m",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.variant.allowDuplicateKeys": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
