@@ -69,6 +69,8 @@ CHOSEN = "(SELECT d FROM days WHERE m = 3)"
         ("SELECT n FROM facts", (1, 1)),
         ("SELECT n FROM facts WHERE n > 4", (1, 1)),
         ("SELECT n FROM facts WHERE day1 = 4 AND n > 4", (8, 8)),
+        ("SELECT n FROM facts WHERE day1 = 4 OR shop = 2", (8, 8)),
+        ("SELECT n FROM facts WHERE day1 = 4 OR n > 4", (1, 1)),
         ("SELECT n FROM facts JOIN days ON day1 = d WHERE m = 3", (8, 1)),
         ("SELECT n FROM days JOIN facts ON day1 = d AND shop = m WHERE m + d > 3", (8, 1)),
         (f"SELECT n FROM facts WHERE day1 IN {CHOSEN}", (8, 1)),

@@ -2,8 +2,8 @@
 
 The guess only says how wide exchanges begin. Too many partitions cost each task a file for each of them; with
 too few a task has more than it should, and spills. So a guess takes little off, and only where Spark skips
-most of a table's partitions: a condition over a column it is partitioned by, or a join of such a column with
-rows that a condition chose, which prunes partitions while the query runs.
+most of a table's partitions: a condition over nothing but columns it is partitioned by, or a join of such a
+column with rows that a condition chose, which prunes partitions while the query runs.
 """
 
 from __future__ import annotations
@@ -130,9 +130,6 @@ def _guessed(scan: Read, columns: Columns) -> int | None:
         return size
     folders = set(scan.table.partitioned_by)
     by_join = any(scan.columns[c] in folders for c in columns)
-    by_name = any(
-        isinstance(x, InputRef) and scan.columns[x.index] in folders
-        for condition in scan.filters
-        for x in condition.walk()
-    )
+    named = ({scan.columns[x.index] for x in f.walk() if isinstance(x, InputRef)} for f in scan.filters)
+    by_name = any(names and names <= folders for names in named)
     return size // _PRUNED if by_join or by_name else size

@@ -46,7 +46,7 @@ _STATIC: dict[str, str] = {
     "spark.python.daemon.module": "tidemill.runtime.spark.worker_daemon",
     "spark.shuffle.compress": "false",
     # Every sort, aggregation and join of a task asks for its memory in pages, and Java clears each: Spark's
-    # own choice, up to 64 MB, costs a short query a tenth to a sixth of its time; large ones lose nothing.
+    # own choice, up to 64 MB, costs a short query a tenth to a sixth of its time; large ones hardly care.
     "spark.buffer.pageSize": "4m",
     # A job of many epochs must not keep what Spark remembers of each: shuffle files go with a collection
     # of the driver's garbage, plans and stages with these limits. ``stage_runs`` reads them at a job's end.
