@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tidemill.files.looks import one_look, seen_once
+from tidemill.files.looks import believed, check_believed, is_in_doubt, one_look, seen_once, with_one_look
 from tidemill.files.storage import Storage
 from tidemill.session.environment import TableEnvironment
 
@@ -71,3 +72,98 @@ def test_all_scans_of_a_query_see_the_same_files(
     assert [tuple(row) for row in environment.execute_sql(query).collect()] == [(1, 1)]
     assert looks == 1
     assert [tuple(row) for row in environment.execute_sql(query).collect()] == [(4, 2)]
+
+
+def asked(answers: Iterator[bool], threads: set[int]) -> bool:
+    threads.add(threading.get_ident())
+    return next(answers)
+
+
+def test_what_is_believed_is_asked_by_another_thread() -> None:
+    threads: set[int] = set()
+
+    def do() -> str:
+        assert not is_in_doubt()
+        assert believed(lambda: asked(iter([True]), threads))
+        assert is_in_doubt()
+        check_believed()
+        assert not is_in_doubt()
+        return "done"
+
+    assert with_one_look(do) == "done"
+    assert len(threads) == 1
+    assert threads != {threading.get_ident()}
+
+
+def test_who_was_wrong_begins_again_and_believes_nothing() -> None:
+    """Whether or not who believed has asked, or has failed for it."""
+
+    def doing(end: Callable[[], str]) -> tuple[Callable[[], str], list[bool]]:
+        said: list[bool] = []
+
+        def do() -> str:
+            said.append(believed(lambda: False))
+            return end() if said[-1] else "looked"
+
+        return do, said
+
+    def checks() -> str:
+        check_believed()
+        return "never"
+
+    def fails() -> str:
+        raise ValueError("for what it believed")
+
+    for end in (lambda: "believed", checks, fails):
+        do, said = doing(end)
+        assert with_one_look(do) == "looked"
+        assert said == [True, False]
+
+
+def test_who_was_right_fails_once() -> None:
+    said: list[bool] = []
+
+    def fails() -> None:
+        said.append(believed(lambda: True))
+        raise ValueError("on its own")
+
+    with pytest.raises(ValueError, match="on its own"):
+        with_one_look(fails)
+    assert said == [True]
+
+
+def test_a_look_that_fails_is_an_error() -> None:
+    def looks() -> bool:
+        raise MemoryError("no room to look")
+
+    with pytest.raises(MemoryError, match="no room"):
+        with_one_look(lambda: believed(looks))
+
+
+def test_looks_within_looks() -> None:
+    """The outer one says what may be believed, and begins again."""
+    said: list[bool] = []
+
+    def do() -> None:
+        said.append(believed(lambda: False))
+
+    with one_look():
+        with_one_look(do)
+    assert said == [False]
+    with_one_look(lambda: with_one_look(do))
+    assert said == [False, True, False]
+    assert not believed(lambda: True)
+    check_believed()
+
+
+def test_an_interrupt_does_not_begin_again() -> None:
+    said: list[bool] = []
+
+    def interrupted() -> None:
+        said.append(believed(lambda: False))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        with_one_look(interrupted)
+    assert said == [True]
+    assert not believed(lambda: True)

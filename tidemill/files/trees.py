@@ -33,15 +33,20 @@ _UNKNOWN: _State = (0, 0, sys.maxsize, sys.maxsize)
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """``files``: a listing of ``storage``; ``directories``: what was looked into for it."""
+    """``files``: a listing of ``storage``; ``directories``: what was looked into for it; ``lasts``: whether
+    the last look found the files as they were before."""
 
     storage: Storage
     files: FileList
     directories: dict[str, _State]
+    lasts: bool = False
 
     @property
     def size(self) -> int:
         return len(self.files) + len(self.directories)
+
+    def holds(self) -> bool:
+        return self.now() is self.files
 
     def now(self) -> FileList | None:
         """What a listing would give; None where it has to be made. The same list where nothing changed."""

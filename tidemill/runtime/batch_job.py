@@ -35,6 +35,7 @@ from tidemill.errors import (
     TidemillError,
     ValidationError,
 )
+from tidemill.files.looks import Outdated, check_believed, is_in_doubt
 from tidemill.functions.decimal_sums import RAN_OVER
 from tidemill.functions.render import render_sql
 from tidemill.interrupts import can_be_heard, ended_by_interrupt
@@ -120,7 +121,7 @@ def _views(request: JobRequest, settings: Mapping[str, str]) -> Iterator[Views]:
     views = Views(spark=spark, settings=settings)
     yield views
     if not views.has_frames:
-        give_back(spark, settings=settings)
+        give_back(spark, settings=settings, has_views=views.has_views)
 
 
 def _frame_of(
@@ -161,6 +162,7 @@ def _frame_of(
     try:
         return with_room(made)
     except Exception as e:
+        check_believed()
         raise translated(e, batch=True) from e
 
 
@@ -269,6 +271,8 @@ def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[Seen]:
     try:
         with recording.running():
             yield recording.seen
+    except Outdated:
+        raise  # nothing has run
     except BaseException as e:
         recording.end("CANCELED" if was_given_up(request.group) else "FAILED", str(e))
         raise
@@ -345,6 +349,9 @@ def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Ta
         frame = _frame_of(root, request, way, views, named, lambda rows: _shown(rows, root, request))
         try:
             with grouped(request.application.sparkContext, request.group, request.name):
+                if is_in_doubt():
+                    frame._jdf.queryExecution().executedPlan()  # files are looked at meanwhile
+                    check_believed()
                 found = collected(pipelined(frame, _sorted(root)) if way.pipes else frame)
             _check_read(named)
         except Exception as e:
@@ -360,7 +367,7 @@ def _check_read(named: list[NamedSource]) -> None:
 
 def _failure(error: Exception, way: Way) -> Exception:
     """What ``error`` of Spark's stands for."""
-    if isinstance(error, NotPipelined):
+    if isinstance(error, (NotPipelined, Outdated)):
         return error
     reason = why_not(full_text(error)) if way.pipes else ""
     return NotPipelined(reason) if reason else translated(error, batch=True)

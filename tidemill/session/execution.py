@@ -20,7 +20,7 @@ from tidemill.config import execution_options, pipeline_options, table_options
 from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.files.looks import one_look
+from tidemill.files.looks import one_look, with_one_look
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
@@ -64,8 +64,7 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         if known is not None:
             return _result(context, plan.fields, iter((known,)), None, changelog=False)
         run = batch_job.constant_rows if is_constant(optimized) else batch_job.run_query
-        with one_look():
-            table = run(planning.batch(context, optimized), job_request(context, "select"))
+        table = with_one_look(lambda: run(planning.batch(context, optimized), job_request(context, "select")))
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
     node = planning.physical(config, optimized).runs

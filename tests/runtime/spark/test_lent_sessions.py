@@ -21,7 +21,7 @@ SETTINGS = {"spark.tidemill.test": "lent"}
 def test_the_same_settings_have_the_same_session(spark: SparkSession) -> None:
     first = lent_session(spark, settings=SETTINGS)
     first.range(3).createTempView("left_behind")
-    give_back(first, settings=SETTINGS)
+    give_back(first, settings=SETTINGS, has_views=True)
     assert lent_session(spark, settings=SETTINGS | time_zone("UTC")) is not first
     again = lent_session(spark, settings=SETTINGS)
     assert again is first
@@ -42,7 +42,7 @@ def test_no_two_have_one_at_a_time(spark: SparkSession) -> None:
         session.sql(f"SELECT {number}").collect()
         with lock:
             held.remove(id(session))
-        give_back(session, settings=SETTINGS)
+        give_back(session, settings=SETTINGS, has_views=True)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(use, range(40)))

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from tidemill.errors import ConnectorError
-from tidemill.files.looks import seen_once
+from tidemill.files.looks import believed, seen_once
 from tidemill.files.storage import FileEntry, FileList, Storage
 from tidemill.files.trees import Tree, Walk
 from tidemill.last_used import LastUsed
 
 _HIDING = "._"
 """What names of hidden files and directories begin with."""
+_MANY = 200
+"""Files and directories of a tree, to look at which takes longer than to have another thread do it."""
 _TREES = LastUsed[Tree](most=64, heaviest=200_000, weight=lambda tree: tree.size)
 """Listings that may still hold, by what is listed."""
 
@@ -48,11 +50,15 @@ def _files(storage: Storage) -> FileList:
     """``list_files``, where a tree is known by a look at its directories."""
     place = storage.root, storage.settings  # a relative path may mean another one by now
     known = _TREES.get(place)
-    found = None if known is None else known.now()
-    if known is not None and found is not None:
-        if found is not known.files:
-            _TREES.keep(place, replace(known, files=found))
-        return found
+    if known is not None:
+        # What changes from query to query is looked at first: each query would be planned twice.
+        if known.lasts and known.size > _MANY and believed(known.holds):
+            return known.files
+        now = known.now()
+        files = known.files if now is None else now
+        _TREES.keep(place, replace(known, files=files, lasts=now is known.files))
+        if now is not None:
+            return now
     walk = Walk(storage)
     found = FileList(list_files(storage, sees=walk.enters))
     tree = walk.tree(found)

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from tidemill.errors import SetupError
 from tidemill.runtime.spark.adaptive import WIDTH
+from tidemill.runtime.spark.applications import application_id
 from tidemill.runtime.spark.failures import java_says
 from tidemill.runtime.spark.java_view import remember_classes
 from tidemill.runtime.spark.launch import launch, load_classes
@@ -83,7 +84,7 @@ class _Start:
         if not is_within_machine(self.settings[MASTER]):
             excluding = begin_to_exclude(context)
             check_workers(context)
-            _CHECKED.add(context.applicationId)
+            _CHECKED.add(application_id(context))
             excluding.join()
 
     def _context(self) -> SparkContext:
@@ -163,6 +164,8 @@ _CHECKED: set[str] = set()
 """Applications whose workers have been asked."""
 _GIVEN: dict[str, frozenset[str]] = {}
 """By application the keys of its settings."""
+_FOUND: deque[SparkSession] = deque(maxlen=1)
+"""A session of the application that runs, once somebody has looked for it."""
 _IDLE: deque[tuple[_Kind, SparkSession]] = deque(maxlen=16)
 """Sessions that nobody has, the last one that was given back last."""
 
@@ -200,19 +203,24 @@ def _submitted(options: Mapping[str, str]) -> SparkSession:
 def _adopted(session: SparkSession) -> SparkSession:
     """An application that somebody else may have started: its workers get our package, and are asked."""
     context = session.sparkContext
-    if context.applicationId not in _CHECKED and not is_within_machine(context.master or ""):
+    if application_id(context) not in _CHECKED and not is_within_machine(context.master or ""):
         context.addPyFile(package_archive())
         check_workers(context)
-        _CHECKED.add(context.applicationId)
+        _CHECKED.add(application_id(context))
     return session
 
 
 def _running() -> SparkSession | None:
     """The process's application, whoever and whichever thread started it."""
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
+    context = SparkContext._active_spark_context
+    if context is None:
+        return None
+    for known in tuple(_FOUND):
+        if known.sparkContext is context:
+            return known
+    found = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    _FOUND.append(found)
+    return found
 
 
 def unless_given(application: SparkSession, settings: Mapping[str, str]) -> dict[str, str]:
@@ -223,9 +231,9 @@ def unless_given(application: SparkSession, settings: Mapping[str, str]) -> dict
 
 def _given(context: SparkContext) -> frozenset[str]:
     """The keys that an application was started with: asked for once, a call into the JVM for each."""
-    known = _GIVEN.get(context.applicationId)
+    known = _GIVEN.get(application_id(context))
     if known is None:
-        known = _GIVEN[context.applicationId] = frozenset(key for key, _ in context.getConf().getAll())
+        known = _GIVEN[application_id(context)] = frozenset(key for key, _ in context.getConf().getAll())
     return known
 
 
@@ -268,16 +276,17 @@ def lent_session(application: SparkSession, *, settings: Mapping[str, str]) -> S
     return _idle(_kind(application, settings)) or job_session(application, settings=settings)
 
 
-def give_back(session: SparkSession, *, settings: Mapping[str, str]) -> None:
+def give_back(session: SparkSession, *, settings: Mapping[str, str], has_views: bool) -> None:
     """Of who was lent it for ``settings`` and has left nothing in it but temporary views, which nothing reads
     any more. Spark's catalog keeps the files of tables that a session has read: it is none of those."""
-    java: Any = session._jsparkSession
-    java.sessionState().catalog().clearTempTables()
+    if has_views:
+        java: Any = session._jsparkSession
+        java.sessionState().catalog().clearTempTables()
     _IDLE.append((_kind(session, settings), session))
 
 
 def _kind(session: SparkSession, settings: Mapping[str, str]) -> _Kind:
-    return session.sparkContext.applicationId, frozenset(settings.items())
+    return application_id(session.sparkContext), frozenset(settings.items())
 
 
 def _idle(kind: _Kind) -> SparkSession | None:

@@ -17,6 +17,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from tidemill.runtime.spark.applications import application_id
 from tidemill.runtime.spark.failures import java_says
 from tidemill.runtime.stage_runs import SlowNode
 
@@ -42,7 +43,7 @@ def _exclude(context: SparkContext) -> None:
     if millis <= 0 or conf.get("spark.speculation", "false") != "true":
         return
     try:
-        _BY_APPLICATION[context.applicationId] = _installed(context, millis)
+        _BY_APPLICATION[application_id(context)] = _installed(context, millis)
     except (Py4JError, TypeError) as e:  # another build of Spark
         _LOGGER.warning("hosts that are slow still get tasks: %s", java_says(str(e)))
 
@@ -56,9 +57,9 @@ def made(context: SparkContext, name: str, *arguments: Any) -> Any:
     """A new object of a class of ``SlowNodes.java``."""
     jvm: Any = context._jvm
     gateway: Any = context._gateway
-    loader = _LOADERS.get(context.applicationId)
+    loader = _LOADERS.get(application_id(context))
     if loader is None:
-        loader = _LOADERS[context.applicationId] = _compiled(context)
+        loader = _LOADERS[application_id(context)] = _compiled(context)
     given = gateway.new_array(jvm.Object, len(arguments))
     for place, argument in enumerate(arguments):
         given[place] = argument
@@ -77,7 +78,7 @@ def _compiled(context: SparkContext) -> Any:
 
 def slow_nodes(context: SparkContext, begun: float, ended: float) -> tuple[SlowNode, ...]:
     """Those that were blocked at some time between the two."""
-    blocked = _BY_APPLICATION.get(context.applicationId)
+    blocked = _BY_APPLICATION.get(application_id(context))
     lines = "" if blocked is None else str(blocked.told())
     found = (_node(*line.split()) for line in lines.splitlines())
     return tuple(node for node in found if node.begun <= ended and node.ended >= begun)

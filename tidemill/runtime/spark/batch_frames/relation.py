@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.connectors.api import NamedTable
 from tidemill.last_used import LastUsed
+from tidemill.runtime.spark.applications import application_id
 from tidemill.types.physical import quote
 
 _DEEPEST = 12
@@ -101,7 +102,7 @@ class Relation:
 @dataclass(slots=True, kw_only=True)
 class Views:
     """What the parts of one job's query are called in its session. ``settings``: those of the session;
-    ``has_frames``: not all that is read are tables by name."""
+    ``has_frames``: not all that is read are tables by name; ``has_views``: something has a name there."""
 
     spark: SparkSession
     settings: Mapping[str, str]
@@ -110,10 +111,11 @@ class Views:
     _parts: set[str] = field(default_factory=set)
     _files: int = 0
     has_frames: bool = False
+    has_views: bool = False
 
     def of(self, frame: DataFrame, columns: tuple[str, ...]) -> Relation:
         """``columns``: the frame's own names. A user's frame is of another session."""
-        self.has_frames = True
+        self.has_frames = self.has_views = True
         item = quote(f"$rows{next(self._numbers)}")
         if frame.sparkSession is not self.spark:
             frame = self._of_plan(frame._jdf.logicalPlan())
@@ -138,6 +140,7 @@ class Views:
 
     def analysed(self, query: str) -> DataFrame:
         while self._waiting:
+            self.has_views = True
             self._waiting[0]()
             self._waiting.pop(0)
         return self.spark.sql(query)
@@ -146,7 +149,7 @@ class Views:
         """``analysed``, by what Spark made of the same text before: where all it reads are tables by name."""
         if self.has_frames:
             return self.analysed(query)
-        key = self.spark.sparkContext.applicationId, frozenset(self.settings.items()), query
+        key = application_id(self.spark.sparkContext), frozenset(self.settings.items()), query
         known = _ANALYSED.get(key)
         if known is not None:
             self._waiting.clear()
