@@ -131,6 +131,7 @@ def test_what_has_to_run_another_way(env: TableEnvironment, analysed: list[str],
     )
     assert [ask(env, "SELECT k, SUM(d) FROM wide GROUP BY k") for _ in range(2)] == [[(1, most)]] * 2
     assert len(analysed) == 2
+    assert ask(env, "SELECT SUM(d) OVER (PARTITION BY k) FROM wide") == [(most,)] * 3
 
 
 def test_a_relative_path_means_another_table(

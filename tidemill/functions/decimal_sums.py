@@ -42,8 +42,9 @@ def sum_sql(call: SparkAggregateCall) -> str:
 
 
 def _quick(call: SparkAggregateCall, value: str) -> str:
+    """The sum stands there once: Spark computes what stands twice in a window twice."""
     total, count = (spark_aggregate(function, call, value) for function in ("sum", "count"))
-    return f"IF({total} IS NULL AND {count} > 0, raise_error({string_literal(RAN_OVER)}), {total})"
+    return f"coalesce({total}, IF({count} > 0, raise_error({string_literal(RAN_OVER)}), NULL))"
 
 
 def _in_parts(call: SparkAggregateCall, kind: t.DecimalType, value: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from tests.session.environments import new_session
 from tidemill.runtime.spark.session import job_session, spark_application, time_zone
 
@@ -19,3 +22,22 @@ def test_settings_come_as_they_were_given() -> None:
     assert session.conf.get("spark.sql.caseSensitive") == "true"
     other = job_session(application, settings={})
     assert other.conf.get("spark.tidemill.empty", None) is None
+
+
+_TWICE = """
+from pyspark.sql import SparkSession
+from tests.session.environments import ask, new_session
+
+env = new_session(execution__runtime_mode="batch")
+names = set()
+for _ in range(2):
+    assert ask(env, "SELECT SUM(x) FROM (VALUES (1), (2)) AS v(x) WHERE x > RAND()") == [(3,)]
+    names.add(SparkSession.getActiveSession().sparkContext.applicationId)
+    SparkSession.getActiveSession().stop()
+assert len(names) == 2, names
+"""
+
+
+def test_a_stopped_application_is_followed_by_another() -> None:
+    done = subprocess.run([sys.executable, "-c", _TWICE], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.session.environments import ask, new_session
 from tidemill.errors import ExecutionError
 from tidemill.runtime import batch_job
-from tidemill.runtime.spark.session import give_back, lent_session, time_zone
+from tidemill.runtime.spark.session import _IDLE, give_back, lent_session, time_zone
 from tidemill.session.environment import TableEnvironment
 
 SETTINGS = {"spark.tidemill.test": "lent"}
@@ -46,6 +47,23 @@ def test_no_two_have_one_at_a_time(spark: SparkSession) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(use, range(40)))
+
+
+def test_sessions_that_are_given_back_have_no_views(spark: SparkSession, tmp_path: Path) -> None:
+    """Neither where a query was analysed in one, nor where its plan was known."""
+    env = batch(table__local_time_zone="Asia/Hovd")
+    ask(
+        env,
+        "CREATE TABLE t (n INT) WITH "
+        f"('connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = 'parquet')",
+        "INSERT INTO t VALUES (1), (2)",
+    )
+    twice = "WITH u AS (SELECT n, COUNT(*) AS c FROM t GROUP BY n) SELECT a.n FROM u a JOIN u b ON a.n = b.c"
+    for query in (twice, "SELECT COUNT(*) FROM t", twice):
+        ask(env, query)
+        java: list[Any] = [session._jsparkSession for _, session in _IDLE]
+        assert [s.sessionState().catalog().listLocalTempViews("*").size() for s in java] == [0] * len(java)
+    assert java
 
 
 @pytest.fixture
