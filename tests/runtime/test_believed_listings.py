@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from tests.session.environments import ask, new_session
 from tidemill.connectors.filesystem import listing
@@ -20,6 +21,7 @@ from tidemill.errors import TidemillError
 from tidemill.files import trees
 from tidemill.files.trees import Tree
 from tidemill.runtime import batch_job
+from tidemill.runtime.spark.batch_frames import sharing
 from tidemill.runtime.spark.results import collected
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.history.keeper import Keeper
@@ -127,6 +129,55 @@ def test_what_changes_each_time_is_looked_at_first(
         assert ask(session, QUERY) == [(day, sum(range(day + 1)), day)]
         time.sleep(2 * TICK)
     assert looks == [False], "once, and not again"
+
+
+def test_what_comes_back_is_read_as_it_is(
+    session: TableEnvironment, tmp_path: Path, looks: list[bool]
+) -> None:
+    """Nothing is kept for files that were believed to be there when others were."""
+    current, deployed = tmp_path / "days", tmp_path / "deployed"
+    long = pa.table({"n": range(1000)})
+    parquet.write_table(long, current / "dt=2" / "1.parquet", row_group_size=100, use_dictionary=False)
+    for day in range(1, 4):
+        write(deployed, day, 1, [7])
+    time.sleep(2 * TICK)
+    one = "SELECT COUNT(*), MAX(n) FROM days WHERE dt = {}"
+    for _ in range(2):
+        ask(session, one.format(1))
+    current.rename(tmp_path / "before")
+    deployed.rename(current)
+    assert ask(session, one.format(2)) == [(1, 7)]
+    assert looks == [False]
+    current.rename(deployed)
+    (tmp_path / "before").rename(current)
+    for _ in range(3):
+        assert ask(session, one.format(2)) == [(1000, 999)]
+
+
+def test_parts_that_are_kept_wait_for_the_look(
+    session: TableEnvironment, tmp_path: Path, looks: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They run while the rest is still being made."""
+    made: list[DataFrame] = []
+    checkpoint = ClassicFrame.localCheckpoint
+
+    def counted(frame: ClassicFrame) -> DataFrame:
+        made.append(frame)
+        return checkpoint(frame)
+
+    monkeypatch.setattr(ClassicFrame, "localCheckpoint", counted)
+    monkeypatch.setattr(sharing, "LARGE", 1)
+    query = (
+        "WITH u AS (SELECT dt, SUM(n) AS s FROM days GROUP BY dt)"
+        " SELECT COUNT(*) FROM u a JOIN u b ON a.s = b.s + 0"
+    )
+    for _ in range(3):
+        assert ask(session, query) == [(3,)]
+    write(tmp_path / "days", 4, 1, [4])
+    made.clear()
+    assert ask(session, query) == [(4,)]
+    assert looks[-1] is False
+    assert len(made) == 1
 
 
 def test_a_file_that_is_gone(session: TableEnvironment, tmp_path: Path, looks: list[bool]) -> None:

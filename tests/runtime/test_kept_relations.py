@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.connectors.filesystem import native
+from tidemill.errors import TidemillError
 
 NOON = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
 
@@ -139,3 +140,28 @@ def test_what_opening_costs_by_the_users_own_setting(spark: SparkSession) -> Non
     assert own.conf.get(native.OPENING) == native.OPENING_ONE_OF_MANY
     assert made.catalog().tableExists("other_rows") is False, "nothing that the job reads is held on to"
     assert own.catalog.tableExists("other_rows")
+
+
+def test_a_file_that_is_written_over_while_spark_looks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error, and nothing is kept of it: the file comes back as it was."""
+    file, other = tmp_path / "1.parquet", tmp_path / "_other"
+    parquet.write_table(pa.table({"n": range(1000)}), file, row_group_size=100, use_dictionary=False)
+    parquet.write_table(pa.table({"n": [7]}), other)
+    session = new_session(execution__runtime_mode="batch")
+    options = f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parquet'"
+    ask(session, f"CREATE TABLE t (n BIGINT) WITH ({options})")
+    looks = native.file_index
+
+    def late(*given: Any) -> Any:
+        file.rename(tmp_path / "_before")
+        other.rename(file)
+        return looks(*given)
+
+    monkeypatch.setattr(native, "file_index", late)
+    with pytest.raises(TidemillError, match=r"1\.parquet has changed while it was read"):
+        ask(session, "SELECT COUNT(*) FROM t")
+    monkeypatch.undo()
+    (tmp_path / "_before").rename(file)
+    assert ask(session, "SELECT COUNT(*), MAX(n) FROM t") == [(1000, 999)]

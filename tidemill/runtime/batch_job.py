@@ -355,6 +355,7 @@ def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Ta
                 found = collected(pipelined(frame, _sorted(root)) if way.pipes else frame)
             _check_read(named)
         except Exception as e:
+            check_believed()
             raise _failure(e, way) from e
         seen.partitions.extend(_told_partitions(frame, root, request))
     return found
@@ -367,7 +368,7 @@ def _check_read(named: list[NamedSource]) -> None:
 
 def _failure(error: Exception, way: Way) -> Exception:
     """What ``error`` of Spark's stands for."""
-    if isinstance(error, (NotPipelined, Outdated)):
+    if isinstance(error, NotPipelined):
         return error
     reason = why_not(full_text(error)) if way.pipes else ""
     return NotPipelined(reason) if reason else translated(error, batch=True)

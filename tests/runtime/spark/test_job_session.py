@@ -31,7 +31,8 @@ from tests.session.environments import ask, new_session
 env = new_session(execution__runtime_mode="batch")
 names = set()
 for _ in range(2):
-    assert ask(env, "SELECT SUM(x) FROM (VALUES (1), (2)) AS v(x) WHERE x > RAND()") == [(3,)]
+    for _ in range(3):
+        assert ask(env, "SELECT SUM(x) FROM (VALUES (1), (2)) AS v(x) WHERE x > RAND()") == [(3,)]
     names.add(SparkSession.getActiveSession().sparkContext.applicationId)
     SparkSession.getActiveSession().stop()
 assert len(names) == 2, names

@@ -78,8 +78,11 @@ def check_replaced(storage: Storage, files: FileList) -> None:
         return
     for file, now in zip(files, storage.stats([f.path for f in files]), strict=True):
         if now is not None and now != file:
-            shown = storage.shown(file.path)
-            raise ConnectorError(f"File {shown} has changed while it was read.", hint=_WHOLE)
+            raise replaced(storage, file.path)
+
+
+def replaced(storage: Storage, path: str) -> ConnectorError:
+    return ConnectorError(f"File {storage.shown(path)} has changed while it was read.", hint=_WHOLE)
 
 
 def is_unchanged(file: TakenFile, now: FileEntry) -> bool:

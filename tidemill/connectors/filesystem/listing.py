@@ -56,7 +56,9 @@ def _files(storage: Storage) -> FileList:
             return known.files
         now = known.now()
         files = known.files if now is None else now
-        _TREES.keep(place, replace(known, files=files, lasts=now is known.files))
+        lasts = now is known.files
+        if not (lasts and known.lasts):
+            _TREES.keep(place, replace(known, files=files, lasts=lasts))
         if now is not None:
             return now
     walk = Walk(storage)

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.connectors.api import NamedTable
-from tidemill.connectors.filesystem.changes import vanished
+from tidemill.connectors.filesystem.changes import check_replaced, replaced, vanished
 from tidemill.connectors.filesystem.file_index import DATASOURCES, file_index
 from tidemill.connectors.filesystem.partitions import partition_values
 from tidemill.connectors.filesystem.reading import UNREADABLE
@@ -37,6 +37,7 @@ from tidemill.connectors.formats.native import (
     native_column,
 )
 from tidemill.errors import ConnectorError
+from tidemill.files.looks import check_believed
 from tidemill.files.storage import FileEntry, FileList, Storage
 from tidemill.last_used import LastUsed
 from tidemill.types.logical import Field
@@ -198,6 +199,7 @@ class NativeScan:
         key = session.application, session.read_by, place, self.format, schema, tuple(told.items())
         known = _TABLES.get(key)
         if known is None:
+            check_believed()  # what is kept for these files is read of them now
             index = self._index(spark, group.files)
             session_of = _sharing_out(spark, len(group.files))
             relation = _relation(spark, self.format.spark_class, index, schema, told, session_of)
@@ -228,10 +230,13 @@ class NativeScan:
         return index
 
     def _check_all_listed(self, index: Any, files: FileList) -> None:
-        """Spark leaves out without a word what is gone when it looks."""
-        if index.allFiles().size() == len(files):
+        """Spark leaves out without a word what is gone when it looks, and reads no further than a file went
+        then."""
+        if index.allFiles().size() == len(files) and index.sizeInBytes() == sum(f.size for f in files):
             return
         gone = next((f for f in files if self.storage.stat(f.path) is None), None)
+        if gone is None:
+            check_replaced(self.storage, files)
         shown = self.storage.shown("" if gone is None else gone.path)
         raise ConnectorError(vanished(shown))
 
@@ -344,7 +349,10 @@ def _stored(declared: NativeFormat, storage: Storage, file: FileEntry) -> Stored
 @lru_cache(maxsize=_KNOWN_FILES)
 def _footer(declared: NativeFormat, storage: Storage, file: FileEntry) -> StoredColumns | None:
     """A file of one size and time is the same: a query that is asked again reads no footers."""
+    check_believed()
     with storage.open(file.path) as opened:
+        if opened.size() != file.size:
+            raise replaced(storage, file.path)
         return declared.stored(opened)
 
 

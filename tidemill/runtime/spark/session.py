@@ -164,8 +164,6 @@ _CHECKED: set[str] = set()
 """Applications whose workers have been asked."""
 _GIVEN: dict[str, frozenset[str]] = {}
 """By application the keys of its settings."""
-_FOUND: deque[SparkSession] = deque(maxlen=1)
-"""A session of the application that runs, once somebody has looked for it."""
 _IDLE: deque[tuple[_Kind, SparkSession]] = deque(maxlen=16)
 """Sessions that nobody has, the last one that was given back last."""
 
@@ -212,15 +210,10 @@ def _adopted(session: SparkSession) -> SparkSession:
 
 def _running() -> SparkSession | None:
     """The process's application, whoever and whichever thread started it."""
-    context = SparkContext._active_spark_context
-    if context is None:
-        return None
-    for known in tuple(_FOUND):
-        if known.sparkContext is context:
-            return known
-    found = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
-    _FOUND.append(found)
-    return found
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
 
 
 def unless_given(application: SparkSession, settings: Mapping[str, str]) -> dict[str, str]:
