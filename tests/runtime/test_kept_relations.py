@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.session.environments import ask, new_session
 from tidemill.connectors.filesystem import native
+from tidemill.connectors.filesystem.file_index import file_index
 from tidemill.errors import TidemillError
 
 NOON = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
@@ -152,12 +153,11 @@ def test_a_file_that_is_written_over_while_spark_looks(
     session = new_session(execution__runtime_mode="batch")
     options = f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parquet'"
     ask(session, f"CREATE TABLE t (n BIGINT) WITH ({options})")
-    looks = native.file_index
 
     def late(*given: Any) -> Any:
         file.rename(tmp_path / "_before")
         other.rename(file)
-        return looks(*given)
+        return file_index(*given)
 
     monkeypatch.setattr(native, "file_index", late)
     with pytest.raises(TidemillError, match=r"1\.parquet has changed while it was read"):
