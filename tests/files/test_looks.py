@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,17 +74,16 @@ def test_all_scans_of_a_query_see_the_same_files(
     assert [tuple(row) for row in environment.execute_sql(query).collect()] == [(4, 2)]
 
 
-def asked(answers: Iterator[bool], threads: set[int]) -> bool:
-    threads.add(threading.get_ident())
-    return next(answers)
-
-
 def test_what_is_believed_is_asked_by_another_thread() -> None:
     threads: set[int] = set()
 
+    def holds() -> bool:
+        threads.add(threading.get_ident())
+        return True
+
     def do() -> str:
         assert not is_in_doubt()
-        assert believed(lambda: asked(iter([True]), threads))
+        assert believed(holds)
         assert is_in_doubt()
         check_believed()
         assert not is_in_doubt()

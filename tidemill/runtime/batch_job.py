@@ -272,7 +272,7 @@ def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[Seen]:
         with recording.running():
             yield recording.seen
     except Outdated:
-        raise  # nothing has run
+        raise  # it begins again, and is told of then
     except BaseException as e:
         recording.end("CANCELED" if was_given_up(request.group) else "FAILED", str(e))
         raise

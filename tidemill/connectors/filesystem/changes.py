@@ -82,6 +82,7 @@ def check_replaced(storage: Storage, files: FileList) -> None:
 
 
 def replaced(storage: Storage, path: str) -> ConnectorError:
+    """What to raise of a file that is another one now."""
     return ConnectorError(f"File {storage.shown(path)} has changed while it was read.", hint=_WHOLE)
 
 

@@ -41,7 +41,7 @@ class Sharing:
     def of(cls, root: BatchNode) -> Sharing:
         """Looked for once: a plan is kept for the next query of its text."""
         known = _KNOWN.get(id(root))
-        if known is None or known[0] is not root:
+        if known is None:
             known = root, cls._made(root)
             _KNOWN.keep(id(root), known)
         return known[1]
