@@ -1,9 +1,11 @@
 """Batch queries beside plain Spark SQL, over the same Parquet files in one process.
 
 Every query runs once on either side to warm up and a few times measured; the best counts, of the wall's time
-and of the processors' (driver, JVM, Python workers). The answers must be the same, in any order. Both
-sides share a heap, and one that always ran second would clear away what the first one left (a broadcast side
-of a few hundred megabytes): so the heap is cleared before each run, and the sides take turns at being first.
+and of the processors' (driver, JVM, Python workers). One of a tenth of a second should be run tens of times,
+so long does the JVM compile what it runs, on the same processors. The answers must be the same, in any order.
+Both sides share a heap, and one that always ran second would clear away what the first one left (a broadcast
+side of a few hundred megabytes): so the heap is cleared before each run, and the sides take turns at being
+first.
 """
 
 from __future__ import annotations
@@ -75,12 +77,15 @@ class Sides:
         jvm: Any = self.plain.sparkContext._jvm
         jvm.System.gc()
 
-    def compared(self, names: Iterable[str], runs: int) -> None:
-        """A line for each query, and how many times plain Spark's seconds ours are: in the mean, at most."""
+    def compared(self, names: Iterable[str], runs: int, at_least: float = 0) -> None:
+        """A line for each query, and how many times plain Spark's seconds ours are: in the mean, at most.
+
+        Each side runs ``runs`` times and until it has taken ``at_least`` seconds.
+        """
         width = max(6, *map(len, self.queries))
         print(f"{'':{width}} {'by the wall':^25} {'of processors':^25}")
         print(f"{'query':{width}}" + f" {'plain':>8} {'tidemill':>9} {'ratio':>6}" * 2)
-        lines = {name: self._line(name, width, runs) for name in names}
+        lines = {name: self._line(name, width, runs, at_least) for name in names}
         ratios = [line for line in lines.values() if line is not None]
         for title, of in (("mean", geometric_mean), ("most", max)):
             print(f"{title:{width}}" + "".join(f"{of(side):26.2f}" for side in zip(*ratios, strict=True)))
@@ -88,11 +93,11 @@ class Sides:
         if differing:
             raise SystemExit(f"the answers differ: {', '.join(differing)}")
 
-    def _line(self, name: str, width: int, runs: int) -> Seconds | None:
+    def _line(self, name: str, width: int, runs: int, at_least: float) -> Seconds | None:
         """None where the answers differ."""
         if not same_answers(self.run_plain(name), self.run_own(name)):
             return None
-        (wall, busy), (own_wall, own_busy) = self._best(name, runs)
+        (wall, busy), (own_wall, own_busy) = self._best(name, runs, at_least)
         ratios = own_wall / wall, own_busy / max(busy, 0.01)
         print(
             f"{name:{width}} {wall:8.2f} {own_wall:9.2f} {ratios[0]:6.2f}"
@@ -101,12 +106,12 @@ class Sides:
         )
         return ratios
 
-    def _best(self, name: str, runs: int) -> list[Seconds]:
+    def _best(self, name: str, runs: int, at_least: float) -> list[Seconds]:
         """Of plain Spark, and ours."""
         sides = partial(self.run_plain, name), partial(self.run_own, name)
         times: tuple[list[Seconds], ...] = ([], [])
-        for number in range(runs):
-            for side in (0, 1) if number % 2 == 0 else (1, 0):
+        while len(times[0]) < runs or min(sum(wall for wall, _ in each) for each in times) < at_least:
+            for side in (0, 1) if len(times[0]) % 2 == 0 else (1, 0):
                 self.clear()
                 times[side].append(seconds(sides[side]))
         return [(min(wall for wall, _ in each), min(busy for _, busy in each)) for each in times]

@@ -54,6 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=0, help="that each side of a query runs at least")
     parser.add_argument("--memory", default="3g", help="of Spark's driver, which runs the tasks, too")
     parser.add_argument("queries", nargs="*")
     given = parser.parse_args()
@@ -65,7 +66,7 @@ def main() -> None:
     duck.close()
     settings = {"spark.driver.memory": given.memory}
     sides = Sides.over(folder, tables, create_tables(folder, tables), queries, settings)
-    sides.compared(given.queries or queries, given.runs)
+    sides.compared(given.queries or queries, given.runs, given.seconds)
 
 
 def connected() -> Any:

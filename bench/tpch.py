@@ -16,6 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0, help="that each side of a query runs at least")
     parser.add_argument("--memory", default="3g", help="of Spark's driver, which runs the tasks, too")
     parser.add_argument("queries", nargs="*", default=list(QUERIES))
     given = parser.parse_args()
@@ -23,7 +24,9 @@ def main() -> None:
     if not folder.exists():
         write(folder, given.scale)
     settings = {"spark.driver.memory": given.memory}
-    Sides.over(folder, TABLES, create_tables(folder), QUERIES, settings).compared(given.queries, given.runs)
+    Sides.over(folder, TABLES, create_tables(folder), QUERIES, settings).compared(
+        given.queries, given.runs, given.seconds
+    )
 
 
 if __name__ == "__main__":
