@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -11,8 +12,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 import pytest
+
+from tidemill.client.gateway_client import Answer, GatewayClient
+from tidemill.client.remote_shell import RemoteShell
 
 LONG = 120.0
 BESIDE = """
@@ -61,11 +66,17 @@ def _hears() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def interrupted(folder: Path, command: list[str], times: int = 1) -> tuple[int, str, str]:
-    """Runs a command in a process group of its own, which gets the signals, as from a terminal."""
+def interrupted(
+    folder: Path, command: list[str], times: int = 1, given: TextIO | None = None
+) -> tuple[int, str, str]:
+    """Runs a command in a process group of its own, which gets the signals, as from a terminal.
+
+    ``given``: what is piped in.
+    """
     environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
     with subprocess.Popen(
         [sys.executable, *command],
+        stdin=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -113,6 +124,45 @@ def test_a_script_with_json(tmp_path: Path) -> None:
     document = json.loads(out)
     assert document["ok"] is False
     assert document["statements"][-1]["error"] == {"code": "CANCELED", "message": "Stopped."}
+
+
+def test_statements_that_are_piped_in(tmp_path: Path) -> None:
+    """None begins after it."""
+    script, piped = prepared(tmp_path, ""), tmp_path / "piped.sql"
+    piped.write_text(f"{INSERT}\nSELECT 6 * 7 AS n;\n")
+    with piped.open() as given:
+        status, out, said = interrupted(
+            tmp_path, ["-m", "tidemill", "sql", *SPARK, "-i", str(script)], given=given
+        )
+    assert (status, said) == (130, "Stopped.\n")
+    assert "42" not in out
+    assert [path.name for path in tmp_path.glob("taken/*")] == []
+
+
+class Pressed(GatewayClient):
+    """Ctrl-C comes while the gateway is at work on any statement."""
+
+    def __init__(self) -> None:
+        super().__init__("http://127.0.0.1:1")
+        self.asked: list[str] = []
+
+    def execute(self, statement: str, *, row_format: str = "JSON") -> Answer:
+        self.asked.append(statement)
+        raise KeyboardInterrupt
+
+    def cancel(self) -> None:
+        self.asked.append("cancel")
+
+
+def test_statements_for_a_gateway() -> None:
+    """It is told to give the statement up; the next one begins only for somebody who sits at it."""
+    typed = ["SELECT 1;", "SELECT 2;"]
+    piped, at_it = Pressed(), Pressed()
+    with pytest.raises(KeyboardInterrupt):
+        RemoteShell(piped, io.StringIO()).loop(iter(typed))
+    assert piped.asked == ["SELECT 1;", "cancel"]
+    assert RemoteShell(at_it, io.StringIO(), interactive=True).loop(iter(typed))
+    assert at_it.asked == ["SELECT 1;", "cancel", "SELECT 2;", "cancel"]
 
 
 PROGRAM = """

@@ -63,7 +63,7 @@ def command(parsed: argparse.Namespace) -> int:
 
 
 class RemoteShell:
-    """Runs what the user typed; no statement's failure ends it."""
+    """Runs what the user typed; no statement's failure ends it, and Ctrl-C only what is piped in."""
 
     def __init__(self, client: GatewayClient, out: TextIO, *, interactive: bool = False) -> None:
         self._client = client
@@ -111,6 +111,8 @@ class RemoteShell:
             raise
         except KeyboardInterrupt:
             self._client.cancel()
+            if not self._interactive:
+                raise
             self._out.write("\nStopped.\n")
         self._out.write(f"({time.monotonic() - begun:.2f} seconds)\n\n")
 

@@ -96,7 +96,8 @@ def run_shell(options: Mapping[str, str], variables: Mapping[str, str], init: st
 class Shell:
     """Runs what the user typed and shows the outcome; no statement's failure ends it.
 
-    ``interactive``: somebody sits at it, so that jobs may run behind the prompt and long results are paged.
+    ``interactive``: somebody sits at it, so that jobs may run behind the prompt, long results are paged, and
+    Ctrl-C is for a statement. Of statements that are piped in it ends all, by KeyboardInterrupt.
     """
 
     def __init__(self, environment: TableEnvironment, out: TextIO, *, interactive: bool = False) -> None:
@@ -124,6 +125,8 @@ class Shell:
             try:
                 good &= self.run_script(text)
             except KeyboardInterrupt:
+                if not self._interactive:
+                    raise
                 good = False
                 self._out.write("\nStopped.\n\n")
             self._say_ended()
@@ -183,6 +186,8 @@ class Shell:
             out.write("\nStopping after the current epoch; Ctrl-C does not wait for it.\n")
             if result.job is not None:
                 result.job.cancel()
+            if not self._interactive:
+                raise
             out.write("Stopped.\n")
         if config.read(client_options.PRINT_TIME_COST):
             out.write(f"({time.monotonic() - begun:.2f} seconds)\n")
