@@ -26,6 +26,7 @@ from tidemill.errors import ConnectorError
 from tidemill.files.storage import FileList
 from tidemill.runtime.spark.adaptive import batch_settings
 from tidemill.runtime.spark.failures import translated
+from tidemill.runtime.spark.settings import RUNTIME
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -36,6 +37,7 @@ DAYS = [-719162, 2932896, -(2**31), 2**31 - 1, 0, -141428, None]
 MOMENTS = [-(2**63), 2**63 - 1, 0, -1, -999, 1001, -12219292800000000, None]
 MILLIS = [-62135596800000, 253402300799999, 0, -1, None]
 CENTS = [Decimal("999.99"), Decimal("-999.99"), Decimal("0.00"), None]
+INSTANT = t.LocalZonedTimestampType(precision=6)
 ROW = t.RowType(fields=(Field("a", t.INT), Field("b", t.STRING), Field("gone", t.BIGINT)))
 
 
@@ -151,7 +153,7 @@ def both(spark: SparkSession, declared: Any, **asked: Any) -> tuple[FileSource, 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
     made = spark.newSession()
-    for key, value in batch_settings(Configuration(), 2, None).items():
+    for key, value in {**RUNTIME, **batch_settings(Configuration(), 2, None)}.items():
         made.conf.set(key, value)
     return made
 
@@ -229,7 +231,93 @@ def test_timestamps_of_old_writers(session: SparkSession, tmp_path: Path) -> Non
     assert "(-1, -1)" in shown(frame)
 
 
-NEW_DAYS = [2932896, 2**31 - 1, 0, -141427, None]
+def test_years_of_old_writers(session: SparkSession, tmp_path: Path) -> None:
+    """Nanoseconds in 64 bits end in 2262, and began in 1677."""
+    values = [-62135596800000000, 253402300799999999, 9_223_372_036_854_776, -1, None]
+    far = pa.array(values, pa.int64()).cast(pa.timestamp("us"))
+    for schema in (True, False):
+        data = pa.table({"n": far})
+        pq.write_table(
+            data, tmp_path / f"{schema}.parquet", use_deprecated_int96_timestamps=True, store_schema=schema
+        )
+    declared = sources.table(
+        {"n": t.TimestampType(precision=6)},
+        {"connector": "filesystem", "path": str(tmp_path), "format": "parquet"},
+    )
+    native, ours = both(session, declared)
+    assert is_native(native.read_all(session))
+    expected = sorted(repr((value,)) for value in values * 2)
+    assert shown(native.read_all(session)) == shown(ours.read_all(session)) == expected
+
+
+def test_what_is_no_time_of_day(session: SparkSession, tmp_path: Path) -> None:
+    for number, value in enumerate((-1, 86_400_000)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        pq.write_table(pa.table({"c": pa.array([0, None, value], pa.int32())}), folder / "f.parquet")
+        declared = sources.table(
+            {"c": t.TimeType()}, {"connector": "filesystem", "path": str(folder), "format": "parquet"}
+        )
+        native, ours = both(session, declared)
+        frame = native.read_all(session)
+        assert is_native(frame)
+        said = []
+        for read in (frame, ours.read_all(session)):
+            with pytest.raises(Exception, match=f"{value} ms are no time of day") as raised:
+                read.collect()
+            said.append(str(translated(raised.value)))
+        assert "column 'c'" in said[1].lower()
+
+
+def test_decimals_that_only_we_read(session: SparkSession, tmp_path: Path) -> None:
+    """More digits than a DECIMAL has leave the other columns to Spark."""
+    wide = pa.array([Decimal(1), None], pa.decimal256(40, 2))
+    pq.write_table(pa.table({"wide": wide, "c": pa.array([1, 2], pa.int64())}), tmp_path / "f.parquet")
+    found = stored_columns(pq.ParquetFile(tmp_path / "f.parquet"))
+    assert found is not None
+    assert found["wide"] is None
+    declared = sources.table(
+        {"wide": t.DecimalType(precision=5, scale=2), "c": t.BIGINT},
+        {"connector": "filesystem", "path": str(tmp_path), "format": "parquet"},
+    )
+    other = sources.source(declared, fields=("c",)).read_all(session)
+    assert is_native(other)
+    assert other.collect() == [(1,), (2,)]
+    native, ours = both(session, declared)
+    assert shown(native.read_all(session)) == shown(ours.read_all(session))
+
+
+@pytest.mark.parametrize("stored", ["binary", "fixed_len_byte_array(20)"])
+def test_bytes_of_decimals_that_spark_does_not_read(
+    session: SparkSession, tmp_path: Path, stored: str
+) -> None:
+    """Of any length it fails, of more than sixteen it gives another number."""
+    jvm: Any = session._jvm
+    parquet = jvm.org.apache.parquet
+    kind = parquet.schema.MessageTypeParser.parseMessageType(
+        f"message m {{ required {stored} c (DECIMAL(15,2)); }}"
+    )
+    path = jvm.org.apache.hadoop.fs.Path(f"file:{tmp_path}/f.parquet")
+    writer = parquet.hadoop.example.ExampleParquetWriter.builder(path).withType(kind).build()
+    digits = (999_999_999_999_999).to_bytes(9 if stored == "binary" else 20, "big")
+    row = parquet.example.data.simple.SimpleGroupFactory(kind).newGroup()
+    row.add("c", parquet.io.api.Binary.fromConstantByteArray(bytearray(digits)))
+    writer.write(row)
+    writer.close()
+    declared = sources.table(
+        {"c": t.DecimalType(precision=15, scale=2)},
+        {"connector": "filesystem", "path": str(tmp_path), "format": "parquet"},
+    )
+    native, _ = both(session, declared)
+    read = native.read_all(session)
+    assert not is_native(read)
+    if stored == "binary":
+        assert read.collect() == [(Decimal("9999999999999.99"),)]
+    else:
+        assert "Length of byte array passed to Decimal128" in failing(read.collect)
+
+
+NEW_DAYS = [2932896, 2**31 - 1, 0, -141417, None]
 ORC: tuple[Pair, ...] = (
     *(p for p in NATIVE if str(p[1]) in ("bool", "int8", "int16", "int32", "int64", "float", "double")),
     *(p for p in NATIVE if str(p[1]) in ("string", "binary") or pa.types.is_decimal(p[1])),
@@ -305,7 +393,7 @@ def test_conditions_over_orc(session: SparkSession, tmp_path: Path) -> None:
     native, ours = both(session, declared)
     read, expected = native.read_all(session), ours.read_all(session).cache()
     assert is_native(read)
-    over = [c for c in CONDITIONS if c.split()[0] not in ("r.x", "ts", "at", "n")]
+    over = [c for c in CONDITIONS if c.split()[0] in columns]
     for condition in (*over, "s = '\U0001f600'", "s > '\uffff'", "day < DATE'1600-01-01'"):
         assert counted(read, condition) == counted(expected, condition), condition
 
@@ -319,7 +407,12 @@ CONDITIONS = (
     "r.x = 0.0D", "s = 'a'", "s > 'a'", "s LIKE 'x%'", "s IN ('', 'é')", "i > 0", "i = -2147483648",
     "b IS NULL", "m = 9999.99BD", "m > 0BD", "day < DATE'1500-01-01'", "day = DATE'1970-01-01'",
     "ts < TIMESTAMP_NTZ'1600-01-01 00:00:00'", "at >= TIMESTAMP'1970-01-01 00:00:00'",
-    "n = TIMESTAMP_NTZ'1970-01-01 00:00:00.000001'",
+    "n = TIMESTAMP_NTZ'1970-01-01 00:00:00.000001'", "at = TIMESTAMP'1582-10-10 00:00:00'",
+    "at > TIMESTAMP'1582-10-05 00:00:00'", "ms < TIMESTAMP'1970-01-01 00:00:00.000500'",
+    "ms <> TIMESTAMP'1970-01-01 00:00:00.000500'", "ms NOT IN (TIMESTAMP'1970-01-01 00:00:00.000500')",
+    "ms = TIMESTAMP'1970-01-01 00:00:00'", "r.ms < TIMESTAMP'1970-01-01 00:00:00.000500'",
+    *(f"{name} {sign} DATE'1582-10-{number:02}'" for name in ("day", "lost", "r.lost")
+      for sign in ("=", "<>", "<", ">=") for number in (4, 5, 10, 14, 15)),
 )  # fmt: skip
 
 
@@ -328,8 +421,10 @@ def test_conditions_that_spark_pushes_into_row_groups(session: SparkSession, tmp
     columns: dict[str, tuple[t.LogicalType, pa.DataType, Sequence[Any]]] = {
         "d": (t.DOUBLE, pa.float64(), [-0.0, -0.0, 0.0, 0.0, math.nan, math.nan, 1.0, math.nan, None, -2.0]),
         "f": (t.FloatType(), pa.float32(), [-0.0, -0.0, 0.0, 0.0, math.nan, None]),
-        "r": (t.RowType(fields=(Field("x", t.DOUBLE),)), pa.struct([("x", pa.float64())]),
-              [{"x": -0.0}, {"x": -0.0}, {"x": 0.0}, None]),
+        "r": (t.RowType(fields=(Field("x", t.DOUBLE), Field("ms", INSTANT), Field("lost", t.DATE))),
+              pa.struct([("x", pa.float64()), ("ms", pa.timestamp("ms", "UTC")), ("lost", pa.date32())]),
+              [{"x": -0.0, "ms": 0, "lost": -141432}, {"x": -0.0, "ms": 0, "lost": -141432},
+               {"x": 0.0, "ms": 1, "lost": -141426}, None]),
         "s": (t.STRING, pa.string(), TEXTS),
         "i": (t.INT, pa.int32(), ints(32)),
         "b": (t.BOOLEAN, pa.bool_(), [True, True, None, None, False]),
@@ -337,7 +432,9 @@ def test_conditions_that_spark_pushes_into_row_groups(session: SparkSession, tmp
               [Decimal("9999.99"), Decimal(-1), None]),
         "day": (t.DATE, pa.date32(), DAYS),
         "ts": (t.TimestampType(precision=6), pa.timestamp("us"), MOMENTS),
-        "at": (t.LocalZonedTimestampType(precision=6), pa.timestamp("us", "UTC"), MOMENTS),
+        "at": (INSTANT, pa.timestamp("us", "UTC"), [*MOMENTS, -12219724800000000, -12219724800000000]),
+        "ms": (INSTANT, pa.timestamp("ms", "UTC"), [0, 0, 1, 1, None]),
+        "lost": (t.DATE, pa.date32(), list(range(-141438, -141416))),
         "n": (t.TimestampType(precision=6), pa.timestamp("ns"), MOMENTS),
     }  # fmt: skip
     data = {name: column(stored, values, 40) for name, (_, stored, values) in columns.items()}

@@ -21,18 +21,25 @@ from tidemill.types.physical import spark_type
 
 NANOS = "NANOS"
 """Nanoseconds since 1970 in a file, of which Spark gives the number."""
-
+MILLIS = "MILLIS"
+"""Instants of whole milliseconds in a file."""
 
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+_AS_WALL_CLOCK = f"timestampadd(MICROSECOND, unix_micros({{0}}), {_EPOCH})"
 _MICROS = "(({0} DIV 1000L) - IF({0} % 1000L < 0L, 1L, 0L))"
 _UNPUSHED = "nanvl({0}, {0})"
 """A float as it is. Spark's readers hold 0.0 and -0.0 apart when they skip rows by what is equal to a
 constant: of a column they see bare they would miss some."""
+_UNPUSHED_INSTANT = "timestamp_micros(unix_micros({0}))"
+"""An instant as it is. Where a file has milliseconds Spark's reader cuts a constant's other digits before it
+skips rows, and misses those of the millisecond."""
+_NO_TIME = "CAST(raise_error(concat({0}, ' ms are no time of day')) AS INT)"
+_OF_A_DAY = f"IF({{0}} BETWEEN 0 AND 86399999 OR {{0}} IS NULL, {{0}}, {_NO_TIME})"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredType:
-    """``spark``: a scalar type's name, NANOS, or ARRAY, MAP, STRUCT of ``parts`` (named in a STRUCT)."""
+    """``spark``: a scalar type's name, NANOS, MILLIS, or ARRAY, MAP, STRUCT of ``parts`` (STRUCT's named)."""
 
     spark: str
     parts: tuple[tuple[str, StoredType], ...] = ()
@@ -119,7 +126,7 @@ def _(kind: t.DecimalType, stored: StoredType) -> NativeColumn | None:
 @converted.register
 def _(kind: t.TimeType, stored: StoredType) -> NativeColumn | None:
     """Spark has no such type; where the file has the milliseconds as a number they are the carrier."""
-    return NativeColumn("INT") if stored.spark == "INT" else None
+    return NativeColumn("INT", _OF_A_DAY) if stored.spark == "INT" else None
 
 
 @converted.register
@@ -127,7 +134,8 @@ def _(kind: t.TimestampType, stored: StoredType) -> NativeColumn | None:
     """An instant is taken as UTC wall-clock time, nanoseconds are cut."""
     return {
         "TIMESTAMP_NTZ": NativeColumn("TIMESTAMP_NTZ"),
-        "TIMESTAMP": NativeColumn("TIMESTAMP", f"timestampadd(MICROSECOND, unix_micros({{0}}), {_EPOCH})"),
+        "TIMESTAMP": NativeColumn("TIMESTAMP", _AS_WALL_CLOCK),
+        MILLIS: NativeColumn("TIMESTAMP", _AS_WALL_CLOCK),
         NANOS: NativeColumn("BIGINT", f"timestampadd(MICROSECOND, {_MICROS}, {_EPOCH})"),
     }.get(stored.spark)
 
@@ -137,6 +145,7 @@ def _(kind: t.LocalZonedTimestampType, stored: StoredType) -> NativeColumn | Non
     """A wall-clock time is taken as UTC."""
     return {
         "TIMESTAMP": NativeColumn("TIMESTAMP"),
+        MILLIS: NativeColumn("TIMESTAMP", _UNPUSHED_INSTANT),
         "TIMESTAMP_NTZ": NativeColumn("TIMESTAMP"),
         NANOS: NativeColumn("BIGINT", f"timestamp_micros({_MICROS})"),
     }.get(stored.spark)
@@ -185,4 +194,8 @@ def _entries(key: t.LogicalType, value: t.LogicalType, stored: StoredType) -> Na
 def _as_it_is(kind: t.LogicalType, stored: StoredType) -> bool:
     """Whether it is the carrier, all the way down: parts are not converted on their own."""
     found = converted(kind, stored)
-    return found is not None and found.read == spark_type(kind) and found.value in ("{0}", _UNPUSHED)
+    return (
+        found is not None
+        and found.read == spark_type(kind)
+        and found.value in ("{0}", _UNPUSHED, _UNPUSHED_INSTANT)
+    )

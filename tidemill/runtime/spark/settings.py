@@ -69,6 +69,8 @@ RUNTIME: dict[str, str] = {
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.variable.substitute": "false",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    # Conditions reach readers of files as Java's values: the old ones are of a calendar that lacks ten days.
+    "spark.sql.datetime.java8API.enabled": "true",
     # NULL is not in what is empty: without ANSI mode Spark takes that for unknown.
     "spark.sql.legacy.nullInEmptyListBehavior": "false",
     "spark.sql.variant.allowDuplicateKeys": "true",

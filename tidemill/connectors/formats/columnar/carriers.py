@@ -17,6 +17,7 @@ from tidemill.types import logical as t
 from tidemill.types.physical import arrow_type
 
 _MILLISECONDS = pa.time32("ms")
+_DAY = 86_400_000
 
 
 @singledispatch
@@ -120,11 +121,12 @@ def _from_file(kind: t.LogicalType, values: pa.Array) -> pa.Array:
 
 @_from_file.register
 def _(kind: t.TimeType, values: pa.Array) -> pa.Array:
-    return values.cast(pa.int32()) if pa.types.is_integer(values.type) else _millis_of_day(values)
-
-
-def _millis_of_day(values: pa.Array) -> pa.Array:
-    return values.cast(_MILLISECONDS, safe=False).cast(pa.int32())
+    millis = values if pa.types.is_integer(values.type) else values.cast(_MILLISECONDS, safe=False)
+    found = millis.cast(pa.int32())
+    odd = found.filter(pc.or_(pc.less(found, 0), pc.greater_equal(found, _DAY)))
+    if len(odd):
+        raise pa.ArrowInvalid(f"{odd[0]} ms are no time of day")
+    return found
 
 
 @_from_file.register(t.TimestampType)

@@ -43,7 +43,7 @@ class ParquetDecoder:
     declared: tuple[str, ...]
 
     def decode(self, block: Block) -> pa.Table:
-        file = parquet.ParquetFile(block.source)
+        file = _opened(block.source)
         names = set(file.schema_arrow.names)
         check_names(self.wanted, self.declared, names)
         columns = [f.name for f in self.wanted if f.name in names]
@@ -59,6 +59,11 @@ class ParquetDecoder:
         return from_file_table(
             table.slice(block.start - starts[groups[0]], block.end - block.start), self.wanted
         )
+
+
+def _opened(source: pa.NativeFile) -> parquet.ParquetFile:
+    """An INT96 in microseconds: in 64 bits nanoseconds last from 1677 to 2262."""
+    return parquet.ParquetFile(source, coerce_int96_timestamp_unit="us")
 
 
 def _group_rows(file: parquet.ParquetFile) -> list[int]:
@@ -97,10 +102,10 @@ class ParquetFormat(Format):
         return Framing.ROW_GROUPS
 
     def group_rows(self, file: pa.NativeFile) -> list[int]:
-        return _group_rows(parquet.ParquetFile(file))
+        return _group_rows(_opened(file))
 
     def stored(self, file: pa.NativeFile) -> StoredColumns | None:
-        return stored_columns(parquet.ParquetFile(file))
+        return stored_columns(_opened(file))
 
     def decoder(self, request: DecodeRequest) -> Decoder:
         return ParquetDecoder(wanted=request.wanted, declared=tuple(f.name for f in request.columns))

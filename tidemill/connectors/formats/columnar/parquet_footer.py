@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from tidemill.connectors.formats.native import NANOS, StoredColumns, StoredType
+from tidemill.connectors.formats.native import MILLIS, NANOS, StoredColumns, StoredType
 
 _CODECS = frozenset(("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD"))
 _ENCODINGS = frozenset(
@@ -32,11 +32,13 @@ _PLAIN: dict[str, tuple[pa.DataType, str]] = {
     "BOOLEAN": (pa.bool_(), "BOOLEAN"),
     "INT32": (pa.int32(), "INT"),
     "INT64": (pa.int64(), "BIGINT"),
-    "INT96": (pa.timestamp("ns"), "TIMESTAMP"),
+    "INT96": (pa.timestamp("us"), "TIMESTAMP"),
     "FLOAT": (pa.float32(), "FLOAT"),
     "DOUBLE": (pa.float64(), "DOUBLE"),
     "BYTE_ARRAY": (pa.binary(), "BINARY"),
 }
+_DIGITS, _BYTES = 38, 16
+"""Of a DECIMAL. Spark cuts what is in more bytes, and fails where each value has a length of its own."""
 _LARGE = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
@@ -169,18 +171,23 @@ def _spark_type(column: Any) -> tuple[pa.DataType, str] | None:
             return pa.string(), "STRING"
         case "Date", _:
             return pa.date32(), "DATE"
-        case "Decimal", _:
-            precision, scale = logical["precision"], logical["scale"]
-            return pa.decimal128(precision, scale), f"DECIMAL({precision},{scale})"
+        case "Decimal", "INT32" | "INT64" | "FIXED_LEN_BYTE_ARRAY":
+            return _decimal(logical["precision"], logical["scale"], column.length)
         case "Timestamp", "INT64":
             return _timestamp(logical["timeUnit"], bool(logical["isAdjustedToUTC"]))
     return None
+
+
+def _decimal(precision: int, scale: int, length: int) -> tuple[pa.DataType, str] | None:
+    if precision > _DIGITS or length > _BYTES:
+        return None
+    return pa.decimal128(precision, scale), f"DECIMAL({precision},{scale})"
 
 
 def _timestamp(unit: str, is_instant: bool) -> tuple[pa.DataType, str] | None:
     zone = "UTC" if is_instant else None
     if unit == "nanoseconds":
         return pa.timestamp("ns", zone), NANOS
-    return pa.timestamp({"milliseconds": "ms"}.get(unit, "us"), zone), (
-        "TIMESTAMP" if is_instant else "TIMESTAMP_NTZ"
-    )
+    if unit == "milliseconds":
+        return pa.timestamp("ms", zone), MILLIS if is_instant else "TIMESTAMP_NTZ"
+    return pa.timestamp("us", zone), "TIMESTAMP" if is_instant else "TIMESTAMP_NTZ"
