@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.connectors.sources import table
+from tests.runtime.running import folded
 from tests.session.environments import ask, new_session
 from tidemill.connectors import registry
 from tidemill.errors import ValidationError
@@ -95,6 +96,25 @@ def test_file_metadata_is_cast(spark: SparkSession, tmp_path: Path, mode: str) -
     )
     [row] = ask(session, "SELECT CAST(d AS STRING), n, m, s2, a, s1 FROM t")
     assert row == ("2020-09-13", "x.c", "2020-09-13 12:26:40.000", Decimal("2.00"), 1, "2")
+
+
+@pytest.mark.parametrize("mode", ["streaming", "batch"])
+def test_rows_are_counted_by_their_file(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    (tmp_path / "x.csv").write_text("1\n2\n")
+    (tmp_path / "y.csv").write_text("3\n")
+    session = new_session(execution__runtime_mode=mode)
+    session.execute_sql(
+        "CREATE TABLE t (a INT, n STRING METADATA FROM 'file.name', size BIGINT METADATA FROM 'file.size') "
+        f"WITH ('connector'='filesystem', 'path'='{tmp_path}', 'format'='csv')"
+    )
+
+    def last(query: str) -> list[object]:
+        found = [(row.kind.short, tuple(row)) for row in session.execute_sql(query).collect()]
+        return sorted(folded(found))
+
+    assert last("SELECT n, COUNT(*), SUM(a) FROM t GROUP BY n") == [("x.csv", 2, 3), ("y.csv", 1, 3)]
+    assert last("SELECT DISTINCT n FROM t WHERE size = 4") == [("x.csv",)]
+    assert last("SELECT MAX(size), COUNT(*) FROM t WHERE n = 'y.csv'") == [(2, 1)]
 
 
 def test_format_metadata_is_cast(spark: SparkSession, tmp_path: Path) -> None:

@@ -59,6 +59,16 @@ def checked(
             "source",
             "shouldn't both be true",
         ),
+        (
+            FILES | {"format": "parquet", "parquet.compression": "lzo"},
+            "sink",
+            "Unsupported value 'lzo' for key 'parquet.compression'",
+        ),
+        (
+            FILES | {"format": "orc", "orc.compress": "gzip"},
+            "sink",
+            "Unsupported value 'gzip' for key 'orc.compress'",
+        ),
         (FILES | {"format": "csv", "csv.escape-character": "ab"}, "source", "single character, but was: ab"),
     ],
 )

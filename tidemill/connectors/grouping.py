@@ -30,6 +30,11 @@ class Grouping:
     keys: tuple[str, ...]
     parts: tuple[Part, ...]
 
+    @property
+    def columns(self) -> set[str]:
+        """All that it asks of the table."""
+        return {*self.keys, *(part.column for part in self.parts if part.column is not None)}
+
     def fields(self, columns: tuple[Field, ...]) -> tuple[Field, ...]:
         """What comes: the keys, then the parts, by number. ``columns``: the table's."""
         types = {f.name: f.type for f in columns}

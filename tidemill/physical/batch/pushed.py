@@ -71,6 +71,8 @@ def pushed(node: Aggregate) -> Pushed | None:
     if filters is None or len(known) < len(parts) or scan.limit is not None:
         return None
     grouping = Grouping(tuple(key for key in keys if key is not None), known)
+    if not grouping.columns <= {column.name for column in scan.table.physical_columns}:
+        return None  # what a file is called no row says
     made = Pushed(scan=scan, filters=filters, grouping=grouping)
     return None if None in keys or by_kernel(made.merging(node)) else made
 

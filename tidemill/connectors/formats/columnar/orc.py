@@ -30,7 +30,14 @@ from tidemill.connectors.option_values import OptionValues
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
-_OPTIONS = (ConnectorOption(key="compress", default="zlib", doc="none, zlib, snappy, lz4 or zstd."),)
+_OPTIONS = (
+    ConnectorOption(
+        key="compress",
+        default="zlib",
+        choices=("none", "uncompressed", "zlib", "snappy", "lz4", "zstd"),
+        doc="The codec of streams.",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,12 @@ from tidemill.connectors.option_values import OptionValues
 from tidemill.types.logical import Field
 
 _OPTIONS = (
-    ConnectorOption(key="compression", default="snappy", doc="snappy, gzip, zstd, lz4, brotli or none."),
+    ConnectorOption(
+        key="compression",
+        default="snappy",
+        choices=("snappy", "gzip", "zstd", "lz4", "brotli", "none", "uncompressed"),
+        doc="The codec of pages.",
+    ),
     ConnectorOption(key="utc-timezone", kind="bool", default="true", doc="Accepted; times are in UTC."),
 )
 
