@@ -19,6 +19,7 @@ from tidemill.config.option import (
     Option,
     parse_duration,
     parse_memory,
+    parse_number,
 )
 from tidemill.errors import NotSupportedError, ValidationError
 
@@ -54,6 +55,17 @@ def test_memory_sizes(text: str, size: int) -> None:
         ("table.display.max-column-width", "0"),
         ("table.optimizer.distinct-agg.split.bucket-num", "0"),
         ("table.optimizer.join.broadcast-threshold", "-2"),
+        ("table.optimizer.join.broadcast-threshold", "9223372036854775808"),
+        ("table.optimizer.join.broadcast-threshold", "1_0"),
+        ("execution.batch.adaptive.auto-parallelism.min-parallelism", "2147483648"),
+        ("execution.batch.adaptive.auto-parallelism.max-parallelism", "\u0665"),
+        ("execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task", "0"),
+        ("execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task", "9999999999 tb"),
+        ("table.optimizer.skewed-join-optimization.skewed-factor", "nan"),
+        ("table.optimizer.skewed-join-optimization.skewed-factor", "Infinity"),
+        ("table.optimizer.skewed-join-optimization.skewed-factor", "-1.0"),
+        ("table.optimizer.skewed-join-optimization.skewed-factor", "1_0.0"),
+        ("table.optimizer.skewed-join-optimization.skewed-threshold", "0 b"),
     ],
 )
 def test_a_bad_value_names_key_and_value(key: str, value: str) -> None:
@@ -126,3 +138,11 @@ def test_configurations_are_values() -> None:
     assert dict(base) == {"a": "1"}
     assert dict(changed) == {"b": "2"}
     assert base.read(PARALLELISM) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("4", 4.0), (" 1.5 ", 1.5), (".5", 0.5), ("1.", 1.0), ("-1e-3d", -0.001), ("+2F", 2.0)],
+)
+def test_numbers_are_written_as_java_reads_them(text: str, number: float) -> None:
+    assert parse_number(text) == number

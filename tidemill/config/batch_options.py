@@ -30,6 +30,7 @@ TASK_VOLUME = Option(
     key="execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task",
     kind=MemorySize,
     default=MemorySize(16 << 20),
+    least=1,
     doc="About how many bytes a task of such a stage gets. Unset, tasks get up to 64 MB each where that is "
     "enough for all cores: more tasks than there are cores cost more than they bring.",
 )
@@ -59,12 +60,14 @@ SKEWED_FACTOR = Option(
     key="table.optimizer.skewed-join-optimization.skewed-factor",
     kind=float,
     default=4.0,
+    least=0,
     doc="How many times the median a task's data must be to be cut.",
 )
 SKEWED_THRESHOLD = Option(
     key="table.optimizer.skewed-join-optimization.skewed-threshold",
     kind=MemorySize,
     default=MemorySize(256 << 20),
+    least=1,
     doc="How large a task's data must be to be cut.",
 )
 DYNAMIC_FILTERING = Option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemill.config.option import Duration, Option
+from tidemill.config.option import LONG, Duration, Option
 
 MINI_BATCH_ENABLED = Option(
     key="table.exec.mini-batch.enabled",
@@ -20,6 +20,7 @@ MINI_BATCH_SIZE = Option(
     key="table.exec.mini-batch.size",
     kind=int,
     default=-1,
+    most=LONG,
     doc="The largest number of input rows of an epoch; must be positive where set.",
 )
 DEDUPLICATE_COMPACT = Option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemill.config.option import Option
+from tidemill.config.option import LONG, Option
 
 AGG_PHASE_STRATEGY = Option(
     key="table.optimizer.agg-phase-strategy",
@@ -47,6 +47,7 @@ BROADCAST_THRESHOLD = Option(
     kind=int,
     default=10 << 20,
     least=-1,
+    most=LONG,
     doc="The most bytes that one side of a batch join may have to be sent to every task instead of being "
     "exchanged; -1 sends none.",
 )

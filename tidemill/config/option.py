@@ -6,6 +6,7 @@ and value when the text does not fit.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,13 @@ from tidemill.errors import ValidationError
 
 T = TypeVar("T")
 
-_DURATION = re.compile(r"\s*(\d+)\s*([a-zµ]*)\s*", re.IGNORECASE)
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?[df]?\s*", re.IGNORECASE)
+INT = (1 << 31) - 1
+"""The largest number of 32 bits."""
+LONG = (1 << 63) - 1
+"""The largest number, and number of bytes, that an option can be."""
+_DURATION = re.compile(r"\s*([0-9]+)\s*([a-zµ]*)\s*", re.IGNORECASE)
 _DURATION_MS: dict[str, float] = {
     unit: factor
     for factor, units in (
@@ -73,7 +80,10 @@ def parse_memory(text: str) -> MemorySize:
     factor = _SIZE_BYTES.get(match.group(2).lower()) if match else None
     if match is None or factor is None:
         raise ValueError(f"'{text}' is not a memory size such as '64 mb' or '1 gb'")
-    return MemorySize(int(match.group(1)) * factor)
+    found = int(match.group(1)) * factor
+    if found > LONG:
+        raise ValueError(f"'{text}' is more than {LONG} bytes")
+    return MemorySize(found)
 
 
 def parse_boolean(text: str) -> bool:
@@ -93,7 +103,9 @@ class Option(Generic[T]):
     doc: str
     choices: tuple[str, ...] = ()
     least: int | None = None
-    """The smallest number that means something."""
+    """The smallest number, or number of bytes, that means something."""
+    most: int = INT
+    """The largest whole number."""
     own: bool = False
     """True where Flink has no such key."""
 
@@ -107,18 +119,38 @@ class Option(Generic[T]):
             raise ValidationError(
                 f"Could not parse value '{text}' for key '{self.key}'.", expected=self.choices
             )
-        if self.least is not None and isinstance(value, int) and value < self.least:
-            raise ValidationError(
-                f"Could not parse value '{text}' for key '{self.key}': it must be at least {self.least}."
-            )
+        self._check_size(value, text)
         return value
+
+    def _check_size(self, value: T, text: str) -> None:
+        size = value.bytes if isinstance(value, MemorySize) else value
+        if not isinstance(size, int | float):
+            return
+        if self.least is not None and size < self.least:
+            wrong = f"at least {self.least}"
+        elif self.kind is int and size > self.most:
+            wrong = f"at most {self.most}"
+        else:
+            return
+        raise ValidationError(f"Could not parse value '{text}' for key '{self.key}': it must be {wrong}.")
 
 
 def parse_integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"'{text}' is not a whole number") from None
+    """Of 64 bits. ValueError otherwise."""
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"'{text}' is not a whole number")
+    found = int(text)
+    if not -LONG - 1 <= found <= LONG:
+        raise ValueError(f"'{text}' is not from {-LONG - 1} to {LONG}")
+    return found
+
+
+def parse_number(text: str) -> float:
+    """A finite one, as Java writes a double. ValueError otherwise."""
+    found = float(text.strip().rstrip("dfDF")) if _NUMBER.fullmatch(text) else math.nan
+    if not math.isfinite(found):
+        raise ValueError(f"'{text}' is not a number such as 1.5")
+    return found
 
 
 def parse_text(text: str) -> str:
@@ -131,7 +163,7 @@ def parse_text(text: str) -> str:
 _PARSERS: dict[type, Callable[[str], Any]] = {
     bool: parse_boolean,
     int: parse_integer,
-    float: float,
+    float: parse_number,
     str: parse_text,
     Duration: parse_duration,
     MemorySize: parse_memory,

@@ -9,15 +9,21 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from tidemill.config.option import parse_boolean, parse_duration, parse_memory
+from tidemill.config.option import (
+    parse_boolean,
+    parse_duration,
+    parse_integer,
+    parse_memory,
+    parse_number,
+)
 from tidemill.config.secrets import shown_value
 from tidemill.connectors.api import ConnectorOption
 from tidemill.errors import ValidationError
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "string": str,
-    "int": int,
-    "float": float,
+    "int": parse_integer,
+    "float": parse_number,
     "bool": parse_boolean,
     "duration": parse_duration,
     "memory": parse_memory,
