@@ -145,6 +145,14 @@ def test_state_ttl_of_an_aggregate_reads_its_only_table() -> None:
         sample().bind("SELECT /*+ STATE_TTL('zz'='2h') */ g FROM t")
 
 
+def test_what_hints_say_of_joins_is_nothing_where_there_is_none() -> None:
+    for hint in ("BROADCAST(u)", "NEST_LOOP(zz)", "LOOKUP('table'='zz')"):
+        sample().bind(f"SELECT /*+ {hint} */ g FROM t")
+        sample().bind(f"SELECT /*+ {hint} */ id FROM (SELECT t.id FROM t JOIN u ON t.id = u.id)")
+    with pytest.raises(ValidationError, match="cannot match the name of input tables or views"):
+        sample().bind("SELECT /*+ BROADCAST(zz) */ t.id FROM t JOIN u ON t.id = u.id")
+
+
 def over(sql: str) -> OverCall:
     plan = sample().bind(sql).inputs[0]
     assert isinstance(plan, n.Over)

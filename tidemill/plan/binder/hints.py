@@ -191,10 +191,12 @@ def chosen(given: Hints, left: Scope, right: Scope) -> Hints:
 
 
 def check_aliases(ttl: Mapping[str, str], scope: Scope, tree: exp.Expr) -> None:
-    """Every alias in a hint must be a relation of the same FROM."""
+    """Every alias in a hint must be a relation of the same FROM; what is said of joins, where there is one."""
     known = {r.alias for r in scope.relations}
-    named = [(alias, TTL) for alias in ttl] + [(alias, LOOKUP) for alias in _looked_up(tree)]
-    named += [(alias, strategy) for strategy, alias in strategies(tree)]
+    named = [(alias, TTL) for alias in ttl]
+    if len(scope.relations) > 1:
+        named += [(alias, LOOKUP) for alias in _looked_up(tree)]
+        named += [(alias, strategy) for strategy, alias in strategies(tree)]
     unknown = [(alias, hint) for alias, hint in named if alias not in known]
     if unknown:
         listed = "\n".join(f"`{alias}` in `{hint}`" for alias, hint in unknown)
