@@ -191,7 +191,7 @@ def chosen(given: Hints, left: Scope, right: Scope) -> Hints:
 
 
 def check_aliases(ttl: Mapping[str, str], scope: Scope, tree: exp.Expr) -> None:
-    """Every alias in a hint must be a relation of the same FROM; what is said of joins, where there is one."""
+    """Every alias in a hint must be a relation of the same FROM; one of a join, where there is a join."""
     known = {r.alias for r in scope.relations}
     named = [(alias, TTL) for alias in ttl]
     if len(scope.relations) > 1:
