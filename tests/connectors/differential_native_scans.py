@@ -477,6 +477,37 @@ def test_files_that_only_we_can_read_are_read_beside_the_others(
     assert shown(native.read_all(session)) == shown(ours.read_all(session))
 
 
+@pytest.mark.parametrize("name", ["_f", ".f", "f._COPYING_", "a:f", "_metadata", "_a=1.parquet", "f"])
+def test_a_table_of_one_file_whatever_it_is_called(session: SparkSession, tmp_path: Path, name: str) -> None:
+    """Spark's lists leave out what such names are for."""
+    pq.write_table(pa.table({"c": pa.array([1, 2], pa.int64())}), tmp_path / name)
+    declared = sources.table(
+        {"c": t.BIGINT}, {"connector": "filesystem", "path": str(tmp_path / name), "format": "parquet"}
+    )
+    read = both(session, declared)[0].read_all(session)
+    assert is_native(read) == (name in ("_a=1.parquet", "f"))
+    assert read.collect() == [(1,), (2,)]
+
+
+def test_a_file_without_columns_or_with_two_of_a_name(session: SparkSession, tmp_path: Path) -> None:
+    for name, columns in (("none", []), ("two", ["c", "c", "d"])):
+        (tmp_path / name).mkdir()
+        values = [pa.array([n], pa.int64()) for n, _ in enumerate(columns)]
+        pq.write_table(pa.Table.from_arrays(values, names=columns), tmp_path / name / "f")
+
+    def read(name: str, fields: tuple[str, ...]) -> DataFrame:
+        declared = sources.table(
+            {"c": t.BIGINT, "d": t.BIGINT},
+            {"connector": "filesystem", "path": str(tmp_path / name), "format": "parquet"},
+        )
+        return sources.source(declared, fields=fields).read_all(session)
+
+    assert not is_native(read("none", ("c",)))
+    assert read("none", ("c",)).collect() == []
+    assert read("two", ("d",)).collect() == [(2,)]
+    assert failing(read("two", ("c",)).collect) == f"There are 2 columns 'c' ({tmp_path}/two/f)"
+
+
 def test_partitions(session: SparkSession, tmp_path: Path) -> None:
     """Names that Hive escapes, the default partition, a nested folder, and a name that Spark would take for
     another type's."""

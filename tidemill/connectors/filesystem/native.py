@@ -14,6 +14,7 @@ each partition, once, and one for each list of files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -54,14 +55,15 @@ _AS_IT_IS = {
 }
 """No calendar but the one that SQL has."""
 
-_HIDDEN = "._COPYING_"
-"""The end of names that Spark's lists leave out."""
+_HIDDEN = re.compile(r"\..*|_[^=]*|.*\._COPYING_", re.DOTALL)
+"""Names that Spark's lists leave out, or of which it reads no rows."""
 
 
-def _has_no_path(file: FileEntry) -> bool:
+def _has_no_path(storage: Storage, file: FileEntry) -> bool:
     """Whether Spark cannot say its name: it leaves it out of its lists, or takes what is before a colon for a
     scheme."""
-    return file.path.endswith(_HIDDEN) or ":" in file.path.rpartition("/")[2]
+    name = storage.absolute(file.path).rpartition("/")[2]
+    return ":" in name or _HIDDEN.fullmatch(name) is not None
 
 
 TABLE, PARTITIONS = "tidemill.table", "tidemill.partitions"
@@ -157,7 +159,7 @@ class NativeScan:
         return tuple(f for f in self.fields if f not in self.partitions)
 
     def _columns(self, file: FileEntry, known: _Known) -> Columns | None:
-        if _has_no_path(file):
+        if _has_no_path(self.storage, file):
             return None
         stored = _stored(self.format, self.storage, file)
         if stored is None:
@@ -186,7 +188,7 @@ class NativeScan:
         """What in ``file`` Spark would not read as our decoders do; '' where there is nothing."""
         if self._columns(file, {}) is not None:
             return ""
-        stored = None if _has_no_path(file) else _stored(self.format, self.storage, file)
+        stored = None if _has_no_path(self.storage, file) else _stored(self.format, self.storage, file)
         odd = [f.name for f in self._stored if stored is not None and native_column(stored, f) is None]
         return f"column {quote(odd[0])}" if odd else "what is no column"
 

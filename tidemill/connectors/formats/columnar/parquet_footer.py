@@ -47,6 +47,8 @@ def stored_columns(file: parquet.ParquetFile) -> StoredColumns | None:
     metadata = file.metadata
     if _is_of_old_calendar(metadata.metadata or {}) or not _is_understood(metadata):
         return None
+    if not metadata.num_columns:
+        return None  # Spark's looks at the first for how many rows there are
     schema, arrow = file.schema, file.schema_arrow
     known = next((k for k in tuple(_KNOWN) if k.arrow.equals(arrow) and k.schema.equals(schema)), None)
     if known is None:

@@ -31,8 +31,11 @@ def check_names(wanted: tuple[Field, ...], declared: tuple[str, ...], there: Col
 
 
 def _column(table: pa.Table, field: Field) -> pa.Array:
-    if field.name not in table.column_names:
+    times = table.column_names.count(field.name)
+    if not times:
         return pa.nulls(table.num_rows, arrow_type(field.type))
+    if times > 1:
+        raise RecordError(f"There are {times} columns '{field.name}'", line=-1, field=field.name)
     stored = table.column(field.name)
     values = pa.nulls(0, stored.type) if stored.num_chunks == 0 else stored.combine_chunks()
     try:
