@@ -205,6 +205,28 @@ def test_blocks_of_a_text_make_no_difference(monkeypatch: pytest.MonkeyPatch) ->
             assert _rows_or_error(columns, text, options) == expected, (text, size)
 
 
+@pytest.mark.parametrize("options", [{}, {"csv.null-literal": ""}, LENIENT], ids=str)
+def test_empty_lines_between_records_of_text(options: dict[str, str]) -> None:
+    """They have one field, wherever they are, and are told from records whose fields are all empty."""
+    columns = {"a": t.STRING, "b": t.STRING}
+    for text in (
+        "\n",
+        "x,y\n\n\n",
+        "\r\nx,y\r\n",
+        "x,y\n\nz,\n",
+        "x,y\r\n\r\nz,\r\n",
+        "x,y\r\rz,\r",
+        '"p\n\nq",y\n,\n',
+    ):
+        found = _rows_or_error(columns, text, options)
+        assert found == _rows_or_error(columns, text, options, careful=True), text
+        assert ("Row length mismatch" in found) == (
+            "csv.ignore-parse-errors" not in options and "p" not in text
+        )
+    assert len(decode("csv", columns, ",\n,\n", options)) == 2
+    assert len(decode("csv", {"a": t.STRING}, "x\n\ny\n", options)) == 3
+
+
 def _rows_or_error(
     columns: dict[str, t.LogicalType], text: str, options: dict[str, str], *, careful: bool = False
 ) -> str:

@@ -82,6 +82,8 @@ class CsvDecoder:
 
     def _fast(self, data: pa.Buffer) -> pa.Table:
         raw = self._read(data, self._check(data))
+        if len(self.columns) > 1 and _has_empty_row(raw) and _has_empty_line(data):
+            raise _Careful  # for Arrow an empty line has all fields, for Flink one
         arrays = []
         for field, column in zip(self.wanted, raw.columns, strict=True):
             values = pa.nulls(0, column.type) if column.num_chunks == 0 else column.combine_chunks()
@@ -209,6 +211,25 @@ def _seen(data: pa.Buffer, quote: bytes) -> _Seen:
         quotes = quotes or (bool(quote) and quote in piece)
         x = x or b"x" in piece or b"X" in piece
     return _Seen(ascii=ascii_only, quotes=quotes, x=x)
+
+
+def _has_empty_row(table: pa.Table) -> bool:
+    """Whether some row has no text in any column."""
+    rows = None
+    for column in table.columns:
+        empty = column.is_null()
+        if column.type == pa.string():
+            empty = pc.or_kleene(empty, pc.equal(pc.binary_length(column), 0))
+        rows = empty if rows is None else pc.and_(rows, empty)
+        if not pc.any(rows).as_py():
+            return False
+    return rows is not None
+
+
+def _has_empty_line(data: pa.Buffer) -> bool:
+    """Also one within quotes."""
+    text: bytes = data.to_pybytes()
+    return text[:1] in (b"\n", b"\r") or any(ends in text for ends in (b"\n\n", b"\n\r", b"\r\r"))
 
 
 def _numbers(values: pa.Array, kind: pa.DataType) -> pa.Array:
