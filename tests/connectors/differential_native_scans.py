@@ -250,6 +250,44 @@ def test_years_of_old_writers(session: SparkSession, tmp_path: Path) -> None:
     assert shown(native.read_all(session)) == shown(ours.read_all(session)) == expected
 
 
+def test_times_of_twelve_bytes_that_spark_would_shift(session: SparkSession, tmp_path: Path) -> None:
+    """In files of its own before 3.1."""
+    moment = pa.array([-14_830_974_000_000_000], pa.int64()).cast(pa.timestamp("us"))
+    for version in ("3.0.1", "3.1.0"):
+        data = pa.table({"n": moment})
+        with pq.ParquetWriter(
+            tmp_path / version, data.schema, use_deprecated_int96_timestamps=True, store_schema=False
+        ) as writer:
+            writer.write_table(data)
+            writer.add_key_value_metadata(
+                {"org.apache.spark.version": version, "org.apache.spark.timeZone": "America/Los_Angeles"}
+            )
+    declared = sources.table(
+        {"n": t.TimestampType(precision=6)},
+        {"connector": "filesystem", "path": str(tmp_path), "format": "parquet"},
+    )
+    assert shown(both(session, declared)[0].read_all(session)) == ["(-14830974000000000,)"] * 2
+
+
+def test_a_millisecond_that_has_no_microseconds(session: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": pa.array([2**63 - 1]).cast(pa.timestamp("ms"))}), tmp_path / "f.parquet")
+    declared = sources.table(
+        {"n": t.TimestampType(precision=3)},
+        {"connector": "filesystem", "path": str(tmp_path), "format": "parquet"},
+    )
+    for read in both(session, declared):
+        with pytest.raises(Exception, match=r"out of bounds timestamp|long overflow"):
+            read.read_all(session).collect()
+
+
+def test_orc_columns_that_spark_does_not_find(session: SparkSession, tmp_path: Path) -> None:
+    orc.write_table(pa.table({"a`b": [1, 2], "v": [3, 4]}), tmp_path / "f.orc")
+    declared = sources.table(
+        {"a`b": t.BIGINT, "v": t.BIGINT}, {"connector": "filesystem", "path": str(tmp_path), "format": "orc"}
+    )
+    assert both(session, declared)[0].read_all(session).collect() == [(1, 3), (2, 4)]
+
+
 def test_what_is_no_time_of_day(session: SparkSession, tmp_path: Path) -> None:
     for number, value in enumerate((-1, 86_400_000)):
         folder = tmp_path / str(number)

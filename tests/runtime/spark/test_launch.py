@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -31,6 +32,32 @@ def _java(folder: Path, text: str) -> None:
     program.parent.mkdir()
     program.write_text(text)
     program.chmod(0o755)
+
+
+FILES_OF_OTHER_LETTERS = """
+import pyarrow as pa, pyarrow.parquet as pq, sys
+from tidemill.session.environment import TableEnvironment
+pq.write_table(pa.table({"v": [1, 2]}), sys.argv[1] + "/\\u00e9.parquet")
+session = TableEnvironment.create({"execution.runtime-mode": "batch"})
+session.execute_sql(
+    "CREATE TABLE t (v BIGINT) WITH "
+    f"('connector' = 'filesystem', 'path' = '{sys.argv[1]}', 'format' = 'parquet')"
+)
+print([tuple(row) for row in session.execute_sql("SELECT v FROM t").collect()])
+"""
+
+
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "POSIX"}, {"LANG": "C"}, {}], ids=str)
+def test_files_of_other_letters_in_the_locale_of_cron(tmp_path: Path, locale: dict[str, str]) -> None:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("LC_") and k != "LANG"}
+    ran = subprocess.run(
+        [sys.executable, "-c", FILES_OF_OTHER_LETTERS, str(tmp_path)],
+        env={**kept, **locale},
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.stdout == b"[(1,), (2,)]\n", ran.stderr
 
 
 CALLS = "\n\tat a.B.c(B.java:1)\n"

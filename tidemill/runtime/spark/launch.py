@@ -37,6 +37,9 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For the JVM that only makes up the command of Spark's own."""
 
+_ASCII = ("C", "POSIX")
+"""Locales of cron and the like, with which Java finds no file whose name has other letters. Where another
+variable says so, Python has made UTF-8 of it already."""
 _NOISE = re.compile(r"WARNING: Using incubator modules|NOTE: Picked up JDK_JAVA_OPTIONS")
 _VERSION = re.compile(r'version "(\d+)')
 _INSTALL = (
@@ -53,6 +56,8 @@ def launch(settings: Mapping[str, str]) -> Any:
     """py4j's gateway to a new JVM whose Spark gets ``settings``; SetupError where that fails."""
     java = java_program()
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", _SHORT_LIVED)
+    if os.environ.get("LC_ALL") in _ASCII:
+        os.environ["LC_ALL"] = "C.UTF-8"
     archive = archive_of(java, _FIND_SPARK())
     told = {**settings, JAVA_OPTIONS: _java_options(settings.get(JAVA_OPTIONS, ""), archive)}
     errors = _ErrorStream()

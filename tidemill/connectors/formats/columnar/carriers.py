@@ -136,7 +136,7 @@ def _(kind: t.LogicalType, values: pa.Array) -> pa.Array:
     target = arrow_type(kind)
     cut = _microseconds(values) if pa.types.is_timestamp(values.type) and values.type.unit == "ns" else values
     zone = values.type.tz if pa.types.is_timestamp(values.type) else None
-    plain = cut.cast(pa.timestamp("us", tz=zone), safe=False)
+    plain = cut.cast(pa.timestamp("us", tz=zone))
     return plain if plain.type == target else plain.cast(pa.int64()).cast(target)
 
 

@@ -103,7 +103,7 @@ def _columns(footer: Message) -> StoredColumns | None:
         return None
     names = [x.decode() for x in types[0].get(3, []) if isinstance(x, bytes)]
     children = list(_numbers(types[0], 2))
-    odd = len(set(names)) != len(names) or any("." in name for name in names)
+    odd = len(set(names)) != len(names) or any("." in name or "`" in name for name in names)
     if odd or all(name.startswith(_POSITIONAL) for name in names) or len(children) != len(names):
         return None
     return {

@@ -45,7 +45,8 @@ _LARGE = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 def stored_columns(file: parquet.ParquetFile) -> StoredColumns | None:
     """By name; None for a file that Spark's reader would read otherwise as a whole."""
     metadata = file.metadata
-    if _is_of_old_calendar(metadata.metadata or {}) or not _is_understood(metadata):
+    written = metadata.metadata or {}
+    if _is_of_old_calendar(written, file.schema) or not _is_understood(metadata):
         return None
     if not metadata.num_columns:
         return None  # Spark's looks at the first for how many rows there are
@@ -81,10 +82,13 @@ def _columns(schema: Any, arrow: pa.Schema) -> StoredColumns | None:
     return {field.name: _column(field.type, paths.get(field.name, [])) for field in arrow}
 
 
-def _is_of_old_calendar(written: dict[bytes, bytes]) -> bool:
-    """Whether Spark may shift dates before 1582 when it reads them; we never do."""
+def _is_of_old_calendar(written: dict[bytes, bytes], schema: Any) -> bool:
+    """Whether Spark may shift times of long ago when it reads them; we never do. Those of twelve bytes it
+    shifts in files of its own up to 3.0."""
     version = written.get(_WRITER, b"9")
-    return version < b"3" or any(key in written for key in _CALENDAR)
+    if version < b"3" or any(key in written for key in _CALENDAR):
+        return True
+    return version < b"3.1" and any(schema.column(i).physical_type == "INT96" for i in range(len(schema)))
 
 
 def _is_understood(metadata: Any) -> bool:
