@@ -62,6 +62,7 @@ def test_memory_sizes(text: str, size: int) -> None:
         ("execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task", "0"),
         ("execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task", "9999999999 tb"),
         ("table.optimizer.skewed-join-optimization.skewed-factor", "nan"),
+        ("table.optimizer.skewed-join-optimization.skewed-factor", "-0.0"),
         ("table.optimizer.skewed-join-optimization.skewed-factor", "Infinity"),
         ("table.optimizer.skewed-join-optimization.skewed-factor", "-1.0"),
         ("table.optimizer.skewed-join-optimization.skewed-factor", "1_0.0"),

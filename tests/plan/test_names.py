@@ -151,6 +151,9 @@ def test_what_hints_say_of_joins_is_nothing_where_there_is_none() -> None:
         sample().bind(f"SELECT /*+ {hint} */ id FROM (SELECT t.id FROM t JOIN u ON t.id = u.id)")
     with pytest.raises(ValidationError, match="cannot match the name of input tables or views"):
         sample().bind("SELECT /*+ BROADCAST(zz) */ t.id FROM t JOIN u ON t.id = u.id")
+    for hint in ("BROADCAST", "NEST_LOOP()", "SHUFFLE_HASH('k'='v')"):
+        with pytest.raises(ValidationError, match="expecting at least one table or view"):
+            sample().bind(f"SELECT /*+ {hint} */ t.id FROM t JOIN u ON t.id = u.id")
 
 
 def over(sql: str) -> OverCall:

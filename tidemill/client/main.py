@@ -104,12 +104,18 @@ def _add_history(commands: Any) -> None:
     parser = commands.add_parser("history", help="jobs that have ended, and how they ran")
     parser.set_defaults(spark=False, module="tidemill.client.history", function="command")
     parser.add_argument("job_id", metavar="JOB", nargs="?", default="", help="all of one; its id's beginning")
-    parser.add_argument("--last", type=int, metavar="N", default=20, help="so many of them (20)")
+    parser.add_argument("--last", type=_count, metavar="N", default=20, help="so many of them (20)")
     parser.add_argument("--json", action="store_true", help="as JSON, one job a line")
     parser.add_argument("--directory", metavar="DIR", default="", help="as tidemill.history.directory")
     parser.add_argument(
         "--gateway", metavar="URL", default="", help="the jobs of this gateway, as for 'tidemill jobs'"
     )
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not how many")
+    return int(text)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:

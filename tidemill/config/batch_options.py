@@ -60,7 +60,7 @@ SKEWED_FACTOR = Option(
     key="table.optimizer.skewed-join-optimization.skewed-factor",
     kind=float,
     default=4.0,
-    least=0,
+    above=0,
     doc="How many times the median a task's data must be to be cut.",
 )
 SKEWED_THRESHOLD = Option(

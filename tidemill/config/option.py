@@ -104,6 +104,8 @@ class Option(Generic[T]):
     choices: tuple[str, ...] = ()
     least: int | None = None
     """The smallest number, or number of bytes, that means something."""
+    above: int | None = None
+    """What it must be larger than."""
     most: int = INT
     """The largest whole number."""
     own: bool = False
@@ -128,6 +130,8 @@ class Option(Generic[T]):
             return
         if self.least is not None and size < self.least:
             wrong = f"at least {self.least}"
+        elif self.above is not None and size <= self.above:
+            wrong = f"larger than {self.above}"
         elif self.kind is int and size > self.most:
             wrong = f"at most {self.most}"
         else:

@@ -19,19 +19,29 @@ from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.history.records import Records
 
 
+def kept(job: str, begun: float) -> dict[str, Any]:
+    texts = {"id": job, "name": "n", "mode": "batch", "status": "FINISHED", "error": ""}
+    return {**texts, "begun": begun, "ended": begun}
+
+
 def test_files_by_the_time_of_their_begin(tmp_path: Path) -> None:
     records = Records(str(tmp_path / "kept"), 3)
     assert records.last(5) == []
     assert records.find("a") is None
     for begun, job in ((2.0, "ab"), (1.0, "ac"), (10.0, "ab"), (3.0, "b")):
-        records.add(begun, job, {"id": job, "begun": begun})
+        records.add(begun, job, kept(job, begun))
     assert [one["begun"] for one in records.last(5)] == [10.0, 3.0, 2.0]
     assert [one["begun"] for one in records.last(1)] == [10.0]
-    assert records.find("ab") == {"id": "ab", "begun": 10.0}
+    assert records.find("ab") == kept("ab", 10.0)
     assert records.find("ac") is None
     names = sorted(os.listdir(records.folder))
     Path(records.folder, names[-1]).write_text("{")
     assert [one["id"] for one in records.last(5)] == ["b", "ab"]
+    others: tuple[Any, ...] = ({}, [], "x", None, 5, kept("zz", 1.0) | {"status": None})
+    for number, odd in enumerate(others):
+        Path(records.folder, f"99999999999999-zz{number}.json").write_text(json.dumps(odd))
+    assert [one["id"] for one in records.last(9)] == ["b", "ab"]
+    assert records.find("zz") is None
     assert oct(os.stat(Path(records.folder, names[0])).st_mode & 0o777) == "0o600"
 
 
@@ -40,7 +50,7 @@ def test_the_prompt_keeps_its_lines_elsewhere(tmp_path: Path, monkeypatch: pytes
     typed = shell._history()
     typed.store_string("SELECT 1;")
     records = own_records(Configuration())
-    records.add(1.0, "ab", {"id": "ab"})
+    records.add(1.0, "ab", kept("ab", 1.0))
     assert [one["id"] for one in records.last(5)] == ["ab"]
     assert list(shell._history().load_history_strings()) == ["SELECT 1;"]
 

@@ -174,10 +174,13 @@ def _duration(text: str, hint: exp.Expr) -> str:
 
 def strategies(tree: exp.Expr) -> Hints:
     """What the hints of a SELECT say of joins: (strategy, alias) in their order."""
+    return tuple((h.name.upper(), alias) for h in _of_joins(tree) for alias in h.arguments)
+
+
+def _of_joins(tree: exp.Expr) -> list[FlinkHint]:
     clause = tree.args.get("hint")
     found = clause.expressions if clause is not None else ()
-    given = [h for h in found if isinstance(h, FlinkHint) and h.name.upper() in n.JOIN_STRATEGIES]
-    return tuple((h.name.upper(), alias) for h in given for alias in h.arguments)
+    return [h for h in found if isinstance(h, FlinkHint) and h.name.upper() in n.JOIN_STRATEGIES]
 
 
 def chosen(given: Hints, left: Scope, right: Scope) -> Hints:
@@ -197,6 +200,7 @@ def check_aliases(ttl: Mapping[str, str], scope: Scope, tree: exp.Expr) -> None:
     if len(scope.relations) > 1:
         named += [(alias, LOOKUP) for alias in _looked_up(tree)]
         named += [(alias, strategy) for strategy, alias in strategies(tree)]
+        _check_named(tree)
     unknown = [(alias, hint) for alias, hint in named if alias not in known]
     if unknown:
         listed = "\n".join(f"`{alias}` in `{hint}`" for alias, hint in unknown)
@@ -204,6 +208,16 @@ def check_aliases(ttl: Mapping[str, str], scope: Scope, tree: exp.Expr) -> None:
             f"The options of following hints cannot match the name of input tables or views: \n{listed}",
             position=position_of(tree),
         )
+
+
+def _check_named(tree: exp.Expr) -> None:
+    for hint in _of_joins(tree):
+        if not hint.arguments:
+            name = hint.name.upper()
+            raise ValidationError(
+                f"Invalid hint: {name}, expecting at least one table or view specified in hint {name}.",
+                position=position_of(hint),
+            )
 
 
 def _looked_up(tree: exp.Expr) -> list[str]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
+_TEXTS, _TIMES = ("id", "name", "mode", "status", "error"), ("begun", "ended")
+"""What every record has."""
 _SUFFIX = ".json"
 
 
@@ -60,15 +62,25 @@ class Records:
         for name in names:
             try:
                 with open(os.path.join(self.folder, name), encoding="utf-8") as file:
-                    yield json.load(file)
+                    found = json.load(file)
             except (OSError, ValueError):  # removed meanwhile, or damaged: others are whole
                 continue
+            if _is_record(found):
+                yield found
 
     def _remove(self, name: str) -> None:
         try:
             os.remove(os.path.join(self.folder, name))
         except FileNotFoundError:
             return
+
+
+def _is_record(found: Any) -> bool:
+    return (
+        isinstance(found, dict)
+        and all(isinstance(found.get(key), str) for key in _TEXTS)
+        and all(isinstance(found.get(key), int | float) for key in _TIMES)
+    )
 
 
 def _private(path: str, flags: int) -> int:
