@@ -269,6 +269,21 @@ def test_times_of_twelve_bytes_that_spark_would_shift(session: SparkSession, tmp
     assert shown(both(session, declared)[0].read_all(session)) == ["(-14830974000000000,)"] * 2
 
 
+def test_a_double_that_is_no_float(session: SparkSession, tmp_path: Path) -> None:
+    declared = sources.table(
+        {"c": t.FloatType()}, {"connector": "filesystem", "path": str(tmp_path), "format": "parquet"}
+    )
+    values = [2.5, math.inf, None, math.nan, -0.0]
+    pq.write_table(pa.table({"c": pa.array(values, pa.float64())}), tmp_path / "a.parquet")
+    assert repr(both(session, declared)[0].read_all(session).toArrow()["c"].to_pylist()) == repr(values)
+    pq.write_table(pa.table({"c": pa.array([-1e300])}), tmp_path / "b.parquet")
+    said = failing(both(session, declared)[0].read_all(session).collect)
+    assert (
+        said
+        == f"Column 'c' holds double, which does not fit FLOAT: -1e+300 is too large ({tmp_path}/b.parquet)"
+    )
+
+
 def test_a_millisecond_that_has_no_microseconds(session: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": pa.array([2**63 - 1]).cast(pa.timestamp("ms"))}), tmp_path / "f.parquet")
     declared = sources.table(

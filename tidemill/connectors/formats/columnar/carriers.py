@@ -120,6 +120,17 @@ def _from_file(kind: t.LogicalType, values: pa.Array) -> pa.Array:
 
 
 @_from_file.register
+def _(kind: t.FloatType, values: pa.Array) -> pa.Array:
+    """Rounded; what is too large is none."""
+    found = values.cast(arrow_type(kind))
+    if values.type == pa.float64():
+        lost = values.filter(pc.and_(pc.is_finite(values), pc.is_inf(found)))
+        if len(lost):
+            raise pa.ArrowInvalid(f"{lost[0]} is too large")
+    return found
+
+
+@_from_file.register
 def _(kind: t.TimeType, values: pa.Array) -> pa.Array:
     millis = values if pa.types.is_integer(values.type) else values.cast(_MILLISECONDS, safe=False)
     found = millis.cast(pa.int32())
