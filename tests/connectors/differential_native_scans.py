@@ -370,7 +370,7 @@ def test_bytes_of_decimals_that_spark_does_not_read(
         assert "Length of byte array passed to Decimal128" in failing(read.collect)
 
 
-NEW_DAYS = [2932896, 2**31 - 1, 0, -141417, None]
+NEW_DAYS = [2932896, 2**31 - 1, 0, -141427, None]
 ORC: tuple[Pair, ...] = (
     *(p for p in NATIVE if str(p[1]) in ("bool", "int8", "int16", "int32", "int64", "float", "double")),
     *(p for p in NATIVE if str(p[1]) in ("string", "binary") or pa.types.is_decimal(p[1])),

@@ -63,7 +63,8 @@ def command(parsed: argparse.Namespace) -> int:
 
 
 class RemoteShell:
-    """Runs what the user typed; no statement's failure ends it, and Ctrl-C only what is piped in."""
+    """Runs what the user typed; no statement's failure ends it. Ctrl-C ends a statement; where they are piped
+    in, all, by KeyboardInterrupt."""
 
     def __init__(self, client: GatewayClient, out: TextIO, *, interactive: bool = False) -> None:
         self._client = client

@@ -29,9 +29,8 @@ _PLAIN = {
     7: "STRING",
     8: "BINARY",
 }
-_NEW_CALENDAR = -141417
-"""1582-10-25 in days. Both calendars are one from ten days before on, but the days that the old one lacks,
-in a condition, Spark's reader takes for those."""
+_NEW_CALENDAR = -141427
+"""1582-10-15 in days: both calendars are one from then on."""
 _POSITIONAL = "_col"
 """A file whose columns all begin with it has none of the table's names."""
 
