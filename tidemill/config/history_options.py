@@ -9,8 +9,8 @@ DIRECTORY = Option(
     kind=str,
     default="",
     own=True,
-    doc="The folder with what is known of jobs that have ended, a file for each run. Unset: `job-history` below "
-    "`~/.local/state/tidemill`, or below the gateway's directory.",
+    doc="The folder with what is known of jobs that have ended, a file for each run. Unset: `job-history` "
+    "below `~/.local/state/tidemill`, or below the gateway's directory.",
 )
 MAX_JOBS = Option(
     key="tidemill.history.max-jobs",
