@@ -208,7 +208,7 @@ def test_blocks_of_a_text_make_no_difference(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("options", [{}, {"csv.null-literal": ""}, LENIENT], ids=str)
 def test_empty_lines_between_records_of_text(options: dict[str, str]) -> None:
     """They have one field, wherever they are, and are told from records whose fields are all empty."""
-    columns = {"a": t.STRING, "b": t.STRING}
+    columns: dict[str, t.LogicalType] = {"a": t.STRING, "b": t.STRING}
     for text in (
         "\n",
         "x,y\n\n\n",

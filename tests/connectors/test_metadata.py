@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -108,7 +109,7 @@ def test_rows_are_counted_by_their_file(spark: SparkSession, tmp_path: Path, mod
         f"WITH ('connector'='filesystem', 'path'='{tmp_path}', 'format'='csv')"
     )
 
-    def last(query: str) -> list[object]:
+    def last(query: str) -> list[tuple[Any, ...]]:
         found = [(row.kind.short, tuple(row)) for row in session.execute_sql(query).collect()]
         return sorted(folded(found))
 
