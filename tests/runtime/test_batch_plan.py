@@ -130,9 +130,13 @@ def test_phases_that_are_shown_run(environment: TableEnvironment, query: str) ->
         ("broadcast(a)", "JOIN", "HashJoin", r"BroadcastHashJoin .*, Inner, BuildLeft"),
         ("BROADCAST(a)", "RIGHT JOIN", "HashJoin", r"BroadcastHashJoin .*, RightOuter, BuildLeft"),
         ("SHUFFLE_HASH(a)", "JOIN", "HashJoin", r"ShuffledHashJoin .*, Inner, BuildLeft"),
+        ("SHUFFLE_HASH(a, b)", "LEFT JOIN", "HashJoin", r"ShuffledHashJoin .*, LeftOuter, BuildLeft"),
+        ("SHUFFLE_HASH(b)", "RIGHT JOIN", "HashJoin", r"ShuffledHashJoin .*, RightOuter, BuildRight"),
+        ("SHUFFLE_HASH(b)", "FULL JOIN", "HashJoin", r"ShuffledHashJoin .*, FullOuter, BuildRight"),
         ("SHUFFLE_MERGE(b)", "FULL JOIN", "SortMergeJoin", r"SortMergeJoin .*, FullOuter"),
         ("NEST_LOOP(b)", "LEFT JOIN", "NestedLoopJoin", r"BroadcastHashJoin .*, LeftOuter, BuildRight"),
         ("BROADCAST(a), SHUFFLE_HASH(b)", "LEFT JOIN", "HashJoin", r"ShuffledHashJoin .*, BuildRight"),
+        ("BROADCAST(b), SHUFFLE_HASH(a)", "FULL JOIN", "HashJoin", r"ShuffledHashJoin .*, BuildLeft"),
     ],
 )
 def test_a_hint_says_how_to_join(

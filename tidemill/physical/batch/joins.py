@@ -25,8 +25,10 @@ from tidemill.types.values import is_identity
 
 _BUILDS_RIGHT = frozenset((n.JoinKind.INNER, n.JoinKind.LEFT, n.JoinKind.SEMI, n.JoinKind.ANTI))
 _BUILDS_LEFT = frozenset((n.JoinKind.INNER, n.JoinKind.RIGHT))
-_BUILDS = {"left": _BUILDS_LEFT, "right": _BUILDS_RIGHT}
 _LEFT_ONLY = frozenset((n.JoinKind.SEMI, n.JoinKind.ANTI))
+_SENT = {"left": _BUILDS_LEFT, "right": _BUILDS_RIGHT}
+_HASHED = {"left": frozenset(n.JoinKind) - _LEFT_ONLY, "right": frozenset(n.JoinKind)}
+"""The kinds of join that can send a side to every task, or hash it where both are partitioned by the keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +81,10 @@ class JoinRequest:
             side = where.lower()
             if strategy != "NEST_LOOP" and not keyed:
                 continue
-            if strategy == "SHUFFLE_MERGE" or self.kind in _BUILDS[side]:
-                return strategy, "" if strategy == "SHUFFLE_MERGE" else side
+            if strategy == "SHUFFLE_MERGE":
+                return strategy, ""
+            if self.kind in (_HASHED if strategy == "SHUFFLE_HASH" else _SENT)[side]:
+                return strategy, side
         return "", ""
 
     def _is_null_aware(self, left: BatchNode) -> bool:
