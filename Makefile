@@ -28,7 +28,7 @@ smoke: setup  ## the wheel in a clean environment runs the README's script
 nightly: setup  ## random queries, flipped bits, kills, sessions by the thousand, a soak (QUERIES=2000 KILLS=50 SEED=7 make nightly)
 	@$(PYTHON) -m pytest -m random_queries --queries=$(QUERIES) --seed=$(SEED)
 	@$(PYTHON) -m pytest tests/state/test_damage.py --flips=3000 --seed=$(SEED)
-	@$(PYTHON) -m pytest tests/cluster --kills=50 --seed=$(SEED) --timeout 3600
+	@$(PYTHON) -m pytest tests/cluster --kills=50 --seed=$(SEED) --timeout 3600 -o faulthandler_timeout=3660
 	@$(PYTHON) -m tests.runtime.kills --kills $(KILLS) --seed $(SEED)
 	@$(PYTHON) -m tests.gateway.kills --kills 20 --seed $(SEED)
 	@$(PYTHON) -m tests.gateway.load --sessions 10000 --rows 10000000

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from tests import object_store as store
 from tests.connectors.postgres import Server, programs, server
 from tests.google_store import google_server
+from tests.hangs import to_file, told_of
 
 _CONF = {
     "spark.ui.enabled": "false",
@@ -41,6 +43,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--queries", type=int, default=50, help="how many random queries are run")
     parser.addoption("--kills", type=int, default=4, help="how often parts of a cluster are killed")
     parser.addoption("--flips", type=int, default=120, help="how many bits of state files are flipped")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    shown = to_file(item.config.stash[fault_handler_stderr_fd_key])
+    with told_of(float(item.config.getini("faulthandler_timeout")), shown):
+        return (yield)
 
 
 @pytest.fixture(scope="session", autouse=True)

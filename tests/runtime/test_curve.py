@@ -63,7 +63,7 @@ def test_a_curve_is_one_however_it_is_drawn(folder: Path) -> None:
     _are_one(folder)
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(900)
 def test_processes_that_are_killed_draw_it_whatever_their_hashes(folder: Path) -> None:
     """Every process hashes texts in its own way: what one has written another reads."""
     for seed, (step, time) in enumerate((("ran", 2), ("committed", 1), ("published", 1))):
