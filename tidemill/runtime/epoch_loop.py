@@ -55,6 +55,7 @@ from tidemill.runtime.spark.block_files import block_folder
 from tidemill.runtime.spark.epoch_frames import EpochFrames
 from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.kernel import LATE_ROWS, EpochTime, Report, ReportParam
+from tidemill.runtime.spark.pools import in_turn
 from tidemill.runtime.spark.reading import is_reading
 from tidemill.runtime.stages import Stages
 from tidemill.state.cleanup import StateCollector
@@ -294,7 +295,8 @@ class StreamingJob:
             self._discard(plan)
 
     def _run(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
-        with block_folder(self.spark.sparkContext) as folder, closing(self._frames(plan, folder)) as frames:
+        context = self.spark.sparkContext
+        with block_folder(context) as folder, closing(self._frames(plan, folder)) as frames, in_turn(context):
             return run_outputs(self.outputs, frames, plan.epoch)
 
     def _frames(self, plan: EpochPlan, folder: str | None) -> EpochFrames:

@@ -2,7 +2,7 @@
 
 ``start_query`` runs a SELECT whose rows go to a collector, ``start_inserts`` one INSERT or a whole
 STATEMENT SET (one job: all its sinks commit together). Both return a ``RunningJob`` at once; the loop
-runs in its own thread, Spark session and scheduler pool.
+runs in its own thread and Spark session, each epoch in a scheduler pool of its own.
 """
 
 from __future__ import annotations
@@ -162,7 +162,8 @@ class RunningJob:
 
     def _run(self) -> None:
         try:
-            with self._recorded(), grouped(self._job.spark.sparkContext, self._group, self.name):
+            context = self._job.spark.sparkContext
+            with self._recorded(), grouped(context, self._group, self.name, in_parts=True):
                 self._job.run()
             if self._savepoint is not None:
                 write_savepoint(self._job.checkpoint.root, self._savepoint, self.job_id)

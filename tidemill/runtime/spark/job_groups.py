@@ -1,53 +1,30 @@
-"""Spark's work under a name, so that another thread can give it up, in a scheduler pool of its own.
+"""Spark's work under a name, so that another thread can give it up.
 
 Spark forgets that a group was given up when adaptive execution submits its next stage: it is told again until
 the group's work has ended.
-
-Spark never forgets a pool, and looks at all of them whenever a task may start: pools are numbered and used
-again, so that there are as many as there were groups at work at a time.
 """
 
 from __future__ import annotations
 
-import heapq
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 
+from tidemill.runtime.spark.pools import POOL, in_turn
+
 _GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-_POOL = "spark.scheduler.pool"
 _AGAIN_SECONDS = 0.2
 _REMEMBERED = 1000
 TASKS_END_SECONDS = 10.0
 _LOOK_SECONDS = 0.02
 _TOLD_MILLIS = 200
-
-
-@dataclass(slots=True)
-class _Pools:
-    """The smallest number that is free."""
-
-    _free: list[int] = field(default_factory=list)
-    _made: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def take(self) -> int:
-        with self._lock:
-            if self._free:
-                return heapq.heappop(self._free)
-            self._made += 1
-            return self._made
-
-    def give_back(self, number: int) -> None:
-        with self._lock:
-            heapq.heappush(self._free, number)
 
 
 @dataclass(slots=True)
@@ -82,32 +59,29 @@ class _Groups:
             return group in self._given_up
 
 
-_POOLS = _Pools()
 _GROUPS = _Groups()
 
 
 @contextmanager
-def grouped(context: SparkContext, group: str, name: str) -> Iterator[None]:
+def grouped(context: SparkContext, group: str, name: str, *, in_parts: bool = False) -> Iterator[None]:
     """What this thread runs within belongs to ``group``, what it runs later to whichever it did; '' is no
-    group, and no pool."""
+    group, and has no pool of its own. Nor has what is done ``in_parts``: those take turns."""
     if not group:
         yield
         return
-    own = {key: context.getLocalProperty(key) for key in (*_GROUP, _POOL)}
-    pool = _POOLS.take()
+    own = {key: context.getLocalProperty(key) for key in (*_GROUP, POOL)}
     ended, given_up = _GROUPS.begin(group)
     if given_up:
         _cancel(context, group)
         _keep_giving_up(context, group, ended)
     context.setJobGroup(group, name, interruptOnCancel=True)
-    _set(context, _POOL, f"pool-{pool}")
     try:
-        yield
+        with nullcontext() if in_parts else in_turn(context):
+            yield
     finally:
         for key, value in own.items():
             _set(context, key, value)
         _GROUPS.end(group, ended)
-        _POOLS.give_back(pool)
 
 
 def give_up(context: SparkContext, group: str) -> None:
