@@ -22,7 +22,7 @@ FUNCTIONS = {
     "hop": "HOP(TABLE {}, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '10' SECOND)",
     "cumulate": "CUMULATE(TABLE {}, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '12' SECOND)",
     "tumble by months": "TUMBLE(TABLE {}, DESCRIPTOR(ts), INTERVAL '1' MONTH)",
-    "cumulate a month": "CUMULATE(TABLE {}, DESCRIPTOR(ts), INTERVAL '7' SECOND, INTERVAL '1' MONTH)",
+    "cumulate a month": "CUMULATE(TABLE {}, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '1' MONTH)",
 }
 KNOWN = "CREATE VIEW known AS SELECT * FROM ticks WHERE k IN ('A', 'B', 'other')"
 WINDOW = "window_start, window_end"

@@ -85,9 +85,8 @@ def explained(made: Session, query: str) -> str:
 
 
 @CUTS
-@CALLS
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
-@pytest.mark.parametrize("keys", ["", "MOD(n, 2), "], ids=["all", "keyed"])
+@pytest.mark.parametrize(("keys", "calls"), [("MOD(n, 2), ", ONE), ("", SEVERAL)], ids=["keyed", "all"])
 def test_window_functions(
     tmp_path: Path, spark: SparkSession, rows: int, calls: str, function: str, keys: str
 ) -> None:
@@ -143,11 +142,12 @@ def test_windows_that_rows_make_and_take_back(
 
 
 @CUTS
-@CALLS
-@pytest.mark.parametrize("window", ["TUMBLE(ts, INTERVAL '5' SECOND)", f"HOP(ts, {HOP})"])
+@pytest.mark.parametrize(
+    ("window", "calls"), [("TUMBLE(ts, INTERVAL '5' SECOND)", ONE), (f"HOP(ts, {HOP})", SEVERAL)]
+)
 @pytest.mark.parametrize("emits", [False, True], ids=["at the end", "early and late"])
 def test_group_windows(
-    tmp_path: Path, spark: SparkSession, rows: int, calls: str, window: str, emits: bool
+    tmp_path: Path, spark: SparkSession, rows: int, window: str, calls: str, emits: bool
 ) -> None:
     """With early and late results, too: every epoch shows the same changes."""
     made = session(tmp_path, rows, **EMITTING if emits else {})
