@@ -133,12 +133,15 @@ SLOW_MULTIPLIER = Option(
     key="slow-task-detector.execution-time.baseline-multiplier",
     kind=float,
     default=1.5,
+    above=0,
     doc="A task is slow that has run for as many times the median. Read when Spark starts.",
 )
 SLOW_RATIO = Option(
     key="slow-task-detector.execution-time.baseline-ratio",
     kind=float,
     default=0.75,
+    least=0,
+    most=1,
     doc="The share of a stage's tasks that must have ended before any is slow. Read when Spark starts.",
 )
 BLOCKING = "ALL_EXCHANGES_BLOCKING"

@@ -106,8 +106,8 @@ class Option(Generic[T]):
     """The smallest number, or number of bytes, that means something."""
     above: int | None = None
     """What it must be larger than."""
-    most: int = INT
-    """The largest whole number."""
+    most: int | None = None
+    """The largest number; of whole ones it is ``INT`` where none is given."""
     own: bool = False
     """True where Flink has no such key."""
 
@@ -128,12 +128,13 @@ class Option(Generic[T]):
         size = value.bytes if isinstance(value, MemorySize) else value
         if not isinstance(size, int | float):
             return
+        most = INT if self.most is None and self.kind is int else self.most
         if self.least is not None and size < self.least:
             wrong = f"at least {self.least}"
         elif self.above is not None and size <= self.above:
             wrong = f"larger than {self.above}"
-        elif self.kind is int and size > self.most:
-            wrong = f"at most {self.most}"
+        elif most is not None and size > most:
+            wrong = f"at most {most}"
         else:
             return
         raise ValidationError(f"Could not parse value '{text}' for key '{self.key}': it must be {wrong}.")

@@ -127,7 +127,7 @@ def cluster_speculation(options: Mapping[str, str]) -> dict[str, str]:
     copies = config.read(o.SPECULATION) and config.read(o.SPECULATION_ATTEMPTS) > 1
     return {
         "spark.speculation": _text(copies),
-        "spark.speculation.interval": f"{config.read(o.SLOW_CHECK_INTERVAL).milliseconds}ms",
+        "spark.speculation.interval": f"{max(config.read(o.SLOW_CHECK_INTERVAL).milliseconds, 1)}ms",
         "spark.speculation.minTaskRuntime": f"{bound}ms",
         "spark.speculation.multiplier": str(config.read(o.SLOW_MULTIPLIER)),
         "spark.speculation.quantile": str(config.read(o.SLOW_RATIO)),
