@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Callable
 from decimal import Decimal
@@ -70,6 +71,44 @@ def test_orc_columns_that_spark_does_not_find(session: SparkSession, tmp_path: P
     orc.write_table(pa.table({"a`b": [1, 2], "v": [3, 4]}), tmp_path / "f.orc")
     declared = files({"a`b": t.BIGINT, "v": t.BIGINT}, tmp_path, "orc")
     assert both(session, declared)[0].read_all(session).collect() == [(1, 3), (2, 4)]
+
+
+NOON = dt.datetime(2024, 5, 1, 12)
+TIMES: dict[str, tuple[t.LogicalType, pa.DataType, Any]] = {
+    "wall": (t.TimestampType(precision=3), pa.timestamp("us"), NOON),
+    "instant": (t.LocalZonedTimestampType(precision=3), pa.timestamp("us", "UTC"), NOON),
+    "list": (t.ArrayType(element=t.TimestampType(precision=3)), pa.list_(pa.timestamp("us")), [NOON]),
+    "row": (
+        t.RowType(fields=(t.Field("x", t.TimestampType(precision=3)),)),
+        pa.struct([("x", pa.timestamp("us"))]),
+        {"x": NOON},
+    ),
+}
+
+
+@pytest.mark.parametrize("other", TIMES)
+@pytest.mark.parametrize("declared_as", TIMES)
+@pytest.mark.parametrize("place", [0, 1])
+def test_times_of_orc_files_that_are_not_read(
+    session: SparkSession, tmp_path: Path, other: str, declared_as: str, place: int
+) -> None:
+    """Nor do those of the file that the table has not stand in the way, nor those that the file has not."""
+    _, stored, value = TIMES[other]
+    data = {"other": pa.array([value, None], stored), "id": pa.array([1, 2], pa.int64())}
+    names = ["id", "other"] if place else ["other", "id"]
+    orc.write_table(pa.table({name: data[name] for name in names}), tmp_path / "f.orc")
+    kind = TIMES[declared_as][0]
+    columns = [("id", t.BIGINT), ("absent", kind)] if place else [("absent", kind), ("id", t.BIGINT)]
+    if declared_as == other:
+        columns.insert(place, ("other", kind))
+    declared = files(dict(columns), tmp_path, "orc")
+    for fields in (("id",), ("absent", "id"), ("absent",), ()):
+        native, ours = both(session, declared, fields=fields)
+        frame = native.read_all(session)
+        assert is_native(frame)
+        assert frame.count() == 2
+        if fields:
+            assert shown(frame) == shown(ours.read_all(session))
 
 
 def test_what_is_no_time_of_day(session: SparkSession, tmp_path: Path) -> None:

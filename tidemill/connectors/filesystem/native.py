@@ -35,14 +35,16 @@ from tidemill.connectors.formats.native import (
     NativeColumn,
     NativeFormat,
     StoredColumns,
+    missing,
     native_column,
+    unread,
 )
 from tidemill.errors import ConnectorError
 from tidemill.files.looks import check_believed
 from tidemill.files.storage import FileEntry, FileList, Storage
 from tidemill.last_used import LastUsed
 from tidemill.types.logical import Field
-from tidemill.types.physical import arrow_schema, quote, spark_schema, spark_type
+from tidemill.types.physical import arrow_schema, quote, spark_schema
 
 _KNOWN_FILES = 20_000
 _KNOWN_TABLES = 64
@@ -207,9 +209,13 @@ class NativeScan:
             relation = _relation(spark, self.format.spark_class, index, schema, told, session_of)
             known = _Kept.of(relation, len(group.files))
             _TABLES.keep(key, known)
-        as_it_is = NativeColumn("")
-        texts = (given.get(f.name, as_it_is).value.format(quote(f.name)) for f in self.fields)
-        return NamedTable(known.name, tuple(texts), known.files, partial(known.name_in, session))
+        texts = tuple(self._value(f, given).format(quote(f.name)) for f in self.fields)
+        return NamedTable(known.name, texts, known.files, partial(known.name_in, session))
+
+    def _value(self, f: Field, given: Mapping[str, NativeColumn]) -> str:
+        if f in self.partitions:
+            return "{0}"
+        return given[f.name].value if f.name in given else missing(f.type).value
 
     def _schema(self, file: FileEntry, given: Mapping[str, NativeColumn]) -> str:
         """All columns, whichever are read: Spark takes the share of a table that a query reads for the share
@@ -219,7 +225,7 @@ class NativeScan:
 
         def read(f: Field) -> str:
             column = given.get(f.name) or native_column(stored, f)
-            return spark_type(f.type) if column is None else column.read
+            return unread(f.type) if column is None else column.read
 
         wanted = {f.name: f for f in self._stored}
         return ", ".join(f"{quote(f.name)} {read(wanted.get(f.name, f))}" for f in self.columns)

@@ -76,9 +76,24 @@ class NativeFormat(Protocol):
 def native_column(stored: StoredColumns, field: Field) -> NativeColumn | None:
     """A column that the file does not have is NULL."""
     if field.name not in stored:
-        return NativeColumn(spark_type(field.type))
+        return missing(field.type)
     kind = stored[field.name]
     return None if kind is None else converted(field.type, kind)
+
+
+def missing(kind: t.LogicalType) -> NativeColumn:
+    """NULL, whatever Spark reads under the name."""
+    return NativeColumn(unread(kind), f"CAST(NULL AS {spark_type(kind)})")
+
+
+def unread(kind: t.LogicalType) -> str:
+    """What Spark is told of a column of ``kind`` that it does not read, about as wide. Its reader of ORC looks
+    at the times of table and file, column by column in their order, and fails where they are of two kinds,
+    read or not: it is told of none."""
+    told = spark_type(kind)
+    if "TIMESTAMP" not in told:
+        return told
+    return "BIGINT" if isinstance(kind, t.TimestampType | t.LocalZonedTimestampType) else "BINARY"
 
 
 @singledispatch
