@@ -285,6 +285,33 @@ def test_nested_types_survive_writing_and_reading(spark: SparkSession, tmp_path:
     assert rows(spark, source(declared)) == [tuple(r) for r in frame.collect()]
 
 
+WALL, INSTANT = t.TimestampType(precision=3), t.LocalZonedTimestampType(precision=3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "odd", "name"),
+    [
+        (WALL, "TIMESTAMP_NTZ '{}'", "9999-12-31", "c"),
+        (INSTANT, "TIMESTAMP '{}'", "0001-01-01", "c"),
+        (t.ArrayType(element=WALL), "ARRAY(TIMESTAMP_NTZ '{}')", "2262-04-12", "c"),
+        (t.RowType(fields=(t.Field("x", WALL),)), "STRUCT(TIMESTAMP_NTZ '{}' AS x)", "1677-09-21", "c.x"),
+    ],
+)
+def test_times_that_orc_does_not_give_back(
+    spark: SparkSession, tmp_path: Path, kind: t.LogicalType, value: str, odd: str, name: str
+) -> None:
+    declared = table({"c": kind}, {"connector": "filesystem", "path": str(tmp_path), "format": "orc"})
+
+    def frame(day: str) -> DataFrame:
+        return spark.sql(f"SELECT {value.format(day)} AS c UNION ALL SELECT NULL").coalesce(1)
+
+    with pytest.raises(Exception, match=rf"Column '{name}': .* cannot be written to ORC"):
+        write(sink(declared), frame(odd))
+    for day in ("1677-09-22", "2262-04-11"):
+        write(sink(declared), frame(day))
+        assert rows(spark, source(declared)) == [tuple(row) for row in frame(day).collect()]
+
+
 def test_a_path_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("1,x\n")
     with pytest.raises(ConnectorError, match=r"x\.csv' of table 'c\.d\.t' is a file") as caught:

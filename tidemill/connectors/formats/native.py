@@ -87,9 +87,9 @@ def missing(kind: t.LogicalType) -> NativeColumn:
 
 
 def unread(kind: t.LogicalType) -> str:
-    """What Spark is told of a column of ``kind`` that it does not read, about as wide. Its reader of ORC looks
-    at the times of table and file, column by column in their order, and fails where they are of two kinds,
-    read or not: it is told of none."""
+    """What Spark is told of a column of ``kind`` that it does not read, about as wide. Its reader of ORC
+    looks at the times of table and file, column by column in their order, and fails where they are of two
+    kinds, read or not: it is told of none."""
     told = spark_type(kind)
     if "TIMESTAMP" not in told:
         return told

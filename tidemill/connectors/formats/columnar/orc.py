@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import orc
 
 from tidemill.connectors.api import ConnectorOption
@@ -27,6 +28,7 @@ from tidemill.connectors.formats.columnar.tables import (
 )
 from tidemill.connectors.formats.native import StoredColumns
 from tidemill.connectors.option_values import OptionValues
+from tidemill.errors import ConnectorError
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -38,6 +40,10 @@ _OPTIONS = (
         doc="The codec of streams.",
     ),
 )
+
+
+_FARTHEST = (1 << 63) // 1000
+"""Microseconds from 1970 that are nanoseconds, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +103,29 @@ def _(kind: t.RowType) -> t.LogicalType:
     return replace(kind, fields=tuple(Field(f.name, _stored(f.type)) for f in kind.fields))
 
 
+def _check_times(name: str, values: pa.Array) -> None:
+    """ConnectorError where there is a time that the reader, which has nanoseconds of 64 bits, cannot give
+    back."""
+    kind = values.type
+    if pa.types.is_timestamp(kind):
+        number = values.cast(pa.int64())
+        odd = values.filter(pc.or_(pc.less(number, -_FARTHEST), pc.greater(number, _FARTHEST)))
+        if len(odd):
+            raise ConnectorError(
+                f"Column '{name}': {odd[0]} cannot be written to ORC: a file with times outside "
+                "of 1677-09-21 to 2262-04-11 cannot be read again.",
+                hint="Write Parquet, or another time, or NULL.",
+            )
+    elif pa.types.is_struct(kind):
+        for field, part in zip(kind, values.flatten(), strict=True):
+            _check_times(f"{name}.{field.name}", part)
+    elif pa.types.is_map(kind):
+        _check_times(name, values.keys)
+        _check_times(name, values.items)
+    elif pa.types.is_list(kind):
+        _check_times(name, values.flatten())
+
+
 class _OrcWriter:
     def __init__(self, stream: pa.NativeFile, fields: tuple[Field, ...], compression: str) -> None:
         self._fields = tuple(Field(f.name, _stored(f.type)) for f in fields)
@@ -104,8 +133,11 @@ class _OrcWriter:
         self._started = False
 
     def write(self, table: pa.Table) -> None:
+        stored = to_file_table(table, self._fields)
+        for name, column in zip(stored.column_names, stored.columns, strict=True):
+            _check_times(name, column.combine_chunks())
         self._started = True
-        self._writer.write(to_file_table(table, self._fields))
+        self._writer.write(stored)
 
     def close(self) -> None:
         if not self._started:
