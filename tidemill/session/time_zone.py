@@ -8,7 +8,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidemill.errors import ValidationError
 
-_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})?")
+_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2}):?([0-5]\d)?", re.ASCII)
+_FARTHEST = dt.timedelta(hours=18)
+"""As java.time has it."""
 
 
 def zone_of(name: str) -> dt.tzinfo:
@@ -16,7 +18,8 @@ def zone_of(name: str) -> dt.tzinfo:
     match = _OFFSET.fullmatch(name)
     if match:
         offset = dt.timedelta(hours=int(match.group(2)), minutes=int(match.group(3) or 0))
-        return dt.timezone(-offset if match.group(1) == "-" else offset)
+        if offset <= _FARTHEST:
+            return dt.timezone(-offset if match.group(1) == "-" else offset)
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
