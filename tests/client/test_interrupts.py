@@ -67,7 +67,11 @@ def _hears() -> None:
 
 
 def interrupted(
-    folder: Path, command: list[str], times: int = 1, given: TextIO | None = None
+    folder: Path,
+    command: list[str],
+    times: int = 1,
+    given: TextIO | None = None,
+    end: Callable[[int], None] = lambda pid: os.killpg(pid, signal.SIGINT),
 ) -> tuple[int, str, str]:
     """Runs a command in a process group of its own, which gets the signals, as from a terminal.
 
@@ -87,7 +91,7 @@ def interrupted(
         try:
             until(lambda: (folder / "mark").exists() or process.poll() is not None)
             for _ in range(times):
-                os.killpg(process.pid, signal.SIGINT)
+                end(process.pid)
             out, said = process.communicate(timeout=LONG)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
@@ -113,6 +117,17 @@ def test_a_script(tmp_path: Path, statement: str, mode: str, times: int) -> None
         records = [json.loads(file.read_text()) for file in (tmp_path / "state").rglob("*.json")]
         assert [record["status"] for record in records] == ["CANCELED"]
         assert records[0]["notes"] == []
+
+
+def test_a_script_that_is_terminated(tmp_path: Path) -> None:
+    """By who schedules it, which knows its process alone."""
+    script = prepared(tmp_path, INSERT)
+    command = ["-m", "tidemill", "run", *SPARK, str(script)]
+    status, _, said = interrupted(tmp_path, command, end=lambda pid: os.kill(pid, signal.SIGTERM))
+    assert (status, said) == (143, "Stopped.\n")
+    assert not list(tmp_path.glob("taken/*")) + list(tmp_path.glob("taken/.staging/*"))
+    records = [json.loads(file.read_text()) for file in (tmp_path / "state").rglob("*.json")]
+    assert [record["status"] for record in records] == ["CANCELED"]
 
 
 def test_a_script_with_json(tmp_path: Path) -> None:

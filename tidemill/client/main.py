@@ -7,9 +7,12 @@ loaded when its command line is known to be right, while Spark starts in a threa
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
 from tidemill.client.command_options import command_options
@@ -18,18 +21,22 @@ from tidemill.interrupts import no_torn_calls_shown
 
 _SPARK = "tidemill.runtime.spark.session"
 _RUN = "tidemill.client.run"
-INTERRUPTED = 130
-"""As shells say it of a process that SIGINT has ended."""
+INTERRUPTED, TERMINATED = 130, 143
+"""As shells say it of a process that SIGINT or SIGTERM has ended."""
 _SHELL, _REMOTE_SHELL = "tidemill.client.shell", "tidemill.client.remote_shell"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 0, 1 where a statement failed, 2 for a wrong command line, 130 after Ctrl-C.
+    """The exit status: 0, 1 where a statement failed, 2 for a wrong command line, 130 after Ctrl-C, 143 where
+    ``run`` was terminated.
 
     ``arguments``: None is the process's own command line, for which Spark is started ahead; a caller within
     a process (a test) may have a Spark of its own.
     """
     parsed = _parser().parse_args(arguments)
+    terminated = _Terminated()
+    if arguments is None and parsed.module == _RUN:
+        signal.signal(signal.SIGTERM, terminated)
     try:
         with no_torn_calls_shown():
             return _run(parsed, ahead=arguments is None)
@@ -40,7 +47,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("Stopped.\n")
-        return INTERRUPTED
+        return TERMINATED if terminated.heard else INTERRUPTED
+
+
+class _Terminated:
+    """Who schedules jobs ends them by SIGTERM: as Ctrl-C does, which removes what was staged. Where that is
+    not heard, as in the background of a script, the process ends at once."""
+
+    def __init__(self) -> None:
+        self.heard = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.heard = True
+        interrupted = signal.getsignal(signal.SIGINT)
+        if callable(interrupted):
+            interrupted(signal.SIGINT, frame)
+        else:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
 
 
 def _run(parsed: argparse.Namespace, *, ahead: bool) -> int:
