@@ -8,29 +8,22 @@ that is to be stopped, say) the process goes a little later, with the stacks of 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pyspark import SparkContext
 
+from tidemill.runtime.spark.workers import when_long
+
 _BEFORE = 30.0
 
 
-@contextmanager
-def told_of(limit: float, tell: Callable[[str], object]) -> Iterator[None]:
+def told_of(limit: float, tell: Callable[[str], object]) -> AbstractContextManager[None]:
     """Shortly before ``limit`` seconds have passed ``tell`` gets the stacks; never where none is set."""
     if limit <= 0:
-        yield
-        return
-    timer = threading.Timer(max(limit - _BEFORE, 0.0), lambda: tell(stacks()))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+        return nullcontext()
+    return when_long(max(limit - _BEFORE, 0.0), lambda: tell(stacks()))
 
 
 def to_file(descriptor: int) -> Callable[[str], object]:

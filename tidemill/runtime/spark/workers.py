@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 from pyspark import SparkContext, cloudpickle
@@ -74,10 +75,15 @@ def _by_value() -> Iterator[None]:
         _CLOUDPICKLE.unregister_pickle_by_value(worker_versions)
 
 
-@contextmanager
-def said_when_long(text: str) -> Iterator[None]:
+def said_when_long(text: str) -> AbstractContextManager[None]:
     """Warns where the block takes long: Spark waits without a word."""
-    timer = threading.Timer(PATIENCE_SECONDS, _LOGGER.warning, (text,))
+    return when_long(PATIENCE_SECONDS, partial(_LOGGER.warning, text))
+
+
+@contextmanager
+def when_long(seconds: float, do: Callable[[], object]) -> Iterator[None]:
+    """Another thread does that where the block takes as long."""
+    timer = threading.Timer(seconds, do)
     timer.daemon = True
     timer.start()
     try:
