@@ -16,6 +16,8 @@ from tests import object_store as store
 from tests.connectors.postgres import Server, programs, server
 from tests.google_store import google_server
 from tests.hangs import to_file, told_of
+from tidemill.files.private import own_directory
+from tidemill.runtime.spark.settings import unix_sockets
 
 _CONF = {
     "spark.ui.enabled": "false",
@@ -63,7 +65,7 @@ def spark() -> Iterator[SparkSession]:
     """Two local cores; workers run this interpreter."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("tests")
-    for key, value in _CONF.items():
+    for key, value in {**_CONF, **unix_sockets(own_directory("tests"))}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")

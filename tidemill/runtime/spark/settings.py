@@ -77,6 +77,10 @@ RUNTIME: dict[str, str] = {
 }
 
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_SOCKET_NAME = f".{'0' * 36}.sock"
+"""A socket's name as long as those that PySpark makes."""
+_LONGEST_SOCKET_PATH = 103
+"""In bytes: 107 on Linux, 103 on macOS."""
 _CLUSTER = {
     "spark.executor.extraJavaOptions": _JAVA,
     # The first job learns how many cores there are: it starts when all have come that were asked for.
@@ -138,8 +142,20 @@ def _defaults_file() -> dict[str, str]:
 
 def _private() -> dict[str, str]:
     """A Spark within one machine listens on loopback alone, and keeps its files where no other user looks."""
-    listening = {} if "SPARK_LOCAL_IP" in os.environ else _LOOPBACK
-    return listening if "SPARK_LOCAL_DIRS" in os.environ else {**listening, "spark.local.dir": _own_folder()}
+    private = {} if "SPARK_LOCAL_IP" in os.environ else dict(_LOOPBACK)
+    private |= unix_sockets(_own_folder())
+    return private if "SPARK_LOCAL_DIRS" in os.environ else {**private, "spark.local.dir": _own_folder()}
+
+
+def unix_sockets(folder: str) -> dict[str, str]:
+    """The settings by which the JVM and its Python workers talk over Unix sockets in ``folder``.
+
+    Over TCP each hop between them waits some 40 ms for an acknowledgement, several times in a small epoch.
+    The result is empty, and TCP stays, where the path of a socket would be longer than the system allows.
+    """
+    if len(os.fsencode(os.path.join(folder, _SOCKET_NAME))) > _LONGEST_SOCKET_PATH:
+        return {}
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder}
 
 
 def _shipping(settings: dict[str, str]) -> dict[str, str]:
