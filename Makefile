@@ -8,10 +8,10 @@ WORKERS ?= 2
 CLIENTS ?= ../shared/clients
 SEED ?= $(shell date +%y%m%d000)
 
-.PHONY: help setup demo test smoke nightly check clients hadoop bench docs picture
+.PHONY: help setup demo test test-fast test-all smoke nightly check clients hadoop bench docs picture
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile | expand -t 10
 
 setup:  ## Java, .venv and the dependencies (done by all other targets)
 	@sh scripts/setup.sh
@@ -19,7 +19,13 @@ setup:  ## Java, .venv and the dependencies (done by all other targets)
 demo: setup  ## two minutes: a live changelog, its final table, a kill and a resumption, a gateway
 	@$(PYTHON) -m tidemill.client.demo
 
-test: setup  ## all tests (TEST=tests/session runs a part, WORKERS=1 one after the other)
+test: setup  ## every behaviour once, under 12 minutes (TEST=tests/session runs a part; SHARE=1/3 adds a third of the rest)
+	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --tier default $(if $(SHARE),--share $(SHARE)) $(TEST)
+
+test-fast: setup  ## the tests without Spark, under 3 minutes
+	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --tier fast $(TEST)
+
+test-all: setup  ## every test, under 60 minutes: also processes, clusters, browser, random queries
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(TEST)
 
 smoke: setup  ## the wheel in a clean environment runs the README's script

@@ -16,6 +16,7 @@ from tests import object_store as store
 from tests.connectors.postgres import Server, programs, server
 from tests.google_store import google_server
 from tests.hangs import to_file, told_of
+from tests.tiers import add_options, select
 from tidemill.files.private import own_directory
 from tidemill.runtime.spark.settings import unix_sockets
 
@@ -40,11 +41,16 @@ settings.load_profile("shared")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options(parser)
     group = parser.getgroup("random queries")
     group.addoption("--seed", type=int, default=1, help="seed of the first random case")
     group.addoption("--queries", type=int, default=50, help="how many random queries are run")
     parser.addoption("--kills", type=int, default=4, help="how often parts of a cluster are killed")
     parser.addoption("--flips", type=int, default=120, help="how many bits of state files are flipped")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    select(config, items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,6 +77,11 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def processes() -> None:
+    """A test that asks for this one starts processes of its own, most of them with a Spark inside."""
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,8 @@ from tests.cluster.join_job import totals, write_changes
 from tests.cluster.running import Job, packed_environment
 from tests.cluster.standalone import Standalone, kill, standalone
 
+pytestmark = pytest.mark.thorough
+
 ROWS = 60
 """Of each source in an epoch."""
 EPOCHS_PER_KILL = 4

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests import visible
 from tests.cluster.join_job import totals, write_changes
 from tests.cluster.kubernetes import Pod, kubernetes
 from tests.cluster.running import Job
 from tests.runtime.databases import wait_for
+
+pytestmark = pytest.mark.thorough
 
 ROWS = 60
 """Of each source in an epoch."""

@@ -7,8 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.standalone import standalone
 from tests.runtime.pipelined_job import FILES, ROWS
+
+pytestmark = pytest.mark.thorough
 
 NAMES = ("keys", "join")
 

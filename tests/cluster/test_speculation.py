@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tests import visible
 from tests.cluster.slow_job import SECOND
 from tests.cluster.standalone import Standalone, kill, standalone
+
+pytestmark = pytest.mark.thorough
 
 FIRST = "127.0.0.1"
 FILES, ROWS = 12, 10

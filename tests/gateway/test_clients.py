@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 REPOSITORY = Path(__file__).parents[2]
 CLIENTS = REPOSITORY.parent / "shared" / "clients"
 

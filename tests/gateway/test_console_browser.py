@@ -16,7 +16,7 @@ from tidemill.gateway.security.users import password_hash
 from tidemill.gateway.start import House
 
 PROGRAM = found_browser()
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason=MISSING)
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(PROGRAM is None, reason=MISSING)]
 
 HOSTILE = """SELECT * FROM (VALUES
   ('<img src=x onerror="window.hacked=1">', 9223372036854775807,

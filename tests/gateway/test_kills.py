@@ -8,6 +8,8 @@ import pytest
 
 from tests.gateway.kills import prove
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.timeout(900)
 def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:

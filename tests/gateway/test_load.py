@@ -8,6 +8,8 @@ import pytest
 
 from tests.gateway.load import prove
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.timeout(900)
 def test_nothing_stays_of_sessions_that_were(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_straight(case: Any, spark: SparkSession) -> None:
     check(case, json.loads(written.getvalue()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", parameters(CUT, ("final", "changelog")))
 def test_in_epochs_stopped_and_resumed(case: Any, spark: SparkSession, tmp_path: Path) -> None:
     options = {

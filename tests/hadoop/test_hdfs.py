@@ -23,6 +23,8 @@ from tests.runtime.test_store_job import test_crashes_at_every_step as of_crashe
 from tidemill.files.exclusive import exclusive
 from tidemill.files.storage import Storage
 
+pytestmark = pytest.mark.thorough
+
 __all__ = [
     "test_an_epoch_that_was_committed_meanwhile_counts",
     "test_an_epoch_under_way_elsewhere_is_closed",

@@ -6,12 +6,15 @@ import contextlib
 from pathlib import Path
 
 import pyspark
+import pytest
 
 from tests import visible
 from tests.cluster.join_job import totals, write_changes
 from tests.cluster.running import Job
 from tests.cluster.standalone import kill
 from tests.hadoop.mini import Hadoop
+
+pytestmark = pytest.mark.thorough
 
 ROWS = 60
 """Of each source in an epoch."""

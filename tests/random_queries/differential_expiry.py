@@ -22,6 +22,8 @@ from tests.random_queries.tables import Table, again
 from tests.runtime.running import Change, folded
 from tidemill.errors import NotSupportedError
 
+pytestmark = pytest.mark.thorough
+
 TTL_SECONDS = 100.0
 SHARE = 10
 BY_TIME = re.compile(r"INTERVAL|SYSTEM_TIME|ORDER BY \w+\.rt|\.rt =|= \w+\.rt")

@@ -16,6 +16,8 @@ from tests.random_queries.checking import Checker, report
 from tests.random_queries.pools import Theme
 from tests.random_queries.small_state import small_state
 
+pytestmark = pytest.mark.thorough
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     first = metafunc.config.getoption("--seed")

@@ -21,6 +21,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 DISK = "20m"
 ROWS = 400_000
 """Of a hundred bytes each: more than the disk."""

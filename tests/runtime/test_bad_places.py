@@ -20,6 +20,8 @@ from tidemill.errors import StateError, TidemillError
 from tidemill.files.storage import Storage
 from tidemill.runtime.checkpoint.records import Records
 
+pytestmark = pytest.mark.thorough
+
 SIZE = 512 << 10
 STEP = 4 << 10
 

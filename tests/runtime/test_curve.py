@@ -19,6 +19,8 @@ from tests.runtime.curve import DAY, events, live, statements
 from tests.runtime.running import Crash, Session, crash_at
 from tests.visible import lines
 
+pytestmark = pytest.mark.thorough
+
 Curve = dict[str, dict[str, int]]
 """Per channel ('' is all of them) and minute the users so far."""
 

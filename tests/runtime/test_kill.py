@@ -28,6 +28,7 @@ def run(folder: Path, step: str, time: int, rows: int) -> int:
     return subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, timeout=300).returncode
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)
 def test_random_kills(folder: Path) -> None:
     chance = random.Random(20)

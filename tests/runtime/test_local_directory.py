@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import SetupError
+from tidemill.runtime.spark import settings
 from tidemill.runtime.spark.local_directory import check_local_directories, local_directory
-from tidemill.runtime.spark.settings import spark_settings
+from tidemill.runtime.spark.settings import spark_settings, unix_sockets
 
 _DEAD = """
 import os, sys
@@ -54,9 +55,23 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_local_spark_listens_on_loopback_alone() -> None:
-    settings = spark_settings({})
-    assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
+    local = spark_settings({})
+    assert local["spark.driver.bindAddress"] == local["spark.driver.host"] == "127.0.0.1"
     remote = spark_settings({"spark.master": "spark://h:7077"})
     assert "spark.driver.bindAddress" not in remote
     assert "spark.local.dir" not in remote
     assert spark_settings({"spark.local.dir": "/mine"})["spark.local.dir"] == "/mine"
+
+
+def test_workers_are_reached_by_sockets_that_only_this_user_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "_own_folder", lambda: "/mine")
+    local = spark_settings({})
+    assert local["spark.python.unix.domain.socket.enabled"] == "true"
+    assert local["spark.python.unix.domain.socket.dir"] == local["spark.local.dir"] == "/mine"
+    assert "spark.python.unix.domain.socket.enabled" not in spark_settings({"spark.master": "spark://h:7077"})
+
+
+def test_a_folder_with_a_long_path_has_no_sockets() -> None:
+    longest = "/" + "f" * (103 - len("/") - len("/.00000000-0000-0000-0000-000000000000.sock"))
+    assert unix_sockets(longest)["spark.python.unix.domain.socket.dir"] == longest
+    assert unix_sockets(longest + "f") == {}

@@ -14,6 +14,8 @@ from tests.runtime.pipelined_job import FILES, ROWS
 from tests.runtime.pipelined_queries import QUERIES
 from tidemill.physical.batch.steps import ADAPTIVE, AHEAD
 
+pytestmark = pytest.mark.thorough
+
 ORDERED = (
     "first in order",
     "behind an offset",

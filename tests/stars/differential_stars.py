@@ -12,6 +12,8 @@ from tests.stars.queries import QUERIES, TABLES, create_tables
 from tests.tpch.differential_tpch import answer, assert_same
 from tidemill.session.environment import TableEnvironment
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

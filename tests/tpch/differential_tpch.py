@@ -17,6 +17,8 @@ from tests.tpch.queries import QUERIES, TABLES, create_tables
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.frames import folded
 
+pytestmark = pytest.mark.thorough
+
 SCALE = 0.002
 Row = tuple[Any, ...]
 
