@@ -8,7 +8,7 @@ WORKERS ?= 2
 CLIENTS ?= ../shared/clients
 SEED ?= $(shell date +%y%m%d000)
 
-.PHONY: help setup demo test test-fast test-all smoke nightly check clients hadoop bench docs picture
+.PHONY: help setup demo test test-fast test-all smoke nightly check clients hadoop bench docs site picture
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile | expand -t 10
@@ -59,6 +59,10 @@ bench: setup  ## the benchmarks' table (long; see docs/benchmarks.md)
 
 docs: setup  ## writes the generated pages again (make picture: the picture in the README)
 	@$(PYTHON) scripts/generate_docs.py
+
+site: setup  ## the docs as a site in site/; broken links fail
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
 
 picture: setup
 	@$(PYTHON) scripts/make_picture.py
