@@ -1,8 +1,8 @@
 """A hook of mkdocs: links of the pages work on the site as they do in the repository.
 
-Pages outside of docs/ (``OUTSIDE``) become pages of the site. A link to any other file of the repository, as
-``[store](../tidemill/state/store.py)``, becomes text with the file's path. A link to a file that does not exist
-stays as it is, and ``mkdocs build --strict`` fails at it.
+Pages outside of docs/ (``OUTSIDE``) become pages of the site. A link to any other file of the repository
+becomes text: ``[store](../tidemill/state/store.py)`` gives ``store (`tidemill/state/store.py`)``. A link to a
+file that does not exist stays as it is, and ``mkdocs build --strict`` fails at it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return f"[{text}]({relpath(uri, dirname(source) or '.')}{anchor})"
         if not (ROOT / target).exists():
             return link[0]
-        return f"`{target}`" if text in target else f"{text} (`{target}`)"
+        return f"`{target}`" if target.endswith(text.strip("/")) else f"{text} (`{target}`)"
 
     parts = _FENCE.split(markdown)
     return "".join(part if part.startswith("```") else _LINK.sub(put, part) for part in parts)
