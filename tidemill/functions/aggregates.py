@@ -281,12 +281,8 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
     _moment("STDDEV_SAMP", "stddev_samp", aliases=("STDDEV",)),
     _moment("VAR_POP", "var_pop"),
     _moment("VAR_SAMP", "var_samp", aliases=("VARIANCE",)),
-    AggregateFunction(
-        name="FIRST_VALUE", resolve=_any("FIRST_VALUE"), spark=_arrival_sql("min_by", "first"), ordered=True
-    ),
-    AggregateFunction(
-        name="LAST_VALUE", resolve=_any("LAST_VALUE"), spark=_arrival_sql("max_by", "last"), ordered=True
-    ),
+    AggregateFunction(name="FIRST_VALUE", resolve=_any("FIRST_VALUE"), spark=_arrival_sql("min_by", "first")),
+    AggregateFunction(name="LAST_VALUE", resolve=_any("LAST_VALUE"), spark=_arrival_sql("max_by", "last")),
     AggregateFunction(name="SINGLE_VALUE", resolve=_any("SINGLE_VALUE"), spark=_single_value_sql),
     AggregateFunction(
         name="APPROX_COUNT_DISTINCT", resolve=_approximate_count, spark=_plain_sql("approx_count_distinct")

@@ -222,12 +222,10 @@ def _interpolated(values: str, percentage: str) -> str:
 
 
 AGGREGATES: tuple[AggregateFunction, ...] = (
-    AggregateFunction(name="ARRAY_AGG", resolve=_resolve_array_agg, spark=_array_agg_sql, ordered=True),
-    AggregateFunction(name="LISTAGG", resolve=_resolve_listagg, spark=_listagg_sql, ordered=True),
+    AggregateFunction(name="ARRAY_AGG", resolve=_resolve_array_agg, spark=_array_agg_sql),
+    AggregateFunction(name="LISTAGG", resolve=_resolve_listagg, spark=_listagg_sql),
     AggregateFunction(name="COLLECT", resolve=_resolve_collect, spark=_collect_sql),
-    AggregateFunction(name="JSON_ARRAYAGG", resolve=_resolve_json_array, spark=_json_array_sql, ordered=True),
-    AggregateFunction(
-        name="JSON_OBJECTAGG", resolve=_resolve_json_object, spark=_json_object_sql, ordered=True
-    ),
+    AggregateFunction(name="JSON_ARRAYAGG", resolve=_resolve_json_array, spark=_json_array_sql),
+    AggregateFunction(name="JSON_OBJECTAGG", resolve=_resolve_json_object, spark=_json_object_sql),
     AggregateFunction(name="PERCENTILE", resolve=_resolve_percentile, spark=_percentile_sql),
 )

@@ -108,11 +108,10 @@ class AggregateFunction:
     """An aggregate: types here, batch translation here, the streaming kernel in ``operators``.
 
     ``spark`` gives the whole Spark SQL aggregate, DISTINCT and FILTER included, or is None where batch
-    needs the kernel as well. ``ordered`` needs arrival order ($seq).
+    needs the kernel as well.
     """
 
     name: str
     resolve: Resolver
     spark: AggregateTranslation | None
-    ordered: bool = False
     aliases: tuple[str, ...] = field(default=())

@@ -6,8 +6,9 @@ from __future__ import annotations
 from functools import singledispatch
 
 from tidemill.catalog.table import CatalogTable
+from tidemill.operators.aggregates.registry import declared
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import InputRef
+from tidemill.plan.expressions import AggregateCall, InputRef
 
 
 def event_times(node: n.LogicalNode) -> frozenset[int]:
@@ -43,12 +44,13 @@ def _(node: n.Project) -> frozenset[int]:
 def _(node: n.Aggregate) -> frozenset[int]:
     below, width = version_times(node.input), len(node.keys)
     keys = {i for i, key in enumerate(node.keys) if key in below}
-    calls = {width + i for i, c in enumerate(node.calls) if c.function in _OF_ROWS and c.args[0] in below}
+    calls = {width + i for i, c in enumerate(node.calls) if _gives_row_value(c) and c.args[0] in below}
     return frozenset(keys | calls)
 
 
-_OF_ROWS = frozenset({"MAX", "MIN", "FIRST_VALUE", "LAST_VALUE"})
-"""Aggregates that give a value of one of the rows."""
+def _gives_row_value(call: AggregateCall) -> bool:
+    found = declared(call.function)
+    return found is not None and found.gives_row_value
 
 
 @singledispatch

@@ -10,6 +10,7 @@ from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source, State
 from tidemill.operators.aggregates.arrivals import ArrivalsAccumulator, Bag
 from tidemill.operators.aggregates.counts import CountsAccumulator
+from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.types.entries import by_key
 
 
@@ -70,3 +71,73 @@ def collect(spec: AggregateSpec, source: Source) -> Aggregate:
         return by_key(lists_of(bag, entries, spec.result))
 
     return Aggregate(spec, (counted,), result)
+
+
+DECLARATIONS: tuple[AggregateDeclaration, ...] = (
+    AggregateDeclaration(
+        name="LISTAGG",
+        build=listagg,
+        ordered=True,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by="LISTAGG",
+        over_no_rows=None,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=True,
+            bucketed=False,
+            fixed_width=False,
+            buffers=("accDelimiter", "concatAcc"),
+            retract_buffers=("listagg",),
+        ),
+    ),
+    AggregateDeclaration(
+        name="ARRAY_AGG",
+        build=array_agg,
+        ordered=True,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by="ARRAY_AGG",
+        over_no_rows=None,
+        ignores_distinct=False,
+        counts_null=True,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=False,
+            bucketed=False,
+            fixed_width=False,
+            buffers=("array_agg",),
+            retract_buffers=("array_agg",),
+        ),
+    ),
+    AggregateDeclaration(
+        name="COLLECT",
+        build=collect,
+        ordered=False,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by="COLLECT",
+        over_no_rows=None,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=False,
+            bucketed=False,
+            fixed_width=False,
+            buffers=("collect",),
+            retract_buffers=("collect",),
+        ),
+    ),
+)

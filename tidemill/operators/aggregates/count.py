@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Vec, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, no_nulls
+from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
 
@@ -59,3 +60,51 @@ def count(spec: AggregateSpec, source: Source) -> Aggregate:
         return to_arrow(Vec(state[accumulator.name][0].values), spec.result)
 
     return Aggregate(spec, (accumulator,), result)
+
+
+DECLARATIONS: tuple[AggregateDeclaration, ...] = (
+    AggregateDeclaration(
+        name="COUNT",
+        build=count,
+        ordered=False,
+        merging=Merging.ALWAYS,
+        parts=(),
+        merged_by="$SUM0",
+        over_no_rows=0,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.UP,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=True,
+            bucketed=False,
+            fixed_width=True,
+            buffers=("count",),
+            retract_buffers=("count",),
+        ),
+    ),
+    AggregateDeclaration(
+        name="APPROX_COUNT_DISTINCT",
+        build=None,
+        ordered=False,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by="APPROX_COUNT_DISTINCT",
+        over_no_rows=0,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=False,
+            bucketed=False,
+            fixed_width=False,
+            buffers=("approx_count_distinct",),
+            retract_buffers=("approx_count_distinct",),
+        ),
+    ),
+)

@@ -15,13 +15,12 @@ import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow
 from tidemill.operators.aggregates.api import AggregateSpec, Source
+from tidemill.operators.aggregates.registry import counts_null, ignores_distinct
 from tidemill.operators.rows.grouped import GroupedRows, segmented_accumulate
 from tidemill.operators.rows.pairs import Pairs, pair_rows
 from tidemill.state.layout import Layout
 from tidemill.state.lookup import Answers
 from tidemill.state.store import StateStore
-
-_KEEPS_NULL = frozenset({"ARRAY_AGG"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +117,10 @@ def distinct_views(calls: Sequence[AggregateSpec], source: Source) -> tuple[Dist
     by_args: dict[tuple[str, ...], AggregateSpec] = {}
     nulls: set[tuple[str, ...]] = set()
     for call in calls:
-        if call.distinct and call.function not in ("MIN", "MAX"):
+        if call.distinct and not ignores_distinct(call):
             filters.setdefault(call.args, {})[call.filter] = None
             by_args.setdefault(call.args, call)
-            if call.user is not None or call.function in _KEEPS_NULL:
+            if counts_null(call):
                 nulls.add(call.args)
     return tuple(_view(by_args[args], tuple(names), source, args in nulls) for args, names in filters.items())
 

@@ -16,6 +16,7 @@ from tidemill.changelog.columns import single, vector
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State
 from tidemill.operators.aggregates.arrivals import ArrivalsAccumulator, Bag
 from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.extreme import as_array, as_cell
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
@@ -92,3 +93,51 @@ def _end_of_arrivals(spec: AggregateSpec, source: Source, last: bool) -> Aggrega
 
 first_value = _end(last=False)
 last_value = _end(last=True)
+
+
+DECLARATIONS: tuple[AggregateDeclaration, ...] = (
+    AggregateDeclaration(
+        name="FIRST_VALUE",
+        build=first_value,
+        ordered=True,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by="FIRST_VALUE",
+        over_no_rows=None,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=True,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=False,
+            split=True,
+            bucketed=True,
+            fixed_width=False,
+            buffers=("first_value",),
+            retract_buffers=("first_value",),
+        ),
+    ),
+    AggregateDeclaration(
+        name="LAST_VALUE",
+        build=last_value,
+        ordered=True,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by="LAST_VALUE",
+        over_no_rows=None,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=True,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=False,
+            split=True,
+            bucketed=True,
+            fixed_width=False,
+            buffers=("last_value",),
+            retract_buffers=("last_value",),
+        ),
+    ),
+)

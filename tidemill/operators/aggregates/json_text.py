@@ -24,6 +24,7 @@ from tidemill.errors import ExecutionError
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source, State
 from tidemill.operators.aggregates.arrivals import ArrivalsAccumulator, Bag, bag_of
 from tidemill.operators.aggregates.collections import joined
+from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 
 
 def json_arrayagg(spec: AggregateSpec, source: Source) -> Aggregate:
@@ -177,3 +178,51 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     bytes: lambda v: f'"{base64.b64encode(v).decode()}"',
     datetime.datetime: _moment,
 }
+
+
+DECLARATIONS: tuple[AggregateDeclaration, ...] = (
+    AggregateDeclaration(
+        name="JSON_ARRAYAGG",
+        build=json_arrayagg,
+        ordered=True,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by="JSON_ARRAYAGG",
+        over_no_rows="[]",
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=False,
+            split=False,
+            bucketed=False,
+            fixed_width=False,
+            buffers=("json_arrayagg",),
+            retract_buffers=("json_arrayagg",),
+        ),
+    ),
+    AggregateDeclaration(
+        name="JSON_OBJECTAGG",
+        build=json_objectagg,
+        ordered=True,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by="JSON_OBJECTAGG",
+        over_no_rows="{}",
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=False,
+            bucketed=False,
+            fixed_width=False,
+            buffers=("json_objectagg",),
+            retract_buffers=("json_objectagg",),
+        ),
+    ),
+)

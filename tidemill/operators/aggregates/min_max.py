@@ -16,6 +16,7 @@ from tidemill.changelog.columns import Ints, Mask, single, vector
 from tidemill.changelog.values import ranks
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State
 from tidemill.operators.aggregates.count import counted
+from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.extreme import Extreme, as_array, as_cell
 from tidemill.operators.aggregates.running_extreme import HeldValues, running_least
 from tidemill.operators.aggregates.value_table import VALUE, ValueTable
@@ -193,3 +194,51 @@ def minimum(spec: AggregateSpec, source: Source) -> Aggregate:
 
 def maximum(spec: AggregateSpec, source: Source) -> Aggregate:
     return _extreme(False, spec, source)
+
+
+DECLARATIONS: tuple[AggregateDeclaration, ...] = (
+    AggregateDeclaration(
+        name="MIN",
+        build=minimum,
+        ordered=False,
+        merging=Merging.ALWAYS,
+        parts=(),
+        merged_by="MIN",
+        over_no_rows=None,
+        ignores_distinct=True,
+        counts_null=False,
+        gives_row_value=True,
+        gives_only_argument=True,
+        direction=Direction.DOWN,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=True,
+            bucketed=True,
+            fixed_width=True,
+            buffers=("min",),
+            retract_buffers=("min",),
+        ),
+    ),
+    AggregateDeclaration(
+        name="MAX",
+        build=maximum,
+        ordered=False,
+        merging=Merging.ALWAYS,
+        parts=(),
+        merged_by="MAX",
+        over_no_rows=None,
+        ignores_distinct=True,
+        counts_null=False,
+        gives_row_value=True,
+        gives_only_argument=True,
+        direction=Direction.UP,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=True,
+            bucketed=True,
+            fixed_width=True,
+            buffers=("max",),
+            retract_buffers=("max",),
+        ),
+    ),
+)

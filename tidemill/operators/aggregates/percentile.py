@@ -15,6 +15,7 @@ from tidemill.changelog.columns import Mask, Values, Vec, single, to_arrow, vect
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source, State
 from tidemill.operators.aggregates.arrivals import Bag
 from tidemill.operators.aggregates.counts import CountsAccumulator
+from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.extreme import as_array
 from tidemill.operators.aggregates.first_last import EndAccumulator
 
@@ -96,3 +97,29 @@ def _several(ranked: _Ranked, fractions: pa.Array, kind: pa.DataType) -> pa.Arra
     values = to_arrow(Vec(ranked.at(groups, flat)), pa.float64()).cast(kind.value_type)
     mask = np.append(~ranked.present, False)
     return pa.ListArray.from_arrays(pa.array(offsets, mask=mask), values, type=kind)
+
+
+DECLARATIONS: tuple[AggregateDeclaration, ...] = (
+    AggregateDeclaration(
+        name="PERCENTILE",
+        build=percentile,
+        ordered=False,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by="PERCENTILE",
+        over_no_rows=None,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=False,
+            bucketed=False,
+            fixed_width=False,
+            buffers=("percentile",),
+            retract_buffers=("percentile",),
+        ),
+    ),
+)

@@ -1,61 +1,89 @@
-"""Which function is computed how: the table of aggregate kernels."""
+"""All built-in aggregates by name, merged from the families' declarations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
+from types import ModuleType
+
+import pyarrow as pa
 
 from tidemill.errors import NotSupportedError
+from tidemill.operators.aggregates import (
+    collections,
+    count,
+    first_last,
+    json_text,
+    min_max,
+    percentile,
+    single_value,
+    sum,
+    variance,
+)
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
-from tidemill.operators.aggregates.collections import array_agg, collect, listagg
-from tidemill.operators.aggregates.count import count
-from tidemill.operators.aggregates.first_last import first_value, last_value
-from tidemill.operators.aggregates.json_text import json_arrayagg, json_objectagg
-from tidemill.operators.aggregates.min_max import maximum, minimum
-from tidemill.operators.aggregates.percentile import percentile
-from tidemill.operators.aggregates.single_value import single_value
-from tidemill.operators.aggregates.sum import average, sum0, sum_
+from tidemill.operators.aggregates.declaration import AggregateDeclaration, Merging
 from tidemill.operators.aggregates.user import user_aggregate
-from tidemill.operators.aggregates.variance import stddev_pop, stddev_samp, var_pop, var_samp
 
-ORDERED = frozenset({"FIRST_VALUE", "LAST_VALUE", "LISTAGG", "ARRAY_AGG", "JSON_ARRAYAGG", "JSON_OBJECTAGG"})
-"""Functions whose result depends on arrival order: their input carries ``$seq``."""
+FAMILIES: tuple[ModuleType, ...] = (
+    collections,
+    count,
+    first_last,
+    json_text,
+    min_max,
+    percentile,
+    single_value,
+    sum,
+    variance,
+)
 
-Builder = Callable[[AggregateSpec, Source], Aggregate]
 
-BUILDERS: Mapping[str, Builder] = {
-    "COUNT": count,
-    "SUM": sum_,
-    "$SUM0": sum0,
-    "SUM0": sum0,
-    "AVG": average,
-    "MIN": minimum,
-    "MAX": maximum,
-    "FIRST_VALUE": first_value,
-    "LAST_VALUE": last_value,
-    "SINGLE_VALUE": single_value,
-    "LISTAGG": listagg,
-    "ARRAY_AGG": array_agg,
-    "COLLECT": collect,
-    "JSON_ARRAYAGG": json_arrayagg,
-    "JSON_OBJECTAGG": json_objectagg,
-    "PERCENTILE": percentile,
-    "VAR_POP": var_pop,
-    "VAR_SAMP": var_samp,
-    "VARIANCE": var_samp,
-    "STDDEV_POP": stddev_pop,
-    "STDDEV_SAMP": stddev_samp,
-    "STDDEV": stddev_samp,
-}
+def declared(function: str) -> AggregateDeclaration | None:
+    """What is true of the aggregate ``function``; None for a user's aggregate and for a window function."""
+    return declarations().get(function)
+
+
+@cache
+def declarations() -> Mapping[str, AggregateDeclaration]:
+    return {found.name: found for family in FAMILIES for found in family.DECLARATIONS}
+
+
+def is_ordered(call: AggregateSpec) -> bool:
+    """Whether the result of ``call`` may depend on the order of arrival."""
+    found = declared(call.function)
+    return call.user is not None or (found is not None and found.ordered)
+
+
+def ignores_distinct(call: AggregateSpec) -> bool:
+    """Whether DISTINCT does not change the result of ``call``."""
+    found = declared(call.function)
+    return found is not None and found.ignores_distinct
+
+
+def counts_null(call: AggregateSpec) -> bool:
+    """Whether NULL is one of the values of a DISTINCT ``call``."""
+    found = declared(call.function)
+    return call.user is not None or (found is not None and found.counts_null)
+
+
+def merges(call: AggregateSpec, exact: Callable[[pa.DataType], bool]) -> bool:
+    """Whether results of ``call`` over parts of the rows give its result over all rows.
+
+    ``exact`` says of which types sums are exact.
+    """
+    found = declared(call.function)
+    if found is None or found.merging is Merging.NEVER:
+        return False
+    return found.merging is Merging.ALWAYS or all(map(exact, call.arg_types))
 
 
 def build(spec: AggregateSpec, source: Source) -> Aggregate:
     """The kernel of a call; NotSupportedError names a function without one."""
     if spec.user is not None:
         return user_aggregate(spec, spec.user, source)
-    builder = BUILDERS.get(spec.function)
-    if builder is None:
+    found = declared(spec.function)
+    if found is None or found.build is None:
         raise NotSupportedError(
             f"Aggregate function {spec.function} is not supported in streaming mode",
-            expected=tuple(sorted(BUILDERS)),
+            expected=tuple(sorted(x.name for x in declarations().values() if x.build is not None)),
         )
-    return builder(spec, source)
+    return found.build(spec, source)

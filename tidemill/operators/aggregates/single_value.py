@@ -7,6 +7,7 @@ import pyarrow as pa
 from tidemill.errors import ExecutionError
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source, State
 from tidemill.operators.aggregates.count import CountAccumulator
+from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.min_max import maximum
 
 
@@ -21,3 +22,29 @@ def single_value(spec: AggregateSpec, source: Source) -> Aggregate:
         return inner.result(state)
 
     return Aggregate(spec, (*inner.accumulators, number), result)
+
+
+DECLARATIONS: tuple[AggregateDeclaration, ...] = (
+    AggregateDeclaration(
+        name="SINGLE_VALUE",
+        build=single_value,
+        ordered=False,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by="SINGLE_VALUE",
+        over_no_rows=None,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=False,
+            split=True,
+            bucketed=False,
+            fixed_width=False,
+            buffers=("single_value",),
+            retract_buffers=("single_value",),
+        ),
+    ),
+)

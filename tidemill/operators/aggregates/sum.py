@@ -16,6 +16,7 @@ from tidemill.changelog.columns import Mask, Values, Vec, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Cells, Source, State, either, no_nulls
 from tidemill.operators.aggregates.count import CountAccumulator, count_of, counted
 from tidemill.operators.aggregates.decimal_sum import decimal_average, decimal_sum
+from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.float_sum import FloatSumAccumulator
 from tidemill.operators.rows.grouped import GroupedRows, WeightKey
 
@@ -122,3 +123,73 @@ def _present(state: State, spec: AggregateSpec, source: Source, vec: Vec) -> Mas
     number: CountAccumulator = count_of(spec)
     present: Mask = state[number.name][0].values != 0
     return present
+
+
+DECLARATIONS: tuple[AggregateDeclaration, ...] = (
+    AggregateDeclaration(
+        name="SUM",
+        build=sum_,
+        ordered=False,
+        merging=Merging.IF_EXACT,
+        parts=(),
+        merged_by="SUM",
+        over_no_rows=None,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=True,
+        direction=Direction.UP_IF_POSITIVE,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=True,
+            bucketed=False,
+            fixed_width=True,
+            buffers=("sum",),
+            retract_buffers=("sum", "count"),
+        ),
+    ),
+    AggregateDeclaration(
+        name="$SUM0",
+        build=sum0,
+        ordered=False,
+        merging=Merging.IF_EXACT,
+        parts=(),
+        merged_by="$SUM0",
+        over_no_rows=0,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=True,
+            bucketed=False,
+            fixed_width=True,
+            buffers=("sum",),
+            retract_buffers=("sum",),
+        ),
+    ),
+    AggregateDeclaration(
+        name="AVG",
+        build=average,
+        ordered=False,
+        merging=Merging.IF_EXACT,
+        parts=("$SUM0", "COUNT"),
+        merged_by="AVG",
+        over_no_rows=None,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=True,
+            bucketed=False,
+            fixed_width=True,
+            buffers=("sum", "count"),
+            retract_buffers=("sum", "count"),
+        ),
+    ),
+)

@@ -22,6 +22,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Mask, Values, Vec, dtype_of, to_arrow
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source, State
 from tidemill.operators.aggregates.count import count_of
+from tidemill.operators.aggregates.declaration import AggregateDeclaration, Direction, FlinkPhases, Merging
 from tidemill.operators.aggregates.float_sum import FloatSumAccumulator
 from tidemill.operators.aggregates.pairs import Pair, added, divided, squared
 from tidemill.types.decimals import rounded
@@ -108,7 +109,34 @@ def _decimal(value: float, kind: Any) -> Decimal | None:
     return found if len(found.as_tuple().digits) <= kind.precision else None
 
 
-var_pop = _variance(sample=False, root=False)
-var_samp = _variance(sample=True, root=False)
-stddev_pop = _variance(sample=False, root=True)
-stddev_samp = _variance(sample=True, root=True)
+def _declaration(name: str, *, sample: bool, root: bool) -> AggregateDeclaration:
+    return AggregateDeclaration(
+        name=name,
+        build=_variance(sample=sample, root=root),
+        ordered=False,
+        merging=Merging.NEVER,
+        parts=(),
+        merged_by=name,
+        over_no_rows=None,
+        ignores_distinct=False,
+        counts_null=False,
+        gives_row_value=False,
+        gives_only_argument=False,
+        direction=Direction.ANY,
+        phases=FlinkPhases(
+            two_phase=True,
+            split=False,
+            bucketed=False,
+            fixed_width=False,
+            buffers=(name.lower(),),
+            retract_buffers=(name.lower(),),
+        ),
+    )
+
+
+DECLARATIONS: tuple[AggregateDeclaration, ...] = (
+    _declaration("VAR_POP", sample=False, root=False),
+    _declaration("VAR_SAMP", sample=True, root=False),
+    _declaration("STDDEV_POP", sample=False, root=True),
+    _declaration("STDDEV_SAMP", sample=True, root=True),
+)

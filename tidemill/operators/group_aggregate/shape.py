@@ -17,7 +17,7 @@ from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
 from tidemill.operators.aggregates.distinct import DistinctView, distinct_views
 from tidemill.operators.aggregates.records import ROWS, AnyAccumulator
-from tidemill.operators.aggregates.registry import ORDERED, build
+from tidemill.operators.aggregates.registry import build, is_ordered
 from tidemill.operators.rows.grouped import GroupedRows
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
@@ -84,8 +84,7 @@ class GroupShape:
     @property
     def needs_sequence(self) -> bool:
         """Whether the input must carry ``$seq``."""
-        ordered = any(call.user or call.function in ORDERED for call in self.calls)
-        return self.per_record or self.sequence or ordered
+        return self.per_record or self.sequence or any(map(is_ordered, self.calls))
 
     @property
     def fingerprint(self) -> str:

@@ -20,13 +20,12 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.errors import NotSupportedError
 from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
 from tidemill.operators.aggregates.records import is_simple
-from tidemill.operators.aggregates.registry import build
+from tidemill.operators.aggregates.registry import build, declared
 from tidemill.operators.rows.grouped import GroupedRows
 
 _SLICE = 4_000_000
 _NO_KEYS = Source(keys=(), retracts=False)
 _MIRRORED = {"FIRST_VALUE": "LAST_VALUE", "LAST_VALUE": "FIRST_VALUE"}
-_ZERO_WHEN_EMPTY = ("COUNT", "$SUM0", "SUM0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +232,8 @@ def _at(call: AggregateSpec, values: pa.Array, places: Ints, there: Mask) -> pa.
     if there.all():
         return values.take(pa.array(places))
     taken = values.take(pa.array(np.where(there, places, 0), mask=~there))
-    return pc.fill_null(taken, 0) if call.function in _ZERO_WHEN_EMPTY else taken
+    found = declared(call.function)
+    return taken if found is None or found.over_no_rows is None else pc.fill_null(taken, found.over_no_rows)
 
 
 # -- frames -----------------------------------------------------------------------------------------

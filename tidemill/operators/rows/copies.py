@@ -15,6 +15,7 @@ from tidemill.changelog.columns import Hashes, single
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.aggregates.registry import merges
 from tidemill.operators.api import HASH_COLUMN
 
 LOCAL_GAIN = 0.5
@@ -24,14 +25,11 @@ _SURELY_LARGER = 1.2
 """How far beyond that share a chunk is guessed to be before combining it is not tried."""
 _COPIES_GAIN = 0.2
 """The share of equal rows: the others would be brought together once more behind the exchange."""
-_ANY = frozenset({"COUNT", "MIN", "MAX"})
-_SUMS = frozenset({"SUM", "$SUM0", "AVG"})
 
 
 def counts_copies(call: AggregateSpec) -> bool:
     """Whether ``n`` equal rows are to ``call`` what one is that counts ``n`` times, to the last digit."""
-    integers = all(pa.types.is_integer(kind) for kind in call.arg_types)
-    return not call.user and (call.distinct or call.function in _ANY or (call.function in _SUMS and integers))
+    return not call.user and (call.distinct or merges(call, pa.types.is_integer))
 
 
 def read_by(calls: Sequence[AggregateSpec]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from tidemill.changelog.columns import Hashes, Ints, Vec, single, to_arrow, vali
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns, mix
 from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.aggregates.registry import merges
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.rows.grouped import WeightKey
 from tidemill.operators.window.pieces import END
@@ -30,10 +31,6 @@ _FIRST = "$first"
 _SIGN = "$sign"
 _NUMBER = pa.int64()
 _APART = np.uint64(0xA0761D6478BD642F)
-_ALL = frozenset({"COUNT", "MIN", "MAX"})
-"""What takes values of any type: one taken back from a later slice is still the least or greatest of all."""
-_SUMS = frozenset({"SUM", "$SUM0", "AVG"})
-"""What adds numbers up exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,9 +208,11 @@ def _grouped(last: Ints, own: list[pa.Array], hashes: Hashes, values: list[pa.Ar
 
 
 def _serves(call: AggregateSpec) -> bool:
-    """Whether values can be told apart from rows that are taken back."""
-    exact = all(pa.types.is_integer(kind) or pa.types.is_decimal(kind) for kind in call.arg_types)
-    return call.function in _ALL or (call.function in _SUMS and exact)
+    """Whether values can be told apart from rows that are taken back.
+
+    A value that MIN or MAX takes back from a later slice is still the least or the greatest of all.
+    """
+    return merges(call, lambda kind: pa.types.is_integer(kind) or pa.types.is_decimal(kind))
 
 
 def counting(view: View, rows: pa.Table) -> Ints:

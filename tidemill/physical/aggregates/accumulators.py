@@ -9,20 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidemill.operators.aggregates.registry import declared
 from tidemill.physical.explain.printer import Printer
 from tidemill.plan.expressions import AggregateCall
-
-_PARTS: dict[str, tuple[str, ...]] = {
-    "COUNT": ("count",),
-    "SUM": ("sum",),
-    "$SUM0": ("sum",),
-    "AVG": ("sum", "count"),
-    "LISTAGG": ("accDelimiter", "concatAcc"),
-}
-_RETRACT_PARTS: dict[str, tuple[str, ...]] = {
-    "SUM": ("sum", "count"),
-    "LISTAGG": ("listagg",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +55,10 @@ def _counts_rows(call: AggregateCall) -> bool:
 def _parts(call: AggregateCall, retract: bool) -> tuple[str, ...]:
     if call.function == "COUNT" and not call.args:
         return ("count1",)
-    special = _RETRACT_PARTS.get(call.function) if retract else None
-    return special or _PARTS.get(call.function) or (call.function.lower(),)
+    found = declared(call.function)
+    if found is None:
+        return (call.function.lower(),)
+    return found.phases.retract_buffers if retract else found.phases.buffers
 
 
 def _joined(parts: list[str]) -> str:

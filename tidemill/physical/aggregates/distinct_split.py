@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from tidemill.config.optimizer_options import DISTINCT_SPLIT_BUCKETS, DISTINCT_SPLIT_ENABLED
 from tidemill.config.option import Configuration
+from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.parts import merging, parts_of
 from tidemill.physical.finish import PENDING, exchange, finish, references
@@ -20,8 +21,6 @@ from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
 from tidemill.types.logical import BOOLEAN, INT, Field
 
-_BUCKETED = frozenset({"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"})
-_SPLITTABLE = _BUCKETED | {"COUNT", "SUM", "AVG", "LISTAGG", "$SUM0", "SINGLE_VALUE"}
 PHASE = "SPLIT"
 
 
@@ -29,13 +28,19 @@ def can_split(calls: tuple[AggregateCall, ...], keys: tuple[int, ...], config: C
     """Whether Flink splits them."""
     if not config.read(DISTINCT_SPLIT_ENABLED) or not any(c.distinct for c in calls):
         return False
-    every = all(c.function in _SPLITTABLE for c in calls)
+    found = [declared(c.function) for c in calls]
+    every = all(x is not None and x.phases.split for x in found)
     return every and bool(_bucket_columns(calls, keys))
 
 
 def _bucket_columns(calls: tuple[AggregateCall, ...], keys: tuple[int, ...]) -> tuple[int, ...]:
-    used = {a for c in calls if c.distinct or c.function in _BUCKETED for a in c.args}
+    used = {a for c in calls if c.distinct or _is_bucketed(c) for a in c.args}
     return tuple(sorted(used - set(keys)))
+
+
+def _is_bucketed(call: AggregateCall) -> bool:
+    found = declared(call.function)
+    return found is not None and found.phases.bucketed
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ def _expanded(ready: Split, columns: tuple[int, ...]) -> Split:
 
 def _owner(call: AggregateCall, place: dict[int, int], full: int) -> int:
     """The ``$e`` of the copies that ``call`` looks at: a bit is set where a bucket is NULL."""
-    own = [place[a] for a in call.args if a in place] if call.distinct or call.function in _BUCKETED else []
+    own = [place[a] for a in call.args if a in place] if call.distinct or _is_bucketed(call) else []
     for index in own:
         full &= ~(1 << (len(place) - 1 - index))
     return full

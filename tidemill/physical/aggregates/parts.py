@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tidemill.operators.aggregates.declaration import Merging
+from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
 from tidemill.physical.finish import PENDING, finish, references
 from tidemill.physical.names import free_name
@@ -20,21 +22,23 @@ from tidemill.types.logical import (
     RowType,
 )
 
-_FINAL = {"COUNT": "$SUM0", "$SUM0": "$SUM0"}
-_ADDED = frozenset({"COUNT", "MIN", "MAX"})
-_SUMS = frozenset({"SUM", "$SUM0", "AVG"})
 _NESTED = (ArrayType, MapType, MultisetType, RowType)
 
 
 def adds_up(calls: tuple[AggregateCall, ...], inputs: tuple[Field, ...]) -> bool:
     """Whether the calls over parts of the rows give, to the last digit, what they give over all of them, if
     all equal values of what is DISTINCT are in one part."""
-    exact = all(c.function in _ADDED or _sums_integers(c, inputs) for c in calls)
+    exact = all(_merges(c, inputs) for c in calls)
     return exact and not any(isinstance(inputs[a].type, _NESTED) for c in calls if c.distinct for a in c.args)
 
 
-def _sums_integers(call: AggregateCall, inputs: tuple[Field, ...]) -> bool:
-    return call.function in _SUMS and all(isinstance(inputs[a].type, INTEGER_TYPES) for a in call.args)
+def _merges(call: AggregateCall, inputs: tuple[Field, ...]) -> bool:
+    found = declared(call.function)
+    if found is None or found.merging is Merging.NEVER:
+        return False
+    return found.merging is Merging.ALWAYS or all(
+        isinstance(inputs[a].type, INTEGER_TYPES) for a in call.args
+    )
 
 
 def parts_of(calls: tuple[AggregateCall, ...], inputs: tuple[Field, ...]) -> tuple[AggregateCall, ...]:
@@ -43,18 +47,25 @@ def parts_of(calls: tuple[AggregateCall, ...], inputs: tuple[Field, ...]) -> tup
 
 
 def _parts(call: AggregateCall, inputs: tuple[Field, ...]) -> tuple[AggregateCall, ...]:
-    if call.function != "AVG":
+    found = declared(call.function)
+    if found is None or not found.parts:
         return (call,)
     integer = isinstance(inputs[call.args[0]].type, INTEGER_TYPES)
-    total = replace(call, function="$SUM0", type=BIGINT if integer else call.type)
-    return (total, replace(call, function="COUNT", type=BIGINT))
+    kinds = {"COUNT": BIGINT, "$SUM0": BIGINT if integer else call.type}
+    return tuple(replace(call, function=part, type=kinds[part]) for part in found.parts)
+
+
+def merged_by(call: AggregateCall) -> str:
+    """The function that puts results of ``call`` over parts of the rows together: ``COUNT`` -> ``$SUM0``."""
+    found = declared(call.function)
+    return call.function if found is None else found.merged_by
 
 
 def merging(parts: tuple[AggregateCall, ...], first: int) -> tuple[AggregateCall, ...]:
     """The calls over what ``parts`` give, from column ``first`` on."""
     return tuple(
         AggregateCall(
-            function=_FINAL.get(c.function, c.function),
+            function=merged_by(c),
             args=(first + i,),
             type=c.type,
             name=c.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidemill.config.option import Configuration
+from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_split import can_split, split
 from tidemill.physical.aggregates.known_keys import known_keys
@@ -10,9 +11,6 @@ from tidemill.physical.finish import PENDING, exchange, finish
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Cast, Expr, InputRef
 from tidemill.types.logical import Field
-
-_OF_ONE_ROW = frozenset({"SUM", "MIN", "MAX"})
-"""Over a single row these give their argument."""
 
 
 def plan_aggregate(
@@ -48,7 +46,8 @@ def _is_needless(node: n.Aggregate, child: p.PhysicalNode) -> bool:
 
 
 def _is_of_one_row(call: AggregateCall) -> bool:
-    return call.function in _OF_ONE_ROW and call.filter is None
+    found = declared(call.function)
+    return found is not None and found.gives_only_argument and call.filter is None
 
 
 def _without_aggregation(node: n.Aggregate, child: p.PhysicalNode) -> p.PhysicalNode:

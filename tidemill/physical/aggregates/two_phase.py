@@ -7,19 +7,19 @@ The phases are what EXPLAIN shows; ``core`` on the last one keeps the whole mean
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.config.optimizer_options import AGG_PHASE_STRATEGY, INCREMENTAL_AGG_ENABLED
 from tidemill.config.option import Configuration
+from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.accumulators import Accumulators, accumulators
 from tidemill.physical.explain.printer import Printer
 from tidemill.physical.tree import map_up
 from tidemill.plan.expressions import AggregateCall
 from tidemill.types.logical import BIGINT, Field
-
-_NOT_MERGEABLE = frozenset({"FIRST_VALUE", "LAST_VALUE", "JSON_ARRAYAGG", "SINGLE_VALUE"})
 
 
 def split_phases(root: p.PhysicalNode, config: Configuration) -> p.PhysicalNode:
@@ -37,9 +37,10 @@ def split_phases(root: p.PhysicalNode, config: Configuration) -> p.PhysicalNode:
     return map_up(root, rewrite)
 
 
-def mergeable(calls: tuple[AggregateCall, ...]) -> bool:
+def mergeable(calls: Sequence[AggregateCall]) -> bool:
     """Whether Flink can put together what two phases accumulate."""
-    return not any(c.user or c.function in _NOT_MERGEABLE for c in calls)
+    found = [declared(c.function) for c in calls]
+    return all(x is not None and x.phases.two_phase for x in found)
 
 
 def _two_phases(node: p.GroupAggregate) -> p.GlobalGroupAggregate:

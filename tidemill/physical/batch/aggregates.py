@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 
 from tidemill.config.optimizer_options import AGG_PHASE_STRATEGY
 from tidemill.config.option import Configuration
+from tidemill.operators.aggregates.registry import declared
 from tidemill.physical.aggregates.accumulators import accumulators
+from tidemill.physical.aggregates.two_phase import mergeable
 from tidemill.physical.batch.nodes import Aggregate, BatchNode, Step, Traits
 from tidemill.physical.batch.sizes import width
 from tidemill.physical.batch.steps import WITHIN, ascending, bracketed, derived, exchange, sort, step
@@ -19,9 +21,6 @@ from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.plan.expressions import AggregateCall
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
-
-_FIXED_WIDTH = frozenset({"COUNT", "SUM", "$SUM0", "AVG", "MIN", "MAX"})
-_ONE_PHASE = frozenset({"FIRST_VALUE", "LAST_VALUE", "JSON_ARRAYAGG", "SINGLE_VALUE"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +84,16 @@ def _shape(
 def _can_hash(calls: Sequence[AggregateCall]) -> bool:
     """Hash aggregation updates its buffers in place: they must have a fixed width."""
     variable = (t.LengthType, t.ArrayType, t.MapType, t.MultisetType, t.RowType)
-    return all(c.function in _FIXED_WIDTH and not isinstance(c.type, variable) for c in calls)
+    found = [declared(c.function) for c in calls]
+    fixed = all(x is not None and x.phases.fixed_width for x in found)
+    return fixed and not any(isinstance(c.type, variable) for c in calls)
 
 
 def _in_one_phase(
     child: BatchNode, keys: tuple[int, ...], calls: Sequence[AggregateCall], config: Configuration
 ) -> bool:
     strategy = config.read(AGG_PHASE_STRATEGY).upper()
-    if strategy == "ONE_PHASE" or any(c.function in _ONE_PHASE for c in calls):
+    if strategy == "ONE_PHASE" or not mergeable(calls):
         return True
     if keys and _in_place(child, keys):
         return True

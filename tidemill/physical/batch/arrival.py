@@ -12,6 +12,8 @@ from tidemill.errors import InternalError
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction
 from tidemill.functions.decimal_sums import needs_kernel
+from tidemill.operators.aggregates.declaration import Merging
+from tidemill.operators.aggregates.registry import declared
 from tidemill.physical.batch import nodes as b
 from tidemill.plan.expressions import AggregateCall
 
@@ -65,7 +67,12 @@ def _(node: b.BatchNode, ordered: bool) -> tuple[bool, ...]:
 
 def needs_order(node: b.Aggregate) -> bool:
     """Whether any call depends on arrival order."""
-    return by_kernel(node) or any(function_of(c).ordered for c in node.calls)
+    return by_kernel(node) or any(_is_ordered(c) for c in node.calls)
+
+
+def _is_ordered(call: AggregateCall) -> bool:
+    found = declared(call.function)
+    return found is not None and found.ordered
 
 
 def by_kernel(node: b.Aggregate) -> bool:
@@ -81,6 +88,7 @@ def function_of(call: AggregateCall) -> AggregateFunction:
 
 
 def _is_long_sum(call: AggregateCall, node: b.Aggregate) -> bool:
-    if call.function not in ("SUM", "$SUM0", "AVG"):
+    found = declared(call.function)
+    if found is None or found.merging is not Merging.IF_EXACT:
         return False
     return needs_kernel(node.source.fields[call.args[0]].type, call.distinct)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.grouping import Grouping, Part
+from tidemill.physical.aggregates.parts import merged_by
 from tidemill.physical.batch.arrival import by_kernel
 from tidemill.physical.batch.nodes import Aggregate, BatchNode, Calc, TableSourceScan
 from tidemill.plan.column_filters import whole_filters
@@ -21,7 +22,8 @@ from tidemill.plan.expressions import AggregateCall, Expr, InputRef
 from tidemill.plan.predicates import conjuncts
 from tidemill.types.logical import Field
 
-_MERGED = {"COUNT": "$SUM0", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}
+_PUSHED = frozenset(("COUNT", "SUM", "MIN", "MAX"))
+"""Aggregates that connectors compute."""
 _LIMITED = frozenset(("jdbc",))
 """Connectors that are told how many rows are wanted."""
 
@@ -50,8 +52,7 @@ class Pushed:
         columns = self.scan.table.physical_columns
         parts = self.grouping.fields(tuple(Field(c.name, c.type) for c in columns))
         calls = (
-            replace(call, function=_MERGED[call.function], args=(keys + i,))
-            for i, call in enumerate(node.calls)
+            replace(call, function=merged_by(call), args=(keys + i,)) for i, call in enumerate(node.calls)
         )
         return replace(
             node, input=replace(self.scan, fields=parts), keys=tuple(range(keys)), calls=tuple(calls)
@@ -96,7 +97,7 @@ def _table_below(
 
 
 def _part(call: AggregateCall, columns: tuple[str | None, ...]) -> Part | None:
-    plain = call.function in _MERGED and not call.distinct and call.filter is None and call.user is None
+    plain = call.function in _PUSHED and not call.distinct and call.filter is None and call.user is None
     if not plain or call.options or len(call.args) > 1:
         return None
     if not call.args:

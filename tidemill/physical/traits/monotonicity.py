@@ -9,6 +9,8 @@ from enum import Enum
 from functools import singledispatch
 
 from tidemill.changelog.rowkind import INSERT_ONLY
+from tidemill.operators.aggregates.declaration import Direction
+from tidemill.operators.aggregates.registry import declared
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjuncts, constant
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, SortKey
@@ -52,9 +54,6 @@ def _(node: p.Calc) -> tuple[Moves, ...]:
     return tuple(below[x.index] if isinstance(x, InputRef) else Moves.ANYHOW for x in node.projections)
 
 
-_CALLS = {"COUNT": Moves.UP, "MAX": Moves.UP, "MIN": Moves.DOWN}
-
-
 @directions.register
 def _(node: p.GroupAggregate) -> tuple[Moves, ...]:
     keys = (Moves.NOT,) * len(node.keys)
@@ -64,10 +63,16 @@ def _(node: p.GroupAggregate) -> tuple[Moves, ...]:
 
 
 def _call(call: AggregateCall, source: p.PhysicalNode) -> Moves:
+    found = declared(call.function)
+    if found is None:
+        return Moves.ANYHOW
+    if found.direction is not Direction.UP_IF_POSITIVE:
+        return _MOVES[found.direction]
     exact = isinstance(call.type, (*INTEGER_TYPES, DecimalType))
-    if call.function == "SUM" and exact and _never_negative(source, call.args[0]):
-        return Moves.UP
-    return _CALLS.get(call.function, Moves.ANYHOW)
+    return Moves.UP if exact and _never_negative(source, call.args[0]) else Moves.ANYHOW
+
+
+_MOVES = {Direction.UP: Moves.UP, Direction.DOWN: Moves.DOWN, Direction.ANY: Moves.ANYHOW}
 
 
 @singledispatch

@@ -1,0 +1,93 @@
+"""What is true of an aggregate function: the planner and the kernels decide by this, never by lists of names.
+
+A built-in aggregate is declared in two files: its types and its Spark text in ``functions``, the rest beside
+its kernel. No property has a default, so that a new aggregate cannot leave one out. For MAX::
+
+    AggregateDeclaration(
+        name="MAX",
+        build=maximum,
+        ordered=False,
+        merging=Merging.ALWAYS,
+        ...
+    )
+
+A user's aggregate has no declaration: ``declared`` gives None, and nothing may be assumed of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from tidemill.operators.aggregates.api import Aggregate, AggregateSpec, Source
+
+Builder = Callable[[AggregateSpec, Source], Aggregate]
+
+
+class Merging(Enum):
+    """Whether results over parts of the rows give the result over all rows, to the last digit."""
+
+    ALWAYS = "always"
+    IF_EXACT = "if sums of the argument's type are exact"
+    NEVER = "never"
+
+
+class Direction(Enum):
+    """Where a result goes while rows are only added."""
+
+    UP = "up"
+    DOWN = "down"
+    UP_IF_POSITIVE = "up, if no argument is negative"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlinkPhases:
+    """How Flink plans the function in several phases, as EXPLAIN shows it.
+
+    - ``two_phase``: a local and a global phase.
+    - ``split``: a partial aggregation by buckets of a DISTINCT column.
+    - ``bucketed``: the function's own column gets buckets, too.
+    - ``fixed_width``: the buffers of batch mode have a fixed width.
+    - ``buffers``: the names of the buffers; ``retract_buffers``: the names if rows are taken back.
+    """
+
+    two_phase: bool
+    split: bool
+    bucketed: bool
+    fixed_width: bool
+    buffers: tuple[str, ...]
+    retract_buffers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateDeclaration:
+    """One function. ``name`` is Flink's upper-case name.
+
+    - ``build``: makes the streaming kernel of a call; None: the function is for batch mode only.
+    - ``ordered``: the result depends on the order of arrival, so the input carries ``$seq``.
+    - ``merging``: see ``Merging``.
+    - ``parts``: the functions from whose results the result is derived; () if it is computed as it is.
+    - ``merged_by``: the function that puts results over parts together.
+    - ``over_no_rows``: the value over no rows; None is NULL.
+    - ``ignores_distinct``: DISTINCT does not change the result.
+    - ``counts_null``: NULL is a value of DISTINCT.
+    - ``gives_row_value``: the result is the argument of one of the rows.
+    - ``gives_only_argument``: over a single row the result is the argument.
+    - ``direction``: see ``Direction``.
+    """
+
+    name: str
+    build: Builder | None
+    ordered: bool
+    merging: Merging
+    parts: tuple[str, ...]
+    merged_by: str
+    over_no_rows: object
+    ignores_distinct: bool
+    counts_null: bool
+    gives_row_value: bool
+    gives_only_argument: bool
+    direction: Direction
+    phases: FlinkPhases
