@@ -19,7 +19,9 @@ def test_all_that_have_types_are_declared() -> None:
 
 @pytest.mark.parametrize("kind", [AggregateDeclaration, FlinkPhases])
 def test_no_property_can_be_left_out(kind: type) -> None:
-    assert [f.name for f in fields(kind) if f.default is not MISSING or f.default_factory is not MISSING] == []
+    assert [
+        f.name for f in fields(kind) if f.default is not MISSING or f.default_factory is not MISSING
+    ] == []
 
 
 def test_of_what_is_not_declared_nothing_is_known() -> None:
