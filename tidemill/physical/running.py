@@ -4,9 +4,9 @@ Flink's plan is what is planned; here it is told apart from what runs, node by n
 kernels add up weights, so they get -U with every +U where Flink's operators overwrite by key; what Flink
 holds back until a watermark is given with the epoch and corrected later, so it is no longer insert-only;
 distinct state that keys share is that of an aggregation of its own;
-a join with time bounds runs as one without where its rows have no watermark; what the kernel of an inner join
-cannot compute over pairs is a filter above it; a temporal join gets all versions. EXPLAIN names each of these
-beside the node (``runs``).
+a join with time bounds runs as one without where its rows have no watermark; what the kernel of a join
+cannot compute over pairs is a filter above it (``joins.by_pairs``); a temporal join gets all versions. EXPLAIN
+names each of these beside the node (``runs``).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import shared
 from tidemill.physical.aggregates.window_reuse import shared_window
 from tidemill.physical.conditions import conjunction, conjuncts
-from tidemill.physical.finish import PENDING, exchange, finish, references
-from tidemill.physical.joins.pairwise import unknown_to_kernels
+from tidemill.physical.finish import exchange, finish, references
+from tidemill.physical.joins.by_pairs import by_pairs
 from tidemill.physical.joins.temporal import as_it_runs
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.traits.event_time import has_watermark, waits_for_first
@@ -116,11 +116,18 @@ def _whole(node: p.WindowAggregate, core: p.WindowCore, fields: tuple[Field, ...
     )
 
 
-@_running.register(p.WindowRank)
-@_running.register(p.WindowJoin)
-def _(node: p.PhysicalNode) -> p.PhysicalNode:
+@_running.register
+def _(node: p.WindowRank) -> p.PhysicalNode:
     """By window rows wait for the watermark, as in Flink."""
-    return _filtered(node) if isinstance(node, p.WindowJoin) else node
+    return node
+
+
+@_running.register
+def _(node: p.WindowJoin) -> p.PhysicalNode:
+    """As above. What is made of the join gets the changes that the join would get."""
+    timed = _timed(node)
+    assert isinstance(timed, p.WindowJoin)
+    return by_pairs(finish(timed))
 
 
 @_running.register
@@ -137,7 +144,7 @@ def _(node: p.OverAggregate) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.Join) -> p.PhysicalNode:
-    return _filtered(replace(node, overwrites=False))
+    return by_pairs(replace(node, overwrites=False))
 
 
 @_running.register
@@ -154,7 +161,8 @@ def _(node: p.TemporalJoin) -> p.PhysicalNode:
 def _(node: p.IntervalJoin) -> p.PhysicalNode:
     """Without a watermark nothing says when a wait ends; equal times, a bound for Flink, are a key then."""
     if node.bounds.rowtime and all(insert_only(i) and has_watermark(i) for i in node.inputs):
-        return _filtered(node)
+        # The kernel of an outer one waits for what Spark says of its pairs.
+        return by_pairs(node) if node.kind is JoinKind.INNER else node
     parts = {f.name: getattr(node, f.name) for f in dataclasses.fields(p.Join)}
     join = p.Join(**parts)
     width = len(node.left.fields)
@@ -163,10 +171,10 @@ def _(node: p.IntervalJoin) -> p.PhysicalNode:
         pair = equal_columns(part, width)
         rest.append(part) if pair is None else keys.append(pair)
     if not keys:
-        return _filtered(replace(join, overwrites=False))
+        return by_pairs(replace(join, overwrites=False))
     left_keys = (*node.left_keys, *(a for a, _ in keys))
     right_keys = (*node.right_keys, *(b for _, b in keys))
-    return _filtered(
+    return by_pairs(
         replace(
             join,
             left=exchange(node.left.inputs[0], left_keys),
@@ -178,23 +186,4 @@ def _(node: p.IntervalJoin) -> p.PhysicalNode:
             residual=conjunction(rest),
             overwrites=False,
         )
-    )
-
-
-def _filtered(join: p.Join) -> p.PhysicalNode:
-    """An inner join's conditions that are no business of the kernel, above it."""
-    if join.kind is not JoinKind.INNER or join.residual is None:
-        return join
-    width = len(join.left.fields)
-    parts = [(part, unknown_to_kernels(part, width) is None) for part in conjuncts(join.residual)]
-    above = conjunction(part for part, known in parts if not known)
-    if above is None:
-        return join
-    below = finish(replace(join, residual=conjunction(part for part, known in parts if known)))
-    return p.Calc(
-        fields=below.fields,
-        traits=PENDING,
-        input=below,
-        projections=references(below.fields),
-        condition=above,
     )

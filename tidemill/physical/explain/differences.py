@@ -2,7 +2,7 @@
 
 The shown plan and the one that runs are one tree, but for nodes that only say where rows go, for
 ChangelogNormalize, which Flink leaves out above an upsert source whose consumer overwrites by key, and for
-filters over a join whose kernel cannot compute them.
+joins whose kernel cannot compute the condition.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tidemill.physical.aggregates.distinct_reuse import shared_reads
 from tidemill.physical.aggregates.spread import copies_of, spread_part
 from tidemill.physical.digests import PASSING, Digests
 from tidemill.physical.explain.printer import Printer, call_text
+from tidemill.physical.joins.by_pairs import decides_by_pairs, inner_join
 from tidemill.physical.ranks import share_operator
 from tidemill.physical.sinks import meets_in_disorder
 from tidemill.physical.traits.changelog_mode import changelog_text, insert_only
@@ -31,6 +32,7 @@ _AGGREGATES = (p.GroupAggregate, p.GlobalGroupAggregate)
 _COMBINED = (*_AGGREGATES, p.WindowAggregate)
 _BY_WRITER = "by the writer of the exchange, while it makes rows fewer"
 _BY_AGGREGATION = "by the aggregation above"
+_BY_PAIRS = "pairs by an inner join and a Calc above it, then rows by whether they are in a pair"
 _COLUMNS = "one with the columns of other readers"
 
 
@@ -66,6 +68,9 @@ def pairs(shown: p.PhysicalNode, runs: p.PhysicalNode) -> Iterator[Pair]:
             continue
         seen.add((id(node), id(run)))
         yield Pair(node, run, passing, passing_runs)
+        if decides_by_pairs(node) and not isinstance(run, p.IntervalJoin):
+            waiting += reversed(_below(node, inner_join(run)))
+            continue
         if _stands_above(run, node):
             passing_runs, run = _passed(run.inputs[0])
             yield Pair(node, run, (), passing_runs)
@@ -164,6 +169,9 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
         yield from ((x, "drops nothing") for x in pair.passing if isinstance(x, p.DropUpdateBefore))
     if isinstance(runs, p.AggregatePart):
         yield shown, _shared(runs)
+        return
+    if decides_by_pairs(shown):
+        yield shown, _BY_PAIRS
         return
     if not isinstance(shown, type(runs)):
         chooses = isinstance(runs, p.Calc) and runs.condition is None

@@ -1,0 +1,261 @@
+"""Joins whose condition no kernel can compute run as joins that kernels can.
+
+The pairs of equal key come first, from an inner join; Spark filters them by any expression. That is all of an
+inner join. A row of an outer, semi or anti side then looks for itself among the pairs: by all its columns, as
+identity, so equal rows share their answer, as they must. ``l LEFT JOIN r ON l.k = r.k AND l.s LIKE r.p || '%'``::
+
+    Union
+    |- pairs: Calc(l.s LIKE r.p || '%')
+    |         +- Join(INNER, l.k = r.k)
+    +- Calc(l.*, NULL, ...)
+       +- Join(ANTI, all columns of l)
+          |- l
+          +- Calc(l.*)
+             +- pairs
+
+Every part takes any changelog, so the whole does. What a condition draws for one side's rows (RAND) is a column
+of that side: the pairs are read several times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tidemill.errors import NotSupportedError
+from tidemill.physical import nodes as p
+from tidemill.physical.conditions import conjunction, conjuncts, shifted
+from tidemill.physical.finish import PENDING, exchange, finish, references, select
+from tidemill.physical.joins.pairwise import sides_of, unknown_to_kernels
+from tidemill.plan.expressions import Expr, InputRef, Literal, UserCall
+from tidemill.plan.nodes import JoinKind
+from tidemill.plan.predicates import or_null
+from tidemill.plan.rewrite import map_down
+from tidemill.plan.rules.determinism import drawn_by, has_user_call, is_deterministic
+from tidemill.types.logical import Field
+
+_FILTERS = (JoinKind.SEMI, JoinKind.ANTI)
+_PADDED = {JoinKind.LEFT: (0,), JoinKind.RIGHT: (1,), JoinKind.FULL: (0, 1)}
+
+
+def decides_by_pairs(node: p.PhysicalNode) -> bool:
+    """Whether ``node`` is a join that shows rows by a condition that no kernel can compute."""
+    if not isinstance(node, p.Join) or isinstance(node, p.TemporalJoin):
+        return False
+    return node.kind is not JoinKind.INNER and bool(_unknown(node))
+
+
+def _unknown(join: p.Join) -> list[Expr]:
+    width = len(join.left.fields)
+    parts = [] if join.residual is None else conjuncts(join.residual)
+    return [part for part in parts if unknown_to_kernels(part, width) is not None]
+
+
+def by_pairs(join: p.Join) -> p.PhysicalNode:
+    """``join`` as kernels can run it; itself where they can."""
+    if not _unknown(join):
+        return join
+    return filtered(join) if join.kind is JoinKind.INNER else _Parts.of(join).whole()
+
+
+def inner_join(run: p.PhysicalNode) -> p.Join:
+    """The join that makes the pairs, below what ``by_pairs`` made of an outer, semi or anti join."""
+    node = run
+    while not (isinstance(node, p.Join) and node.kind is JoinKind.INNER):
+        node = node.right if isinstance(node, p.Join) else node.inputs[0]
+    return node
+
+
+def filtered(join: p.Join) -> p.Calc:
+    """An inner join below a filter by what its kernel cannot compute."""
+    unknown = _unknown(join)
+    known = [part for part in conjuncts(join.residual) if part not in unknown] if join.residual else []
+    below = finish(replace(join, residual=conjunction(known)))
+    computed, condition = _with_calls(below, conjunction(unknown))
+    return p.Calc(
+        fields=below.fields,
+        traits=PENDING,
+        input=computed,
+        projections=references(below.fields),
+        condition=condition,
+    )
+
+
+def _with_calls(node: p.PhysicalNode, condition: Expr | None) -> tuple[p.PhysicalNode, Expr | None]:
+    """``node`` with a column for each call of a user's function in ``condition``, inner ones first."""
+    while condition is not None and has_user_call(condition):
+        calls = dict.fromkeys(x for x in condition.walk() if isinstance(x, UserCall) and not _calls(x))
+        width = len(node.fields)
+        places: dict[Expr, Expr] = {x: InputRef(type=x.type, index=width + i) for i, x in enumerate(calls)}
+        fields = (*node.fields, *(Field(f"$u{width + i}", x.type) for i, x in enumerate(calls)))
+        projections = (*references(node.fields), *calls)
+        node = finish(p.Calc(fields=fields, traits=PENDING, input=node, projections=projections))
+        condition = map_down(condition, places.get)
+    return node, condition
+
+
+def _calls(call: UserCall) -> bool:
+    return any(map(has_user_call, call.args))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """``sides``: the inputs of ``join``, below their exchanges, with what the condition draws; ``pairs``: the
+    rows of both that go together."""
+
+    join: p.Join
+    sides: tuple[p.PhysicalNode, p.PhysicalNode]
+    pairs: p.PhysicalNode
+
+    @classmethod
+    def of(cls, join: p.Join) -> _Parts:
+        inner = _without_null_rule(join)
+        sides, inner = _with_draws(inner)
+        fields = _named((*sides[0].fields, *sides[1].fields))
+        pairs = finish(filtered(replace(inner, kind=JoinKind.INNER, fields=fields, ttl_hints=())))
+        return cls(join=join, sides=sides, pairs=pairs)
+
+    def whole(self) -> p.PhysicalNode:
+        join = self.join
+        if join.kind in _FILTERS:
+            return select(self._decided(0, join.kind), tuple(range(len(join.fields))), join.fields)
+        shown = finish(self._calc(self.pairs, self._shown()))
+        alone = (finish(self._alone(side)) for side in _PADDED[join.kind])
+        return p.Union(fields=join.fields, traits=PENDING, branches=(shown, *alone))
+
+    def _alone(self, side: int) -> p.Calc:
+        """The rows of a side that are in no pair, NULL for the other side's columns."""
+        own = references(self.sides[side].fields)[: self._width(side)]
+        start = 0 if side == 0 else self._width(0)
+        shown: list[Expr] = [Literal(type=f.type.with_nullable(True), value=None) for f in self.join.fields]
+        shown[start : start + len(own)] = own
+        return self._calc(self._decided(side, JoinKind.ANTI), shown)
+
+    def _shown(self) -> list[Expr]:
+        refs, right = references(self.pairs.fields), len(self.sides[0].fields)
+        return [*refs[: self._width(0)], *refs[right : right + self._width(1)]]
+
+    def _width(self, side: int) -> int:
+        """How many columns of a side the join shows, or could."""
+        return len(self.join.inputs[side].fields)
+
+    def _calc(self, below: p.PhysicalNode, projections: Sequence[Expr]) -> p.Calc:
+        return p.Calc(
+            fields=self.join.fields, traits=PENDING, input=below, projections=tuple(projections)
+        )
+
+    def _decided(self, side: int, kind: JoinKind) -> p.Join:
+        """The rows of a side that are in a pair (SEMI), or in none (ANTI)."""
+        join, own = self.join, self.sides[side]
+        every = tuple(range(len(own.fields)))
+        start = 0 if side == 0 else len(self.sides[0].fields)
+        paired = select(self.pairs, tuple(start + i for i in every), own.fields)
+        ttls = (join.left_ttl, join.right_ttl)
+        parts = {
+            "fields": own.fields,
+            "traits": PENDING,
+            "left": exchange(own, every),
+            "right": exchange(paired, every),
+            "kind": kind,
+            "left_keys": every,
+            "right_keys": every,
+            "null_safe": (True,) * len(every),
+            "by_identity": (True,) * len(every),
+            "residual": None,
+            "left_spec": "NoUniqueKey",
+            "right_spec": "NoUniqueKey",
+            "mini_batch": join.mini_batch,
+            "overwrites": False,
+            "left_ttl": ttls[side],
+            # No pair outlives either of its rows.
+            "right_ttl": min((ttl for ttl in ttls if ttl), default=0),
+        }
+        return finish(_of_window(join, side, parts) if isinstance(join, p.WindowJoin) else p.Join(**parts))
+
+
+def _of_window(join: p.WindowJoin, side: int, parts: dict[str, object]) -> p.WindowJoin:
+    """A row and its pairs are in one window."""
+    window = (join.left_window, join.right_window)[side]
+    made = p.WindowJoin(**parts, left_window=window, right_window=window, emit=join.emit)  # type: ignore
+    by = made.partition_keys
+    left, right = (exchange(i.inputs[0], keys) for i, keys in zip(made.inputs, by, strict=True))
+    return replace(made, left=left, right=right)
+
+
+def _with_draws(join: p.Join) -> tuple[tuple[p.PhysicalNode, p.PhysicalNode], p.Join]:
+    """The inputs with a column for all that the condition draws for rows of one side, and the join of them."""
+    inputs = (join.left.inputs[0], join.right.inputs[0])
+    if join.residual is None or is_deterministic(join.residual):
+        return inputs, join
+    width = len(join.left.fields)
+    draws: tuple[dict[Expr, None], dict[Expr, None]] = ({}, {})
+
+    def collect(expr: Expr) -> Expr | None:
+        sides = sides_of(expr, width)
+        if is_deterministic(expr) or len(sides) > 1:
+            return expr if is_deterministic(expr) else None
+        draws[int(True in sides)][expr] = None
+        return expr
+
+    map_down(join.residual, collect)
+    left = _widened(inputs[0], tuple(draws[0]))
+    right = _widened(inputs[1], tuple(shifted(x, -width) for x in draws[1]))
+    starts = (width, len(left.fields) + len(inputs[1].fields))
+    places: dict[Expr, Expr] = {
+        x: InputRef(type=x.type, index=start + i)
+        for start, found in zip(starts, draws, strict=True)
+        for i, x in enumerate(found)
+    }
+
+    def place(expr: Expr) -> Expr | None:
+        if expr not in places and isinstance(expr, InputRef) and expr.index >= width:
+            return InputRef(type=expr.type, index=expr.index + len(draws[0]))
+        return places.get(expr)
+
+    residual = map_down(join.residual, place)
+    if not is_deterministic(residual):
+        raise NotSupportedError(
+            f"{', '.join(drawn_by(residual)) or 'A function'} in a condition over both sides of an outer, semi"
+            " or anti join is not supported in streaming mode: each pair would have a value of its own",
+            hint="Draw the value in a column of one side, in a sub-query or a view below.",
+        )
+    wide = replace(
+        join,
+        left=exchange(left, join.partition_keys[0]),
+        right=exchange(right, join.partition_keys[1]),
+        residual=residual,
+    )
+    return (left, right), wide
+
+
+def _widened(node: p.PhysicalNode, added: tuple[Expr, ...]) -> p.PhysicalNode:
+    if not added:
+        return node
+    fields = (*node.fields, *(Field(f"$d{i}", x.type) for i, x in enumerate(added)))
+    projections = (*references(node.fields), *added)
+    return finish(p.Calc(fields=fields, traits=PENDING, input=node, projections=projections))
+
+
+def _named(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    return tuple(Field(f"$p{i}", f.type) for i, f in enumerate(fields))
+
+
+def _without_null_rule(join: p.Join) -> p.Join:
+    """NOT IN's keys as conditions: what may be equal is a pair."""
+    aware, width = join.null_aware, len(join.left.fields)
+    if not aware:
+        return join
+    left, right = references(join.left.fields), references(join.right.fields)
+    parts = [
+        or_null(left[a], shifted(right[b], width))
+        for a, b in zip(join.left_keys[:aware], join.right_keys[:aware], strict=True)
+    ]
+    return replace(
+        join,
+        left_keys=join.left_keys[aware:],
+        right_keys=join.right_keys[aware:],
+        null_safe=join.null_safe[aware:],
+        by_identity=join.by_identity[aware:],
+        residual=conjunction([*parts, *([] if join.residual is None else [join.residual])]),
+        null_aware=0,
+    )
