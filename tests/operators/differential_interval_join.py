@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from tests.operators.epochs import TINY
 from tidemill.changelog.columns import Hashes, Ints
 from tidemill.changelog.watermarks import END, NONE, Running
 from tidemill.operators.api import EpochContext
+from tidemill.operators.interval_join.judged import ROWS, CandidatesSpec, JudgedSpec
 from tidemill.operators.interval_join.operator import IntervalJoinSpec
 from tidemill.operators.interval_join.reach import Reach, pairs_in_reach
 from tidemill.operators.join.residual import ColumnTerm, ComputedTerm, Residual
@@ -62,7 +64,7 @@ def spec_of(kind: str, lower: int, upper: int, safe: bool, residual: bool) -> In
     )
 
 
-def shifted(spec: IntervalJoinSpec, mark: int) -> int:
+def shifted(spec: IntervalJoinSpec | Judged, mark: int) -> int:
     return NONE if mark == NONE else mark - spec.delay
 
 
@@ -134,6 +136,7 @@ cuts = st.lists(st.integers(0, 14), max_size=5)
     bound=bounds,
     safe=st.booleans(),
     residual=st.booleans(),
+    judged=st.booleans(),
     delay=st.sampled_from([0, 4, 100]),
     rows=st.tuples(st.lists(row, max_size=14), st.lists(row, max_size=14)),
     cut=st.tuples(cuts, cuts),
@@ -143,19 +146,49 @@ def test_as_a_nested_loop(
     bound: tuple[int, int],
     safe: bool,
     residual: bool,
+    judged: bool,
     delay: int,
     rows: tuple[list[tuple[int | None, str | None, int]], list[tuple[int | None, str | None, int]]],
     cut: tuple[list[int], list[int]],
 ) -> None:
+    """``judged``: the condition is computed between two operators."""
     spec = spec_of(kind, *bound, safe, residual)
+    kernel = Judged(spec) if judged else spec
     sides = tuple(marked(r, delay)[0] for r in rows)
     with TemporaryDirectory() as root:
-        shown = _run(spec, (sides[0], sides[1]), delay, cut, root)
+        shown = _run(kernel, (sides[0], sides[1]), delay, cut, root)
     assert shown == naive(spec, (sides[0], sides[1]))
 
 
+@dataclass(frozen=True)
+class Judged:
+    """``whole`` as its two operators do it, and Spark between them."""
+
+    whole: IntervalJoinSpec
+
+    @property
+    def delay(self) -> int:
+        return self.whole.delay
+
+    def output_schema(self) -> pa.Schema:
+        return self.whole.output_schema()
+
+    def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
+        join = replace(self.whole, residual=None)
+        candidates = CandidatesSpec(join=join).step(inputs, state, epoch)
+        assert candidates.schema.equals(CandidatesSpec(join=join).output_schema())
+        if self.whole.residual is not None:
+            smaller = pc.less(candidates.column("lv"), candidates.column("rv"))
+            alone = pc.or_(*(pc.is_null(candidates.column(name)) for name in ROWS))
+            candidates = candidates.filter(pc.or_kleene(alone, smaller))
+        late = epoch.late.count
+        output = JudgedSpec(join=join).step((candidates,), state, epoch)
+        assert epoch.late.count == late
+        return output
+
+
 def _run(
-    spec: IntervalJoinSpec,
+    spec: IntervalJoinSpec | Judged,
     sides: tuple[list[Row], list[Row]],
     delay: int,
     cut: tuple[list[int], list[int]],

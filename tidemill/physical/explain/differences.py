@@ -33,6 +33,7 @@ _COMBINED = (*_AGGREGATES, p.WindowAggregate)
 _BY_WRITER = "by the writer of the exchange, while it makes rows fewer"
 _BY_AGGREGATION = "by the aggregation above"
 _BY_PAIRS = "pairs by an inner join and a Calc above it, then rows by whether they are in a pair"
+_CANDIDATES = "pairs by one operator, a Calc above it, then rows without a pair by another"
 _COLUMNS = "one with the columns of other readers"
 
 
@@ -171,7 +172,7 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
         yield shown, _shared(runs)
         return
     if decides_by_pairs(shown):
-        yield shown, _BY_PAIRS
+        yield shown, _CANDIDATES if isinstance(runs, p.IntervalJoin) else _BY_PAIRS
         return
     if not isinstance(shown, type(runs)):
         chooses = isinstance(runs, p.Calc) and runs.condition is None

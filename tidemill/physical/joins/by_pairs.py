@@ -26,6 +26,7 @@ from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.conditions import conjunction, conjuncts, shifted
 from tidemill.physical.finish import PENDING, exchange, finish, references, select
+from tidemill.physical.joins.intervals import without_bounds
 from tidemill.physical.joins.pairwise import sides_of, unknown_to_kernels
 from tidemill.plan.expressions import Expr, InputRef, Literal, UserCall
 from tidemill.plan.nodes import JoinKind
@@ -42,18 +43,20 @@ def decides_by_pairs(node: p.PhysicalNode) -> bool:
     """Whether ``node`` is a join that shows rows by a condition that no kernel can compute."""
     if not isinstance(node, p.Join) or isinstance(node, p.TemporalJoin):
         return False
-    return node.kind is not JoinKind.INNER and bool(_unknown(node))
+    return node.kind is not JoinKind.INNER and bool(unknown_parts(node))
 
 
-def _unknown(join: p.Join) -> list[Expr]:
+def unknown_parts(join: p.Join) -> list[Expr]:
+    """The parts of the condition that the kernel cannot compute; an interval's bounds are none."""
+    residual = without_bounds(join) if isinstance(join, p.IntervalJoin) else join.residual
     width = len(join.left.fields)
-    parts = [] if join.residual is None else conjuncts(join.residual)
+    parts = [] if residual is None else conjuncts(residual)
     return [part for part in parts if unknown_to_kernels(part, width) is not None]
 
 
 def by_pairs(join: p.Join) -> p.PhysicalNode:
     """``join`` as kernels can run it; itself where they can."""
-    if not _unknown(join):
+    if not unknown_parts(join):
         return join
     return filtered(join) if join.kind is JoinKind.INNER else _Parts.of(join).whole()
 
@@ -68,7 +71,7 @@ def inner_join(run: p.PhysicalNode) -> p.Join:
 
 def filtered(join: p.Join) -> p.Calc:
     """An inner join below a filter by what its kernel cannot compute."""
-    unknown = _unknown(join)
+    unknown = unknown_parts(join)
     known = [part for part in conjuncts(join.residual) if part not in unknown] if join.residual else []
     below = finish(replace(join, residual=conjunction(known)))
     computed, condition = _with_calls(below, conjunction(unknown))
@@ -84,7 +87,7 @@ def filtered(join: p.Join) -> p.Calc:
 def _with_calls(node: p.PhysicalNode, condition: Expr | None) -> tuple[p.PhysicalNode, Expr | None]:
     """``node`` with a column for each call of a user's function in ``condition``, inner ones first."""
     while condition is not None and has_user_call(condition):
-        calls = dict.fromkeys(x for x in condition.walk() if isinstance(x, UserCall) and not _calls(x))
+        calls = innermost_calls(condition)
         width = len(node.fields)
         places: dict[Expr, Expr] = {x: InputRef(type=x.type, index=width + i) for i, x in enumerate(calls)}
         fields = (*node.fields, *(Field(f"$u{width + i}", x.type) for i, x in enumerate(calls)))
@@ -94,8 +97,10 @@ def _with_calls(node: p.PhysicalNode, condition: Expr | None) -> tuple[p.Physica
     return node, condition
 
 
-def _calls(call: UserCall) -> bool:
-    return any(map(has_user_call, call.args))
+def innermost_calls(expr: Expr) -> tuple[UserCall, ...]:
+    """The calls of users' functions that have no other among their arguments."""
+    calls = (x for x in expr.walk() if isinstance(x, UserCall) and not any(map(has_user_call, x.args)))
+    return tuple(dict.fromkeys(calls))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
