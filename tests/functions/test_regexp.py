@@ -6,7 +6,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.functions.evaluating import Case, Typed, check, resolve, spark_text
-from tidemill.errors import NotSupportedError
 from tidemill.functions.api import SignatureError
 from tidemill.functions.java_regex import group_count, is_broken
 from tidemill.types import logical as t
@@ -88,28 +87,55 @@ LITERAL_PATTERNS = [
     *_cases("REGEXP_EXTRACT", (("foo", "(foo", 0), None), (("foo", "(foo)", 2), None)),
     *_cases("REGEXP_EXTRACT_ALL", (("a1b2", "x"), None), (("a", "("), None)),
     *_cases("REGEXP_COUNT", (("a", "("), None)),
+]
+SIMILAR = [
     *_cases(
         "SIMILAR TO",
         (("abc", "a%"), True),
         (("abc", "(a|b)+c"), True),
         (("abc", "a.c"), True),
         (("a^b", "a^b"), False),
+        (("123", "[[:DIGIT:]]+"), True),
+    ),
+    *_cases(
+        "SIMILAR TO",
+        (("aaa", "a{2}"), False),
+        (("a+", "a\\+"), False),
+        (("a\\\\", "a\\+"), True),
+        (("\\", "[\\]"), True),
+        (("a1", "[[:ALPHA:]][^[:ALPHA:]]"), True),
+        (("a\nb", "a%b"), True),
+    ),
+    *_cases(
+        "SIMILAR TO",
+        (("a$", "a$"), True),
+        (("ab\n", "ab"), False),
+        (("", "%"), True),
+        (("a", None), None),
+        (("😀b", "_b"), True),
     ),
     *_cases(
         "SIMILAR TO",
         (("a%c", "a\\%c", "\\"), True),
-        (("123", "[[:DIGIT:]]+"), True),
-        (("aaa", "a{2}"), False),
+        (("abc", "a\\%c", "\\"), False),
+        (("]", "[a!]]", "!"), True),
+        (("!", "[a!!]+", "!"), True),
+        (("b!", "[a!!b]+", "!"), True),
+        (("a.b", "a.b", "!"), True),
+        (("(b)", "!(b!)", "!"), True),
     ),
-    *_cases("SIMILAR TO", (("a$", "a$"), True), (("ab\n", "ab"), False), (("", "%"), True)),
+]
+LIKE = [
     *_cases(
         "LIKE",
         (("a%c", "a!%c", "!"), True),
         (("abc", "a!%c", "!"), False),
         (("a!b", "a!!b", "!"), True),
+        (("a.c", "a.c", "!"), True),
+        (("abc", "a.c", "!"), False),
+        (("(a)\n", "(_)%", "!"), True),
+        (("x\\y", "x\\y", "!"), True),
     ),
-]
-LIKE = [
     *_cases(
         "LIKE",
         (("abc", "a%"), True),
@@ -136,7 +162,7 @@ HASHES = [
 
 
 @pytest.mark.parametrize("literal", [True, False], ids=["literals", "columns"])
-@pytest.mark.parametrize("cases", [REGEXP, LIKE, HASHES])
+@pytest.mark.parametrize("cases", [REGEXP, LIKE, SIMILAR, HASHES])
 def test_values(spark: SparkSession, cases: list[Case], literal: bool) -> None:
     check(spark, cases, literal=literal)
 
@@ -192,8 +218,22 @@ def test_refusals(name: str, args: tuple[object, ...], message: str) -> None:
     assert message in str(error.value)
 
 
-def test_a_pattern_that_must_be_known_while_planning() -> None:
-    with pytest.raises(NotSupportedError, match="SIMILAR TO"):
-        spark_text(Case("SIMILAR TO", ("a", Typed("p", t.STRING)), None), literal=True)
-    with pytest.raises(NotSupportedError, match="ESCAPE"):
-        spark_text(Case("LIKE", ("a", "b", Typed("e", t.STRING)), None), literal=True)
+@pytest.mark.parametrize(
+    ("name", "pattern", "message"),
+    [
+        ("SIMILAR TO", ("a]", "!"), "Invalid regular expression 'a]'"),
+        ("SIMILAR TO", ("[a", "!"), r"Invalid regular expression '\[a'"),
+        ("SIMILAR TO", ("[a!]", "!"), r"Invalid regular expression '\[a!\]'"),
+        ("SIMILAR TO", ("[a*]", "!"), r"Invalid regular expression '\[a\*\]'"),
+        ("SIMILAR TO", ("a!b", "!"), "Invalid escape sequence 'a!b'"),
+        ("LIKE", ("a!b", "!"), "Invalid escape sequence 'a!b'"),
+        ("LIKE", ("a!", "!"), "Invalid escape sequence 'a!'"),
+        ("LIKE", ("a", "!!"), "Invalid escape character '!!'"),
+    ],
+)
+def test_a_wrong_pattern_fails_with_its_row(
+    spark: SparkSession, name: str, pattern: tuple[str, str], message: str
+) -> None:
+    call = Case(name, ("a", *(Typed(f"'{text}'", t.STRING) for text in pattern)), None)
+    with pytest.raises(Exception, match=message):
+        spark.sql(f"SELECT {spark_text(call, literal=True)}").collect()

@@ -18,6 +18,10 @@ ONLY: dict[str, str] = {
 
 
 _DIALECT, _DIALECTS = "table.sql-dialect", ("default", "hive")
+_HIVE = (
+    "Statements are Flink SQL, whichever client sends them, Hive's JDBC driver included. "
+    "RESET 'table.sql-dialect' goes back."
+)
 
 
 def check_dialect(key: str, value: str) -> None:
@@ -34,4 +38,5 @@ def check_refused(configuration: Configuration) -> None:
     for key, only in ONLY.items():
         value = configuration.get(key, only)
         if value.strip().lower() != only.lower():
-            raise NotSupportedError(f"'{key}' = '{value}' is not supported", expected=(only,))
+            hint = _HIVE if key == _DIALECT else ""
+            raise NotSupportedError(f"'{key}' = '{value}' is not supported", expected=(only,), hint=hint)

@@ -2,30 +2,21 @@
 
 LIKE has no escape character unless ESCAPE names one. ``_`` is one code point, ``%`` any run. SIMILAR TO
 follows the SQL standard's regular expressions in Calcite's reading of them, in which a plain '.' and '^'
-keep the meaning they have for Java; the pattern must be a literal.
+keep the meaning they have for Java. Patterns that are no literals are translated row by row
+(``pattern_text``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidemill.errors import NotSupportedError
 from tidemill.functions.api import Argument, Resolved, ScalarFunction, SignatureError, SparkCall
+from tidemill.functions.pattern_text import CLASSES, SIMILAR_SPECIALS, like_regex, similar_regex
 from tidemill.functions.signatures import CHARACTER, fixed, signature
 from tidemill.functions.spark_text import quoted
 from tidemill.types import logical as t
 
-_SIMILAR_SPECIALS = "[]()|^-+*_%?{}"
 _JAVA_SPECIALS = "[]()|^-+*?{}$\\."
-_CLASSES = {
-    "[:alpha:]": r"\p{Alpha}",
-    "[:upper:]": r"\p{Upper}",
-    "[:lower:]": r"\p{Lower}",
-    "[:digit:]": r"\d",
-    "[:space:]": " ",
-    "[:whitespace:]": r"\s",
-    "[:alnum:]": r"\p{Alnum}",
-}
 
 
 def _resolve(name: str, arguments: tuple[Argument, ...], options: Mapping[str, str]) -> Resolved:
@@ -68,7 +59,9 @@ def _resolve_similar(arguments: tuple[Argument, ...], options: Mapping[str, str]
 
 def _like(call: SparkCall) -> str:
     text, pattern = call.args[:2]
-    escape = _escape_of("LIKE", call)
+    escape = call.literals[2] if len(call.args) > 2 else ""
+    if not isinstance(escape, str):
+        return f"({text} RLIKE {_whole(like_regex(pattern, call.args[2]))})"
     if escape:
         return f"({text} LIKE {pattern} ESCAPE {quoted(escape)})"
     # Spark's escape character is a backslash unless told otherwise; doubled it stands for itself.
@@ -77,19 +70,19 @@ def _like(call: SparkCall) -> str:
     return f"({text} LIKE {plain or f'replace({pattern}, {quoted(chr(92))}, {quoted(chr(92) * 2)})'})"
 
 
-def _escape_of(name: str, call: SparkCall) -> str:
-    escape = call.literals[2] if len(call.args) > 2 else ""
-    if not isinstance(escape, str):
-        raise NotSupportedError(f"{name} with an ESCAPE that is not a literal")
-    return escape
+def _whole(regex: str) -> str:
+    """The Spark SQL text ``regex``, of a whole text."""
+    return f"concat({quoted(chr(92) + 'A(?:')}, {regex}, {quoted(')' + chr(92) + 'z')})"
 
 
 def _similar(call: SparkCall) -> str:
-    pattern = call.literals[1]
-    if not isinstance(pattern, str):
-        raise NotSupportedError("SIMILAR TO with a pattern that is not a literal")
-    whole = rf"\A(?:{java_pattern(pattern, _escape_of('SIMILAR TO', call))})\z"
-    return f"({call.args[0]} RLIKE {quoted(whole)})"
+    text, pattern = call.args[:2]
+    known, escape = call.literals[1], call.literals[2] if len(call.args) > 2 else ""
+    if isinstance(known, str) and isinstance(escape, str):
+        whole = rf"\A(?:{java_pattern(known, escape)})\z"
+        return f"({text} RLIKE {quoted(whole)})"
+    computed = similar_regex(pattern, call.args[2] if len(call.args) > 2 and escape != "" else None)
+    return f"({text} RLIKE {_whole(computed)})"
 
 
 def java_pattern(pattern: str, escape: str) -> str:
@@ -118,16 +111,16 @@ def _enumeration(pattern: str, start: int, escape: str) -> tuple[str, int]:
     position = start + 1
     while position < len(pattern):
         char = pattern[position]
-        named = next((n for n in _CLASSES if pattern[position:].lower().startswith(n)), "")
+        named = next((n for n in CLASSES if pattern[position:].lower().startswith(n)), "")
         if char == "]":
             return "".join(out) + "]", position
         if escape and char == escape:
             position += 1
             out.append(_escaped(pattern, position, escape))
         elif named:
-            out.append(_CLASSES[named])
+            out.append(CLASSES[named])
             position += len(named) - 1
-        elif char in _SIMILAR_SPECIALS and char not in "-^":
+        elif char in SIMILAR_SPECIALS and char not in "-^":
             raise _invalid(pattern)
         else:
             out.append("\\\\" if char == "\\" else char)
@@ -137,7 +130,7 @@ def _enumeration(pattern: str, start: int, escape: str) -> tuple[str, int]:
 
 def _escaped(pattern: str, position: int, escape: str) -> str:
     char = pattern[position : position + 1]
-    if not char or (char not in _SIMILAR_SPECIALS and char != escape):
+    if not char or (char not in SIMILAR_SPECIALS and char != escape):
         raise SignatureError(f"Invalid escape sequence '{pattern}', {position - 1}")
     return f"\\{char}" if char in _JAVA_SPECIALS else char
 

@@ -5,8 +5,8 @@ kernels add up weights, so they get -U with every +U where Flink's operators ove
 holds back until a watermark is given with the epoch and corrected later, so it is no longer insert-only;
 distinct state that keys share is that of an aggregation of its own;
 a join with time bounds runs as one without where its rows have no watermark; what the kernel of a join
-cannot compute over pairs is a filter above it (``joins.by_pairs``); a temporal join gets all versions. EXPLAIN
-names each of these beside the node (``runs``).
+cannot compute over pairs is a filter above it (``joins.by_pairs``); a temporal join gets all versions.
+EXPLAIN names each of these beside the node (``runs``).
 """
 
 from __future__ import annotations

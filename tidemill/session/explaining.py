@@ -50,18 +50,13 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
             return _batch_text(context, plans, wanted)
     config = bundled(context.configuration, plans)
     physical = planning.physical_job(config, [planning.optimized(plan) for plan in plans])
-    try:
-        job = job_start.unread_job(
-            [plan.runs for plan in physical],
-            config,
-            frames=context.frames,
-            zone=context.time_zone,
-        )
-    except NotSupportedError:
-        # A plan is shown though a node of it cannot run yet.
-        if _EXECUTION_PLAN in wanted:
-            raise
-        return _shown(plans, physical, wanted, frozenset(), config)
+    # What cannot run is not shown either.
+    job = job_start.unread_job(
+        [plan.runs for plan in physical],
+        config,
+        frames=context.frames,
+        zone=context.time_zone,
+    )
     shown = _shown(plans, physical, wanted, combined(*job), config)
     return f"{shown}\n{execution_text(*job)}" if _EXECUTION_PLAN in wanted else shown
 

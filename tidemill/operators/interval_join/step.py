@@ -19,9 +19,9 @@ from tidemill.state.store import StateStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """What an epoch of an interval join makes: the rows of either side that may match something and those that
-    cannot, all pairs that are in time and pass the kernel's part of the condition. ``pairs``: those within
-    the epoch, then those of each side's new rows with what is kept."""
+    """What an epoch of an interval join makes: the rows of either side that can match something, those that
+    cannot, and the pairs that are in time and pass the kernel's part of the condition. ``pairs``: those
+    within the epoch, then those of each side's new rows with kept ones."""
 
     able: tuple[Arrived, Arrived]
     unable: tuple[Arrived, Arrived]
@@ -89,9 +89,7 @@ class IntervalStep:
     def _show(self, shown: Shown, number: int, rows: Arrived) -> None:
         shown.alone(number, {n: rows.columns[n] for n in self.spec.sides[number].output}, rows.marks)
 
-    def _wait(
-        self, shown: Shown, number: int, arrived: Arrived, own: tuple[Ints, ...], other: Pairs
-    ) -> None:
+    def _wait(self, shown: Shown, number: int, arrived: Arrived, own: tuple[Ints, ...], other: Pairs) -> None:
         """Keeps the rows that nothing matches yet and shows those whose wait is over. ``own``: places of rows
         that have a partner; ``other``: pairs of earlier rows of this side."""
         spec = self.spec

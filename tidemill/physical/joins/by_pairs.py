@@ -2,10 +2,10 @@
 
 The pairs of equal key come first, from an inner join; Spark filters them by any expression. That is all of an
 inner join. A row of an outer, semi or anti side then looks for itself among the pairs: by all its columns, as
-identity, so equal rows share their answer, as they must. ``l LEFT JOIN r ON l.k = r.k AND l.s LIKE r.p || '%'``::
+identity, so equal rows share their answer, as they must. ``l LEFT JOIN r ON l.k = r.k AND l.s LIKE r.p``::
 
     Union
-    |- pairs: Calc(l.s LIKE r.p || '%')
+    |- pairs: Calc(l.s LIKE r.p)
     |         +- Join(INNER, l.k = r.k)
     +- Calc(l.*, NULL, ...)
        +- Join(ANTI, all columns of l)
@@ -13,8 +13,8 @@ identity, so equal rows share their answer, as they must. ``l LEFT JOIN r ON l.k
           +- Calc(l.*)
              +- pairs
 
-Every part takes any changelog, so the whole does. What a condition draws for one side's rows (RAND) is a column
-of that side: the pairs are read several times.
+Every part takes any changelog, so the whole does. What a condition draws for the rows of one side (RAND) is a
+column of that side, as the pairs are read several times.
 """
 
 from __future__ import annotations
@@ -145,9 +145,7 @@ class _Parts:
         return len(self.join.inputs[side].fields)
 
     def _calc(self, below: p.PhysicalNode, projections: Sequence[Expr]) -> p.Calc:
-        return p.Calc(
-            fields=self.join.fields, traits=PENDING, input=below, projections=tuple(projections)
-        )
+        return p.Calc(fields=self.join.fields, traits=PENDING, input=below, projections=tuple(projections))
 
     def _decided(self, side: int, kind: JoinKind) -> p.Join:
         """The rows of a side that are in a pair (SEMI), or in none (ANTI)."""
@@ -188,7 +186,7 @@ def _of_window(join: p.WindowJoin, side: int, parts: dict[str, object]) -> p.Win
 
 
 def _with_draws(join: p.Join) -> tuple[tuple[p.PhysicalNode, p.PhysicalNode], p.Join]:
-    """The inputs with a column for all that the condition draws for rows of one side, and the join of them."""
+    """The inputs, with columns of what the condition draws for rows of one side, and the join of them."""
     inputs = (join.left.inputs[0], join.right.inputs[0])
     if join.residual is None or is_deterministic(join.residual):
         return inputs, join
@@ -220,8 +218,8 @@ def _with_draws(join: p.Join) -> tuple[tuple[p.PhysicalNode, p.PhysicalNode], p.
     residual = map_down(join.residual, place)
     if not is_deterministic(residual):
         raise NotSupportedError(
-            f"{', '.join(drawn_by(residual)) or 'A function'} in a condition over both sides of an outer, semi"
-            " or anti join is not supported in streaming mode: each pair would have a value of its own",
+            f"{', '.join(drawn_by(residual)) or 'A function'} in a condition over both sides of an outer, "
+            "semi or anti join is not supported in streaming mode: each pair would have a value of its own",
             hint="Draw the value in a column of one side, in a sub-query or a view below.",
         )
     wide = replace(

@@ -1,7 +1,7 @@
 """IntervalJoin -> its kernel: both sides with their watermark, and the condition without keys and bounds.
 
-Where the kernel of an outer join cannot compute the condition, it is two operators: Spark filters the candidates
-in between (``operators.interval_join.judged``).
+Where the kernel of an outer join cannot compute the condition, the join is two operators: Spark filters the
+candidates in between (``operators.interval_join.judged``).
 """
 
 from __future__ import annotations
@@ -111,8 +111,7 @@ def _judged(
     condition: Expr | None,
     context: CompileContext,
 ) -> g.ExecNode:
-    """The candidates, those of them that Spark lets through, and what these are for the join: in the tasks that
-    have the candidates."""
+    """Two operators, in the same tasks: the second one gets the candidates that Spark lets through."""
     assert condition is not None
     candidates = _candidates(node, spec, joined, context)
     passed = _passing(candidates, names(node.fields), condition, context)

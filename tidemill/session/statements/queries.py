@@ -27,7 +27,12 @@ def statement_set(statement: s.StatementSet, context: SessionContext) -> TableRe
 
 
 def explain(statement: s.Explain, context: SessionContext) -> TableResult:
-    text = _explained(statement.target, statement, context)
+    try:
+        text = _explained(statement.target, statement, context)
+    except NotSupportedError as e:
+        # A node that cannot run has no place in the text: the statement has.
+        e.position = e.position or statement.target.position
+        raise
     return listing((Field("result", STRING),), [(text,)], StatementKind.EXPLAIN)
 
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.functions.api import AggregateFunction
+from tidemill.functions.session import CURRENT_DATABASE
 from tidemill.plan.binder.expressions import calls, user_functions
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, Handler
 from tidemill.plan.binder.queries import group_windows
@@ -46,7 +47,11 @@ def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
         _check_not_distinct(node)
     args, options = scalar_arguments(binder, _plain(node.expressions))
     written = str(node.this)
-    return calls.call(binder.context.environment, name, args, position, options, written=written)
+    environment = binder.context.environment
+    found = calls.call(environment, name, args, position, options, written=written)
+    if name == CURRENT_DATABASE:
+        return Literal(type=found.type, value=environment.current_database)
+    return found
 
 
 def _user_call(binder: ExpressionBinder, declared: UserFunction, node: exp.Expr) -> Expr:

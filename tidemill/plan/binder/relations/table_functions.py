@@ -224,6 +224,8 @@ def _user_function(
 ) -> tuple[BoundTable, tuple[Expr, ...]]:
     call = node.this
     declared = user_functions.find(context, call)
+    if declared is None and str(call.this).upper() == "SNAPSHOT":
+        raise NotSupportedError("The table function SNAPSHOT is not supported", position=position_of(call))
     if declared is None and any(isinstance(a, TableArgument | Descriptor) for a in _values(call)):
         raise ValidationError(
             f"No match found for function signature {call.this}(<TABLE>, ...)",

@@ -23,6 +23,8 @@ from tidemill.sql.lexer import Kind, Token
 from tidemill.sql.positions import place
 
 _SHAPING = ("order", "limit", "offset", "with_", "where", "group", "having", "qualify", "joins", "distinct")
+_MODELS = ("ML_PREDICT", "VECTOR_SEARCH")
+"""Flink's table functions that ask a model or an index of vectors."""
 _JOIN_STARTS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
 
 
@@ -98,7 +100,14 @@ class Relations:
             return self._parenthesised_relation()
         return self._table()
 
+    def _refuse(self, *names: str) -> None:
+        """NotSupportedError where one of the functions ``names`` is called, whose arguments have a syntax of
+        their own."""
+        if self.cursor.current.upper in names and self.cursor.peek().upper == "(":
+            self.cursor.refuse(f"The table function {self.cursor.current.upper}")
+
     def _lateral(self) -> exp.Expression:
+        self._refuse(*_MODELS, "SNAPSHOT")
         if self.cursor.at("TABLE", "("):
             return self._table_function(lateral=True)
         if self.cursor.at("UNNEST"):
@@ -117,6 +126,7 @@ class Relations:
 
     def _table_function(self, *, lateral: bool) -> exp.Expression:
         self.cursor.expect("TABLE", "(")
+        self._refuse(*_MODELS)
         token = self.cursor.current
         if self.cursor.at_kind(Kind.WORD) and self.cursor.peek().upper == "(":
             name = self.cursor.advance().value
@@ -153,6 +163,7 @@ class Relations:
         return after.kind is Kind.QUOTED or after.upper in ("AS", *_JOIN_STARTS) or _is_plain(after)
 
     def _table(self) -> exp.Expression:
+        self._refuse(*_MODELS)
         token = self.cursor.current
         parts = self.cursor.path()
         if self.cursor.at("("):
