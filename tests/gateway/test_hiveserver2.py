@@ -183,6 +183,7 @@ def test_what_jdbc_asks(port: int) -> None:
         assert client.rows(operation) == []
         return [tuple(row[place] for place in places) for row in found]
 
+    assert client.rows(client.run("SELECT current_database()")) == [("default_database",)]
     assert told("GetCatalogs", 0) == [("default_catalog",)]
     assert told("GetSchemas", 0, 1) == [("default_database", "default_catalog")]
     assert told("GetSchemas", 0, catalogName="nosuch") == []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.plan.environment import sample
+from tests.plan.environment import DATABASE, sample
 from tidemill.errors import NotSupportedError, Position, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import OverCall
@@ -113,11 +113,30 @@ def test_errors_point_into_the_text() -> None:
         ("SELECT * FROM t FOR SYSTEM_TIME AS OF PROCTIME()", "FOR SYSTEM_TIME AS OF"),
         ("SELECT LISTAGG(g) WITHIN GROUP (ORDER BY id) AS c FROM t", "WITHIN GROUP"),
         ("SELECT ARRAY(SELECT id FROM t) AS a FROM t", r"ARRAY\(query\)"),
+        ("SELECT * FROM ML_PREDICT(TABLE t, MODEL m, DESCRIPTOR(id))", "ML_PREDICT"),
+        ("SELECT * FROM TABLE(ML_PREDICT(INPUT => TABLE t, MODEL => MODEL m))", "ML_PREDICT"),
+        ("SELECT * FROM t, LATERAL TABLE(VECTOR_SEARCH(TABLE t, DESCRIPTOR(g), t.id, 3))", "VECTOR_SEARCH"),
+        ("SELECT * FROM t JOIN LATERAL SNAPSHOT(TABLE t) ON TRUE", "SNAPSHOT"),
+        ("SELECT * FROM t JOIN LATERAL TABLE(SNAPSHOT(TABLE t)) ON TRUE", "SNAPSHOT"),
     ],
 )
 def test_unsupported_features_are_named(sql: str, feature: str) -> None:
-    with pytest.raises(NotSupportedError, match=feature):
+    with pytest.raises(NotSupportedError, match=feature) as raised:
         sample().bind(sql)
+    assert raised.value.position is not None
+
+
+def test_the_current_database_is_the_readers() -> None:
+    environment = sample()
+    environment.add_view("here", "SELECT CURRENT_DATABASE() AS d")
+    for query in ("SELECT current_database() AS d", "SELECT d FROM here"):
+        plan = optimize(environment.bind(query))
+        assert [str(f.type) for f in plan.fields] == ["STRING NOT NULL"]
+        assert DATABASE in repr(plan)
+    with pytest.raises(ValidationError, match=r"function 'CURRENT_DATABASE'\. Was expecting 0 arguments"):
+        environment.bind("SELECT CURRENT_DATABASE(1)")
+    with pytest.raises(ValidationError, match="Column 'CURRENT_CATALOG' not found"):
+        environment.bind("SELECT CURRENT_CATALOG")
 
 
 def test_long_chains_of_conditions_bind() -> None:

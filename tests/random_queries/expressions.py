@@ -56,6 +56,20 @@ def _distinct_from(maker: Maker, operand: Operand, operands: Sequence[Operand]) 
     return f"{text} IS {maker.chance.choice(('', 'NOT '))}DISTINCT FROM {maker.chance.choice(alike)}"
 
 
+def _by_function(maker: Maker, operand: Operand, operands: Sequence[Operand]) -> str:
+    """What no kernel computes: where the operands are of both sides of a join, Spark does."""
+    text, column = operand
+    other = maker.chance.choice([t for t, c in operands if c.type is column.type])
+    if column.type is Type.STRING:
+        forms = (
+            f"{text} LIKE {other} || '%'",
+            f"POSITION({other} IN {text}) > 1",
+            f"UPPER({text}) = {other}",
+        )
+        return maker.chance.choice(forms)
+    return f"GREATEST({text}, {other}) = {text}"
+
+
 TESTS: tuple[Callable[[Maker, Operand, Sequence[Operand]], str], ...] = (
     _with_literal,
     _with_literal,
@@ -64,6 +78,7 @@ TESTS: tuple[Callable[[Maker, Operand, Sequence[Operand]], str], ...] = (
     _in_list,
     _between,
     _distinct_from,
+    _by_function,
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.session.environments import ask, new_session
-from tidemill.errors import NotSupportedError
+from tidemill.errors import NotSupportedError, Position
 from tidemill.session.environment import TableEnvironment
 
 TABLE = "CREATE TABLE o (a INT NOT NULL, b STRING) WITH ('connector'='datagen')"
@@ -94,6 +94,24 @@ def test_what_is_refused() -> None:
         explained(session(execution__runtime_mode="batch"), f"PLAN_ADVICE {COUNT}")
     with pytest.raises(NotSupportedError, match="ESTIMATED_COST is not supported under batch mode"):
         explained(session(execution__runtime_mode="batch"), f"ESTIMATED_COST {COUNT}")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT window_end, COUNT(*) FROM TABLE(TUMBLE(TABLE j, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) "
+        "GROUP BY window_start, window_end",
+        "SELECT COUNT(*) FROM j GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)",
+        "SELECT * FROM j ORDER BY ts",
+    ],
+)
+def test_what_cannot_run_is_not_explained(query: str) -> None:
+    made = session()
+    ask(made, "CREATE TABLE e (a INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector'='datagen')")
+    ask(made, "CREATE VIEW j AS SELECT x.ts FROM e AS x JOIN e AS y ON x.a = y.a")
+    with pytest.raises(NotSupportedError, match="what Join gives has none") as raised:
+        explained(made, query)
+    assert raised.value.position == Position(1, 9)
 
 
 def section(text: str, title: str) -> str:

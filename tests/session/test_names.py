@@ -111,6 +111,16 @@ def test_set_and_reset(session: TableEnvironment) -> None:
         session.execute_sql("SET 'execution.runtime-mode' = 'sideways'")
 
 
+def test_another_dialect_is_named_by_the_statement_that_needs_it(session: TableEnvironment) -> None:
+    session.execute_sql("SET 'table.sql-dialect' = 'hive'")
+    with pytest.raises(
+        NotSupportedError, match=r"'hive' is not supported\n.*default\nStatements are Flink SQL"
+    ):
+        session.execute_sql("SELECT 1")
+    session.execute_sql("RESET 'table.sql-dialect'")
+    session.explain_sql("SELECT 1")
+
+
 def test_reset_goes_back_to_what_the_session_began_with() -> None:
     session = TableEnvironment.create({"pipeline.name": "mine"})
     session.execute_sql("SET 'pipeline.name' = 'other'")

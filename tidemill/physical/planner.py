@@ -95,7 +95,9 @@ def _settled(converted: p.PhysicalNode, context: PlannerContext) -> PhysicalPlan
         shown = assign(converted, (Updates.AFTER, Updates.BOTH))
         return PhysicalPlan(shown=shown, runs=assign(running(converted), (Updates.BOTH,)))
     sink = check_sink(converted, context.config)
-    run = check_sink(running(converted), context.config)
+    sink_as_it_runs = running(converted)
+    assert isinstance(sink_as_it_runs, p.Sink)
+    run = check_sink(sink_as_it_runs, context.config)
     return PhysicalPlan(
         shown=assign(sink, sink_updates(sink)),
         runs=assign(run, (Updates.BOTH,) if run.materialize else sink_updates(run)),

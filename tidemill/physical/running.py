@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import replace
 from functools import singledispatch
-from typing import TypeVar
 
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import shared
@@ -31,14 +30,10 @@ from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import equal_columns
 from tidemill.types.logical import Field
 
-Node = TypeVar("Node", bound=p.PhysicalNode)
 
-
-def running(root: Node) -> Node:
+def running(root: p.PhysicalNode) -> p.PhysicalNode:
     """The converted tree ``root`` as it runs; changelog modes are still to be assigned."""
-    made = map_up(root, lambda node: _finished(_timed(_running(node))))
-    assert isinstance(made, type(root))
-    return made
+    return map_up(root, lambda node: _finished(_timed(_running(node))))
 
 
 def _finished(node: p.PhysicalNode) -> p.PhysicalNode:
