@@ -35,13 +35,13 @@ def met(spec: IntervalShape, store: StateStore, epoch: EpochContext, inputs: tup
     able = (left, right)
     tables = [store.timeline(layout) for layout in spec.rows]
     within = Pairs.within_epoch(spec, *able)
-    found = [Pairs.of(spec, number, able[number], tables[1 - number]) for number in (0, 1)]
+    ours, theirs = (Pairs.of(spec, number, able[number], tables[1 - number]) for number in (0, 1))
     for number in (0, 1):
         ended = _ended(spec, epoch, number)
         # Of the epoch's rows those are kept that later ones may ask for.
         able[number].take(spec.buckets(able[number].times) > ended).keep(spec, number, tables[number])
         tables[number].forget_due(ended)
-    return Epoch(able=able, unable=(no_left, no_right), pairs=(within, *found))
+    return Epoch(able=able, unable=(no_left, no_right), pairs=(within, ours, theirs))
 
 
 def _arrived(

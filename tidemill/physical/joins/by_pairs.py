@@ -19,6 +19,7 @@ column of that side, as the pairs are read several times.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -154,32 +155,33 @@ class _Parts:
         start = 0 if side == 0 else len(self.sides[0].fields)
         paired = select(self.pairs, tuple(start + i for i in every), own.fields)
         ttls = (join.left_ttl, join.right_ttl)
-        parts = {
-            "fields": own.fields,
-            "traits": PENDING,
-            "left": exchange(own, every),
-            "right": exchange(paired, every),
-            "kind": kind,
-            "left_keys": every,
-            "right_keys": every,
-            "null_safe": (True,) * len(every),
-            "by_identity": (True,) * len(every),
-            "residual": None,
-            "left_spec": "NoUniqueKey",
-            "right_spec": "NoUniqueKey",
-            "mini_batch": join.mini_batch,
-            "overwrites": False,
-            "left_ttl": ttls[side],
+        decided = p.Join(
+            fields=own.fields,
+            traits=PENDING,
+            left=exchange(own, every),
+            right=exchange(paired, every),
+            kind=kind,
+            left_keys=every,
+            right_keys=every,
+            null_safe=(True,) * len(every),
+            by_identity=(True,) * len(every),
+            residual=None,
+            left_spec="NoUniqueKey",
+            right_spec="NoUniqueKey",
+            mini_batch=join.mini_batch,
+            overwrites=False,
+            left_ttl=ttls[side],
             # No pair outlives either of its rows.
-            "right_ttl": min((ttl for ttl in ttls if ttl), default=0),
-        }
-        return finish(_of_window(join, side, parts) if isinstance(join, p.WindowJoin) else p.Join(**parts))
+            right_ttl=min((ttl for ttl in ttls if ttl), default=0),
+        )
+        return finish(_of_window(join, side, decided) if isinstance(join, p.WindowJoin) else decided)
 
 
-def _of_window(join: p.WindowJoin, side: int, parts: dict[str, object]) -> p.WindowJoin:
+def _of_window(join: p.WindowJoin, side: int, decided: p.Join) -> p.WindowJoin:
     """A row and its pairs are in one window."""
     window = (join.left_window, join.right_window)[side]
-    made = p.WindowJoin(**parts, left_window=window, right_window=window, emit=join.emit)  # type: ignore
+    parts = {f.name: getattr(decided, f.name) for f in dataclasses.fields(decided)}
+    made = p.WindowJoin(**parts, left_window=window, right_window=window, emit=join.emit)
     by = made.partition_keys
     left, right = (exchange(i.inputs[0], keys) for i, keys in zip(made.inputs, by, strict=True))
     return replace(made, left=left, right=right)

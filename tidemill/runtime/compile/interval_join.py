@@ -195,7 +195,8 @@ def _with_calls(
             expressions=(*map(quote, below.columns), *(expression(x, translator) for x in calls)),
             references=(*below.columns, *[None] * len(calls)),
         )
-        places = {x: InputRef(type=x.type, index=len(columns) + i) for i, x in enumerate(calls)}
+        first = len(columns)
+        places: dict[Expr, Expr] = {x: InputRef(type=x.type, index=first + i) for i, x in enumerate(calls)}
         condition, columns = map_down(condition, places.get), (*columns, *added)
     return below, columns, condition
 
