@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tidemill.errors import NotSupportedError
+from tidemill.errors import InternalError
 from tidemill.operators.join.residual import (
     CastTerm,
     ColumnTerm,
@@ -89,10 +89,6 @@ def side_column(side: int, place: int) -> str:
     return f"{'lr'[side]}{place}"
 
 
-def _unknown(expr: Expr) -> NotSupportedError:
+def _unknown(expr: Expr) -> InternalError:
     name = expr.function if isinstance(expr, Call) else f"a {type(expr).__name__} to {expr.type}"
-    return NotSupportedError(
-        f"A condition that applies {name} to columns of both sides at once is not supported in an outer, "
-        "semi or anti join in streaming mode",
-        hint="An inner join can have any condition.",
-    )
+    return InternalError(f"{name} over both sides of a join is for Spark to compute, not for its kernel")
