@@ -73,7 +73,8 @@ def inner_join(run: p.PhysicalNode) -> p.Join:
 def filtered(join: p.Join) -> p.Calc:
     """An inner join below a filter by what its kernel cannot compute."""
     unknown = unknown_parts(join)
-    known = [part for part in conjuncts(join.residual) if part not in unknown] if join.residual else []
+    parts = [] if join.residual is None else conjuncts(join.residual)
+    known = [part for part in parts if part not in unknown]
     below = finish(replace(join, residual=conjunction(known)))
     computed, condition = _with_calls(below, conjunction(unknown))
     return p.Calc(
