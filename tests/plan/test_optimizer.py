@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -343,3 +344,66 @@ def test_sums_whose_grouping_matters_stay() -> None:
     plan = plan_of("SELECT " + " + ".join(["CAST(v AS DOUBLE)"] * 100) + " AS x FROM t")
     assert isinstance(plan, n.Project)
     assert depth(plan.expressions[0]) > 100
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "v > 5 AND v < 3",
+        "v > 5 AND 5 >= v",
+        "v = 1 AND id = 2 AND v = 3",
+        "v = 1 AND v <> 1",
+        "v BETWEEN 5 AND 3",
+        "v IN (1, 2) AND v IN (3, 4)",
+        "v NOT IN (1, 2) AND v = 1",
+        "v NOT IN (1, NULL)",
+        "v IS NULL AND v > 1",
+        "v IS NULL AND v IS NOT NULL",
+        "v = CAST(NULL AS INT)",
+        "s = 'x' AND s = 'y'",
+        "(v > 5 AND v < 3) OR (s < 'a' AND s > 'b')",
+        "id > 0 AND (v + 1 > 5 AND v + 1 < 3 OR s IS NULL AND s = 'a')",
+    ],
+)
+def test_conditions_that_no_row_meets(condition: str) -> None:
+    plan = plan_of(f"SELECT id FROM t WHERE {condition}")
+    assert isinstance(plan, n.Values)
+    assert plan.rows == ()
+    joined_rows = plan_of(
+        f"SELECT u.id FROM u JOIN (SELECT * FROM t) AS t ON u.id = t.id AND {_of_t(condition)}"
+    )
+    assert isinstance(joined_rows, n.Values)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "v >= 5 AND v <= 5",
+        "v > 5 AND v < 6",
+        "v IN (1, 2) AND v = 2",
+        "v > 5 AND id < 3",
+        "NOT (v > 5 AND v < 3)",
+        "(v > 5 AND v < 3) IS NULL",
+        "v > 5 OR v < 3",
+        "s > '5' AND s < 'a'",
+        "RAND_INTEGER(9) > 5 AND RAND_INTEGER(9) < 3",
+    ],
+)
+def test_conditions_that_rows_can_meet(condition: str) -> None:
+    assert scans(plan_of(f"SELECT id FROM t WHERE {condition}"))
+
+
+def test_what_is_shown_of_a_contradiction_can_be_null() -> None:
+    (scan,) = scans(plan_of("SELECT v > 5 AND v < 3 AS x FROM t"))
+    assert "v" in scan.columns
+
+
+def test_the_alternatives_of_a_contradiction_are_asked_alone() -> None:
+    (filtered,) = find(plan_of("SELECT id FROM t WHERE v > 5 AND v < 3 OR g = 'x'"), n.Filter)
+    assert isinstance(filtered, n.Filter)
+    assert disjuncts(filtered.condition) == (filtered.condition,)
+
+
+def _of_t(condition: str) -> str:
+    """The condition with the names that both sides have told apart."""
+    return re.sub(r"\b(v|id|s)\b(?!')", r"t.\1", condition)

@@ -223,3 +223,83 @@ def test_the_last_of_rows_that_only_come_stays(spark: SparkSession, tmp_path: Pa
         f"INSERT INTO t {select}",
     )
     assert query(url, "SELECT * FROM t ORDER BY k") == [(k, 50 * k + 33) for k in range(10)]
+
+
+CAME = [(k, g, 100 - 7 * n % 40) for n, (k, g) in enumerate(zip("abcabcabbaca", "xyzzyxxxyzyx", strict=True))]
+"""(k, g, v); the time of a row is its place, but for two rows that change places."""
+TIMES = [1, 2, 4, 3, 5, 6, 8, 7, 9, 10, 12, 11]
+DIM = [("x", "p"), ("y", "q"), ("x", "r"), ("z", "s"), ("y", "m")]
+OTHER_KEYS = {
+    "joined": "SELECT src.k, src.g, dim.w FROM src JOIN dim ON src.g = dim.g",
+    "summed": "SELECT k, g, CAST(SUM(v) OVER (PARTITION BY g ORDER BY ts) AS STRING) FROM src",
+    "grouped": "SELECT k, g, CAST(COUNT(*) AS STRING) FROM src GROUP BY k, g",
+    "best": "SELECT k, g, CAST(v AS STRING) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k, g ORDER BY v) "
+    "AS n FROM src) WHERE n = 1",
+    "two_of_a_group": "SELECT k, g, CAST(v AS STRING) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY g "
+    "ORDER BY v DESC) AS n FROM src) WHERE n <= 2",
+    "tumbling": "SELECT MAX(k), CAST(window_start AS STRING), g FROM TABLE(TUMBLE(TABLE src, DESCRIPTOR(ts), "
+    "INTERVAL '3' SECOND)) GROUP BY window_start, window_end, g",
+}
+
+
+def last_of_others() -> dict[str, dict[str, tuple[str, str]]]:
+    """What each sink ends with, row by row."""
+    sums: dict[str, int] = {}
+    found: dict[str, dict[str, tuple[str, str]]] = {name: {} for name in OTHER_KEYS}
+    for k, g, v in [row for _, row in sorted(zip(TIMES, CAME, strict=True))]:
+        sums[g] = sums.get(g, 0) + v
+        found["summed"][k] = (g, str(sums[g]))
+    for place, (k, g, v) in enumerate(CAME):
+        so_far = CAME[: place + 1]
+        found["grouped"][k] = (g, str(sum((k, g) == row[:2] for row in so_far)))
+        if v == min(row[2] for row in so_far if row[:2] == (k, g)):
+            found["best"][k] = (g, str(v))
+    found["joined"] = {
+        k: max((g, w) for own, g, _ in CAME for other, w in DIM if (own, g) == (k, other)) for k in "abc"
+    }
+    return found
+
+
+def test_who_wins_under_another_key_does_not_depend_on_epochs(spark: SparkSession, tmp_path: Path) -> None:
+    drop_file(
+        tmp_path / "src",
+        "a.json",
+        [
+            json.dumps({"k": k, "g": g, "v": v, "ts": f"2024-01-01 00:00:{t:02}"})
+            for (k, g, v), t in zip(CAME, TIMES, strict=True)
+        ],
+    )
+    drop_file(tmp_path / "dim", "a.json", [json.dumps({"g": g, "w": w}) for g, w in DIM])
+    runs = [(3, "true"), (100, "true"), (5, "false")]
+    answers = [others(tmp_path, rows, mini_batch) for rows, mini_batch in runs]
+    expected = last_of_others()
+    for name in ("joined", "summed", "grouped", "best"):
+        assert answers[0][name] == expected[name], name
+    for answer in answers[1:]:
+        assert answer == answers[0]
+
+
+def others(folder: Path, rows: int, mini_batch: str) -> dict[str, dict[str, tuple[str, str]]]:
+    """The sinks of one job whose epochs have at most ``rows`` rows of a table."""
+    url = f"jdbc:sqlite:{folder}/{rows}.db"
+    session = Session(
+        {
+            "table.exec.mini-batch.enabled": mini_batch,
+            "tidemill.epoch.max-rows": str(rows),
+            "parallelism.default": "2",
+        }
+    )
+    for name, columns in (
+        ("src", "k STRING, g STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND"),
+        ("dim", "g STRING, w STRING"),
+    ):
+        session.execute(
+            f"CREATE TABLE {name} ({columns}) WITH ('connector' = 'filesystem', 'path' = '{folder}/{name}', "
+            "'format' = 'json')"
+        )
+    for name in OTHER_KEYS:
+        query(url, f"CREATE TABLE {name} (k TEXT PRIMARY KEY, g TEXT, v TEXT)")
+        session.execute(jdbc_table(name, "k STRING, g STRING, v STRING, PRIMARY KEY (k) NOT ENFORCED", url))
+    inserts = "".join(f"INSERT INTO {name} {select};\n" for name, select in OTHER_KEYS.items())
+    session.execute(f"EXECUTE STATEMENT SET BEGIN {inserts} END")
+    return {name: {k: (g, v) for k, g, v in query(url, f"SELECT * FROM {name}")} for name in OTHER_KEYS}

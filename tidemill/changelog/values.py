@@ -121,7 +121,8 @@ def _folded(bits: Values) -> Values:
 def equal(left: Any, right: Any) -> Any:
     """SQL's ``=`` of columns, three-valued: ROWs field by field, other nested values by identity."""
     if pa.types.is_struct(left.type):
-        return reduce(pc.and_kleene, _fields_equal(left, right))
+        there = pc.and_(pc.is_valid(left), pc.is_valid(right))
+        return pc.if_else(there, reduce(pc.and_, _fields_same(left, right)), pa.scalar(None, pa.bool_()))
     if not pa.types.is_nested(left.type):
         return pc.equal(*comparable(left, right))
     return pc.equal(canonical(left), canonical(right))
@@ -136,8 +137,12 @@ def comparable(left: Any, right: Any) -> tuple[Any, Any]:
     return pc.cast(left, wide), pc.cast(right, wide)
 
 
-def _fields_equal(left: Any, right: Any) -> list[Any]:
-    there = pc.and_(pc.is_valid(left), pc.is_valid(right))
-    known = pc.if_else(there, True, pa.scalar(None, pa.bool_()))
+def not_distinct(left: Any, right: Any) -> Any:
+    """SQL's IS NOT DISTINCT FROM of columns."""
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.or_(pc.fill_null(equal(left, right), False), both_null)
+
+
+def _fields_same(left: Any, right: Any) -> list[Any]:
     fields = range(left.type.num_fields)
-    return [known, *(equal(pc.struct_field(left, i), pc.struct_field(right, i)) for i in fields)]
+    return [not_distinct(pc.struct_field(left, i), pc.struct_field(right, i)) for i in fields]

@@ -1,7 +1,7 @@
 """Parts of URLs, and IPv4 addresses as numbers.
 
-A URL is read as ``java.net.URL`` reads it: only schemes that Java knows, blanks allowed, everything
-else of the parts as written.
+A URL is read as ``java.net.URL`` reads it: only schemes that Java knows, blanks allowed inside but not around
+it, everything else of the parts as written.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _PARTS = {
     "FILE": rf"\A{_SCHEME}:(?://{_AUTHORITY}(?=[/?#]|\z))?({_PATH}(?:\?{_QUERY})?).*\z",
     "REF": rf"\A{_SCHEME}:[^#]*#(.*)\z",
 }
+_AROUND = quoted(r"\A[\x00-\x20]+|[\x00-\x20]+\z")
+"""What Java takes for blanks around a URL."""
 _OCTET = "0*(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 
 
@@ -40,6 +42,7 @@ def _part(url: str, part: str) -> str:
 
 def _parse_url(call: SparkCall) -> str:
     url, part, *key = call.args
+    url = f"regexp_replace({url}, {_AROUND}, '')"
     known = call.literals[1]
     if isinstance(known, str):
         found = _named_part(url, known, *key)

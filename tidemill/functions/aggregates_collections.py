@@ -165,8 +165,10 @@ def _json_members(entries: str, absent: bool) -> str:
     members = each(shown, lambda e: f"concat({json_text(t.STRING, f'{e}.k')}, ':', {e}.v)", role="j")
     message = "Key is already present. Duplicate keys are not allowed in JSON_OBJECTAGG: "
     error = f"raise_error(concat({quoted(message)}, array_join({keys}, ', ')))"
+    missing = f"raise_error({quoted('JSON_OBJECTAGG: a key is NULL. Keys must not be NULL.')})"
     return (
-        f"CASE WHEN size(array_distinct({keys})) < size({entries}) THEN {error} "
+        f"CASE WHEN array_contains({each(keys, lambda k: f'{k} IS NULL', role='n')}, TRUE) THEN {missing} "
+        f"WHEN size(array_distinct({keys})) < size({entries}) THEN {error} "
         f"ELSE concat('{{', array_join({members}, ','), '}}') END"
     )
 

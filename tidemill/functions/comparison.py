@@ -16,7 +16,7 @@ from tidemill.functions.sharing import share
 from tidemill.functions.signatures import check_count, mismatch
 from tidemill.functions.values import marked, matching, with_one_zero
 from tidemill.types import logical as t
-from tidemill.types.physical import quote
+from tidemill.types.physical import quote, spark_type
 from tidemill.types.values import has_floats, has_two_zeros
 
 OPERATORS = ("=", "<>", "<", ">", "<=", ">=")
@@ -128,14 +128,36 @@ def _compare_floats(operator: str, a: str, b: str, nullable: bool) -> str:
 
 
 def _compare_rows(operator: str, a: str, left: t.RowType, b: str, right: t.RowType) -> str:
+    """Spark's own ``=`` of structs, along which it joins, takes NULL for one with NULL inside of them."""
     if operator not in ("=", "<>"):
         raise SignatureError(f"ROW values cannot be compared with '{operator}'")
-    parts = [
-        compare_sql("=", f"{a}.{quote(x.name)}", x.type, f"{b}.{quote(y.name)}", y.type)
+    if not has_floats(left) and not has_floats(right):
+        b = b if spark_type(left) == spark_type(right) else f"CAST({b} AS {spark_type(left)})"
+        return f"({a} {operator} {b})"
+
+    def fields(x: str, y: str) -> str:
+        same = _same_fields(x, left, y, right)
+        return f"IF({x} IS NULL OR {y} IS NULL, NULL, {same if operator == '=' else f'NOT {same}'})"
+
+    return share(a, lambda x: share(b, lambda y: fields(x, y)))
+
+
+def _same_fields(a: str, left: t.RowType, b: str, right: t.RowType) -> str:
+    """Whether all fields are equal or NULL on both sides; never NULL."""
+    parts = (
+        same_sql(f"({a}).{quote(x.name)}", x.type, f"({b}).{quote(y.name)}", y.type)
         for x, y in zip(left.fields, right.fields, strict=True)
-    ]
-    same = "(" + " AND ".join(parts) + ")"
-    return same if operator == "=" else f"(NOT {same})"
+    )
+    return f"({' AND '.join(parts)})"
+
+
+def same_sql(a: str, left: t.LogicalType, b: str, right: t.LogicalType) -> str:
+    """``a IS NOT DISTINCT FROM b`` for texts of comparable types."""
+    if isinstance(left, t.APPROXIMATE_TYPES):
+        return f"(({a} <=> {b}) AND coalesce(NOT isnan({a}), TRUE))"
+    if isinstance(left, t.RowType) and isinstance(right, t.RowType) and has_two_zeros(left):
+        return f"(({a} IS NULL AND {b} IS NULL) OR coalesce({compare_sql('=', a, left, b, right)}, FALSE))"
+    return f"({marked(a, left)} <=> {marked(b, right)})"
 
 
 def _binary(operator: str) -> Callable[[SparkCall], str]:
@@ -149,13 +171,8 @@ def _binary(operator: str) -> Callable[[SparkCall], str]:
 
 def _distinct(negation: str) -> Callable[[SparkCall], str]:
     def spark(call: SparkCall) -> str:
-        a, b = call.args
-        kind = call.arg_types[0]
-        if isinstance(kind, t.APPROXIMATE_TYPES):
-            return f"({negation}(({a} <=> {b}) AND coalesce(NOT isnan({a}), TRUE)))"
-        if not has_two_zeros(kind):
-            a, b = marked(a, kind), marked(b, call.arg_types[1])
-        return f"({negation}({a} <=> {b}))"
+        (a, b), (left, right) = call.args, call.arg_types
+        return f"({negation}{same_sql(a, left, b, right)})"
 
     return spark
 

@@ -102,7 +102,13 @@ def _resolve_typeof(arguments: tuple[Argument, ...], _: Mapping[str, str]) -> Re
     return Resolved(arg_types=tuple(a.type for a in arguments), result=t.STRING)
 
 
+def _typeof(call: SparkCall) -> str:
+    """The type as it is declared: a value does not know that its column is a time attribute."""
+    (kind, *_) = call.arg_types
+    return quoted(str(kind).removesuffix(kind.mark))
+
+
 FUNCTIONS: tuple[ScalarFunction, ...] = (
     ScalarFunction(name="PRINTF", resolve=_resolve_printf, spark=_printf),
-    ScalarFunction(name="TYPEOF", resolve=_resolve_typeof, spark=lambda call: quoted(str(call.arg_types[0]))),
+    ScalarFunction(name="TYPEOF", resolve=_resolve_typeof, spark=_typeof),
 )

@@ -1,8 +1,9 @@
 """The last row of each key of an epoch by arrival: what an upsert sink takes of rows that only come.
 
 Rows of one key may come out of several key groups, or branches of a union; the sink must not take them in the
-order in which tasks end. Nothing is remembered: a row of a later epoch replaces this one's anyhow. Cost: one
-sort of the epoch's rows.
+order in which tasks end. They go by ``$seq``; those that waited for a watermark go by ``$wm``, and where one
+let several go, by their columns. Nothing is remembered: a row of a later epoch replaces this one's anyhow.
+Cost: one sort of the epoch's rows.
 """
 
 from __future__ import annotations
@@ -14,18 +15,22 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of
-from tidemill.changelog.columns import single
+from tidemill.changelog.columns import Ints, single, vector
 from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
+from tidemill.operators.rows.ordering import by_columns, codes, sort_rows
 from tidemill.state.store import StateStore
 
 
 @dataclass(frozen=True, kw_only=True)
 class LastArrivedSpec:
-    """``columns``: the row, (name, type); ``keys``: names of the sink's primary key. Input with ``$seq``."""
+    """``columns``: the row, (name, type); ``keys``: names of the sink's primary key. Input with ``$seq``, or
+    ``$wm`` where ``timed``."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     keys: tuple[str, ...]
+    timed: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -40,10 +45,19 @@ class LastArrivedSpec:
 
     def combine(self, table: pa.Table) -> pa.Table:
         """The last row of each key in a chunk."""
-        table = contiguous(by_arrival(table))
+        table = self._in_order(contiguous(table))
         keys = [single(table.column(name)) for name in self.keys]
         groups = group_rows(hashes_of(table, keys), keys)
         return table.take(pa.array(np.sort(groups.order[groups.starts + groups.sizes - 1])))
+
+    def _in_order(self, table: pa.Table) -> pa.Table:
+        if not self.timed:
+            return contiguous(by_arrival(table))
+        marks: Ints = vector(table.column(WATERMARK_COLUMN)).values
+        measures = [codes(single(table.column(key.name)), key) for key in by_columns(self.columns)]
+        everyone = np.zeros(len(table), np.int64)
+        rows = sort_rows(everyone, [marks, *measures], everyone)
+        return contiguous(table.take(pa.array(rows)))
 
     def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[LastArrivedSpec, pa.Table]:
         return self, pa.concat_tables([*raw, *combined])

@@ -38,7 +38,7 @@ from tidemill.physical.running import running
 from tidemill.physical.scans import plan_scan
 from tidemill.physical.set_operations import plan_set_operation
 from tidemill.physical.sharing.operators import share_operators
-from tidemill.physical.sinks import check_only_inserts, check_sink, sink_updates
+from tidemill.physical.sinks import check_only_inserts, check_sink, keeping_rows, sink_updates
 from tidemill.physical.traits.changelog_mode import Updates, assign
 from tidemill.physical.traits.mini_batch import MiniBatchConfig, add_assigners
 from tidemill.physical.windows import (
@@ -95,9 +95,9 @@ def _settled(converted: p.PhysicalNode, context: PlannerContext) -> PhysicalPlan
         shown = assign(converted, (Updates.AFTER, Updates.BOTH))
         return PhysicalPlan(shown=shown, runs=assign(running(converted), (Updates.BOTH,)))
     sink = check_sink(converted, context.config)
-    sink_as_it_runs = running(converted)
-    assert isinstance(sink_as_it_runs, p.Sink)
-    run = check_sink(sink_as_it_runs, context.config)
+    executed = running(converted)
+    assert isinstance(executed, p.Sink)
+    run = keeping_rows(check_sink(executed, context.config), context.config)
     return PhysicalPlan(
         shown=assign(sink, sink_updates(sink)),
         runs=assign(run, (Updates.BOTH,) if run.materialize else sink_updates(run)),

@@ -2,7 +2,8 @@
 
 A sink that takes +U without -U is keyed by its primary key. If an upsert key of the query lies within
 the primary key, the changes of each key arrive in order and go straight in; otherwise rows of several
-upsert keys meet under one primary key and the sink must keep them (upsertMaterialize).
+upsert keys meet under one primary key and the sink must keep them (upsertMaterialize). The row that arrived
+last wins, where ``traits.arrival`` tells which that is; else the greatest row by its columns.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tidemill.config.sink_options import REQUIRE_ON_CONFLICT, UPSERT_MATERIALIZE
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.explain.attributes import describe
+from tidemill.physical.traits.arrival import Arrival, arrival
 from tidemill.physical.traits.changelog_mode import Kinds, Updates
 from tidemill.physical.traits.keys import Key
 from tidemill.physical.tree import walk
@@ -103,6 +105,13 @@ def _materializes(sink: p.Sink, config: Configuration) -> bool:
     return choice == "AUTO" and sink.input.traits.kinds != INSERT_ONLY and may_conflict(sink)
 
 
+def keeping_rows(sink: p.Sink, config: Configuration) -> p.Sink:
+    """``sink`` as it runs: it also keeps rows that only come, where their order does not tell who wins."""
+    untold = may_conflict(sink) and arrival(sink.input) is Arrival.UNTOLD
+    keeps = untold and _materialize_option(config) == "AUTO"
+    return replace(sink, materialize=True) if keeps else sink
+
+
 def may_conflict(sink: p.Sink) -> bool:
     """Whether rows of several upsert keys may meet under one primary key of an upsert sink."""
     key = primary_key(sink)
@@ -117,6 +126,11 @@ def meets_in_disorder(sink: p.Sink) -> bool:
     if sink.materialize or sink.input.traits.kinds != INSERT_ONLY or not may_conflict(sink):
         return False
     return any(isinstance(node, p.Exchange | p.Union) for node in walk(sink.input))
+
+
+def arrives_by_time(sink: p.Sink) -> bool:
+    """Whether the rows that meet are told apart by the watermark that let them go on."""
+    return meets_in_disorder(sink) and arrival(sink.input) is Arrival.EVENT_TIME
 
 
 def _check_conflict(sink: p.Sink) -> None:

@@ -19,6 +19,7 @@ from tidemill.plan.once import once_per_node
 from tidemill.plan.rewrite import map_inputs, node_expressions
 from tidemill.plan.rules.balance_chains import balance_chains
 from tidemill.plan.rules.connect_joins import connect_joins
+from tidemill.plan.rules.contradictions import contradictions
 from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.empty_inputs import empty_inputs
 from tidemill.plan.rules.expand_below_windows import expand_below_windows
@@ -64,6 +65,7 @@ PHASES: tuple[Phase, ...] = (
             balance_chains,
             simplify_conditions,
             factor_disjunctions,
+            contradictions,
             empty_inputs,
             merge_filters,
             # Before the filters that prove it are moved away.

@@ -17,7 +17,8 @@ otherwise.
 
 *Equality* (=, <> and the comparisons, IN, joins' keys and conditions alike) is Flink's and Java's: 0.0 equals
 -0.0, and NaN equals nothing, not even NaN; anything compared with NULL is unknown, which IS NOT DISTINCT
-FROM alone looks through. ROWs are equal where their fields are. Arrays, maps and multisets are by identity.
+FROM alone looks through. ROWs are equal where all their fields are, a NULL in one with a NULL in the other,
+as in Flink: of two ROWs that are not NULL it is always known. Arrays, maps and multisets are by identity.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ def has_floats(kind: t.LogicalType) -> bool:
 
 
 def is_identity(kind: t.LogicalType) -> bool:
-    """Whether SQL's ``=`` of such values is identity."""
-    return not isinstance(kind, (t.RowType, *t.APPROXIMATE_TYPES))
+    """Whether SQL's ``=`` of such values is identity: where no FLOAT is compared."""
+    if isinstance(kind, t.RowType):
+        return all(is_identity(f.type) for f in kind.fields)
+    return not isinstance(kind, t.APPROXIMATE_TYPES)
 
 
 def has_two_zeros(kind: t.LogicalType) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.changelog.columns import Mask, single, vector
-from tidemill.changelog.values import comparable, equal, same_at
+from tidemill.changelog.values import comparable, equal, not_distinct, same_at
 from tidemill.user_functions.calls import BoundScalar
 
 
@@ -115,11 +115,6 @@ class Residual:
         return vector(pc.fill_null(single(verdict), False)).values
 
 
-def _or_null_safe_equal(left: Any, right: Any) -> Any:
-    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    return pc.or_(pc.fill_null(equal(left, right), False), both_null)
-
-
 def _same(left: pa.Array, right: pa.Array) -> pa.Array:
     rows = np.arange(len(left))
     return pa.array(same_at(single(left), rows, single(right), rows))
@@ -167,9 +162,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "NOT": pc.invert,
     "IS NULL": pc.is_null,
     "IS NOT NULL": pc.is_valid,
-    "IS NOT DISTINCT FROM": _or_null_safe_equal,
+    "IS NOT DISTINCT FROM": not_distinct,
     "$SAME": _same,
-    "IS DISTINCT FROM": lambda a, b: pc.invert(_or_null_safe_equal(a, b)),
+    "IS DISTINCT FROM": lambda a, b: pc.invert(not_distinct(a, b)),
     "IS TRUE": lambda a: pc.fill_null(a, False),
     "IS NOT TRUE": lambda a: pc.invert(pc.fill_null(a, False)),
     "IS FALSE": lambda a: pc.invert(pc.fill_null(a, True)),

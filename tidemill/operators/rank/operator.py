@@ -48,7 +48,7 @@ class RankSpec(RankShape):
         each = turns(table, groups, updates=self.timed)
         parts = [contiguous(table.take(pa.array(rows))) for rows in each]
         output = pa.concat_tables([step.run(part, self.grouped(part)) for part in parts])
-        return _numbered(output, epoch) if self.sequence and not self.timed else output
+        return _numbered(output, epoch) if self.sequence and not self.handed_on else output
 
     def combine(self, table: pa.Table) -> pa.Table:
         """The best row of each partition; of so few rows that each step may be shown, all."""

@@ -10,6 +10,8 @@ from functools import cached_property
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints
+from tidemill.changelog.rowkind import SEQUENCE_COLUMN
+from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.rows.entries import entry_layout
 from tidemill.operators.rows.keyed_rows import RowsByKey
 from tidemill.operators.rows.ordering import OrderKey
@@ -29,7 +31,8 @@ class RankShape:
     always so). ``insert_only``: only +I can come out (keep-first), no ``$kind`` column. ``rounds``: in an
     epoch of at most STEP_ROWS rows, none of whose partitions has more than that, each row's own change is
     shown, with EVERY_STEP in every epoch; else the net change. ``timed``, with EVERY_STEP: rows carry their
-    watermark, and a change that of the row that made it, and its number.
+    watermark, and a change that of the row that made it. With EVERY_STEP a change has the number of the row
+    that made it.
     ``exclusive``: an epoch that ends with several different rows in a partition is an ExecutionError.
     """
 
@@ -90,6 +93,12 @@ class RankShape:
     def in_place(self) -> bool:
         """Whether a rank's row is updated, not deleted and inserted."""
         return bool(self.rank) or self.by_place
+
+    @property
+    def handed_on(self) -> tuple[str, ...]:
+        """The hidden columns that a change has of the row that made it."""
+        numbered = self.sequence and self.rounds == EVERY_STEP
+        return (*[SEQUENCE_COLUMN] * numbered, *[WATERMARK_COLUMN] * self.timed)
 
     @property
     def kept(self) -> tuple[str, ...]:

@@ -11,9 +11,8 @@ from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow
 from tidemill.changelog.emit import Kinds
 from tidemill.changelog.grouping import Groups, group_rows
 from tidemill.changelog.hashing import hash_columns
-from tidemill.changelog.rowkind import SEQUENCE_COLUMN, RowKind
+from tidemill.changelog.rowkind import RowKind
 from tidemill.changelog.values import rows_same
-from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.errors import ExecutionError
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rank.ranking import Ranking
@@ -32,7 +31,7 @@ class RankStep(Ranking):
     """Per group of the turn the row that makes its changes, where changes are told by it."""
 
     def run(self, table: pa.Table, groups: Groups) -> pa.Table:
-        if self.spec.timed:
+        if self.spec.handed_on:
             self.came = table.take(pa.array(groups.heads))
         new, hashes, keys = self._arrived(table, groups)
         layout = self.spec.layout
@@ -141,8 +140,7 @@ class RankStep(Ranking):
             columns.append(to_arrow(Vec(kinds), pa.int8()))
         if self.came is not None:
             changed = pa.array(rows.owners[picked])
-            hidden = (*[SEQUENCE_COLUMN] * spec.sequence, WATERMARK_COLUMN)
-            columns += [single(self.came.column(name)).take(changed) for name in hidden]
+            columns += [single(self.came.column(name)).take(changed) for name in spec.handed_on]
         elif spec.sequence:
             numbers = (self.epoch.epoch << 32) + np.arange(len(picked), dtype=np.int64)
             columns.append(to_arrow(Vec(numbers), pa.int64()))

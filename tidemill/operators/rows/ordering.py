@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,14 @@ class OrderKey:
     name: str
     ascending: bool
     nulls_first: bool
+
+
+def by_columns(
+    columns: Iterable[tuple[str, object]], *, greatest_first: bool = False
+) -> tuple[OrderKey, ...]:
+    """The order of rows by what they contain, from their first column on; ``columns``: (name, type)."""
+    lowest_first = not greatest_first
+    return tuple(OrderKey(name=n, ascending=lowest_first, nulls_first=lowest_first) for n, _ in columns)
 
 
 def codes(array: pa.Array, key: OrderKey) -> Ints:

@@ -10,11 +10,11 @@ from tidemill.plan.expressions import Call, Expr
 from tidemill.plan.once import once_per_node
 
 
-def timed_nodes(root: p.PhysicalNode) -> list[p.PhysicalNode]:
-    """All nodes that such an operator stands above."""
+def timed_nodes(root: p.PhysicalNode, by_time: bool = False) -> list[p.PhysicalNode]:
+    """All nodes that such an operator stands above. ``by_time``: the reader of ``root`` is one."""
     found: dict[int, p.PhysicalNode] = {}
     seen: set[tuple[int, bool]] = set()
-    pending = [(root, False)]
+    pending = [(root, by_time)]
     while pending:
         node, wanted = pending.pop()
         if (id(node), wanted) in seen:

@@ -155,7 +155,7 @@ def group_spec(
         calls=calls,
         retracts=bool(core.input.traits.kinds & RETRACTIONS),
         emit_update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
-        per_record=context.per_record or core.versions,
+        per_record=context.per_record or core.versions or context.digests.of(node) in context.told,
         sequence=sequenced,
         timed=core.versions,
         state_ttl=core.state_ttl,

@@ -13,6 +13,8 @@ from tidemill.operators.api import OperatorSpec
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, Digests, table_digest
 from tidemill.physical.explain.attributes import describe
+from tidemill.physical.sinks import arrives_by_time
+from tidemill.physical.traits.arrival import Arrival, arrival
 from tidemill.physical.traits.event_time import timed_nodes
 from tidemill.physical.tree import walk
 from tidemill.plan.column_filters import column_filters
@@ -38,7 +40,8 @@ class CompileContext:
     ``bundle``: how many rows a mini-batch has at most, None where that is not said.
     ``keeps_late``: rows that come too late are wanted as they came.
     ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark; ``told``:
-    digests of what such a watermark is computed over, so that every change of it counts for itself.
+    digests of what such a watermark is computed over, or a sink takes the last row of by arrival, so that
+    every change of it counts for itself.
     """
 
     make_source: MakeSource
@@ -70,7 +73,9 @@ class CompileContext:
     def survey(self, roots: Iterable[p.PhysicalNode]) -> None:
         """Looks at all plans of the job before the first is compiled: what their equal parts must give."""
         for root in roots:
-            for node in timed_nodes(root):
+            if isinstance(root, p.Sink) and root.materialize and arrival(root.input) is Arrival.SOURCE:
+                self.told.update(map(self.digests.of, walk(root.input)))
+            for node in timed_nodes(root, isinstance(root, p.Sink) and arrives_by_time(root)):
                 self.timed.add(id(node))
                 self.timed_digests.add(self.digests.of(node))
                 if isinstance(node, p.WatermarkAssigner):

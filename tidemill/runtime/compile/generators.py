@@ -37,8 +37,8 @@ def unnest_generator(
 ) -> str:
     """UNNEST as ``inline(...)`` with the columns named as ``generated``.
 
-    An array of rows gives the row's fields (a NULL row is skipped, as Flink does), any other
-    array its element; a map key and value; a multiset each element as often as it is in.
+    An array of rows gives the row's fields (a NULL row is skipped, as Flink does, but has its place), any
+    other array its element; a map key and value; a multiset each element as often as it is in.
     ``ordinality`` appends the 1-based position. ``condition``, over the row's columns and ``generated``,
     chooses among them.
     """
@@ -56,11 +56,12 @@ def unnest_generator(
     if ordinality:
         values.append(f"i + 1 AS {quote(generated[-1].name)}")
     parameters = "(e, i)" if ordinality else "e"
-    body = f"transform({elements}, {parameters} -> struct({', '.join(values)}))"
+    shown = f"struct({', '.join(values)})"
     if row:
-        body = (
-            f"transform(filter({elements}, e -> e IS NOT NULL), {parameters} -> struct({', '.join(values)}))"
-        )
+        shown = f"IF(e IS NULL, NULL, {shown})"
+    body = f"transform({elements}, {parameters} -> {shown})"
+    if row:
+        body = f"filter({body}, {_ROW} -> {_ROW} IS NOT NULL)"
     if condition is not None:
         body = f"filter({body}, {_ROW} -> {translator.beside(_ROW, generated).sql(condition)})"
     aliases = ", ".join(quote(f.name) for f in generated)

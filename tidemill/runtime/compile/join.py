@@ -41,6 +41,8 @@ _KINDS = {
     JoinKind.ANTI: "ANTI",
 }
 
+_UNKNOWN = Literal(type=BOOLEAN, value=None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinCondition:
@@ -208,13 +210,13 @@ def _loose(node: p.Join, residual: list[Expr]) -> tuple[tuple[Expr, Expr], ...]:
         return ()
     width = len(node.left.fields)
     found = [loose_pair(part, width) for x in residual for part in conjuncts(x)]
-    pairs = [_unified(*pair) for pair in found if pair is not None and not _has_rows(pair)]
+    pairs = [_unified(*pair) for pair in found if pair is not None and not _has_float_rows(pair)]
     return tuple(pairs) if len(pairs) == len(found) else ()
 
 
-def _has_rows(pair: tuple[Expr, Expr]) -> bool:
-    """Whether ROWs are compared, which are equal where their fields are."""
-    return any(isinstance(x.type, RowType) for x in pair)
+def _has_float_rows(pair: tuple[Expr, Expr]) -> bool:
+    """Whether ROWs are compared that may be equal without being one value."""
+    return any(isinstance(x.type, RowType) and not is_identity(x.type) for x in pair)
 
 
 def _keys(
@@ -227,18 +229,20 @@ def _keys(
     keys: list[_Key] = []
     others: list[Expr] = []
     for (a, b), safe, same in zip(pairs, null_safe, by_identity, strict=True):
-        if same or is_identity(a.type) or (safe and isinstance(a.type, RowType)):
+        if same or is_identity(a.type):
             keys.append(_Key(left=a, right=b, null_safe=safe))
         elif safe and _is_float(a) and _is_float(b):
             # NULL is NULL's key, NaN is nothing's: a second key tells them apart.
             keys.append(_Key(left=_matching(a), right=_matching(b), null_safe=True))
             keys.append(_Key(left=_comparable(a), right=_comparable(b), null_safe=False))
+        elif isinstance(a.type, RowType):
+            # A field that is NULL on both sides is no difference, a row that is NULL on one side is.
+            fields = [(_field(a, i), _field(b, i)) for i in range(len(a.type.fields))]
+            found, rest = _keys(fields, (True,) * len(fields), (False,) * len(fields))
+            known = _Key(left=_known(a, safe), right=_known(b, safe), null_safe=False)
+            keys, others = [*keys, known, *found], others + rest
         elif safe:
             others.append(_call("IS NOT DISTINCT FROM", a, b))
-        elif isinstance(a.type, RowType):
-            fields = [(_field(a, i), _field(b, i)) for i in range(len(a.type.fields))]
-            found, rest = _keys(fields, *[(False,) * len(fields)] * 2)
-            keys, others = keys + found, others + rest
         else:
             keys.append(_Key(left=_matching(a), right=_matching(b), null_safe=False))
     return keys, others
@@ -257,6 +261,11 @@ def _field(row: Expr, place: int) -> Expr:
     return FieldAccess(operand=row, index=place, type=kind.with_nullable(kind.nullable or row.type.nullable))
 
 
+def _known(row: Expr, safe: bool) -> Expr:
+    """The same for rows that may be equal; NULL for a row that equals nothing."""
+    return _call("IS NULL", row) if safe else _call("CASE", _call("IS NOT NULL", row), TRUE, _UNKNOWN)
+
+
 def _matching(key: Expr) -> Expr:
     return Call(function=MATCHING, args=(key,), type=key.type.with_nullable(True))
 
@@ -268,7 +277,7 @@ def _is_float(key: Expr) -> bool:
 def _comparable(key: Expr) -> Expr:
     """TRUE, and NULL for NaN."""
     known = _call("OR", _call("IS NULL", key), _call("=", key, key))
-    return _call("CASE", known, TRUE, Literal(type=BOOLEAN, value=None))
+    return _call("CASE", known, TRUE, _UNKNOWN)
 
 
 def _call(function: str, *args: Expr) -> Expr:

@@ -16,8 +16,10 @@ from tidemill.operators.over.operator import OverFunction
 from tidemill.operators.over.window import Frame
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rank.shape import EVERY_STEP
-from tidemill.operators.rows.ordering import OrderKey
+from tidemill.operators.rows.ordering import OrderKey, by_columns
 from tidemill.physical import nodes as p
+from tidemill.physical.sinks import may_conflict
+from tidemill.physical.traits.arrival import Arrival, arrival
 from tidemill.physical.traits.event_time import waits_for_first
 from tidemill.plan.expressions import SortKey
 from tidemill.runtime import graph as g
@@ -160,20 +162,23 @@ def _judged(below: g.ExecNode, condition: str) -> g.Select:
 def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     """The rows of an upsert sink whose primary key is not the query's upsert key: per primary key the
     live row that arrived last, whatever the disorder between the changes of different rows. With ON
-    CONFLICT DO NOTHING the live row that arrived first; DO ERROR wants it alone."""
+    CONFLICT DO NOTHING the live row that arrived first; DO ERROR wants it alone. Where arrival is not told
+    the greatest row by its columns is the last, and the least the first."""
     inputs = sink.input.fields
     named = {c.name: f.name for c, f in zip(sink.table.physical_columns, inputs, strict=False)}
+    latest = sink.conflict not in ("NOTHING", "ERROR")
+    told = not may_conflict(sink) or arrival(sink.input) is Arrival.SOURCE
     spec = RankSpec(
         function="ROW_NUMBER",
         columns=columns_of(inputs),
         partition=tuple(named[k] for k in sink.table.primary_key),
-        order=(),
+        order=() if told else by_columns(columns_of(inputs), greatest_first=latest),
         start=1,
         end=1,
-        latest=sink.conflict not in ("NOTHING", "ERROR"),
+        latest=latest,
         exclusive=sink.conflict == "ERROR",
         by_place=True,
-        retracts=True,
+        retracts=sink.conflict == "ERROR" or sink.input.traits.kinds != INSERT_ONLY,
         update_before=RowKind.UPDATE_BEFORE in sink.consumed,
         state_ttl=sink.state_ttl,
     )
@@ -230,8 +235,9 @@ def _replaces(node: p.Rank) -> bool:
 
 def _rounds(node: p.Rank | p.SortLimit, context: CompileContext) -> int:
     """Flink never bundles a Top-N, and a deduplication by event time shows every improvement. Without
-    mini-batch so does this; where it was not turned off, as long as it is cheap."""
-    if context.per_record or (isinstance(node, p.Rank) and node.versions):
+    mini-batch, or where every change counts for itself, so does this; else as long as it is cheap."""
+    told = context.digests.of(node) in context.told
+    if context.per_record or told or (isinstance(node, p.Rank) and node.versions):
         return EVERY_STEP
     by_event_time = isinstance(node, p.Rank) and node.is_deduplicate and node.time == "ROWTIME"
     if by_event_time and context.compact:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.config.option import Configuration
 from tidemill.operators.last_arrived import LastArrivedSpec
 from tidemill.physical import nodes as p
-from tidemill.physical.sinks import meets_in_disorder
+from tidemill.physical.sinks import arrives_by_time, meets_in_disorder
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.constraints import constraints
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.event_time import timed_input
 from tidemill.runtime.compile.rank import materialized
 from tidemill.runtime.compile.registry import compile_node
-from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names
+from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names, port_schema
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
 
@@ -45,20 +48,23 @@ def _named(node: g.ExecNode, columns: tuple[str, ...]) -> g.ExecNode:
 
 def _last_arrived(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     """Of the rows of an epoch the last of each primary key, as if they came one by one."""
-    below = compile_node(sink.input, context, True)
+    timed = arrives_by_time(sink)
+    below = timed_input(sink, context, False) if timed else compile_node(sink.input, context, True)
     fields = sink.input.fields
     named = {c.name: f.name for c, f in zip(sink.table.physical_columns, fields, strict=False)}
     keys = tuple(named[k] for k in sink.table.primary_key)
-    spec = LastArrivedSpec(columns=columns_of(fields), keys=keys)
+    spec = LastArrivedSpec(columns=columns_of(fields), keys=keys, timed=timed)
+    schema = port_schema(fields, names(fields), below) if timed else None
+    port = g.Port(input=below, references=below.columns, columns=names(fields), keys=keys)
     return g.Keyed(
         columns=names(fields),
         kinds=INSERT_ONLY,
         sequenced=False,
         operator=context.add_operator("last-arrived", sink, spec),
         spec=spec,
-        ports=(g.Port(input=below, references=below.columns, columns=names(fields), keys=keys),),
+        ports=(replace(port, schema=schema, timed=timed),),
         schema=keyed_schema(fields, INSERT_ONLY, False),
-        local=True,
+        local=not timed,
     )
 
 

@@ -11,7 +11,7 @@ from tidemill.functions import casts
 from tidemill.functions.signatures import calcite_text
 from tidemill.plan.binder.expressions import literals
 from tidemill.plan.binder.expressions.binding import ExpressionBinder, Handler, row_field
-from tidemill.plan.expressions import Cast, Expr, Literal
+from tidemill.plan.expressions import Call, Cast, Expr, Literal
 from tidemill.sql.expressions import BinaryLiteral, IsUnknown, TypeSpec
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
@@ -39,6 +39,35 @@ def _binary(name: str) -> Handler:
         return binder.call(name, (binder.bind(node.this), binder.bind(node.expression)), node)
 
     return bind
+
+
+def _equality(name: str) -> Handler:
+    """= and <>. Lists of values, ``(a, b) = (c, d)``, are compared one by one, with NULL unknown as ever; ROW
+    values are compared as one."""
+
+    def bind(binder: ExpressionBinder, node: exp.Expr) -> Expr:
+        left, right = binder.bind(node.this), binder.bind(node.expression)
+        if not _are_lists(left, right):
+            return binder.call(name, (left, right), node)
+        same = _one_by_one(binder, left, right, node)
+        return same if name == "=" else binder.call("NOT", (same,), node)
+
+    return bind
+
+
+def _one_by_one(binder: ExpressionBinder, left: Expr, right: Expr, node: exp.Expr) -> Expr:
+    if not _are_lists(left, right):
+        return binder.call("=", (left, right), node)
+    assert isinstance(left, Call)
+    assert isinstance(right, Call)
+    parts = [_one_by_one(binder, a, b, node) for a, b in zip(left.args, right.args, strict=True)]
+    return _connected(binder, "AND", parts, node)
+
+
+def _are_lists(*operands: Expr) -> bool:
+    """Whether all are written out, with as many values: a column of ROWs is not."""
+    written = [len(x.args) for x in operands if isinstance(x, Call) and x.function == "ROW"]
+    return len(written) == len(operands) and len(set(written)) == 1
 
 
 def _connector(name: str) -> Handler:
@@ -242,6 +271,7 @@ def _dot(binder: ExpressionBinder, node: exp.Expr) -> Expr:
 
 HANDLERS: dict[type[exp.Expr], Handler] = {
     **{node: _binary(name) for node, name in BINARY.items()},
+    **{node: _equality(BINARY[node]) for node in (exp.EQ, exp.NEQ)},
     exp.And: _connector("AND"),
     exp.Or: _connector("OR"),
     exp.Not: _not,

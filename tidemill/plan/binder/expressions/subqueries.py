@@ -11,7 +11,7 @@ from tidemill.functions.coercion import common_type
 from tidemill.functions.signatures import calcite_text
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery
-from tidemill.plan.binder.expressions.binding import ExpressionBinder, Handler, row_field
+from tidemill.plan.binder.expressions.binding import ExpressionBinder, Handler
 from tidemill.plan.binder.expressions.calls import coerce
 from tidemill.plan.binder.naming import all_columns
 from tidemill.plan.expressions import Expr
@@ -77,7 +77,7 @@ def in_query(binder: ExpressionBinder, node: exp.Expr, tree: exp.Expr) -> Expr:
         raise ValidationError(
             "Values passed to IN operator must have compatible types", position=position_of(node)
         )
-    plan, operands = _by_fields(*_compatible(operands, query.plan, node))
+    plan, operands = _compatible(operands, query.plan, node)
     nullable = any(k.nullable for k in (*(x.type for x in operands), *(f.type for f in plan.fields)))
     return InSubquery(type=t.BooleanType(nullable=nullable), operands=operands, plan=plan)
 
@@ -104,25 +104,6 @@ def _compatible(
         return plan, cast
     typed = tuple(coerce(x, f.type) for x, f in zip(all_columns(plan), fields, strict=True))
     return n.Project(fields=fields, input=plan, expressions=typed), cast
-
-
-def _by_fields(plan: n.LogicalNode, operands: tuple[Expr, ...]) -> tuple[n.LogicalNode, tuple[Expr, ...]]:
-    """Both sides with the fields of rows as columns of their own: whether two rows are equal cannot be told
-    where one of their fields is NULL, of which a column of rows itself says nothing."""
-    if not any(isinstance(x.type, t.RowType) for x in operands):
-        return plan, operands
-    members = tuple(x for column in all_columns(plan) for x in _fields(column))
-    fields = tuple(t.Field(f"f{i}", x.type) for i, x in enumerate(members))
-    flat = n.Project(fields=fields, input=plan, expressions=members)
-    return flat, tuple(x for operand in operands for x in _fields(operand))
-
-
-def _fields(expr: Expr) -> tuple[Expr, ...]:
-    """The parts that are no rows."""
-    kind = expr.type
-    if not isinstance(kind, t.RowType):
-        return (expr,)
-    return tuple(x for i in range(len(kind.fields)) for x in _fields(row_field(expr, i)))
 
 
 HANDLERS: dict[type[exp.Expr], Handler] = {
