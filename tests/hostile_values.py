@@ -32,6 +32,14 @@ VALUES: dict[t.LogicalType, tuple[Any, ...]] = {
         (NAN, "a"),
         (1.5, "a "),
         (None, "a"),
+        (None, None),
+        None,
+    ),
+    t.RowType(fields=(t.Field("n", t.INT), t.Field("s", t.STRING))): (
+        (1, "a"),
+        (None, "a"),
+        (1, None),
+        (None, None),
         None,
     ),
 }
@@ -62,8 +70,7 @@ def equal(a: Any, b: Any) -> bool | None:
     if a is None or b is None:
         return None
     if isinstance(a, tuple):
-        found = [equal(x, y) for x, y in zip(a, b, strict=True)]
-        return False if False in found else None if None in found else True
+        return all((x is None and y is None) or equal(x, y) for x, y in zip(a, b, strict=True))
     return identity(a) == identity(b) if isinstance(a, list) else bool(a == b)
 
 

@@ -147,6 +147,9 @@ def test_json_objects(spark: SparkSession) -> None:
     assert aggregate(spark, "JSON_OBJECTAGG", kinds, rows, absent, sequence="g")[1] == '{"b":2}'
     with pytest.raises(PySparkException, match="Key is already present"):
         aggregate(spark, "JSON_OBJECTAGG", kinds, "('b', 2, 1), ('b', 3, 2)")
+    for options in ({}, absent):
+        with pytest.raises(PySparkException, match="a key is NULL"):
+            aggregate(spark, "JSON_OBJECTAGG", kinds, "('b', 2, 1), (NULL, 3, 2), (NULL, 4, 3)", options)
 
 
 def test_percentiles(spark: SparkSession) -> None:

@@ -89,6 +89,12 @@ URLS = [
         (("http://h/p?a=1", "HOST", "a"), None),
         (("http://h/p?aa=1&a=2", "QUERY", "a"), "2"),
     ),
+    *_cases(
+        "PARSE_URL",
+        (("\t http://h/p q?a=1 \n", "QUERY"), "a=1"),
+        (("http://h/p?k=v  ", "QUERY", "k"), "v"),
+        ((" http://h/p?k=v#r ", "FILE"), "/p?k=v"),
+    ),
 ]
 PRINTF = [
     *_cases(
@@ -115,12 +121,14 @@ MISFITS = [
     ),
     *_cases("PRINTF", (("%c", "a"), None), (("%d", None), "null"), (("%-s", "a"), None)),
 ]
+ROWTIME = t.TimestampType(precision=3, rowtime=True, nullable=False)
 TYPES = [
     *_cases(
         "TYPEOF",
         ((1,), "INT NOT NULL"),
         (("x",), "CHAR(1) NOT NULL"),
         ((Typed("NULL", t.NullType()),), "NULL"),
+        ((Typed("TIMESTAMP '2024-01-01 00:00:00'", ROWTIME),), "TIMESTAMP(3) NOT NULL"),
     ),
 ]
 

@@ -119,7 +119,7 @@ class Stream:
     def _make_table(self) -> None:
         self.checkpoint.mkdir(parents=True)
         names = ", ".join(c.name for c in self.query.stored)
-        key = ", ".join(c.name for c in self.query.relation.key)
+        key = ", ".join(c.name for c in self.query.key)
         with closing(sqlite3.connect(self._database)) as database:
             database.execute(f"CREATE TABLE {SINK} ({names}, PRIMARY KEY ({key}))")
 
@@ -140,8 +140,8 @@ class Stream:
 
 
 def sink_ddl(query: Query, options: dict[str, str]) -> str:
-    """CREATE TABLE of the table that takes the query's rows by their key."""
-    key = query.relation.key
+    """CREATE TABLE of the table that takes the query's rows by its key."""
+    key = query.key
     columns = [f"{c.name} {c.type.value}{' NOT NULL' * (c in key)}" for c in query.stored]
     columns.append(f"PRIMARY KEY ({', '.join(c.name for c in key)}) NOT ENFORCED")
     given = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())

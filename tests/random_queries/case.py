@@ -5,7 +5,7 @@ A case is all that its seed says: the same seed gives the same case.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tests.random_queries import aggregates, joins, ranks, temporal, windows
@@ -73,26 +73,37 @@ class Run:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """``limit``: LIMIT without an order, of which only the number of rows is determined, -1 is none.
-    ``sink``: the stream goes into a table by the relation's key, so that no -U is needed."""
+    ``sink``: the stream goes into a table by the relation's key, so that no -U is needed, or by ``other``
+    columns, under which rows meet."""
 
     relation: Relation
     options: dict[str, str]
     runs: tuple[Run, ...]
     limit: int = -1
     sink: bool = False
+    other: tuple[Column, ...] = ()
+
+    @property
+    def key(self) -> tuple[Column, ...]:
+        """The sink's."""
+        return self.other or self.relation.key
 
     @property
     def stored(self) -> tuple[Column, ...]:
         """The columns that go into the sink."""
-        kept = [c for c in self.relation.columns if _stored(c) and c not in self.relation.key]
-        return (*self.relation.key, *kept)
+        return (*self.key, *(c for c in stored_columns(self.relation) if c not in self.key))
+
+    @property
+    def at_once(self) -> Query:
+        """The same, its stream in one epoch."""
+        return replace(self, runs=(Run(rows=1_000_000, epochs=0),))
 
     @property
     def query(self) -> str:
         """What the batch answers."""
         if not self.sink:
             return self.relation.query
-        present = " AND ".join(f"{c.name} IS NOT NULL" for c in self.relation.key)
+        present = " AND ".join(f"{c.name} IS NOT NULL" for c in self.key)
         names = ", ".join(c.name for c in self.stored)
         return f"SELECT {names} FROM {self.relation.source} AS s WHERE {present}"
 
@@ -102,6 +113,11 @@ class Query:
         if self.sink:
             return f"INSERT INTO {SINK} {self.query}"
         return self.query + (f" LIMIT {self.limit}" if self.limit >= 0 else "")
+
+
+def stored_columns(relation: Relation) -> tuple[Column, ...]:
+    """Those of its columns that a sink can have."""
+    return tuple(filter(_stored, relation.columns))
 
 
 def _stored(column: Column) -> bool:
@@ -141,13 +157,25 @@ def _query(chance: Random, relation: Relation, theme: Theme, repeats: bool) -> Q
     sink = all(map(_stored, relation.key)) and bool(relation.key) and chance.random() < 0.8
     if chance.random() < 0.05 and " LIMIT " not in relation.query and not sink:
         limit = chance.randint(1, 8)
+    other = _other_key(chance, relation) if limit < 0 else ()
+    sink = sink or bool(other)
     return Query(
         relation=relation,
         options={**options, REPEATS: str(repeats).lower()},
         runs=_runs(chance, 50 if theme is Theme.LARGE else 1, sink),
         limit=limit,
         sink=sink,
+        other=other,
     )
+
+
+def _other_key(chance: Random, relation: Relation) -> tuple[Column, ...]:
+    """A column under which rows may meet. Rows of tables that are only put together meet as they are read."""
+    columns = stored_columns(relation)
+    if chance.random() < 0.8 or len(columns) < 2 or " UNION ALL " in relation.query:
+        return ()
+    column = chance.choice(columns)
+    return () if (column,) == relation.key else (column,)
 
 
 def _runs(chance: Random, size: int, sink: bool) -> tuple[Run, ...]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.random_queries.answers import Data, Stream, batch_answer, sink_ddl
-from tests.random_queries.case import REPEATS, Case, Query, Run
+from tests.random_queries.case import REPEATS, Case, Query, Run, stored_columns
+from tests.random_queries.relation import Relation
 from tests.random_queries.tables import Table
+from tests.runtime.running import Row
 from tidemill.errors import NotSupportedError
 
 ATTEMPTS = 60
@@ -84,11 +87,17 @@ class Checker:
         except Exception as e:
             return _told(e)
 
+    def _expected(self, data: Data, query: Query) -> Counter[Row]:
+        """What a batch answers; which of the rows that meet stays, only another stream tells."""
+        if not query.other:
+            return batch_answer(data, query.query)
+        return Stream(data=data, query=query.at_once, checkpoint=self._folder()).start().answer()
+
     def _difference(self, data: Data, query: Query, stream: Stream) -> str:
         """Why the answers differ; '' where they do not."""
         try:
             streamed = stream.answer()
-            expected = batch_answer(data, query.query)
+            expected = self._expected(data, query)
         except (Exception, AssertionError) as e:
             return _told(e)
         if query.limit >= 0:
@@ -99,7 +108,14 @@ class Checker:
             return ""
         more = [f"  {'+' * n} {row}" for row, n in (streamed - expected).items()]
         less = [f"  {'-' * n} {row}" for row, n in (expected - streamed).items()]
-        return "\n".join(["answers differ (+ only streamed, - only in batch)", *more[:10], *less[:10]])
+        other = "in one epoch" if query.other else "in batch"
+        return "\n".join([f"answers differ (+ only streamed, - only {other})", *more[:10], *less[:10]])
+
+
+def _with(query: Query, inner: Relation) -> Query:
+    """The query of a relation inside."""
+    other = stored_columns(inner)[:1] if query.other else ()
+    return replace(query, relation=inner, limit=-1, other=other, sink=query.sink and bool(other or inner.key))
 
 
 def _told(error: BaseException) -> str:
@@ -116,7 +132,7 @@ def _smaller(failure: Failure) -> Iterator[tuple[tuple[Table, ...], Query]]:
         yield _read(failure), query
     for inner in query.relation.walk():
         if inner is not query.relation and inner.inputs:
-            yield tables, replace(query, relation=inner, limit=-1, sink=query.sink and bool(inner.key))
+            yield tables, _with(query, inner)
     if len(query.runs) > 1:
         yield tables, replace(query, runs=query.runs[1:])
     if query.runs[-1].rows < 100:

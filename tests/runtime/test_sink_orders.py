@@ -290,7 +290,7 @@ def others(folder: Path, rows: int, mini_batch: str) -> dict[str, dict[str, tupl
         }
     )
     for name, columns in (
-        ("src", "k STRING, g STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND"),
+        ("src", "k STRING, g STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND"),
         ("dim", "g STRING, w STRING"),
     ):
         session.execute(

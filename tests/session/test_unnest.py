@@ -12,6 +12,10 @@ ROWS = (
     " AS t (k, xs)"
 )
 NESTED = "(VALUES (1, ARRAY[ROW(1, 'a'), ROW(2, 'b')]), (2, ARRAY[ROW(3, 'a')])) AS t (k, rs)"
+WITH_NULL = (
+    "(VALUES (1, ARRAY[ROW(1, 'a'), CAST(NULL AS ROW<p INT, q STRING>), ROW(3, 'c')]), "
+    "(2, ARRAY[CAST(NULL AS ROW<p INT, q STRING>)])) AS t (k, rs)"
+)
 CASES: dict[str, list[tuple[object, ...]]] = {
     f"SELECT k, x FROM {ROWS} LEFT JOIN UNNEST(xs) AS u (x) ON x > k": [
         (1, 2),
@@ -31,6 +35,15 @@ CASES: dict[str, list[tuple[object, ...]]] = {
     f"SELECT q FROM {NESTED} LEFT JOIN UNNEST(rs) AS u (p, q) ON CAST(p AS STRING) = '3'": [("a",), (None,)],
     "SELECT k, v FROM (VALUES (1, MAP['a', 1, 'b', 2]), (2, MAP['c', 3])) AS t (k, m) "
     "LEFT JOIN UNNEST(m) AS u (key1, v) ON key1 = 'b'": [(1, 2), (2, None)],
+    f"SELECT k, n, p FROM {WITH_NULL} CROSS JOIN UNNEST(rs) WITH ORDINALITY AS u (p, q, n)": [
+        (1, 1, 1),
+        (1, 3, 3),
+    ],
+    f"SELECT k, n, p FROM {WITH_NULL} LEFT JOIN UNNEST(rs) WITH ORDINALITY AS u (p, q, n) ON TRUE": [
+        (1, 1, 1),
+        (1, 3, 3),
+        (2, None, None),
+    ],
     f"SELECT k, x FROM {ROWS} LEFT JOIN UNNEST(xs) AS u (x) ON FALSE WHERE k > 2": [(3, None), (9, None)],
 }
 

@@ -128,6 +128,11 @@ def meets_in_disorder(sink: p.Sink) -> bool:
     return any(isinstance(node, p.Exchange | p.Union) for node in walk(sink.input))
 
 
+def goes_by_columns(sink: p.Sink) -> bool:
+    """Whether a sink that keeps rows lets the greatest of a key win, as their arrival is not told."""
+    return sink.materialize and may_conflict(sink) and arrival(sink.input) is not Arrival.SOURCE
+
+
 def arrives_by_time(sink: p.Sink) -> bool:
     """Whether the rows that meet are told apart by the watermark that let them go on."""
     return meets_in_disorder(sink) and arrival(sink.input) is Arrival.EVENT_TIME

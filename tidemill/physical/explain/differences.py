@@ -19,7 +19,7 @@ from tidemill.physical.digests import PASSING, Digests
 from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.physical.joins.by_pairs import decides_by_pairs, inner_join
 from tidemill.physical.ranks import share_operator
-from tidemill.physical.sinks import meets_in_disorder
+from tidemill.physical.sinks import goes_by_columns, meets_in_disorder
 from tidemill.physical.traits.changelog_mode import changelog_text, insert_only
 from tidemill.physical.traits.determinism import keeps_values
 from tidemill.physical.traits.event_time import reads_watermark, tells_versions, waits_for_arrival
@@ -305,6 +305,8 @@ def _(shown: p.OverAggregate, runs: p.PhysicalNode) -> list[str]:
 @_other.register
 def _(shown: p.Sink, runs: p.PhysicalNode) -> list[str]:
     assert isinstance(runs, p.Sink)
-    if shown.materialize != runs.materialize:
-        return [f"upsertMaterialize=[{str(runs.materialize).lower()}]"]
-    return ["of each key the last row of an epoch"] if meets_in_disorder(runs) else []
+    differs = shown.materialize != runs.materialize
+    notes = [f"upsertMaterialize=[{str(runs.materialize).lower()}]"] if differs else []
+    if goes_by_columns(runs):
+        notes.append("of each key the greatest row by its columns")
+    return [*notes, "of each key the last row of an epoch"] if meets_in_disorder(runs) else notes

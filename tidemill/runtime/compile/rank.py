@@ -18,8 +18,7 @@ from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rank.shape import EVERY_STEP
 from tidemill.operators.rows.ordering import OrderKey, by_columns
 from tidemill.physical import nodes as p
-from tidemill.physical.sinks import may_conflict
-from tidemill.physical.traits.arrival import Arrival, arrival
+from tidemill.physical.sinks import goes_by_columns
 from tidemill.physical.traits.event_time import waits_for_first
 from tidemill.plan.expressions import SortKey
 from tidemill.runtime import graph as g
@@ -167,12 +166,11 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     inputs = sink.input.fields
     named = {c.name: f.name for c, f in zip(sink.table.physical_columns, inputs, strict=False)}
     latest = sink.conflict not in ("NOTHING", "ERROR")
-    told = not may_conflict(sink) or arrival(sink.input) is Arrival.SOURCE
     spec = RankSpec(
         function="ROW_NUMBER",
         columns=columns_of(inputs),
         partition=tuple(named[k] for k in sink.table.primary_key),
-        order=() if told else by_columns(columns_of(inputs), greatest_first=latest),
+        order=by_columns(columns_of(inputs), greatest_first=latest) if goes_by_columns(sink) else (),
         start=1,
         end=1,
         latest=latest,
