@@ -14,7 +14,7 @@ SIDES: dict[str, str] = {
     f"FROM {VALUES} AS t (id, a, b)) AS {side}"
     for side in ("l", "r")
 }
-NUMBERS = [(1, 1), (2, 2), (3, 3), (4, 4)]
+NUMBERS: list[tuple[object, ...]] = [(1, 1), (2, 2), (3, 3), (4, 4)]
 CASES: dict[str, list[tuple[object, ...]]] = {
     **{
         f"SELECT l.id, r.id FROM {SIDES['l']} JOIN {SIDES['r']} ON l.{column} {operator} r.{column}": NUMBERS
