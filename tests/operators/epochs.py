@@ -27,13 +27,17 @@ class Epochs:
 
     def step(self, *inputs: pa.Table, time: int = 0) -> list[Change]:
         """The output rows as (kind, visible columns)."""
+        return [as_change(row) for row in self.output(*inputs, time=time).to_pylist()]
+
+    def output(self, *inputs: pa.Table, time: int = 0) -> pa.Table:
+        """The output with its hidden columns."""
         store = StateStore.open(self.root, "op", 0, self.manifest, self.number, options=TINY)
         context = EpochContext(epoch=self.number, time=time, partition=0)
         output = self.spec.step(inputs, store, context)
         assert output.schema.equals(self.spec.output_schema())
         self.manifest = store.flush()
         self.number += 1
-        return [as_change(row) for row in output.to_pylist()]
+        return output
 
 
 def as_change(row: dict[str, Any]) -> Change:
