@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.connectors.sinks import sink, stage, visible, write
 from tests.connectors.sources import rows, source, table
 from tidemill.catalog.table import CatalogTable
-from tidemill.changelog.rowkind import ALL_KINDS
+from tidemill.changelog.rowkind import ALL_KINDS, UPSERT
 from tidemill.connectors.filesystem.sink import FileSink
 from tidemill.connectors.filesystem.writing import StagedWriter
 from tidemill.connectors.registry import connector
@@ -252,6 +252,7 @@ def test_kinds_by_format(tmp_path: Path) -> None:
     found = connector(plain.options)
     assert found.sink_kinds(plain, plain.options, ALL_KINDS) == {0}
     assert found.sink_kinds(changes, changes.options, ALL_KINDS) == ALL_KINDS
+    assert found.sink_kinds(changes, changes.options, UPSERT) == ALL_KINDS
 
 
 def test_unknown_commit_policy_is_named(tmp_path: Path) -> None:

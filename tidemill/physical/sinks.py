@@ -141,7 +141,7 @@ def arrives_by_time(sink: p.Sink) -> bool:
 def _check_conflict(sink: p.Sink) -> None:
     if not sink.conflict:
         return
-    if sink.retract or (primary_key(sink) is None and RowKind.UPDATE_BEFORE in sink.consumed):
+    if sink.retract:
         raise ValidationError(
             f"ON CONFLICT clause is only allowed for upsert sinks. The sink '{sink.table.path}' is not an "
             "upsert sink because it requires UPDATE_BEFORE (retract mode)."

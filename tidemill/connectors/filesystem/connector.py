@@ -75,7 +75,8 @@ class FilesystemConnector(Connector):
     def sink_kinds(
         self, table: CatalogTable, options: Mapping[str, str], wanted: frozenset[RowKind]
     ) -> frozenset[RowKind]:
-        return self._format(options).kinds() & wanted | INSERT_ONLY
+        """A message of an update has the row as it was, too: a file of such messages is no upsert sink."""
+        return self._format(options).kinds()
 
     def source(self, request: SourceRequest) -> FileSource:
         found = self._format(request.options)
