@@ -110,8 +110,11 @@ def test_epoch_numbers(spark: SparkSession) -> None:
             call("TO_TIMESTAMP_LTZ", "2024-02-29 10:00:00"),
             call("TO_TIMESTAMP_LTZ", "2024-02-29 10:00", "yyyy-MM-dd HH:mm", "America/New_York"),
             call("CONVERT_TZ", "1970-01-01 00:00:00", "UTC", "America/Los_Angeles"),
+            call("UNIX_TIMESTAMP", "1890-10-10 12:00:00"),
         ]
         found = shown(spark, nodes)
+        spark.conf.set("spark.sql.session.timeZone", "Australia/Lord_Howe")
+        twice = shown(spark, [call("UNIX_TIMESTAMP", f"2024-04-07 01:{n}:00") for n in (30, 45)])
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     assert found == [
@@ -124,7 +127,9 @@ def test_epoch_numbers(spark: SparkSession) -> None:
         "2024-02-29 11:00:00.000",
         "2024-02-29 16:00:00.000",
         "1969-12-31 16:00:00",
+        -2500116808,
     ]
+    assert twice == [1712413800, 1712414700]
 
 
 def test_an_instant_needs_readable_text(spark: SparkSession) -> None:
