@@ -136,8 +136,12 @@ def _facts(part: Expr) -> list[tuple[Expr, str, tuple[Any, ...]]]:
         return [*_comparison(">=", value, low), *_comparison("<=", value, high)]
     if part.function == "IN":
         return _membership(part.args, "=")
-    inner = part.args[0]
-    if part.function != "NOT" or not isinstance(inner, Call):
+    return _denied(part.args[0]) if part.function == "NOT" else []
+
+
+def _denied(inner: Expr) -> list[tuple[Expr, str, tuple[Any, ...]]]:
+    """What NOT says of an equality."""
+    if not isinstance(inner, Call):
         return []
     if inner.function == "=":
         return _comparison("<>", *inner.args)
