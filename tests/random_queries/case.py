@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from tests.random_queries import aggregates, joins, ranks, temporal, windows
+from tests.random_queries import aggregates, joins, ranks, subqueries, temporal, windows
 from tests.random_queries.pools import Theme, Type
 from tests.random_queries.relation import Column, Maker, Relation
 from tests.random_queries.tables import Table, random_table, random_versions
@@ -25,6 +25,7 @@ OPERATORS = {
     "exists": (2, joins.exists),
     "membership": (3, joins.membership),
     "scalar": (2, joins.scalar),
+    "nested": (4, subqueries.nested),
     "unnest": (1, joins.unnest),
     "grouped": (6, aggregates.grouped),
     "distinct": (1, aggregates.distinct),
@@ -49,7 +50,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "parallelism.default": ("1", "1", "2"),
     "table.exec.state.ttl": ("0 ms", "0 ms", "1 d"),
 }
-CALM = {name: chosen for name, chosen in OPERATORS.items() if name != "chain"}
+CALM = {name: chosen for name, chosen in OPERATORS.items() if name not in ("chain", "nested")}
 """Without what makes millions of rows of thousands."""
 THEMES = {Theme.PLAIN: 9, Theme.HOSTILE: 10, Theme.LARGE: 1}
 STEPS = ("planned", "ran", "committed", "published")

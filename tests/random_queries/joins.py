@@ -134,10 +134,10 @@ def exists(maker: Maker, depth: int) -> Relation:
     where = _correlated(maker, items(a, left.columns), b, right)
     more = f" AND {condition(maker, items(a, left.columns))}" if maker.flip(0.2) else ""
     rest = f"FROM {left.source} AS {a} WHERE {word} (SELECT 1 FROM {right.source} AS {b}{where}){more}"
-    return _keyed(maker.select(items(a, left.columns), rest, (left, right)), left)
+    return keyed(maker.select(items(a, left.columns), rest, (left, right)), left)
 
 
-def _keyed(relation: Relation, left: Relation) -> Relation:
+def keyed(relation: Relation, left: Relation) -> Relation:
     """Rows of ``left``, each at most once, with its columns first: its key is still one."""
     places = [left.columns.index(c) for c in left.key]
     return replace(relation, key=tuple(relation.columns[p] for p in places))
@@ -163,7 +163,7 @@ def membership(maker: Maker, depth: int) -> Relation:
     elif maker.flip(0.15):
         asked += f" OR {condition(maker, items(a, left.columns))}"
     rest = f"FROM {left.source} AS {a} WHERE {asked}"
-    return _keyed(maker.select(items(a, left.columns), rest, (left, right)), left)
+    return keyed(maker.select(items(a, left.columns), rest, (left, right)), left)
 
 
 def lateral(maker: Maker, depth: int) -> Relation:
@@ -200,8 +200,8 @@ def scalar(maker: Maker, depth: int) -> Relation:
     if alike and maker.flip(0.4):
         compared = f"{maker.chance.choice(alike)[0]} {maker.chance.choice(COMPARISONS)} {text}"
         rest = f"FROM {left.source} AS {a} WHERE {compared}"
-        return _keyed(maker.select(outer, rest, (left, right)), left)
-    return _keyed(maker.select([*outer, (text, result)], f"FROM {left.source} AS {a}", (left, right)), left)
+        return keyed(maker.select(outer, rest, (left, right)), left)
+    return keyed(maker.select([*outer, (text, result)], f"FROM {left.source} AS {a}", (left, right)), left)
 
 
 def unnest(maker: Maker, depth: int) -> Relation:
