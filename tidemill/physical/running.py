@@ -60,13 +60,14 @@ def _running(node: p.PhysicalNode) -> p.PhysicalNode:
 def _(node: p.Rank) -> p.PhysicalNode:
     """By arrival the first row stays the first, bundled or not; by event time where it is waited for."""
     append = insert_only(node.input)
-    first = node.start == node.end == 1 and node.function == "ROW_NUMBER" and node.order[0].ascending
+    top_one = node.start == node.end == 1 and node.function == "ROW_NUMBER"
+    first = top_one and node.time == "PROCTIME" and node.order[0].ascending
     waits = waits_for_first(node) and has_watermark(node.input)
     return replace(
         node,
         strategies=("AppendFastStrategy",) if append else ("RetractStrategy",),
         time=node.time if append else "",
-        insert_only=append and (waits or (first and node.time == "PROCTIME")),
+        insert_only=append and (waits or first),
     )
 
 

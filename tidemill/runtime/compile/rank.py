@@ -43,7 +43,7 @@ def _(node: p.Rank, context: CompileContext, sequenced: bool) -> g.ExecNode:
     spec = replace(
         rank_spec(node),
         by_place=_replaces(node),
-        rounds=_rounds(node, context),
+        rounds=_rounds(node, context) if node.order else 0,
         retracts=bool(node.input.traits.kinds & RETRACTIONS),
         update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         insert_only=node.traits.kinds == INSERT_ONLY,

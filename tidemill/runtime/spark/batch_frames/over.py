@@ -117,6 +117,9 @@ def ranking(call: OverCall, inputs: tuple[Field, ...], below: Relation, last_fir
     arrival = ""
     if call.function == "ROW_NUMBER" and SEQUENCE_COLUMN in below.columns:
         arrival = f"{quote(SEQUENCE_COLUMN)} {'DESC' if last_first else 'ASC'}"
+    elif not call.order:
+        # Spark numbers no rows without an order, be it one of which all are equal.
+        arrival = "1"
     return f"CAST({call.function}() OVER ({_window(call, inputs, arrival)}) AS {spark_type(call.type)})"
 
 
