@@ -55,6 +55,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "IS NOT NULL": lambda a: a is not None,
     "IS NOT FALSE": lambda a: a is not False,
     "IS TRUE": lambda a: a is True,
+    "IS NOT TRUE": lambda a: a is not True,
     "IS NOT DISTINCT FROM": lambda a, b: a == b,
     "IS DISTINCT FROM": lambda a, b: a != b,
     "IN": lambda a, *options: _or(*(_strict(lambda x, y: x == y)(a, o) for o in options)),
@@ -129,6 +130,16 @@ class Interpreter:
 
         pairs = [(i, j) for i, a in enumerate(left) for j, b in enumerate(right) if matches(a, b)]
         return _joined(plan, left, right, pairs)
+
+    @_rows.register
+    def _(self, plan: n.LateralJoin, outer: tuple[Row, ...]) -> list[Row]:
+        found: list[Row] = []
+        for a in self.rows(plan.left, outer):
+            both = ((*a, *b) for b in self.rows(plan.right, (a, *outer)))
+            met = [row for row in both if self.value(plan.condition, row, outer) is True]
+            pad = [(*a, *(None,) * len(plan.right.fields))] if plan.kind is n.JoinKind.LEFT else []
+            found += met or pad
+        return found
 
     @_rows.register
     def _(self, plan: n.SetOp, outer: tuple[Row, ...]) -> list[Row]:

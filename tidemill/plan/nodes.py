@@ -291,6 +291,23 @@ class Join(LogicalNode):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LateralJoin(LogicalNode):
+    """``left [LEFT] JOIN LATERAL (right) ON condition``: ``right`` runs for each left row, which is one level
+    out of it. ``condition`` sees left fields, then right fields; ``kind`` is INNER or LEFT. The rules make
+    a Join of it."""
+
+    left: LogicalNode
+    right: LogicalNode
+    kind: JoinKind
+    condition: Expr
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def inputs(self) -> tuple[LogicalNode, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TemporalJoin(LogicalNode):
     """``left [LEFT] JOIN right FOR SYSTEM_TIME AS OF left.time``: every left row with the right row as it was
     at the time in its field ``time``. ``kind`` is INNER or LEFT; ``condition`` sees left fields, then right

@@ -20,7 +20,6 @@ from tidemill.plan.rewrite import map_inputs, node_expressions
 from tidemill.plan.rules.balance_chains import balance_chains
 from tidemill.plan.rules.connect_joins import connect_joins
 from tidemill.plan.rules.contradictions import contradictions
-from tidemill.plan.rules.determinism import has_subquery
 from tidemill.plan.rules.empty_inputs import empty_inputs
 from tidemill.plan.rules.expand_below_windows import expand_below_windows
 from tidemill.plan.rules.factor_disjunctions import factor_disjunctions
@@ -36,6 +35,7 @@ from tidemill.plan.rules.push_join_conditions import push_join_conditions
 from tidemill.plan.rules.simplify_conditions import simplify_conditions
 from tidemill.plan.rules.simplify_outer_joins import simplify_outer_joins
 from tidemill.plan.rules.unnest_subqueries import unnest_subqueries
+from tidemill.plan.subquery_expressions import Subquery
 
 Rule = Callable[[LogicalNode], LogicalNode | None]
 Done = dict[tuple[int, Rule], tuple[LogicalNode, LogicalNode]]
@@ -107,8 +107,10 @@ def _optimized(plan: LogicalNode) -> LogicalNode:
 def _check_no_subqueries(plan: LogicalNode) -> None:
     for child in plan.inputs:
         _check_no_subqueries(child)
-    if any(has_subquery(x) for x in node_expressions(plan)):
-        raise NotSupportedError(f"A subquery in {type(plan).__name__} is not supported")
+    parts = (part for expr in node_expressions(plan) for part in expr.walk())
+    for found in (part for part in parts if isinstance(part, Subquery)):
+        message = f"A subquery in {type(plan).__name__} is not supported"
+        raise NotSupportedError(message, position=found.position)
 
 
 def _settle(plan: LogicalNode, phase: Phase, done: Done) -> LogicalNode:

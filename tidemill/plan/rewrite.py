@@ -69,15 +69,13 @@ def subplan(expr: e.Expr) -> n.LogicalNode | None:
     return None
 
 
-@subplan.register(q.ScalarSubquery)
-@subplan.register(q.Exists)
-@subplan.register(q.InSubquery)
-def _(expr: q.ScalarSubquery | q.Exists | q.InSubquery) -> n.LogicalNode | None:
+@subplan.register
+def _(expr: q.Subquery) -> n.LogicalNode | None:
     return expr.plan
 
 
 def with_subplan(expr: e.Expr, plan: n.LogicalNode) -> e.Expr:
-    assert isinstance(expr, q.ScalarSubquery | q.Exists | q.InSubquery)
+    assert isinstance(expr, q.Subquery)
     return expr if expr.plan is plan else replace(expr, plan=plan)
 
 
@@ -118,8 +116,9 @@ def _(node: n.TableFunction) -> tuple[e.Expr, ...]:
 
 
 @node_expressions.register(n.Join)
+@node_expressions.register(n.LateralJoin)
 @node_expressions.register(n.TemporalJoin)
-def _(node: n.Join | n.TemporalJoin) -> tuple[e.Expr, ...]:
+def _(node: n.Join | n.LateralJoin | n.TemporalJoin) -> tuple[e.Expr, ...]:
     return (node.condition,)
 
 
@@ -162,8 +161,9 @@ def _(node: n.TableFunction, found: tuple[e.Expr, ...]) -> n.LogicalNode:
 
 
 @with_expressions.register(n.Join)
+@with_expressions.register(n.LateralJoin)
 @with_expressions.register(n.TemporalJoin)
-def _(node: n.Join | n.TemporalJoin, found: tuple[e.Expr, ...]) -> n.LogicalNode:
+def _(node: n.Join | n.LateralJoin | n.TemporalJoin, found: tuple[e.Expr, ...]) -> n.LogicalNode:
     return replace(node, condition=found[0])
 
 
@@ -179,8 +179,9 @@ def _(node: n.Unary, inputs: tuple[n.LogicalNode, ...]) -> n.LogicalNode:
 
 
 @with_inputs.register(n.Join)
+@with_inputs.register(n.LateralJoin)
 @with_inputs.register(n.TemporalJoin)
-def _(node: n.Join | n.TemporalJoin, inputs: tuple[n.LogicalNode, ...]) -> n.LogicalNode:
+def _(node: n.Join | n.LateralJoin | n.TemporalJoin, inputs: tuple[n.LogicalNode, ...]) -> n.LogicalNode:
     return replace(node, left=inputs[0], right=inputs[1])
 
 
@@ -204,6 +205,11 @@ def map_inputs(node: n.LogicalNode, rewrite: Callable[[n.LogicalNode], n.Logical
     return node if same else with_inputs(node, after)
 
 
+def _depth(node: n.LogicalNode, place: int) -> int:
+    """How many levels below ``node`` its input number ``place`` stands."""
+    return int(isinstance(node, n.LateralJoin) and place == 1)
+
+
 @once_per_node
 def map_outer_refs(
     plan: n.LogicalNode, rewrite: Callable[[e.OuterRef], e.Expr | None], level: int = 1
@@ -221,8 +227,19 @@ def map_outer_refs(
             return rewrite(expr) or expr
         return expr
 
-    below = map_inputs(plan, lambda node: map_outer_refs(node, rewrite, level))
+    before = plan.inputs
+    after = tuple(map_outer_refs(x, rewrite, level + _depth(plan, i)) for i, x in enumerate(before))
+    same = all(a is b for a, b in zip(before, after, strict=True))
+    below = plan if same else with_inputs(plan, after)
     return map_node_expressions(below, lambda expr: map_expr(expr, one))
+
+
+def risen(plan: n.LogicalNode) -> n.LogicalNode:
+    """``plan``, of which nothing refers to the level right above it, one level further out: its references
+    count one level less."""
+    for level in sorted({reach for reach, _ in _reaching(plan)}):
+        plan = map_outer_refs(plan, lambda ref: replace(ref, level=ref.level - 1), level)
+    return plan
 
 
 def outer_refs(plan: n.LogicalNode) -> frozenset[e.OuterRef]:
@@ -245,8 +262,13 @@ Reaching = frozenset[tuple[int, e.OuterRef]]
 
 @once_per_node
 def _reaching(plan: n.LogicalNode) -> Reaching:
-    below = [_reaching(node) for node in plan.inputs]
+    below = [_beyond(_reaching(node), _depth(plan, i)) for i, node in enumerate(plan.inputs)]
     return frozenset().union(*below, *(_expr_reaching(root) for root in node_expressions(plan)))
+
+
+def _beyond(found: Reaching, by: int) -> Reaching:
+    """What reaches out of a plan also reaches out of one that is ``by`` levels above it."""
+    return frozenset((reach - by, ref) for reach, ref in found if reach > by)
 
 
 def _expr_reaching(expr: e.Expr) -> Reaching:
@@ -254,7 +276,7 @@ def _expr_reaching(expr: e.Expr) -> Reaching:
     for part in expr.walk():
         inner = subplan(part)
         if inner is not None:
-            found |= {(reach - 1, ref) for reach, ref in _reaching(inner) if reach > 1}
+            found |= _beyond(_reaching(inner), 1)
         if isinstance(part, e.OuterRef):
             found.add((part.level, part))
     return frozenset(found)

@@ -3,28 +3,36 @@ each has become a join."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tidemill.errors import Position
 from tidemill.plan.expressions import Expr
 from tidemill.plan.nodes import LogicalNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScalarSubquery(Expr):
+class Subquery(Expr):
+    """``position`` is where it stands in the text."""
+
     plan: LogicalNode
+    position: Position | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exists(Expr):
-    plan: LogicalNode
+class ScalarSubquery(Subquery):
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InSubquery(Expr):
+class Exists(Subquery):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InSubquery(Subquery):
     """(operands) IN (plan), three-valued; NOT IN is a Call("NOT") around it."""
 
     operands: tuple[Expr, ...]
-    plan: LogicalNode
 
     @property
     def children(self) -> tuple[Expr, ...]:

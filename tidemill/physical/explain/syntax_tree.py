@@ -193,6 +193,12 @@ def _(node: n.Join) -> str:
 
 
 @line.register
+def _(node: n.LateralJoin) -> str:
+    kind = _JOIN_TYPES[node.kind]
+    return f"LogicalCorrelate(condition=[{_POSITIONS.text(node.condition)}], joinType=[{kind}])"
+
+
+@line.register
 def _(node: n.TemporalJoin) -> str:
     """Flink's tree has a LogicalCorrelate over a LogicalSnapshot of the right side."""
     kind, time = _JOIN_TYPES[node.kind], node.left.fields[node.time].name

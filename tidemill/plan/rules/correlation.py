@@ -14,20 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import Call, Expr, InputRef, OuterRef, OverCall
+from tidemill.plan.expressions import Call, Expr, InputRef, OuterRef
 from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rewrite import (
     expr_outer_refs,
     input_indexes,
     map_expr,
-    map_outer_refs,
     move_inputs,
     outer_refs,
+    outer_refs_at,
+    risen,
 )
-from tidemill.plan.rules.construct import NOT_NULL_BIGINT, bigint, columns, named, predicate, project
-from tidemill.plan.rules.dependent_join import depend
+from tidemill.plan.rules.construct import columns, named, project
+from tidemill.plan.rules.dependent_join import Bound, depend, depend_groups
+from tidemill.plan.rules.first_rows import first_rows
 from tidemill.plan.rules.one_zero import with_one_zero
 from tidemill.plan.rules.push_filters import filtered
 from tidemill.types.logical import Field
@@ -52,22 +55,39 @@ class Pulled:
     conditions: tuple[Expr, ...] = ()
 
 
+Plan = TypeVar("Plan", bound=n.LogicalNode)
+
+
 class NotPulled(Exception):
     """A correlation that cannot be pulled up through some node."""
 
 
 def correlate(outer: n.LogicalNode, plan: n.LogicalNode) -> Correlated:
     """The subquery ``plan`` of a query over ``outer``, standing alone."""
+    return _correlate(outer, plan, pull, depend)
+
+
+def correlate_groups(outer: n.LogicalNode, plan: n.Aggregate) -> Correlated:
+    """As ``correlate``, but outer rows for which a global aggregate has nothing to read may lack its row."""
+    return _correlate(outer, plan, _pull_groups, depend_groups)
+
+
+def _correlate(
+    outer: n.LogicalNode,
+    plan: Plan,
+    up: Callable[[Plan], Pulled],
+    down: Callable[[n.LogicalNode, Plan], Bound],
+) -> Correlated:
     if not any(True for _ in outer_refs(plan)):
         return Correlated(plan, len(plan.fields), conjunction(()))
     width = len(outer.fields)
     try:
-        pulled = pull(plan)
+        pulled = up(plan)
     except NotPulled:
-        dependent, condition = depend(outer, plan)
-        return Correlated(_risen(dependent), len(plan.fields), condition)
+        dependent, condition = down(outer, plan)
+        return Correlated(dependent, len(plan.fields), condition)
     condition = conjunction(_over_both(c, width) for c in pulled.conditions)
-    return Correlated(_risen(pulled.plan), pulled.width, condition)
+    return Correlated(risen(pulled.plan), pulled.width, condition)
 
 
 def _over_both(condition: Expr, width: int) -> Expr:
@@ -83,25 +103,13 @@ def _over_both(condition: Expr, width: int) -> Expr:
     return map_expr(move_inputs(condition, lambda i: i + width), one)
 
 
-def _risen(plan: n.LogicalNode) -> n.LogicalNode:
-    """The plan one level further out: references beyond the outer row count one level less."""
-    levels = {ref.level for ref in outer_refs(plan)}
-    for level in sorted(levels):
-        plan = map_outer_refs(plan, lambda ref: replace(ref, level=ref.level - 1), level)
-    return plan
-
-
 def is_correlated(expr: Expr) -> bool:
-    return any(ref.level == 1 for ref in _level_one(expr))
-
-
-def _level_one(expr: Expr) -> list[OuterRef]:
-    return [ref for ref in expr_outer_refs(expr) if ref.level == 1]
+    return any(ref.level == 1 for ref in expr_outer_refs(expr))
 
 
 def pull(node: n.LogicalNode) -> Pulled:
     """``node`` without the correlated conjuncts below it; NotPulled where one cannot move."""
-    if not any(ref.level == 1 for ref in outer_refs(node)):
+    if not outer_refs_at(node, 1):
         return Pulled(node, len(node.fields))
     handler = _PULL.get(type(node))
     if handler is None:
@@ -134,8 +142,15 @@ def _project(node: n.LogicalNode) -> Pulled:
 
 
 def _aggregate(node: n.LogicalNode) -> Pulled:
-    """The inner sides of equalities become further keys: each outer row meets one of their values."""
+    """A global aggregate has a row for each outer row, which its groups alone do not give."""
     assert isinstance(node, n.Aggregate)
+    if not node.keys:
+        raise NotPulled
+    return _pull_groups(node)
+
+
+def _pull_groups(node: n.Aggregate) -> Pulled:
+    """The inner sides of equalities become further keys: each outer row meets one of their values."""
     below = pull(node.input)
     if not all(_is_equality(c) for c in below.conditions):
         raise NotPulled
@@ -217,10 +232,9 @@ def _join(node: n.LogicalNode) -> Pulled:
 
 
 def _left_only(node: n.Join) -> Pulled:
-    """LEFT, SEMI and ANTI joins pass on what their left side gives up."""
+    """SEMI and ANTI joins pass on what their left side gives up."""
     kinds = (n.JoinKind.SEMI, n.JoinKind.ANTI)
-    right_refs = any(ref.level == 1 for ref in outer_refs(node.right))
-    if node.kind not in kinds or right_refs or is_correlated(node.condition):
+    if node.kind not in kinds or outer_refs_at(node.right, 1) or is_correlated(node.condition):
         raise NotPulled
     left = pull(node.left)
     before = len(left.plan.fields)
@@ -241,33 +255,6 @@ def _sort(node: n.LogicalNode) -> Pulled:
     needed = sorted({i for c in below.conditions for i in input_indexes(c)})
     source, partition = with_one_zero(below.plan, needed)
     return Pulled(first_rows(source, node, partition), below.width, below.conditions)
-
-
-def first_rows(plan: n.LogicalNode, sort: n.Sort, partition: tuple[int, ...]) -> n.LogicalNode:
-    """``sort``'s LIMIT within each ``partition`` of ``plan``."""
-    number = OverCall(
-        function="ROW_NUMBER",
-        args=(),
-        type=NOT_NULL_BIGINT,
-        name="w0$o0",
-        partition=partition,
-        order=sort.keys,
-    )
-    width = len(plan.fields)
-    typed = (*columns(plan), InputRef(type=NOT_NULL_BIGINT, index=width))
-    fields = named([*(f.name for f in plan.fields), number.name], typed)
-    ranked = n.Over(fields=fields, input=plan, calls=(number,))
-    kept = filtered(ranked, _rank_range(InputRef(type=NOT_NULL_BIGINT, index=width), sort))
-    return project(kept, columns(kept, width), [f.name for f in plan.fields])
-
-
-def _rank_range(rank: Expr, sort: n.Sort) -> list[Expr]:
-    parts: list[Expr] = []
-    if sort.offset:
-        parts.append(predicate(">", rank, bigint(sort.offset)))
-    if sort.fetch is not None:
-        parts.append(predicate("<=", rank, bigint(sort.offset + sort.fetch)))
-    return parts
 
 
 _PULL: dict[type[n.LogicalNode], Callable[[n.LogicalNode], Pulled]] = {

@@ -3,67 +3,71 @@
 ``depend`` gives the subquery over every combination of those columns' distinct values ("domain"), with the
 domain's columns behind its own. From "Unnesting Arbitrary Queries" (Neumann, Kemper, 2015), without its
 later elimination of the domain: the simpler way of ``correlation`` is tried before.
+
+The domain is made of the outer plan, whose own references to what is around it are right as they are; the
+subquery moves up beside that plan, so that its references further out count one level less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from tidemill.errors import NotSupportedError
 from tidemill.plan import nodes as n
-from tidemill.plan.expressions import Expr, InputRef, OuterRef
-from tidemill.plan.predicates import TRUE, conjunction, conjuncts
-from tidemill.plan.rewrite import map_expr, move_inputs, outer_refs, outer_refs_at
+from tidemill.plan.expressions import Call, Expr, InputRef, OuterRef
+from tidemill.plan.predicates import TRUE, conjunction, conjuncts, null_aware_condition
+from tidemill.plan.rewrite import map_expr, move_inputs, outer_refs_at, risen
 from tidemill.plan.rules.construct import column, columns, join, named, project, same_value
+from tidemill.plan.rules.domain import Domain
+from tidemill.plan.rules.empty_groups import or_of_nothing, refuse_user_calls
+from tidemill.plan.rules.first_rows import first_rows
+from tidemill.types.logical import Field
+
+Bound = tuple[n.LogicalNode, Expr]
+"""The subquery's columns, then the domain's; the condition over an outer row and one of its rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """``plan``: the distinct outer values; ``places``: its column per outer column."""
-
-    plan: n.LogicalNode
-    places: dict[int, int]
-
-    @property
-    def width(self) -> int:
-        return len(self.plan.fields)
+def depend(outer: n.LogicalNode, plan: n.LogicalNode) -> Bound:
+    """``plan`` for each row of ``outer``."""
+    domain = Domain.of(outer, plan)
+    return _bound(plan, domain), domain.belongs(outer, plan)
 
 
-def depend(outer: n.LogicalNode, plan: n.LogicalNode) -> tuple[n.LogicalNode, Expr]:
-    """(the subquery's columns, then the domain's; the condition over outer row + that row)."""
-    used = sorted({ref.index for ref in outer_refs_at(plan, 1)})
-    picked = project(outer, [column(outer, i) for i in used], [outer.fields[i].name for i in used])
-    distinct = n.Aggregate(fields=picked.fields, input=picked, keys=tuple(range(len(used))), calls=())
-    domain = Domain(distinct, {old: new for new, old in enumerate(used)})
-    dependent = _bound(plan, domain)
-    first = len(outer.fields) + len(plan.fields)
-    pairs = []
-    for old, new in domain.places.items():
-        kind = outer.fields[old].type
-        pairs.append(same_value(InputRef(type=kind, index=old), InputRef(type=kind, index=first + new)))
-    return dependent, conjunction(pairs)
+def depend_groups(outer: n.LogicalNode, plan: n.Aggregate) -> Bound:
+    """As ``depend``, without a row of the global aggregate ``plan`` where it has nothing to read."""
+    domain = Domain.of(outer, plan)
+    return _groups(plan, domain), domain.belongs(outer, plan)
 
 
 def _bound(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
     """``node`` with the domain's columns behind its own and no reference to the outer row."""
-    if not any(ref.level == 1 for ref in outer_refs(node)):
-        return join(node, domain.plan, n.JoinKind.INNER, TRUE)
+    if not outer_refs_at(node, 1):
+        return join(risen(node), domain.plan, n.JoinKind.INNER, TRUE)
     handler = _BIND.get(type(node))
     if handler is None:
         raise NotSupportedError(f"A correlated subquery over {type(node).__name__} is not supported")
     return handler(node, domain)
 
 
-def _read(expr: Expr, width: int, domain: Domain) -> Expr:
-    """``expr`` with outer references read from the domain's columns behind ``width`` own ones."""
+def _read(expr: Expr, first: int, domain: Domain) -> Expr:
+    """``expr`` with outer references read from the domain's columns, which begin at ``first``."""
 
     def one(found: Expr) -> Expr:
-        if isinstance(found, OuterRef) and found.level == 1:
-            return InputRef(type=found.type, index=width + domain.places[found.index])
-        return found
+        if not isinstance(found, OuterRef):
+            return found
+        if found.level > 1:
+            return replace(found, level=found.level - 1)
+        return InputRef(type=found.type, index=first + domain.places[found.index])
 
     return map_expr(expr, one)
+
+
+def _with_domain_last(plan: n.LogicalNode, first: int, domain: Domain) -> n.LogicalNode:
+    """``plan`` with the domain's columns, which begin at ``first``, moved behind all others."""
+    end = first + domain.width
+    order = [*range(first), *range(end, len(plan.fields)), *range(first, end)]
+    return project(plan, [column(plan, i) for i in order], [plan.fields[i].name for i in order])
 
 
 def _filter(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
@@ -78,94 +82,167 @@ def _project(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
     below = _bound(node.input, domain)
     width = len(node.input.fields)
     own = [_read(x, width, domain) for x in node.expressions]
-    passed = [column(below, width + i) for i in range(domain.width)]
     names = [*(f.name for f in node.fields), *(f.name for f in domain.plan.fields)]
-    return project(below, [*own, *passed], names)
+    return project(below, [*own, *columns(below)[width:]], names)
+
+
+def _expand(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
+    assert isinstance(node, n.Expand)
+    below = _bound(node.input, domain)
+    width = len(node.input.fields)
+    passed = columns(below)[width:]
+    rows = tuple((*(_read(x, width, domain) for x in row), *passed) for row in node.projections)
+    return n.Expand(fields=_fields(node.fields, domain), input=below, projections=rows)
+
+
+def _fields(own: tuple[Field, ...], domain: Domain) -> tuple[Field, ...]:
+    """``own`` and the domain's, renamed apart."""
+    both = (*own, *domain.plan.fields)
+    return named([f.name for f in both], [InputRef(type=f.type, index=0) for f in both])
 
 
 def _aggregate(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
+    """A global aggregate has a row for each value of the domain, also for those without a group."""
     assert isinstance(node, n.Aggregate)
+    groups = _groups(node, domain)
+    if node.keys:
+        return groups
+    refuse_user_calls(node)
+    same = _same_domain(domain.plan, groups, 0, len(node.calls), domain)
+    wide = join(domain.plan, groups, n.JoinKind.LEFT, conjunction(same))
+    values = [or_of_nothing(column(wide, domain.width + i), call) for i, call in enumerate(node.calls)]
+    names = [f.name for f in (*node.fields, *domain.plan.fields)]
+    return project(wide, [*values, *columns(wide, domain.width)], names)
+
+
+def _groups(node: n.Aggregate, domain: Domain) -> n.LogicalNode:
+    """The domain's columns are further keys."""
     below = _bound(node.input, domain)
     first = len(node.input.fields)
     keys = (*node.keys, *range(first, first + domain.width))
-    own, calls = len(node.keys), len(node.calls)
     names = [*(below.fields[k].name for k in keys), *(c.name for c in node.calls)]
     typed = [*(column(below, k) for k in keys), *(InputRef(type=c.type, index=0) for c in node.calls)]
     grouped = n.Aggregate(
         fields=named(names, typed), input=below, keys=keys, calls=node.calls, hints=node.hints
     )
-    order = [*range(own), *range(len(keys), len(keys) + calls), *range(own, len(keys))]
-    return project(grouped, [column(grouped, i) for i in order], [grouped.fields[i].name for i in order])
+    return _with_domain_last(grouped, len(node.keys), domain)
+
+
+def _over(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
+    """The rows of each value of the domain are partitions of their own."""
+    assert isinstance(node, n.Over)
+    below = _bound(node.input, domain)
+    first = len(node.input.fields)
+    places = tuple(range(first, first + domain.width))
+    calls = tuple(replace(c, partition=(*c.partition, *places)) for c in node.calls)
+    typed = [*columns(below), *(InputRef(type=c.type, index=0) for c in calls)]
+    fields = named([*(f.name for f in below.fields), *(c.name for c in calls)], typed)
+    return _with_domain_last(n.Over(fields=fields, input=below, calls=calls), first, domain)
 
 
 def _join(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
-    """Both sides get the domain, joined on it; a side that does not need it for an inner join does not."""
+    """The sides that need the domain get it, and are joined on it; one of an inner join may do without."""
     assert isinstance(node, n.Join)
-    if node.kind in (n.JoinKind.RIGHT, n.JoinKind.FULL):
-        raise NotSupportedError(f"A correlated subquery over {node.kind.value} is not supported")
-    left_width, right_width = len(node.left.fields), len(node.right.fields)
-    left = _bound(node.left, domain)
-    right_correlated = any(ref.level == 1 for ref in outer_refs(node.right))
-    right = _bound(node.right, domain) if right_correlated else node.right
-    before = left_width + domain.width
-    own = move_inputs(node.condition, lambda i: i if i < left_width else i + domain.width)
-    condition = _read(own, left_width, domain)
-    if right_correlated:
-        condition = conjunction((*conjuncts(condition), *_same_domain(left, right, left_width, right_width)))
+    width = len(node.left.fields)
+    sides = _needing(node)
+    given = zip(node.inputs, sides, strict=True)
+    left, right = (_bound(side, domain) if needs else risen(side) for side, needs in given)
+    shift = domain.width if sides[0] else 0
+    at_left, at_right = width, width + shift + len(node.right.fields)
+    own = move_inputs(node.condition, lambda i: i if i < width else i + shift)
+    condition = _read(own, at_left if sides[0] else at_right, domain)
+    null_aware = node.null_aware and not sides[1]
+    if all(sides):
+        exact = null_aware_condition(condition) if node.null_aware else condition
+        same = _same_domain(left, right, width, len(node.right.fields), domain)
+        condition = conjunction((*conjuncts(exact), *same))
     made = join(left, right, node.kind, condition)
-    joined = replace(made, hints=node.hints, strategies=node.strategies)
+    joined = replace(made, null_aware=null_aware, hints=node.hints, strategies=node.strategies)
     if node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
         return joined
-    order = [*range(left_width), *range(before, before + right_width), *range(left_width, before)]
-    return project(joined, [column(joined, i) for i in order], [joined.fields[i].name for i in order])
+    found = columns(joined)
+    own_columns = (*found[:width], *found[width + shift : at_right])
+    passed = _domain_of(joined, sides, (at_left, at_right), domain)
+    return project(joined, [*own_columns, *passed], [f.name for f in (*node.fields, *domain.plan.fields)])
 
 
-def _same_domain(left: n.LogicalNode, right: n.LogicalNode, left_width: int, right_width: int) -> list[Expr]:
-    parts: list[Expr] = []
-    for i in range(len(left.fields) - left_width):
-        a = column(left, left_width + i)
-        b = InputRef(type=right.fields[right_width + i].type, index=len(left.fields) + right_width + i)
-        parts.append(same_value(a, b))
-    return parts
+def _needing(node: n.Join) -> tuple[bool, bool]:
+    """Which sides get the domain: those that read it, those of which every row is kept, at least one."""
+    left, right = (bool(outer_refs_at(side, 1)) for side in node.inputs)
+    right = right or node.kind in (n.JoinKind.RIGHT, n.JoinKind.FULL)
+    left = left or node.kind not in (n.JoinKind.INNER, n.JoinKind.RIGHT)
+    return left or not right, right
+
+
+def _same_domain(
+    left: n.LogicalNode, right: n.LogicalNode, at_left: int, at_right: int, domain: Domain
+) -> Iterator[Expr]:
+    """``at_left``, ``at_right``: where the domain's columns begin in each side."""
+    for i in range(domain.width):
+        found = column(right, at_right + i)
+        yield same_value(column(left, at_left + i), replace(found, index=len(left.fields) + found.index))
+
+
+def _domain_of(
+    joined: n.Join, sides: tuple[bool, bool], places: tuple[int, int], domain: Domain
+) -> Sequence[Expr]:
+    """The domain's columns, from a side that keeps its rows; from whichever is there in a full join."""
+    left, right = (columns(joined)[at : at + domain.width] for at in places)
+    if joined.kind is n.JoinKind.FULL:
+        return [Call(type=a.type, function="COALESCE", args=(a, b)) for a, b in zip(left, right, strict=True)]
+    return left if sides[0] and joined.kind is not n.JoinKind.RIGHT else right
 
 
 def _set_operation(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
     assert isinstance(node, n.SetOp)
     branches = tuple(_bound(b, domain) for b in node.branches)
-    typed = [InputRef(type=f.type, index=0) for f in (*node.fields, *domain.plan.fields)]
-    names = [f.name for f in (*node.fields, *domain.plan.fields)]
-    return replace(node, fields=named(names, typed), branches=branches)
+    return replace(node, fields=_fields(node.fields, domain), branches=branches)
 
 
 def _sort(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
     assert isinstance(node, n.Sort)
+    below = _bound(node.input, domain)
     if node.fetch is None and node.offset == 0:
-        return _bound(node.input, domain)
-    raise NotSupportedError("LIMIT in a subquery that is correlated by more than equality is not supported")
+        return below
+    first = len(node.fields)
+    return first_rows(below, node, tuple(range(first, first + domain.width)))
 
 
 def _unnest(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
     assert isinstance(node, n.Unnest)
-    if node.condition is not None:
-        raise NotSupportedError("LEFT JOIN UNNEST with a condition in a correlated subquery is not supported")
-    below = _bound(node.input, domain)
     width = len(node.input.fields)
-    added = node.fields[width:]
-    typed = [*columns(below), *(InputRef(type=f.type, index=0) for f in added)]
-    fields = named([*(f.name for f in below.fields), *(f.name for f in added)], typed)
     collection = _read(node.collection, width, domain)
-    unnested = replace(node, fields=fields, input=below, collection=collection)
-    total = len(below.fields)
-    order = [*range(width), *range(total, total + len(added)), *range(width, total)]
-    return project(unnested, [column(unnested, i) for i in order], [unnested.fields[i].name for i in order])
+    condition = node.condition
+    if condition is not None:
+        moved = move_inputs(condition, lambda i: i if i < width else i + domain.width)
+        condition = _read(moved, width, domain)
+    return _widened(replace(node, collection=collection, condition=condition), domain)
+
+
+def _table_function(node: n.LogicalNode, domain: Domain) -> n.LogicalNode:
+    assert isinstance(node, n.TableFunction)
+    width = len(node.input.fields)
+    return _widened(replace(node, args=tuple(_read(x, width, domain) for x in node.args)), domain)
+
+
+def _widened(node: n.Unnest | n.TableFunction, domain: Domain) -> n.LogicalNode:
+    """A node that adds columns to its input's, over an input with the domain."""
+    width = len(node.input.fields)
+    below = _bound(node.input, domain)
+    both = (*below.fields, *node.fields[width:])
+    fields = named([f.name for f in both], [InputRef(type=f.type, index=0) for f in both])
+    return _with_domain_last(replace(node, fields=fields, input=below), width, domain)
 
 
 _BIND: dict[type[n.LogicalNode], Callable[[n.LogicalNode, Domain], n.LogicalNode]] = {
     n.Filter: _filter,
     n.Project: _project,
+    n.Expand: _expand,
     n.Aggregate: _aggregate,
+    n.Over: _over,
     n.Join: _join,
     n.SetOp: _set_operation,
     n.Sort: _sort,
     n.Unnest: _unnest,
+    n.TableFunction: _table_function,
 }

@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-from tidemill.errors import NotSupportedError
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import Expr
 from tidemill.plan.predicates import conjunction, conjuncts
 from tidemill.plan.rewrite import replace_inputs
-from tidemill.plan.rules.construct import columns, join, named
+from tidemill.plan.rules.construct import columns, join
 from tidemill.plan.rules.correlation import correlate
 from tidemill.plan.rules.push_filters import filtered
-from tidemill.plan.rules.unnest_subqueries import join_single, peeled, unnested
+from tidemill.plan.rules.single_row import SingleRow, join_single_row, single_row, where_present
 
 
-def lateral_join(
-    left: n.LogicalNode, right: n.LogicalNode, kind: n.JoinKind, condition: Expr
-) -> n.LogicalNode:
-    """Left fields, then right fields. References of level 1 in ``right`` are columns of ``left``;
-    ``condition`` is over both sides' columns; ``kind`` INNER or LEFT."""
-    right = unnested(right)
-    core, _ = peeled(right)
-    if isinstance(core, n.Aggregate) and not core.keys:
-        return _single(left, right, kind, condition)
-    found = correlate(left, right)
-    joined = join(left, found.plan, kind, conjunction((*conjuncts(found.condition), *conjuncts(condition))))
-    width = len(left.fields) + found.width
-    if len(joined.fields) == width:
-        return joined
-    kept = columns(joined, width)
-    return n.Project(fields=joined.fields[:width], input=joined, expressions=kept)
+def lateral_join(node: n.LateralJoin) -> n.LogicalNode:
+    """The right side holds no subquery any more."""
+    single = single_row(node.right)
+    if single is not None:
+        return _single(node, single)
+    found = correlate(node.left, node.right)
+    condition = conjunction((*conjuncts(found.condition), *conjuncts(node.condition)))
+    joined = join(node.left, found.plan, node.kind, condition)
+    return n.Project(fields=node.fields, input=joined, expressions=columns(joined, len(node.fields)))
 
 
-def _single(left: n.LogicalNode, right: n.LogicalNode, kind: n.JoinKind, condition: Expr) -> n.LogicalNode:
-    """A global aggregate gives each left row exactly one row, also where it aggregates nothing."""
-    if kind is n.JoinKind.LEFT and conjuncts(condition):
-        raise NotSupportedError("LEFT JOIN LATERAL of an aggregate with a condition is not supported")
-    wide, values = join_single(left, right)
-    expressions = (*columns(wide, len(left.fields)), *values)
-    names = [*(f.name for f in left.fields), *(f.name for f in right.fields)]
-    plan = n.Project(fields=named(names, expressions), input=wide, expressions=expressions)
-    return filtered(plan, conjuncts(replace_inputs(condition, lambda i: columns(plan)[i])))
+def _single(node: n.LateralJoin, single: SingleRow) -> n.LogicalNode:
+    """At most one row for each left row, which is there also where the aggregate has nothing to read."""
+    wide, values, present = join_single_row(node.left, single)
+    own = columns(wide, len(node.left.fields))
+    both: tuple[Expr, ...] = (*own, *values)
+    parts = [replace_inputs(part, lambda i: both[i]) for part in conjuncts(node.condition)]
+    met = conjunction((*conjuncts(present), *parts))
+    if node.kind is n.JoinKind.LEFT:
+        padded = (where_present(value, met) for value in values)
+        return n.Project(fields=node.fields, input=wide, expressions=(*own, *padded))
+    return n.Project(fields=node.fields, input=filtered(wide, [met]), expressions=both)

@@ -11,7 +11,7 @@ from functools import reduce
 
 from sqlglot import exp
 
-from tidemill.errors import ValidationError
+from tidemill.errors import Position, ValidationError
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.expressions import calls, literals
 from tidemill.plan.binder.expressions.binding import ExpressionBinder
@@ -80,10 +80,10 @@ def _statistics(
     )
     fields = tuple(t.Field(c.name, c.type) for c in named)
     aggregate = n.Aggregate(fields=fields, input=query, keys=(), calls=named)
-    return [_value(aggregate, i) for i in range(len(named))]
+    return [_value(aggregate, i, position_of(node)) for i in range(len(named))]
 
 
-def _value(aggregate: n.Aggregate, index: int) -> Expr:
+def _value(aggregate: n.Aggregate, index: int, position: Position | None) -> Expr:
     field = aggregate.fields[index]
     plan = project(aggregate, [column(aggregate, index)], [field.name])
-    return ScalarSubquery(type=field.type.with_nullable(True), plan=plan)
+    return ScalarSubquery(type=field.type.with_nullable(True), plan=plan, position=position)

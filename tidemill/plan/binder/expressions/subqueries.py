@@ -36,11 +36,13 @@ def _scalar(binder: ExpressionBinder, node: exp.Expr) -> Expr:
             " Supported form(s): '$SCALAR_QUERY(<RECORDTYPE(SINGLE FIELD)>)'",
             position=position_of(node),
         )
-    return ScalarSubquery(type=query.plan.fields[0].type.with_nullable(True), plan=query.plan)
+    kind = query.plan.fields[0].type.with_nullable(True)
+    return ScalarSubquery(type=kind, plan=query.plan, position=position_of(node))
 
 
 def _exists(binder: ExpressionBinder, node: exp.Expr) -> Expr:
-    return Exists(type=t.BooleanType(nullable=False), plan=_inner(binder, node.this).plan)
+    plan = _inner(binder, node.this).plan
+    return Exists(type=t.BooleanType(nullable=False), plan=plan, position=position_of(node))
 
 
 def _in(binder: ExpressionBinder, node: exp.Expr) -> Expr:
@@ -79,7 +81,8 @@ def in_query(binder: ExpressionBinder, node: exp.Expr, tree: exp.Expr) -> Expr:
         )
     plan, operands = _compatible(operands, query.plan, node)
     nullable = any(k.nullable for k in (*(x.type for x in operands), *(f.type for f in plan.fields)))
-    return InSubquery(type=t.BooleanType(nullable=nullable), operands=operands, plan=plan)
+    kind = t.BooleanType(nullable=nullable)
+    return InSubquery(type=kind, operands=operands, plan=plan, position=position_of(node))
 
 
 def _compatible(

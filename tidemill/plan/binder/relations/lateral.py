@@ -1,4 +1,4 @@
-"""LATERAL (query): a derived table that reads the row on its left, bound straight to a join."""
+"""LATERAL (query): a derived table that reads the row on its left."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions import literals
 from tidemill.plan.binder.expressions.binding import QueryBinder
 from tidemill.plan.binder.naming import column_aliases, renamed
-from tidemill.plan.binder.relations.joins import ON, kind_of, padded
+from tidemill.plan.binder.relations.joins import ON, joined, kind_of, padded
 from tidemill.plan.binder.relations.tables import Source, named_source
-from tidemill.plan.rules.lateral import lateral_join
 from tidemill.sql.positions import position_of
 
 
@@ -27,6 +26,13 @@ def join_lateral(binder: QueryBinder, left: Source, join: exp.Expr, context: Con
     scope = left.scope.beside(right.scope)
     on = join.args.get("on")
     condition = literals.boolean(True) if on is None else binder.expressions(context, scope, ON).condition(on)
-    plan = lateral_join(left.plan, inner.plan, kind, condition)
+    plan = n.LateralJoin(
+        fields=joined(left.plan, inner.plan, kind, condition).fields,
+        left=left.plan,
+        right=inner.plan,
+        kind=kind,
+        condition=condition,
+        position=position_of(join),
+    )
     outer = kind is n.JoinKind.LEFT
     return Source(plan=plan, scope=left.scope.beside(padded(right.scope, outer)))

@@ -1,0 +1,89 @@
+"""The outer values by which a subquery is correlated: the distinct values of the outer columns that it reads.
+
+They are computed beside the outer rows, so rows that are drawn anew each time cannot have them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidemill.errors import NotSupportedError
+from tidemill.plan import nodes as n
+from tidemill.plan.expressions import Expr, InputRef
+from tidemill.plan.once import once_per_node
+from tidemill.plan.predicates import conjunction
+from tidemill.plan.rewrite import node_expressions, outer_refs_at
+from tidemill.plan.rules.construct import column, project, same_value
+from tidemill.plan.rules.determinism import drawn_by
+from tidemill.plan.rules.prune_columns import narrow
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """``plan``: the distinct outer values; ``places``: its column per outer column."""
+
+    plan: n.LogicalNode
+    places: dict[int, int]
+
+    @classmethod
+    def of(cls, outer: n.LogicalNode, inner: n.LogicalNode) -> Domain:
+        """Of the columns of ``outer`` that ``inner`` reads."""
+        used = sorted({ref.index for ref in outer_refs_at(inner, 1)})
+        source, found = _source(outer, used)
+        picked = project(source, [column(source, i) for i in found], [outer.fields[i].name for i in used])
+        keys = tuple(range(len(used)))
+        _refuse_draws(narrow(picked, frozenset(keys))[0])
+        distinct = n.Aggregate(fields=picked.fields, input=picked, keys=keys, calls=())
+        return cls(distinct, {old: new for new, old in enumerate(used)})
+
+    @property
+    def width(self) -> int:
+        return len(self.plan.fields)
+
+    def belongs(self, outer: n.LogicalNode, inner: n.LogicalNode) -> Expr:
+        """Whether a row of ``inner`` with the domain behind it is one of the row of ``outer`` before it."""
+        first = len(outer.fields) + len(inner.fields)
+        pairs = (
+            (column(outer, old), replace(column(outer, old), index=first + new))
+            for old, new in self.places.items()
+        )
+        return conjunction(same_value(a, b) for a, b in pairs)
+
+
+def _source(outer: n.LogicalNode, used: list[int]) -> tuple[n.LogicalNode, list[int]]:
+    """A plan below ``outer`` with the same distinct values in the columns ``used``, and their places in it.
+
+    A left join keeps each row of its left side; other subqueries have become such joins.
+    """
+    while True:
+        if isinstance(outer, n.Project):
+            picks = [outer.expressions[i] for i in used]
+            found = [x.index for x in picks if isinstance(x, InputRef)]
+            if len(found) < len(used):
+                return outer, used
+            outer, used = outer.input, found
+        elif (
+            isinstance(outer, n.Join) and outer.kind is n.JoinKind.LEFT and max(used) < len(outer.left.fields)
+        ):
+            outer = outer.left
+        else:
+            return outer, used
+
+
+def _belongs(outer: n.LogicalNode, plan: n.LogicalNode, domain: Domain) -> Expr:
+    first = len(outer.fields) + len(plan.fields)
+    pairs = (
+        (column(outer, old), replace(column(outer, old), index=first + new))
+        for old, new in domain.places.items()
+    )
+    return conjunction(same_value(a, b) for a, b in pairs)
+
+
+@once_per_node
+def _refuse_draws(plan: n.LogicalNode) -> None:
+    for below in plan.inputs:
+        _refuse_draws(below)
+    drawn = {name for expr in node_expressions(plan) for name in drawn_by(expr)}
+    if drawn:
+        names = ", ".join(sorted(drawn))
+        raise NotSupportedError(f"A correlated subquery over rows that {names} draws is not supported")
