@@ -112,11 +112,12 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogView:
-    """A view: its text (with the catalog and database it was created in) and declared column names."""
+    """A view: its text (with the catalog and database it was created in), its columns' names and types."""
 
     path: ObjectPath
     text: str
     column_names: tuple[str, ...] = ()
+    column_types: tuple[LogicalType, ...] = ()
     default_catalog: str = ""
     default_database: str = ""
     comment: str = ""

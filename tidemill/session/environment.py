@@ -21,7 +21,7 @@ from tidemill.config.execution_options import RUNTIME_MODE
 from tidemill.config.option import Configuration
 from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import ValidationError
-from tidemill.session import arrow_in, dispatch, execution, frames_in, user_modules
+from tidemill.session import arrow_in, dispatch, execution, frames_in, user_modules, view_text
 from tidemill.session.arrow_in import Schema
 from tidemill.session.context import UNNAMED, SessionContext
 from tidemill.session.result import TableResult
@@ -128,13 +128,7 @@ class TableEnvironment:
 
     def _create_view(self, named: ObjectPath, table: Table) -> None:
         self.context.catalogs.create(
-            CatalogView(
-                path=named,
-                text=table.query.text,
-                default_catalog=self.context.current_catalog,
-                default_database=self.context.current_database,
-                temporary=True,
-            )
+            view_text.kept(self.context, CatalogView(path=named, text=table.query.text, temporary=True))
         )
 
     def _unnamed(self, rows: pa.Table, schema: Schema) -> Table:

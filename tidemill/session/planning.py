@@ -14,7 +14,6 @@ from tidemill.config.option import Configuration
 from tidemill.connectors import registry as connectors
 from tidemill.connectors.api import SizedConnector
 from tidemill.deep_calls import with_room
-from tidemill.errors import TidemillError
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.batch.planner import plan_batch
 from tidemill.physical.plan import PhysicalPlan
@@ -29,8 +28,6 @@ from tidemill.session.known_plans import Asked, AskedEnvironment, KnownPlans
 from tidemill.session.schema.columns import TypeOf
 from tidemill.session.schema.places import place_of
 from tidemill.sql import statements as s
-from tidemill.sql.full_text.names import Unprintable
-from tidemill.sql.full_text.queries import full_text
 from tidemill.sql.parser import parse_statement
 from tidemill.types.logical import Field, LogicalType
 
@@ -138,21 +135,6 @@ def view_fields(context: SessionContext, path: ObjectPath) -> tuple[Field, ...]:
     assert isinstance(view, CatalogView)
     star = _query(f"SELECT * FROM `{path.catalog}`.`{path.database}`.`{path.name}`")
     return Binder(context).bind_query(star.tree).fields
-
-
-def view_text(context: SessionContext, view: CatalogView) -> str:
-    """The view's query with every name in full; as it was written where that has no such form. The text is
-    bound again, from where it will be read: it must mean the same."""
-    home = Binder(context, catalog=view.default_catalog, database=view.default_database)
-    tree = _query(view.text).tree
-    try:
-        plan, names = home.full_names(tree)
-        text = with_room(lambda: full_text(tree, names))
-        same_words = with_room(lambda: full_text(tree, names, rewritten=False))
-        again, same = (Binder(context).bind_query(_query(found).tree) for found in (text, same_words))
-    except (Unprintable, TidemillError):
-        return view.text
-    return text if same == plan and again.fields == plan.fields else view.text
 
 
 def _query(text: str) -> s.Query:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from sqlglot import exp
+
 from tidemill.catalog.table import ObjectPath
 from tidemill.plan.binder.environment import Environment
 from tidemill.plan.binder.scope import Scope
@@ -40,6 +42,12 @@ class Context:
     views: tuple[ObjectPath, ...] = ()
     untyped_null: bool = False
     full_names: FullNames | None = None
+
+    def alias(self, node: exp.Expr) -> str:
+        """The name of an item of FROM; '' where it has none, or the name that it gets in full names."""
+        if node.alias or self.full_names is None:
+            return str(node.alias)
+        return self.full_names.relation(node)
 
     def inside(self, scope: Scope) -> Context:
         """The context of a subquery within a query whose row is ``scope``."""

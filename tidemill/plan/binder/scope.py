@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from tidemill.errors import Position, ValidationError
-from tidemill.plan.expressions import Expr, InputRef
-from tidemill.sql.full_text.names import UNNAMED
+from tidemill.plan.expressions import Expr, FieldAccess, InputRef
 from tidemill.types.logical import Field, RowType
 
 
@@ -97,12 +96,22 @@ class Scope:
         return tuple(c for r in relations for c in _columns(r)) if relations else None
 
     def full_name(self, column: Expr) -> tuple[str, ...]:
-        """The relation's alias and the column's name; () for what is no column of one relation."""
-        if not isinstance(column, InputRef) or column in dict(self.merged).values():
+        """The relation's alias, if it has one, the column's name, and fields of its ROW; () for what is no
+        column. A merged column has no relation."""
+        merged = next((name for name, x in self.merged if x == column), None)
+        if merged is not None:
+            return (merged,)
+        if isinstance(column, FieldAccess) and isinstance(column.operand.type, RowType):
+            row = self.full_name(column.operand)
+            return row and (*row, column.operand.type.fields[column.index].name)
+        if not isinstance(column, InputRef):
             return ()
         at = column.index
         owner = next((r for r in self.relations if r.offset <= at < r.offset + len(r.fields)), None)
-        return (owner.alias or UNNAMED, owner.fields[at - owner.offset].name) if owner else ()
+        if owner is None:
+            return ()
+        name = owner.fields[at - owner.offset].name
+        return (owner.alias, name) if owner.alias else (name,)
 
     def names(self) -> list[str]:
         return [f.name for r in self.relations for f in r.fields]

@@ -60,6 +60,8 @@ def _object(entry: CatalogTable | CatalogView) -> Json:
     kept = asdict(entry) | {"kind": "table" if isinstance(entry, CatalogTable) else "view"}
     if isinstance(entry, CatalogTable):
         kept["columns"] = list(map(_column_document, entry.columns))
+    else:
+        kept["column_types"] = list(map(str, entry.column_types))
     return kept
 
 
@@ -71,6 +73,7 @@ def restored_object(kept: Json) -> CatalogTable | CatalogView:
     fields: Json = {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items() if k != "kind"}
     fields["path"] = ObjectPath(**kept["path"])
     if kept["kind"] == "view":
+        fields["column_types"] = tuple(map(type_named, kept.get("column_types", ())))
         return CatalogView(**fields)
     fields["columns"] = tuple(map(_restored_column, kept["columns"]))
     if kept.get("distribution") is not None:

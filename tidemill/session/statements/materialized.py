@@ -12,7 +12,7 @@ from dataclasses import replace
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.table import Upkeep
 from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.session import execution, planning
+from tidemill.session import execution, planning, view_text
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.session.schema.precision import cut_times
@@ -31,7 +31,7 @@ def create(statement: s.CreateTable, freshness: s.Freshness, context: SessionCon
             hint="Its job is a streaming one: SET 'execution.runtime-mode' = 'streaming'.",
         )
     upkeep = Upkeep(
-        text=statement.query_text,
+        text=view_text.kept_text(context, statement.query_text, statement.position),
         default_catalog=context.current_catalog,
         default_database=context.current_database,
         freshness=_interval(freshness),

@@ -10,7 +10,7 @@ from tidemill.catalog.memory import InMemoryCatalog
 from tidemill.catalog.model import CatalogModel
 from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind, Upkeep
 from tidemill.config.secrets import shown_value
-from tidemill.session import planning
+from tidemill.session import planning, view_text
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, listing
 from tidemill.session.schema.expression_text import canonical
@@ -34,7 +34,7 @@ def materialized_table(entry: CatalogTable, upkeep: Upkeep, context: SessionCont
     return _answer(
         f"CREATE MATERIALIZED TABLE {_defined(entry)}START_MODE = FROM_BEGINNING\n"
         f"FRESHNESS = {upkeep.freshness}\nREFRESH_MODE = CONTINUOUS\n"
-        f"AS {planning.view_text(context, query)}\n"
+        f"AS {view_text.shown(context, query)}\n"
     )
 
 
@@ -60,7 +60,7 @@ def view(entry: CatalogView, context: SessionContext) -> TableResult:
     names = entry.column_names or tuple(f.name for f in planning.view_fields(context, entry.path))
     word = "TEMPORARY VIEW" if entry.temporary else "VIEW"
     text = f"CREATE {word} {quoted(entry.path)} (\n" + _indented(map(name, names)) + "\n)\n"
-    return _answer(text + _comment(entry.comment) + f"AS {planning.view_text(context, entry)}\n")
+    return _answer(text + _comment(entry.comment) + f"AS {view_text.shown(context, entry)}\n")
 
 
 def model(entry: CatalogModel) -> TableResult:

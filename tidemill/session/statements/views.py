@@ -1,4 +1,4 @@
-"""CREATE VIEW and ALTER VIEW. A view keeps its text and where it was written; the query is checked now."""
+"""CREATE VIEW and ALTER VIEW. The query is checked now, and its names and stars get their meaning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from tidemill.catalog.manager import quoted
 from tidemill.catalog.table import CatalogView, ObjectPath
 from tidemill.errors import NotSupportedError, Position, ValidationError
-from tidemill.session import planning
+from tidemill.session import planning, view_text
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
 from tidemill.sql import statements as s
@@ -19,12 +19,11 @@ def create_view(statement: s.CreateView, context: SessionContext) -> TableResult
         path=path,
         text=statement.query_text,
         column_names=_column_names(statement, context),
-        default_catalog=context.current_catalog,
-        default_database=context.current_database,
         comment=statement.comment,
         temporary=statement.temporary,
     )
-    context.catalogs.create(view, ignore_if_exists=statement.if_not_exists)
+    kept = view_text.kept(context, view, statement.query_position)
+    context.catalogs.create(kept, ignore_if_exists=statement.if_not_exists)
     return ok()
 
 
@@ -42,14 +41,8 @@ def alter_view(statement: s.AlterView, context: SessionContext) -> TableResult:
     planning.bind(
         context, s.Query(text=statement.query_text, position=statement.position, tree=statement.query)
     )
-    changed = replace(
-        view,
-        text=statement.query_text,
-        column_names=(),
-        default_catalog=context.current_catalog,
-        default_database=context.current_database,
-    )
-    context.catalogs.replace(changed)
+    changed = replace(view, text=statement.query_text, column_names=())
+    context.catalogs.replace(view_text.kept(context, changed, statement.query_position))
     return ok()
 
 

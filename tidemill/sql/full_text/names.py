@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 Name = tuple[str, ...]
-"""A column in full: its relation's alias, its name, fields of its ROW."""
-UNNAMED = "EXPR$0"
-"""The alias of a relation that has none; a query that has two of these cannot be printed."""
+"""A column in full: its relation's alias (if it has one), its name, fields of its ROW."""
 
 
 @dataclass(slots=True)
 class FullNames:
     """``columns`` of column names, ``stars`` of stars with the names that the query gives them, ``tables`` of
-    tables and views; what is in neither is the query's own, or cannot be said in one name."""
+    tables and views, ``relations`` the aliases that relations without one get; what is in none of them is the
+    query's own, or cannot be said in one name."""
 
     columns: dict[int, Name] = field(default_factory=dict)
     stars: dict[int, tuple[tuple[Name, str], ...]] = field(default_factory=dict)
     tables: dict[int, Name] = field(default_factory=dict)
+    relations: dict[int, str] = field(default_factory=dict)
 
     def column(self, node: exp.Expr, name: Name) -> None:
         """Nothing is noted of a column without a name of its own."""
@@ -34,6 +34,10 @@ class FullNames:
         found = tuple(columns)
         if all(name for name, _ in found):
             self.stars[id(node)] = found
+
+    def relation(self, node: exp.Expr) -> str:
+        """An alias for a relation that has none, as Flink makes it up."""
+        return self.relations.setdefault(id(node), f"EXPR${len(self.relations)}")
 
     def table(self, node: exp.Expr, path: Name) -> None:
         self.tables[id(node)] = path

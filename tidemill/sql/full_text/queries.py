@@ -9,7 +9,8 @@ from sqlglot import exp
 from tidemill.sql import expressions as x
 from tidemill.sql.full_text.expressions import Printer
 from tidemill.sql.full_text.functions import FORMS, directions, window
-from tidemill.sql.full_text.names import UNNAMED, FullNames, Unprintable, quoted, string
+from tidemill.sql.full_text.names import FullNames, Unprintable, quoted, string
+from tidemill.sql.full_text.stars import is_star
 
 _SET_WORDS: dict[type[exp.Expr], str] = {
     exp.Union: "UNION",
@@ -32,7 +33,6 @@ class _Queries:
         self._printer = Printer(names, self.query, rewritten, FORMS)
         self._rewritten = rewritten
         self._names = names
-        self._unnamed = 0
 
     def query(self, tree: exp.Expr) -> str:
         ctes = tree.args.get("with_")
@@ -107,9 +107,7 @@ class _Queries:
     def _item(self, node: exp.Expr) -> str:
         if isinstance(node, exp.Alias):
             return f"{self._printer.text(node.this)} AS {quoted(node.alias)}"
-        if not (
-            isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
-        ):
+        if not is_star(node):
             return self._printer.text(node)
         if id(node) not in self._names.stars:
             raise Unprintable("*")
@@ -153,9 +151,8 @@ class _Queries:
         text = f"\n{' '.join(word for word in words if word)} {right}"
         if node.args.get("on") is not None:
             return f"{text} ON {self._printer.text(node.args['on'])}"
-        if node.args.get("using"):
-            raise Unprintable("USING")
-        return text
+        using = node.args.get("using")
+        return f"{text} USING ({', '.join(quoted(c.name) for c in using)})" if using else text
 
     def _relation(self, node: exp.Expr) -> str:
         shown = _RELATIONS.get(type(node))
@@ -178,11 +175,8 @@ class _Queries:
         return f"{text} AS {quoted(node.alias or path[-1])}{_columns(node)}"
 
     def _named(self, text: str, node: exp.Expr) -> str:
-        if not node.alias:
-            self._unnamed += 1
-            if self._unnamed > 1:
-                raise Unprintable("relations without names")
-        return f"{text} AS {quoted(node.alias or UNNAMED)}{_columns(node)}"
+        alias = node.alias or self._names.relations.get(id(node))
+        return f"{text} AS {quoted(alias)}{_columns(node)}" if alias else text
 
     def _values(self, node: exp.Expr) -> str:
         return "VALUES " + ",\n".join(
@@ -190,9 +184,8 @@ class _Queries:
         )
 
     def _unnest(self, node: exp.Expr) -> str:
-        if node.args.get("offset"):
-            raise Unprintable("WITH ORDINALITY")
-        return self._named(f"UNNEST({self._printer.listed(node.expressions)})", node)
+        ordinality = " WITH ORDINALITY" if node.args.get("offset") else ""
+        return self._named(f"UNNEST({self._printer.listed(node.expressions)}){ordinality}", node)
 
     def _function(self, node: exp.Expr) -> str:
         if node.args.get("lateral") or node.args.get("hints"):

@@ -26,6 +26,7 @@ from tidemill.plan.binder.relations import from_clause
 from tidemill.plan.binder.relations.tables import Source
 from tidemill.plan.binder.scope import unique_name, unique_names
 from tidemill.plan.expressions import Expr
+from tidemill.sql.full_text.stars import is_star
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 
@@ -112,15 +113,11 @@ def _condition(binder: ExpressionBinder, node: exp.Expr | None, clause: Clause) 
 def _items(binder: ExpressionBinder, tree: exp.Expr) -> list[Item]:
     items: list[Item] = []
     for node in tree.expressions:
-        if _is_star(node):
+        if is_star(node):
             items += _star(binder, node, [i.name for i in items])
         else:
             items.append(Item(binder.bind(node.unalias()), derived_name(node, len(items))))
     return items
-
-
-def _is_star(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
 def _star(binder: ExpressionBinder, node: exp.Expr, taken: Sequence[str]) -> list[Item]:

@@ -42,7 +42,7 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     shown = n.ChangelogCall(op=_op(given.get("OP")), mapping=mapping, uid=_uid(given.get("UID")))
     make = _to_changelog if str(call.this).upper() == "TO_CHANGELOG" else _from_changelog
     query = make(source, shown, position_of(call))
-    return named_source(renamed(query, column_aliases(node), node), node.alias)
+    return named_source(renamed(query, column_aliases(node), node), context.alias(node))
 
 
 def _arguments(call: exp.Expr) -> dict[str, exp.Expr]:

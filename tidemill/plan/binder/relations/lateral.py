@@ -21,8 +21,9 @@ def join_lateral(binder: QueryBinder, left: Source, join: exp.Expr, context: Con
     if kind not in (n.JoinKind.INNER, n.JoinKind.LEFT):
         raise NotSupportedError(f"{kind.value} with LATERAL is not supported", position=position_of(join))
     node = join.this
+    alias = context.alias(node)
     inner = binder.bind(node.this, context.inside(left.scope))
-    right = named_source(renamed(inner, column_aliases(node), node), node.alias)
+    right = named_source(renamed(inner, column_aliases(node), node), alias)
     scope = left.scope.beside(right.scope)
     on = join.args.get("on")
     condition = literals.boolean(True) if on is None else binder.expressions(context, scope, ON).condition(on)

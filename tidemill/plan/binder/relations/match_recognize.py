@@ -77,7 +77,8 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
         measures=tuple(value for _, value in measures),
     )
     shown = (*(names[place] for place in partition), *(name for name, _ in measures))
-    return named_source(renamed(BoundQuery(plan=match, names=shown), column_aliases(node), node), node.alias)
+    query = renamed(BoundQuery(plan=match, names=shown), column_aliases(node), node)
+    return named_source(query, context.alias(node))
 
 
 def _input(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:

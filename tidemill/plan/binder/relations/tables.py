@@ -8,17 +8,20 @@ from sqlglot import exp
 
 from tidemill.catalog.table import CatalogFrame, CatalogTable, CatalogView, ObjectPath
 from tidemill.errors import NotSupportedError, Position, ValidationError
+from tidemill.functions import casts
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import QueryBinder
-from tidemill.plan.binder.naming import column_aliases, renamed
+from tidemill.plan.binder.naming import all_columns, column_aliases, renamed
 from tidemill.plan.binder.queries import ordering
 from tidemill.plan.binder.relations import table_columns
 from tidemill.plan.binder.scope import Relation, Scope, nearest
+from tidemill.plan.expressions import Cast, Expr
 from tidemill.sql.expressions import FlinkHint
 from tidemill.sql.parser import parse_statement
 from tidemill.sql.positions import position_of
 from tidemill.sql.statements import Query
+from tidemill.types.logical import Field, LogicalType, without_attribute
 
 Options = tuple[tuple[str, str], ...]
 
@@ -125,21 +128,51 @@ def _view(binder: QueryBinder, view: CatalogView, context: Context, position: Po
     if not isinstance(statement, Query):
         raise ValidationError(f"View '{view.path}' is not a query", position=position)
     query = ordering.unordered(binder.bind(statement.tree, inner))
-    names = view.column_names
-    return replace(query, names=names) if names else query
+    return _as_created(query, view, position)
+
+
+def _as_created(query: BoundQuery, view: CatalogView, position: Position | None) -> BoundQuery:
+    """The view's columns as they were when it was made: their names, and their types by a cast."""
+    names = view.column_names or query.names
+    if len(names) != len(query.names):
+        raise ValidationError(
+            f"View '{view.path}' has {len(names)} columns, but its query gives {len(query.names)}"
+            f" ({', '.join(query.names)})",
+            position=position,
+            hint="Create the view again.",
+        )
+    columns = all_columns(query.plan)
+    kinds = view.column_types or tuple(column.type for column in columns)
+    typed = tuple(_of_type(*wanted, position) for wanted in zip(names, columns, kinds, strict=True))
+    if typed == columns:
+        return replace(query, names=names)
+    fields = tuple(Field(f.name, x.type) for f, x in zip(query.plan.fields, typed, strict=True))
+    return BoundQuery(plan=n.Project(fields=fields, input=query.plan, expressions=typed), names=names)
+
+
+def _of_type(name: str, column: Expr, kind: LogicalType, position: Position | None) -> Expr:
+    if without_attribute(column.type).with_nullable(True) == kind.with_nullable(True):
+        return column
+    if not casts.can_cast(column.type, kind):
+        raise ValidationError(
+            f"Column '{name}' is {column.type}, but was {kind} when the view was made", position=position
+        )
+    return Cast(type=kind.with_nullable(column.type.nullable), operand=column, implicit=True)
 
 
 def bind_derived(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """``(query) AS alias (columns)``; sees the enclosing queries but not its neighbours."""
+    alias = context.alias(node)
     query = renamed(ordering.unordered(binder.bind(node.this, context)), column_aliases(node), node)
-    return named_source(query, node.alias)
+    return named_source(query, alias)
 
 
 def bind_lateral(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     """LATERAL as the first item of FROM has nothing on its left."""
-    return named_source(renamed(binder.bind(node.this, context), column_aliases(node), node), node.alias)
+    alias = context.alias(node)
+    return named_source(renamed(binder.bind(node.this, context), column_aliases(node), node), alias)
 
 
 def bind_values(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     query = renamed(binder.bind(node, context), column_aliases(node), node)
-    return named_source(query, node.alias)
+    return named_source(query, context.alias(node))

@@ -76,7 +76,7 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     )
     names = (*source.names, "window_start", "window_end", "window_time")
     query = renamed(BoundQuery(plan=window, names=names), column_aliases(node), node)
-    return named_source(query, node.alias)
+    return named_source(query, context.alias(node))
 
 
 def _arguments(signature: Signature, call: exp.Expr) -> dict[str, exp.Expr]:
