@@ -6,6 +6,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 from tidemill.client.gateway_client import GatewayClient
 from tidemill.client.own_jobs import OwnJob, own_jobs
@@ -39,9 +41,8 @@ def stop_job(parsed: argparse.Namespace) -> int:
         return 0
     drain = " WITH DRAIN" if parsed.drain else ""
     options = {SAVEPOINT_DIRECTORY.key: parsed.savepoint_dir} if parsed.savepoint_dir else {}
-    with GatewayClient(_gateway(parsed)).open(options) as client:
-        for _, (path,) in client.execute(f"STOP JOB '{_id(parsed)}' WITH SAVEPOINT{drain}").rows:
-            sys.stdout.write(f"{path}\n")
+    for (path,) in _at_gateway(parsed, f" WITH SAVEPOINT{drain}", options):
+        sys.stdout.write(f"{path}\n")
     return 0
 
 
@@ -51,8 +52,7 @@ def cancel_job(parsed: argparse.Namespace) -> int:
     if own is not None:
         own.cancel()
         return 0
-    with GatewayClient(_gateway(parsed)) as client:
-        list(client.execute(f"STOP JOB '{_id(parsed)}'").rows)
+    _at_gateway(parsed, "", {})
     return 0
 
 
@@ -63,7 +63,37 @@ def _show(job_id: str, status: str, started: str, name: str) -> None:
 def _own(parsed: argparse.Namespace) -> OwnJob | None:
     """A job of another process of this user's, unless a gateway is asked for."""
     found = [] if parsed.gateway else own_jobs()
-    return next((job for job in found if job.job_id == parsed.job_id), None)
+    job_id = _whole_id(parsed.job_id, [job.job_id for job in found])
+    return next((job for job in found if job.job_id == job_id), None)
+
+
+def _at_gateway(parsed: argparse.Namespace, how: str, options: dict[str, str]) -> list[list[Any]]:
+    """The rows of STOP JOB."""
+    with _opened(parsed, options) as client:
+        ids = [row[0] for _, row in client.execute("SHOW JOBS").rows]
+        job_id = _whole_id(parsed.job_id, ids).replace("'", "''")
+        return [row for _, row in client.execute(f"STOP JOB '{job_id}'{how}").rows]
+
+
+def _opened(parsed: argparse.Namespace, options: dict[str, str]) -> GatewayClient:
+    """ConnectorError if the gateway does not answer; if nobody named it, with this user's jobs."""
+    try:
+        return GatewayClient(_gateway(parsed)).open(options)
+    except ConnectorError as e:
+        if _is_named(parsed):
+            raise
+        raise ConnectorError(
+            f"No process of this user has a job '{parsed.job_id}'. {e.message}",
+            hint="'tidemill jobs' lists the jobs that run, 'tidemill history' those that have ended.",
+        ) from e
+
+
+def _whole_id(given: str, ids: Iterable[str]) -> str:
+    """The id that is ``given`` or, if it is the only one, begins so; else what was given."""
+    found = sorted({job_id for job_id in ids if given and job_id.startswith(given)})
+    if len(found) > 1 and given not in found:
+        raise ValidationError(f"The ids of several jobs begin with '{given}'", expected=tuple(found))
+    return found[0] if len(found) == 1 else given
 
 
 def _gateway(parsed: argparse.Namespace) -> str:
@@ -73,7 +103,3 @@ def _gateway(parsed: argparse.Namespace) -> str:
 def _is_named(parsed: argparse.Namespace) -> bool:
     """Whether somebody has said which gateway: it must answer."""
     return bool(parsed.gateway or os.environ.get("TIDEMILL_GATEWAY"))
-
-
-def _id(parsed: argparse.Namespace) -> str:
-    return str(parsed.job_id).replace("'", "''")

@@ -23,6 +23,8 @@ from tidemill.session.context import SessionContext
 
 _FOLDER = "jobs"
 _ASKED_SECONDS = 5.0
+_LAST_SECONDS = 10.0
+"""How long a process that ends waits for its last answers."""
 Json = dict[str, Any]
 
 
@@ -59,7 +61,9 @@ def own_jobs() -> list[OwnJob]:
 
 @contextmanager
 def answered_for(context: SessionContext) -> Iterator[None]:
-    """Answers for the session's jobs as long as it lasts. Where that is not possible, nobody can ask."""
+    """Answers for the session's jobs as long as it lasts, and ends when the last request is answered: the job
+    that a request stops may be the last work of its process. If nobody can ask, that is a warning."""
+    answers = _Answers(context)
     place = Path(own_directory(_FOLDER)) / f"{os.getpid()}-{id(context):x}.sock"
     with contextlib.suppress(OSError):
         place.unlink()
@@ -71,7 +75,7 @@ def answered_for(context: SessionContext) -> Iterator[None]:
             context.warn(f"'tidemill jobs' will not show the jobs of this process: {e}")
         else:
             threading.Thread(
-                target=_answer_all, args=(listening, context), name="tidemill-own-jobs", daemon=True
+                target=_answer_all, args=(listening, answers), name="tidemill-own-jobs", daemon=True
             ).start()
         try:
             yield
@@ -80,28 +84,58 @@ def answered_for(context: SessionContext) -> Iterator[None]:
                 listening.shutdown(socket.SHUT_RDWR)
             with contextlib.suppress(OSError):
                 place.unlink()
+            answers.wait(_LAST_SECONDS)
 
 
-def _answer_all(listening: socket.socket, context: SessionContext) -> None:
+def _answer_all(listening: socket.socket, answers: _Answers) -> None:
     while True:
         try:
             connection, _ = listening.accept()
         except OSError:
             return
-        threading.Thread(target=_answer, args=(connection, context), daemon=True).start()
+        threading.Thread(target=answers.answer, args=(connection,), daemon=True).start()
 
 
-def _answer(connection: socket.socket, context: SessionContext) -> None:
-    with (
-        contextlib.suppress(OSError, ValueError),
-        connection,
-        connection.makefile("rw", encoding="utf-8") as file,
-    ):
+class _Answers:
+    """Answers requests, and knows how many of them are under way."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
+        self._changed = threading.Condition()
+        self._under_way = 0
+
+    def answer(self, connection: socket.socket) -> None:
+        with (
+            contextlib.suppress(OSError, ValueError),
+            connection,
+            connection.makefile("rw", encoding="utf-8") as file,
+        ):
+            request = file.readline()
+            with self._counted():
+                try:
+                    answer = _done(json.loads(request), self._context)
+                except TidemillError as e:
+                    answer = {"error": str(e)}
+                file.write(json.dumps(answer) + "\n")
+                file.flush()
+
+    def wait(self, seconds: float) -> None:
+        """Until no request is under way, and so long at most."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._under_way == 0, seconds)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._count(1)
         try:
-            answer = _done(json.loads(file.readline()), context)
-        except TidemillError as e:
-            answer = {"error": str(e)}
-        file.write(json.dumps(answer) + "\n")
+            yield
+        finally:
+            self._count(-1)
+
+    def _count(self, by: int) -> None:
+        with self._changed:
+            self._under_way += by
+            self._changed.notify_all()
 
 
 def _done(request: Json, context: SessionContext) -> Json:
@@ -130,7 +164,10 @@ def _asked(place: Path, request: Json, seconds: float | None) -> Json:
             with connection.makefile("rw", encoding="utf-8") as file:
                 file.write(json.dumps(request) + "\n")
                 file.flush()
-                answer: Json = json.loads(file.readline())
+                line = file.readline()
+            if not line:
+                raise ConnectorError("The process of the job ended before it answered.")
+            answer: Json = json.loads(line)
         except ConnectionRefusedError as e:
             place.unlink(missing_ok=True)
             raise ConnectorError("The process of the job has ended.") from e
