@@ -14,6 +14,11 @@ NOTHING_COMMITTED = (
     "last one."
 )
 """The hint where a job ends because a file could not be written."""
+NOTHING_KEPT = (
+    "The job has no checkpoint directory, so its state is gone: started again once the cause is gone, it "
+    "begins anew. With 'execution.checkpointing.dir' it would go on from its last epoch."
+)
+"""The same of a job whose state was temporary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,10 @@ class LostProcessError(TidemillError):
     """Processes of Spark's ended or were out of reach, time and again: whoever runs the machines must act."""
 
     code = "LOST_PROCESS"
+
+
+class LostDriverError(LostProcessError):
+    """The JVM of this process has ended: nothing more can be done with Spark here."""
 
 
 class SetupError(TidemillError):

@@ -30,6 +30,7 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import (
     ExecutionError,
     InternalError,
+    LostDriverError,
     LostProcessError,
     NotSupportedError,
     TidemillError,
@@ -285,6 +286,8 @@ def _run(job: Callable[[Way], Found], request: JobRequest, seen: Seen) -> Found:
         return _blocking(job)
     try:
         return job(PIPELINED)
+    except LostDriverError:
+        raise
     except (NotPipelined, LostProcessError) as e:
         if not (isinstance(e, NothingExchanged) or was_given_up(request.group)):
             _tell_blocked(e, request, seen)

@@ -40,7 +40,7 @@ from tidemill.connectors.api import (
     Source,
 )
 from tidemill.deep_calls import with_room
-from tidemill.errors import LostProcessError, TidemillError
+from tidemill.errors import LostDriverError, LostProcessError, TidemillError
 from tidemill.operators.api import AGAIN
 from tidemill.runtime import graph as g
 from tidemill.runtime import hot_keys, timers
@@ -290,7 +290,7 @@ class StreamingJob:
                 left, self._whole, self._hot = left + 1, self._whole | again, hot
             except Exception as e:
                 error = translated(e)
-                if not (left and isinstance(error, LostProcessError) and self.checkpoint.is_owned):
+                if not (left and _may_succeed(error) and self.checkpoint.is_owned):
                     raise error from e
             self._discard(plan)
 
@@ -462,3 +462,8 @@ class StreamingJob:
 
 def _touched(report: Report) -> set[tuple[str, int]]:
     return {(task["operator"], task["partition"]) for task in report.values() if not is_reading(task)}
+
+
+def _may_succeed(error: TidemillError) -> bool:
+    """Whether the same work may succeed in other processes."""
+    return isinstance(error, LostProcessError) and not isinstance(error, LostDriverError)

@@ -32,7 +32,13 @@ from tidemill.config.option import Configuration
 from tidemill.config.watermark_options import IDLE_TIMEOUT
 from tidemill.connectors.api import ReadLimit, RecordingSource, SearchingSource
 from tidemill.deep_calls import with_room
-from tidemill.errors import InternalError, TidemillError, ValidationError
+from tidemill.errors import (
+    NOTHING_COMMITTED,
+    NOTHING_KEPT,
+    InternalError,
+    TidemillError,
+    ValidationError,
+)
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.functions.render import render_sql
@@ -168,6 +174,8 @@ class RunningJob:
             if self._savepoint is not None:
                 write_savepoint(self._job.checkpoint.root, self._savepoint, self.job_id)
         except TidemillError as e:
+            if not self._job.settings.resumable:
+                e.hint = e.hint.replace(NOTHING_COMMITTED, NOTHING_KEPT)
             self._error = e
         except Exception as e:
             self._error = InternalError(f"{type(e).__name__}: {e}")

@@ -11,7 +11,14 @@ from pyspark.sql import SparkSession
 
 from tests import visible
 from tests.session.environments import ask
-from tidemill.errors import ConnectorError, ExecutionError, OwnershipError
+from tidemill.errors import (
+    NOTHING_COMMITTED,
+    ConnectorError,
+    ExecutionError,
+    LostDriverError,
+    OwnershipError,
+    StateError,
+)
 from tidemill.runtime.progress import JobEvent, JobFailed
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.job import JobHandle
@@ -118,11 +125,16 @@ def test_what_would_fail_again_ends_the_job_at_once(spark: SparkSession, tmp_pat
     with pytest.raises(ExecutionError):
         job.wait(LONG)
     assert (job.status, made.events) == ("FAILED", [])
-    taken = Failing(tmp_path / "taken", "exponential-delay", {7: OwnershipError("another has it")})
-    with pytest.raises(OwnershipError):
-        taken.start().wait(LONG)
+    for place, error in {"taken": OwnershipError("another has it"), "lost": LostDriverError("gone")}.items():
+        hopeless = Failing(tmp_path / place, "exponential-delay", {7: error})
+        with pytest.raises(type(error)):
+            hopeless.start().wait(LONG)
+        assert hopeless.events == []
     # Without a checkpoint directory it would begin anew.
-    forgetful = Failing(tmp_path / "forgetful", "exponential-delay", failures(7))
+    full = StateError("Cannot write", hint=f"Make room. {NOTHING_COMMITTED}")
+    forgetful = Failing(tmp_path / "forgetful", "exponential-delay", {7: full})
     ask(forgetful.session, "SET 'execution.checkpointing.dir' = ''")
-    with pytest.raises(ConnectorError):
+    with pytest.raises(StateError) as raised:
         forgetful.start().wait(LONG)
+    assert "it begins anew" in raised.value.hint
+    assert "goes on from its last one" not in raised.value.hint

@@ -2,8 +2,8 @@
 
 The job opens its checkpoint directory anew and goes on after its last epoch, so that nothing is lost or
 written twice; without such a directory it is never started again. What fails on a row, or because the
-statement means nothing any more, would fail again: it ends the job at once, as does another job that took the
-directory.
+statement means nothing any more, would fail again: it ends the job at once. So does another job that took the
+directory, and the end of this process's JVM.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from tidemill.errors import (
     CommitUnknownError,
     ConnectorError,
+    LostDriverError,
     LostProcessError,
     OwnershipError,
     StateError,
@@ -123,7 +124,7 @@ class RestartingJob:
 
     def _waits_after(self, error: BaseException) -> bool:
         """Whether the job is to be started now: it was to wait, and has."""
-        outside = isinstance(error, _OUTSIDE) and not isinstance(error, OwnershipError)
+        outside = isinstance(error, _OUTSIDE) and not isinstance(error, OwnershipError | LostDriverError)
         with self._lock:
             again = outside and not self._stopping.is_set()
             wait = self.strategy.after_failure(self.clock()) if again else None

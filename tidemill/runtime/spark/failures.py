@@ -3,8 +3,8 @@
 A row that breaks an expression (``raise_error``, which names it, or a data exception of Spark's own, which
 names Spark's function) is an ExecutionError; an error of our own raised in a Python worker comes back as
 itself; a file that Spark's own reader cannot read is a ConnectorError; a process that ended under its task is
-a LostProcessError: the same work may succeed. Anything else is an InternalError with Spark's first lines and
-those of the root cause.
+a LostProcessError: the same work may succeed, unless the process was the driver's JVM. Anything else is an
+InternalError with Spark's first lines and those of the root cause.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 
 from tidemill import errors
 from tidemill.connectors.worker_errors import find_error
+from tidemill.runtime.spark.java_end import lost_driver
 
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.*?)\s*SQLSTATE: ", re.DOTALL)
 # SQLSTATE's class 22: a value that an operation cannot take.
@@ -75,6 +76,9 @@ def translated(error: Exception, *, batch: bool = False) -> errors.TidemillError
     """The TidemillError that ``error``, raised by a Spark action, stands for."""
     if isinstance(error, errors.TidemillError):
         return error
+    lost = lost_driver()
+    if lost is not None:
+        return lost
     text = full_text(error)
     ours = find_error(text)
     if ours is not None:

@@ -27,6 +27,7 @@ from pyspark.java_gateway import launch_gateway
 from tidemill.errors import SetupError
 from tidemill.runtime.spark.class_archive import ClassArchive, archive_of
 from tidemill.runtime.spark.failures import java_says
+from tidemill.runtime.spark.java_end import watch
 
 _LAUNCH: Any = launch_gateway
 _FIND_SPARK: Any = _find_spark_home
@@ -73,6 +74,7 @@ def launch(settings: Mapping[str, str]) -> Any:
     except OSError as e:
         raise SetupError(f"Spark's start script cannot be run: {e}") from e
     errors.opened()
+    watch(gateway)
     return gateway
 
 

@@ -25,6 +25,7 @@ from tidemill.errors import SetupError
 from tidemill.runtime.spark.adaptive import WIDTH
 from tidemill.runtime.spark.applications import application_id
 from tidemill.runtime.spark.failures import java_says
+from tidemill.runtime.spark.java_end import ended, watch
 from tidemill.runtime.spark.java_view import remember_classes
 from tidemill.runtime.spark.launch import launch, load_classes
 from tidemill.runtime.spark.local_directory import check_local_directories
@@ -94,6 +95,9 @@ class _Start:
             with nullcontext() if is_within_machine(master) else said_when_long(no_answer(master)):
                 return SparkContext(conf=conf, gateway=self.gateway)
         except Py4JError as e:
+            lost = ended(self.gateway, seconds=0.5)
+            if lost is not None:
+                raise lost from e
             said = str(e)
             reason = "no master answers there" if _NO_MASTER in said else java_says(said)
             raise SetupError(f"Spark cannot start on master '{master}': {reason}.") from e
@@ -201,6 +205,7 @@ def _submitted(options: Mapping[str, str]) -> SparkSession:
 def _adopted(session: SparkSession) -> SparkSession:
     """An application that somebody else may have started: its workers get our package, and are asked."""
     context = session.sparkContext
+    watch(SparkContext._gateway)
     if application_id(context) not in _CHECKED and not is_within_machine(context.master or ""):
         context.addPyFile(package_archive())
         check_workers(context)
