@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from tidemill.connectors.arrow_maps import map_batches
 from tidemill.connectors.filesystem.listing import list_files_or_none
@@ -33,6 +34,7 @@ from tidemill.connectors.formats.api import Encoder
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
+from tidemill.types.physical import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -135,7 +137,8 @@ class FileSink:
         return f"{self._job}/{epoch}"
 
     def _distributed(self, frame: DataFrame) -> DataFrame:
-        keys = [frame[c] for c, f in zip(frame.columns, self.fields, strict=False) if f in self.partitions]
+        named = zip(frame.columns, self.fields, strict=False)
+        keys = [F.col(quote(column)) for column, f in named if f in self.partitions]
         if self.by_partition and keys:
             return frame.repartition(*keys)
         return frame.repartition(self.parallelism) if self.parallelism else frame

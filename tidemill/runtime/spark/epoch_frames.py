@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
-from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.arrow_maps import map_batches, type_text
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError
 from tidemill.files.storage import Storage
@@ -179,7 +179,7 @@ class EpochFrames:
         below = self.frame(node.input)
         stage = _stage(node, node.input, (*node.columns, node.mark), Handover(across=True))
         stage = replace(stage, reading=self.reading)
-        fields = [below.schema.fields[place].dataType.simpleString() for place, _ in stage.kept]
+        fields = [type_text(below.schema.fields[place].dataType) for place, _ in stage.kept]
         schema = ", ".join(f"c{place} {kind}" for place, kind in enumerate([*fields, "BIGINT"]))
         made = map_batches(_plainly_named(below), stage, schema)
         return made.toDF(*node.columns, *node.hidden)

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
-from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.arrow_maps import map_batches, type_text
 from tidemill.functions import registry
 from tidemill.functions.api import SparkAggregateCall
 from tidemill.functions.decimal_sums import needs_kernel
@@ -139,7 +139,7 @@ def _aggregated(made: list[tuple[OverCall, Field]], inputs: tuple[Field, ...], f
     spec = OverSpec(columns=columns_of(inputs), partition=partition, functions=functions)
     keys = [F.col(quote(k)) for k in spec.partition]
     together = frame.repartition(*keys) if keys else frame.coalesce(1)
-    columns = [f"{quote(f.name)} {f.dataType.simpleString()}" for f in frame.schema.fields]
+    columns = [f"{quote(f.name)} {type_text(f.dataType)}" for f in frame.schema.fields]
     fields = tuple(field for _, field in made)
     task = _WindowTask(spec=spec, names=tuple(f.name for f in fields))
     return map_batches(together, task, ", ".join([*columns, spark_schema(fields)]))
