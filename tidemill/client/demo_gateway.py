@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -44,8 +44,15 @@ def show_gateway(console: Console, folder: Path) -> None:
             "The query has ended with its session, the job goes on.\n"
             f"[bold]The console is at {address}[/bold]: live tables and charts, jobs with their plans."
         )
-        if sys.stdin.isatty():
-            console.input("Enter ends the gateway. ")
+        wait_for_enter(console)
+
+
+def wait_for_enter(console: Console) -> None:
+    """Returns at once if nobody is there to press it, and at the end of input."""
+    if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
+        return
+    with suppress(EOFError):
+        console.input("Enter ends the gateway. ")
 
 
 @contextmanager
