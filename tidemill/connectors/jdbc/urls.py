@@ -13,7 +13,7 @@ from sqlalchemy.pool import NullPool
 from tidemill.config.secrets import masked
 from tidemill.errors import NotSupportedError, ValidationError
 
-_NETWORK = re.compile(r"//(?P<host>[^:/?]*)(?::(?P<port>\d+))?/(?P<database>[^?]*)(?:\?(?P<query>.*))?")
+_NETWORK = re.compile(r"//(?P<host>[^:/?@]*)(?::(?P<port>\d+))?/(?P<database>[^?]*)(?:\?(?P<query>.*))?")
 _DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
 _PATIENCE = {"connect_timeout": 10, "tcp_user_timeout": 30_000}
 
@@ -45,6 +45,11 @@ class Database:
             )
         if name not in _DRIVERS:
             raise NotSupportedError(f"JDBC database '{name}' is not supported; there are {sorted(_DRIVERS)}.")
+        if name == "postgresql" and _NETWORK.fullmatch(self.url.split(":", 2)[2]) is None:
+            raise ValidationError(
+                f"'{self.shown}' is not a JDBC URL such as jdbc:postgresql://host/database.",
+                hint="A user and a password are options of their own: 'username' and 'password'.",
+            )
         return name
 
     @property
@@ -78,10 +83,7 @@ class Database:
         if self.dialect == "sqlite":
             return URL.create(driver, database=self.file)
         match = _NETWORK.fullmatch(self.url.split(":", 2)[2])
-        if match is None:
-            raise ValidationError(
-                f"'{self.shown}' is not a JDBC URL such as jdbc:postgresql://host/database."
-            )
+        assert match is not None  # as the dialect was asked for
         query = dict(parse_qsl(match["query"] or ""))
         user, password = query.pop("user", None), query.pop("password", None)
         return URL.create(
