@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -14,9 +15,11 @@ import sqlalchemy as sa
 from pyspark.sql import SparkSession
 from sqlalchemy.dialects import registry
 
+from tidemill.alchemy.types import reflected
 from tidemill.config.option import Configuration
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.start import House
+from tidemill.sql.types import parse_type
 
 registry.register("tidemill", "tidemill.alchemy.dialect", "TidemillDialect")
 
@@ -78,12 +81,16 @@ def test_tables_rows_and_reflection(engine: sa.Engine, tmp_path: Path) -> None:
             table.alias("other"), sa.literal_column("other.id") == table.c.id + 6
         )
         assert connection.scalars(joined).all() == [1]
-        connection.execute(sa.text("CREATE VIEW few AS SELECT `id` FROM users WHERE `id` < 3"))
+        connection.execute(
+            sa.text("CREATE VIEW few COMMENT 'it''s few' AS SELECT `id` FROM users WHERE `id` < 3")
+        )
         seen = sa.inspect(connection)
         assert (seen.get_table_names(), seen.get_view_names()) == (["users"], ["few"])
         assert (seen.has_table("users"), seen.has_table("nosuch")) == (True, False)
         assert seen.get_schema_names() == ["default_database"]
         assert seen.default_schema_name == "default_database"
+        assert seen.get_table_comment("users") == {"text": "all of them"}
+        assert seen.get_table_comment("few") == {"text": "it's few"}
         definition = " ".join(seen.get_view_definition("few").split())
         assert definition == (
             "SELECT `users`.`id` FROM `default_catalog`.`default_database`.`users` AS `users`"
@@ -103,6 +110,9 @@ def test_tables_rows_and_reflection(engine: sa.Engine, tmp_path: Path) -> None:
         ]
         assert [c.name for c in again.primary_key] == ["id"]
         assert connection.scalar(sa.select(sa.func.count()).select_from(again)) == 7
+        assert again.comment == "all of them"
+        with pytest.raises(sa.exc.NoSuchTableError):
+            seen.get_table_comment("nosuch")
         with pytest.raises(sa.exc.NoSuchTableError):
             sa.Table("nosuch", sa.MetaData(), autoload_with=connection)
         with pytest.raises(sa.exc.ProgrammingError, match="Object 'nosuch' not found"):
@@ -152,3 +162,21 @@ def test_statements_are_written_with_flinks_words(engine: sa.Engine) -> None:
     ]
     with pytest.raises(sa.exc.CompileError, match="FOR UPDATE"):
         sa.select(sa.text("1")).with_for_update().compile(engine)
+
+
+def test_every_type_of_a_column_is_reflected(engine: sa.Engine) -> None:
+    """And written again as it was, with what is inside."""
+    simple = "BOOLEAN, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, STRING, CHAR(2), VARCHAR(3), BYTES"
+    inside = "MAP<STRING, ARRAY<ROW<`a b` INT, `c` MULTISET<DECIMAL(5, 2)>>>>"
+    texts = [
+        *re.split(r", (?!\d)", simple),
+        "TIMESTAMP(6)",
+        "TIMESTAMP_LTZ(6)",
+        "INTERVAL YEAR TO MONTH",
+        inside,
+    ]
+    for text in texts:
+        kind = reflected(parse_type(text))
+        assert parse_type(kind.compile(engine.dialect)) == parse_type(text)
+    for text in ("TINYINT", "TIME", "BINARY(2)", "INTERVAL DAY TO SECOND"):
+        assert not isinstance(reflected(parse_type(text)), sa.types.NullType)

@@ -222,6 +222,8 @@ def test_the_description_has_every_route(ask: Ask) -> None:
         assert sum(map(len, described.values())) == len(routes)
         for route in routes:
             assert described[f"/v{version}{route.path}"][route.method.lower()]["summary"]
+        (result,) = (found for path, found in described.items() if path.endswith("/result/{token}"))
+        assert "application/vnd.apache.arrow.stream" in result["get"]["responses"]["200"]["content"]
 
 
 def test_halves_of_surrogate_pairs_and_times_without_sense(ask: Ask) -> None:
@@ -288,6 +290,12 @@ def test_rows_in_arrow_and_as_events(ask: Ask) -> None:
     answer = connection.getresponse()
     rows = pa.ipc.open_stream(answer.read()).read_all()
     assert rows.to_pydict() == {"n": [0, 1, 2]}
+    assert json.loads(rows.schema.metadata[b"tidemill"]) == {
+        "version": 1,
+        "isQueryResult": True,
+        "resultKind": "SUCCESS_WITH_CONTENT",
+        "columns": [{"name": "n", "logicalType": {"type": "BIGINT", "nullable": True}, "comment": None}],
+    }
     assert answer.getheader("X-Next-Result-Uri") == f"/v4{again}/result/1"
     missing = f"/v4/sessions/{ask.session()}/operations/{NOBODY}/result/0"
     connection.request("GET", missing, headers={"Accept": "text/event-stream"})

@@ -19,6 +19,7 @@ from sqlalchemy.engine.interfaces import (
     ReflectedForeignKeyConstraint,
     ReflectedIndex,
     ReflectedPrimaryKeyConstraint,
+    ReflectedTableComment,
     ReflectedUniqueConstraint,
 )
 from sqlalchemy.exc import DBAPIError, NoSuchTableError
@@ -28,6 +29,8 @@ from sqlalchemy.sql.compiler import IdentifierPreparer
 import tidemill.dbapi
 from tidemill.alchemy.compiling import OPTIONS, TidemillNames, TidemillStatements, TidemillTables
 from tidemill.alchemy.types import TidemillTypes, reflected
+from tidemill.sql.parser import parse_statement
+from tidemill.sql.statements import CreateTable, CreateView
 from tidemill.sql.types import parse_type
 
 _PORT = 8083
@@ -140,6 +143,18 @@ class TidemillDialect(DefaultDialect):
         made = connection.scalar(text(f"SHOW CREATE VIEW {self._path(view_name, schema)}"))
         return str(made).partition("\nAS ")[2].rstrip("\n")
 
+    def get_table_comment(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> ReflectedTableComment:
+        kind = "VIEW" if table_name in self.get_view_names(connection, schema) else "TABLE"
+        asked = text(f"SHOW CREATE {kind} {self._path(table_name, schema)}")
+        try:
+            made = parse_statement(str(connection.scalar(asked)))
+        except DBAPIError as e:
+            raise _missing(table_name, schema) from e
+        found = made.comment if isinstance(made, CreateTable | CreateView) else ""
+        return {"text": found or None}
+
     def get_foreign_keys(self, *_: Any, **kw: Any) -> list[ReflectedForeignKeyConstraint]:
         return []
 
@@ -153,7 +168,7 @@ class TidemillDialect(DefaultDialect):
         try:
             return list(connection.execute(text(f"DESCRIBE {self._path(table, schema)}")))
         except DBAPIError as e:
-            raise NoSuchTableError(f"{schema}.{table}" if schema else table) from e
+            raise _missing(table, schema) from e
 
     def _path(self, name: str, schema: str | None) -> str:
         quoted = self.identifier_preparer.quote_identifier(name)
@@ -168,6 +183,10 @@ class TidemillDialect(DefaultDialect):
 
 _COMMENT = 6
 """Where DESCRIBE has comments, if a column has one."""
+
+
+def _missing(table: str, schema: str | None) -> NoSuchTableError:
+    return NoSuchTableError(f"{schema}.{table}" if schema else table)
 
 
 def _names(connection: Connection, statement: str) -> list[str]:

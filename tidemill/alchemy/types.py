@@ -6,9 +6,45 @@ from typing import Any
 
 from sqlalchemy import types as sa
 from sqlalchemy.sql.compiler import GenericTypeCompiler
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import TypeEngine, to_instance
 
 from tidemill.types import logical as t
+
+Engine = TypeEngine[Any] | type[TypeEngine[Any]]
+
+
+class MAP(TypeEngine[dict[Any, Any]]):
+    """``MAP(sa.String, sa.Integer)``."""
+
+    __visit_name__ = "MAP"
+
+    def __init__(self, key_type: Engine, value_type: Engine) -> None:
+        self.key_type, self.value_type = to_instance(key_type), to_instance(value_type)
+
+
+class MULTISET(TypeEngine[dict[Any, int]]):
+    """Elements, and how often each is there."""
+
+    __visit_name__ = "MULTISET"
+
+    def __init__(self, item_type: Engine) -> None:
+        self.item_type = to_instance(item_type)
+
+
+class ROW(TypeEngine[tuple[Any, ...]]):
+    """``ROW(("id", sa.Integer), ("name", sa.String))``."""
+
+    __visit_name__ = "ROW"
+
+    def __init__(self, *fields: tuple[str, Engine]) -> None:
+        self.fields = tuple((name, to_instance(kind)) for name, kind in fields)
+
+
+class YEAR_TO_MONTH(TypeEngine[int]):
+    """INTERVAL YEAR TO MONTH: a number of months."""
+
+    __visit_name__ = "YEAR_TO_MONTH"
+
 
 _SIMPLE: dict[type[t.LogicalType], type[TypeEngine[Any]]] = {
     t.BooleanType: sa.BOOLEAN,
@@ -24,11 +60,12 @@ _SIMPLE: dict[type[t.LogicalType], type[TypeEngine[Any]]] = {
     t.BinaryType: sa.LargeBinary,
     t.VarBinaryType: sa.LargeBinary,
     t.DayTimeIntervalType: sa.Interval,
+    t.YearMonthIntervalType: YEAR_TO_MONTH,
 }
 
 
 def reflected(kind: t.LogicalType) -> TypeEngine[Any]:
-    """As a table's reflection shows it; NullType for those that SQLAlchemy has no word for (MAP, ROW)."""
+    """As a table's reflection shows it."""
     match kind:
         case t.DecimalType():
             return sa.DECIMAL(kind.precision, kind.scale)
@@ -40,6 +77,12 @@ def reflected(kind: t.LogicalType) -> TypeEngine[Any]:
             return sa.TIMESTAMP(timezone=True)
         case t.ArrayType():
             return sa.ARRAY(reflected(kind.element))
+        case t.MapType():
+            return MAP(reflected(kind.key), reflected(kind.value))
+        case t.MultisetType():
+            return MULTISET(reflected(kind.element))
+        case t.RowType():
+            return ROW(*((field.name, reflected(field.type)) for field in kind.fields))
     return _SIMPLE.get(type(kind), sa.NullType)()
 
 
@@ -90,3 +133,16 @@ class TidemillTypes(GenericTypeCompiler):
 
     def visit_ARRAY(self, type_: sa.ARRAY[Any], **kw: Any) -> str:
         return f"ARRAY<{self.process(type_.item_type)}>"
+
+    def visit_MAP(self, type_: MAP, **kw: Any) -> str:
+        return f"MAP<{self.process(type_.key_type)}, {self.process(type_.value_type)}>"
+
+    def visit_MULTISET(self, type_: MULTISET, **kw: Any) -> str:
+        return f"MULTISET<{self.process(type_.item_type)}>"
+
+    def visit_ROW(self, type_: ROW, **kw: Any) -> str:
+        quote = self.dialect.identifier_preparer.quote_identifier
+        return f"ROW<{', '.join(f'{quote(name)} {self.process(kind)}' for name, kind in type_.fields)}>"
+
+    def visit_YEAR_TO_MONTH(self, type_: YEAR_TO_MONTH, **kw: Any) -> str:
+        return "INTERVAL YEAR TO MONTH"

@@ -1,4 +1,5 @@
-"""A client of a gateway's REST protocol, Tidemill's or Flink's own, with Python's standard library alone.
+"""A client of a gateway's REST protocol, Tidemill's or Flink's own, with Python's standard library alone:
+pages in other formats than JSON are read by who asks for them (``decoders``).
 
 One session a client; statements run one after the other. Not shared between threads, but for ``cancel``.
 """
@@ -11,7 +12,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Self
@@ -20,12 +21,16 @@ from urllib.parse import quote, urlsplit
 from tidemill.errors import ConnectorError, Position, ValidationError
 
 Json = dict[str, Any]
+Decoder = Callable[[bytes], Json]
+"""From the content of an answer to what a page of JSON would say; its ``data`` is the decoder's own."""
+_JSON = "application/json"
 _TIMEOUT = 300.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.01, 0.5
 _CAUSE = "Caused by: "
 _GOOD = 200
 
 
+_RESULT_TYPE_HEADER, _NEXT_HEADER = "x-result-type", "x-next-result-uri"
 _CODE_HEADER, _POSITION_HEADER = "tidemill-error-code", "tidemill-error-position"
 _WARNINGS_HEADER = "tidemill-warnings"
 _POSITION = re.compile(r"(\d{1,9}):(\d{1,9})")
@@ -43,26 +48,46 @@ class GatewayError(ConnectorError):
             self.code = code
 
 
+class CanceledError(GatewayError):
+    """The client has canceled the statement that it waits for, or whose rows it reads."""
+
+    def __init__(self) -> None:
+        super().__init__("The statement was canceled.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """``columns``: name and type, as the protocol has them; ``rows``: kind and values, as they come, numbers
-    with a point as Decimal; ``warnings``: what the gateway says besides, a gateway of Tidemill's."""
+    """``operation``: its handle; ``columns``: name and type, as the protocol has them; ``pages``: each page's
+    ``data``, as it comes; ``warnings``: what the gateway says besides, a gateway of Tidemill's."""
 
+    operation: str
     columns: list[Json]
-    rows: Iterator[tuple[str, list[Any]]]
+    pages: Iterator[Any]
     is_query: bool
     job_id: str = ""
     warnings: tuple[str, ...] = ()
+    rows: Iterator[tuple[str, list[Any]]] = field(init=False)
+    """Those of pages in JSON: kind and values, numbers with a point as Decimal."""
+
+    def __post_init__(self) -> None:
+        rows = ((row["kind"], row["fields"]) for page in self.pages for row in page)
+        object.__setattr__(self, "rows", rows)
 
 
 @dataclass(slots=True)
 class GatewayClient:
-    """``url``: ``http://HOST:PORT``, with ``user:password@`` or ``:token@`` where the gateway asks for it."""
+    """``url``: ``http://HOST:PORT``, with ``user:password@`` or ``:token@`` where the gateway asks for it.
+    ``decoders``: by media types that the client would rather have than JSON; a gateway that has none of them
+    answers JSON."""
 
     url: str
+    decoders: Mapping[str, Decoder] = field(default_factory=dict)
     _session: str = ""
     _headers: dict[str, str] = field(default_factory=dict)
     _operation: str = ""
+    """The last one that was submitted."""
+    _open: set[str] = field(default_factory=set)
+    _canceled: set[str] = field(default_factory=set)
     _warnings: tuple[str, ...] = ()
     """Of the last answer."""
 
@@ -94,14 +119,14 @@ class GatewayClient:
     def execute(self, statement: str, *, row_format: str = "JSON") -> Answer:
         """Submits a statement and waits until its columns are there; ConnectorError with what is wrong."""
         base = f"/v2/sessions/{self._session}"
-        self._operation = self._call("POST", f"{base}/statements", {"statement": statement})[
-            "operationHandle"
-        ]
-        uri = f"{base}/operations/{self._operation}/result/0?rowFormat={row_format}"
-        page = self._ready(uri)
+        operation = self._call("POST", f"{base}/statements", {"statement": statement})["operationHandle"]
+        self._operation = operation
+        self._open.add(operation)
+        page = self._ready(f"{base}/operations/{operation}/result/0?rowFormat={row_format}", operation)
         return Answer(
+            operation=operation,
             columns=page["results"]["columns"],
-            rows=self._rows(page, self._operation),
+            pages=self._pages(page, operation),
             is_query=page["isQueryResult"],
             job_id=page.get("jobID", ""),
             warnings=self._warnings,
@@ -129,48 +154,65 @@ class GatewayClient:
         found: list[Json] = self._call("GET", f"{path}?last={last}")["jobs"]
         return found
 
-    def cancel(self) -> None:
-        """Ends the statement under way; one that has ended is fine."""
-        if self._operation:
-            self._close(self._operation)
+    def cancel(self, operation: str = "") -> None:
+        """Ends a statement, the last one where none is named; one that has ended is fine. A thread that waits
+        for it, or reads its rows, gets a CanceledError."""
+        named = operation or self._operation
+        if named in self._open:
+            self._canceled.add(named)
+            self._close(named)
 
     def _close(self, operation: str) -> None:
-        if operation == self._operation:
-            self._operation = ""
+        self._open.discard(operation)
         self._call("DELETE", f"/v2/sessions/{self._session}/operations/{operation}/close")
 
-    def _rows(self, page: Json, operation: str) -> Iterator[tuple[str, list[Any]]]:
+    def _pages(self, page: Json, operation: str) -> Iterator[Any]:
         """To their end, with which the gateway need not keep them any more."""
         while True:
-            for row in page["results"]["data"]:
-                yield row["kind"], row["fields"]
+            yield page["results"]["data"]
             if page["resultType"] == "EOS":
                 return self._close(operation)
-            page = self._ready(page["nextResultUri"])
+            page = self._ready(page["nextResultUri"], operation)
 
-    def _ready(self, uri: str) -> Json:
+    def _ready(self, uri: str, operation: str) -> Json:
         wait = _FIRST_WAIT
-        page = self._call("GET", uri)
-        while page["resultType"] == "NOT_READY":
+        while True:
+            if operation in self._canceled:
+                raise CanceledError
+            try:
+                page = self._call("GET", uri)
+            except GatewayError as e:
+                if operation in self._canceled:
+                    raise CanceledError from e
+                raise
+            if page["resultType"] != "NOT_READY":
+                return page
             time.sleep(wait)
             wait = min(wait * 2, _LONGEST_WAIT)
-            page = self._call("GET", uri)
-        return page
 
     def _call(self, method: str, path: str, body: Json | None = None) -> Json:
         parts = urlsplit(self.url)
         connection = _connection(parts.scheme, parts.hostname or "", parts.port)
+        accepted = {"Accept": ", ".join([*self.decoders, _JSON])}
         try:
-            connection.request(method, path, json.dumps(body or {}), self._headers)
+            connection.request(method, path, json.dumps(body or {}), {**self._headers, **accepted})
             answer = connection.getresponse()
             status, headers = answer.status, {k.lower(): v for k, v in answer.headers.items()}
-            text = answer.read().decode("utf-8", "replace")
+            content = answer.read()
         except (OSError, http.client.HTTPException) as e:
             raise ConnectorError(f"The gateway {parts.hostname}:{parts.port} does not answer: {e}") from e
         finally:
             connection.close()
         self._warnings = tuple(json.loads(headers.get(_WARNINGS_HEADER, "[]")))
-        return _answer(status, headers, text)
+        decoder = self.decoders.get(headers.get("content-type", ""))
+        if status == _GOOD and decoder is not None:
+            return decoder(content) | _place(headers)
+        return _answer(status, headers, content.decode("utf-8", "replace"))
+
+
+def _place(headers: Mapping[str, str]) -> Json:
+    """What a page in another format than JSON says of itself, and of the next one."""
+    return {"resultType": headers[_RESULT_TYPE_HEADER], "nextResultUri": headers.get(_NEXT_HEADER)}
 
 
 def _connection(scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:

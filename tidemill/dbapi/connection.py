@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tidemill.client.gateway_client import GatewayClient
 from tidemill.dbapi.cursor import Cursor
 from tidemill.dbapi.errors import InterfaceError, NotSupportedError, translated
+from tidemill.gateway.endpoints.rest import arrow_pages
 
 DEFAULTS = {"execution.runtime-mode": "batch", "table.dml-sync": "true"}
 
@@ -15,7 +16,8 @@ def connect(url: str, properties: Mapping[str, str] | None = None, *, name: str 
     """``url``: ``http://[USER:PASSWORD@]HOST:PORT``; ``properties``: options of the session. An INSERT is
     waited for, unless they say otherwise."""
     with translated():
-        return Connection(GatewayClient(url).open({**DEFAULTS, **(properties or {})}, name=name))
+        client = GatewayClient(url, {arrow_pages.ARROW: arrow_pages.read})
+        return Connection(client.open({**DEFAULTS, **(properties or {})}, name=name))
 
 
 class Connection:

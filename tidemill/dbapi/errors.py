@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidemill.client.gateway_client import GatewayError
-from tidemill.errors import TidemillError
+from tidemill.errors import ExecutionError, TidemillError
 
 
 class Warning(Exception):
@@ -66,5 +66,7 @@ def translated() -> Iterator[None]:
     except GatewayError as e:
         kind = next((kind for name, kind in _BY_CAUSE if name in e.cause), OperationalError)
         raise kind(str(e)) from e
+    except ExecutionError as e:
+        raise DataError(str(e)) from e
     except TidemillError as e:
         raise OperationalError(str(e)) from e

@@ -11,6 +11,7 @@ from functools import singledispatch
 from typing import Any
 
 from tidemill.dbapi.errors import ProgrammingError
+from tidemill.session.row import Row
 from tidemill.sql.lexer import Kind, tokens
 
 Date, Time, Timestamp, Binary = dt.date, dt.time, dt.datetime, bytes
@@ -137,7 +138,8 @@ def reader(kind: Mapping[str, Any]) -> Callable[[Any], Any]:
         return lambda value: {k: inside(v) for k, v in value.items()}
     if name == "ROW":
         parts = [(f["name"], _nullable(reader(f["fieldType"]))) for f in kind["fields"]]
-        return lambda value: tuple(read(value[n]) for n, read in parts)
+        names = tuple(name for name, _ in parts)
+        return lambda value: Row((read(value[n]) for n, read in parts), names)
     return _READERS.get(name, _same)
 
 
@@ -170,3 +172,9 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "TIMESTAMP_WITH_LOCAL_TIME_ZONE": _instant,
     "INTERVAL_DAY_TIME": lambda value: dt.timedelta(milliseconds=value),
 }
+
+
+def type_code(kind: Mapping[str, Any]) -> str:
+    """The type's name, an ARRAY's with that of its elements: ``ARRAY<INTEGER>``, as other drivers have it."""
+    name: str = kind["type"]
+    return f"ARRAY<{type_code(kind['elementType'])}>" if name == "ARRAY" else name

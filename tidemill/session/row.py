@@ -41,5 +41,12 @@ class Row(tuple[Any, ...]):
     def as_dict(self) -> dict[str, Any]:
         return dict(zip(self.names, self, strict=False))
 
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        """With ``_asdict``: by these libraries such as polars know a tuple whose values have names."""
+        return self.names
+
+    _asdict = as_dict
+
     def __repr__(self) -> str:
         return f"{self.kind.short}{tuple.__repr__(self)}"

@@ -16,6 +16,7 @@ import pyarrow as pa
 from tidemill.catalog.table import ObjectPath
 from tidemill.errors import NotSupportedError, TidemillError, ValidationError
 from tidemill.gateway.api import PRODUCT, VERSION, OperationStatus, ResultInfo, ResultPage, ResultType
+from tidemill.gateway.endpoints.rest.arrow_pages import ARROW, written
 from tidemill.gateway.endpoints.rest.call import NEWEST, Call
 from tidemill.gateway.endpoints.rest.errors import HttpError, failed, refused
 from tidemill.gateway.endpoints.rest.rows import rows_json
@@ -24,7 +25,6 @@ from tidemill.gateway.service.operation import Control, Operation, Outcome
 from tidemill.gateway.service.service import Gateway
 from tidemill.types.logical import Field
 
-ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json; charset=UTF-8"
 _WARNINGS = "Tidemill-Warnings"
 
@@ -220,10 +220,10 @@ def fetch_what_is_there(gateway: Gateway, call: Call) -> str | Binary:
     """As ``fetch_results``, without waiting."""
     session, operation, token, row_format = call.session, call.operation, call.token, call.row_format
     page = gateway.fetch(session, operation, token, user=call.user)
-    if ARROW in call.accept and page.rows is not None:
-        return _in_arrow(
-            page, page.rows, f"/v{call.version}/sessions/{session}/operations/{operation}/result"
-        )
+    headers = _warnings(page.info) if token == 0 else {}
+    if ARROW in call.accept and page.info is not None and page.rows is not None:
+        base = f"/v{call.version}/sessions/{session}/operations/{operation}/result"
+        return _in_arrow(page, page.info, page.rows, base, headers)
     parts = {"resultType": page.type.value, **_result_facts(page.info)}
     text = _text(parts)[:-1]
     if page.info is not None:
@@ -233,20 +233,19 @@ def fetch_what_is_there(gateway: Gateway, call: Call) -> str | Binary:
         suffix = f"?rowFormat={row_format}" if call.version > 1 else ""
         text += f',"nextResultUri":"{uri}{suffix}"'
     text += "}"
-    if token or page.info is None or not page.info.warnings:
-        return text
-    return Binary(text.encode(), JSON, {_WARNINGS: json.dumps(page.info.warnings)})
+    return Binary(text.encode(), JSON, headers) if headers else text
 
 
-def _in_arrow(page: ResultPage, rows: pa.Table, base: str) -> Binary:
-    """The rows as they are carried (``types.physical``), changes with their kinds in ``$kind``."""
-    made = pa.BufferOutputStream()
-    with pa.ipc.new_stream(made, rows.schema) as writer:
-        writer.write_table(rows)
-    headers = {"X-Result-Type": page.type.value}
-    if page.next_token is not None:
-        headers["X-Next-Result-Uri"] = f"{base}/{page.next_token}"
-    return Binary(made.getvalue().to_pybytes(), ARROW, headers)
+def _warnings(info: ResultInfo | None) -> dict[str, str]:
+    return {_WARNINGS: json.dumps(info.warnings)} if info is not None and info.warnings else {}
+
+
+def _in_arrow(
+    page: ResultPage, info: ResultInfo, rows: pa.Table, base: str, headers: Mapping[str, str]
+) -> Binary:
+    facts = {**_result_facts(info), "columns": [_column(field) for field in info.fields]}
+    following = {} if page.next_token is None else {"X-Next-Result-Uri": f"{base}/{page.next_token}"}
+    return Binary(written(rows, facts), ARROW, {**headers, "X-Result-Type": page.type.value, **following})
 
 
 def _result_facts(info: ResultInfo | None) -> dict[str, Any]:

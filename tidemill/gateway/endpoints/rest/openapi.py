@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tidemill.gateway.endpoints.rest.arrow_pages import ARROW
 from tidemill.gateway.endpoints.rest.call import NEWEST
+from tidemill.gateway.endpoints.rest.events import EVENTS
+from tidemill.gateway.endpoints.rest.handlers import Handler, fetch_results
 from tidemill.gateway.endpoints.rest.routes import ROUTES, RestRoute, versions_of
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -26,6 +29,11 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "properties": {"type": "object", "additionalProperties": {"type": "string"}},
     "executionConfig": {"type": "object", "additionalProperties": {"type": "string"}},
 }
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_MORE: dict[Handler, dict[str, Any]] = {
+    fetch_results: {ARROW: _BYTES, EVENTS: {"schema": {"type": "string"}}}
+}
+"""What an answer may be beside JSON, for requests that accept it."""
 
 
 def openapi(version: int = NEWEST) -> dict[str, Any]:
@@ -55,7 +63,10 @@ def _operation(route: RestRoute, version: int) -> dict[str, Any]:
         "responses": {
             "200": {
                 "description": "Done.",
-                "content": {"application/json": {"schema": {"type": "object"}}},
+                "content": {
+                    "application/json": {"schema": {"type": "object"}},
+                    **_MORE.get(route.handler, {}),
+                },
             },
             "400": _ERRORS,
             "500": _ERRORS,

@@ -1,0 +1,44 @@
+"""A page of a result in Arrow's stream format, for requests that accept ``ARROW``: beyond Flink's protocol.
+
+The rows are as they are carried (``types.physical``), changes with their kinds in ``$kind``. The schema's
+metadata has, under ``tidemill``, what the page's JSON would say beside its rows, and the format's version:
+
+    {"version": 1, "isQueryResult": true, "resultKind": "SUCCESS_WITH_CONTENT", "columns": [...]}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from tidemill.errors import ConnectorError
+
+ARROW = "application/vnd.apache.arrow.stream"
+_FACTS, _VERSION = b"tidemill", 1
+
+
+def written(rows: pa.Table, facts: Mapping[str, Any]) -> bytes:
+    """``facts``: ``columns``, and what else there is to say."""
+    said = json.dumps({"version": _VERSION, **facts}, ensure_ascii=False)
+    schema = rows.schema.with_metadata({_FACTS: said})
+    made = pa.BufferOutputStream()
+    with pa.ipc.new_stream(made, schema) as writer:
+        writer.write_table(rows.cast(schema))
+    content: bytes = made.getvalue().to_pybytes()
+    return content
+
+
+def read(content: bytes) -> dict[str, Any]:
+    """As the page's JSON would be, its ``data`` a table; ConnectorError where it is of another version."""
+    with pa.ipc.open_stream(content) as stream:
+        rows = stream.read_all()
+    facts = json.loads((rows.schema.metadata or {}).get(_FACTS, b"{}"))
+    if facts.pop("version", 0) != _VERSION:
+        raise ConnectorError(
+            "The gateway's pages in Arrow are of another version than this client's.",
+            hint="Take a client of the gateway's version.",
+        )
+    return {**facts, "results": {"columns": facts.pop("columns"), "data": rows.replace_schema_metadata()}}
