@@ -37,6 +37,16 @@ class Position:
         return Position(self.line + inner.line - 1, column)
 
 
+_EXPECTED = 6
+"""How many words are named of those that could have stood somewhere."""
+
+
+def _expected(words: tuple[str, ...]) -> str:
+    more = len(words) - _EXPECTED
+    named = ", ".join(words[:_EXPECTED] if more > 1 else words)
+    return f"Expected one of: {named}{f', or {more} others' if more > 1 else ''}"
+
+
 def unsupported_options(identifier: str, unknown: Iterable[str], supported: Iterable[str]) -> str:
     """Flink's words for options that a factory does not know."""
     return (
@@ -70,11 +80,12 @@ class TidemillError(Exception):
         text = self.message
         if self.position is not None and str(self.position) not in text:
             text += f" (at {self.position})"
-        if self.expected:
-            text += "\nExpected one of: " + ", ".join(self.expected)
-        if self.hint:
-            text += f"\n{self.hint}"
-        return text
+        return "\n".join([text, *self.advice])
+
+    @property
+    def advice(self) -> list[str]:
+        """Lines for people: the hint, and some of what was expected."""
+        return [*([self.hint] if self.hint else []), *([_expected(self.expected)] if self.expected else [])]
 
 
 class SqlSyntaxError(TidemillError):

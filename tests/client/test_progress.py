@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import replace
+from pathlib import Path
+from typing import TextIO, cast
 
-from tidemill.client.progress import Apart, ProgressLine, ProgressLog, line
+import pytest
+
+from tidemill.client.progress import Apart, ProgressLine, ProgressLog, line, span_text, undisturbed
 from tidemill.runtime.progress import EpochBegun, EpochProgress, JobResumed, SoFar
 
 PROGRESS = EpochProgress(
@@ -32,7 +37,7 @@ def test_an_epoch_in_a_line() -> None:
 
 def test_a_terminal_shows_the_epoch_under_way_before_anything_is_committed() -> None:
     stream, clock = io.StringIO(), Clock()
-    progress = ProgressLine(stream, clock)
+    progress = ProgressLine(stream, clock, lambda: 200)
     progress.event(BEGUN)
     progress.tick()
     assert stream.getvalue() == ""
@@ -53,6 +58,75 @@ def test_other_output_takes_the_line_away() -> None:
     stream.seek(0)
     Apart(stream, progress).write("+I[1]\n")
     assert stream.getvalue() == "\r\x1b[2K+I[1]\n"
+
+
+def test_a_line_stays_out_of_what_others_write() -> None:
+    """Neither into the middle of a line, nor over more lines than one: those could not go again."""
+    stream = io.StringIO()
+    progress = ProgressLine(stream, columns=lambda: 10)
+    out = Apart(stream, progress)
+    out.write("| a")
+    progress.show(PROGRESS)
+    out.write(" |\n")
+    assert stream.getvalue() == "| a |\n"
+    progress.show(PROGRESS)
+    assert stream.getvalue() == "| a |\n\r\x1b[2Kepoch 3 |"
+
+
+def test_a_log_in_the_file_of_a_table_waits_for_its_end(tmp_path: Path) -> None:
+    with (
+        open(tmp_path / "both", "w+", encoding="utf-8") as out,
+        os.fdopen(os.dup(out.fileno()), "w") as errors,
+    ):
+        log = ProgressLog(errors, Clock())
+        apart = cast(TextIO, Apart(out, log))
+        with undisturbed(apart):
+            apart.write("+---+\n")
+            log.event(JobResumed(job_id="ab", epoch=2))
+            log.show(PROGRESS)
+            apart.write("+---+\n")
+            apart.flush()
+        log.close()
+        assert [line[:25] for line in (tmp_path / "both").read_text().splitlines()] == [
+            "+---+",
+            "+---+",
+            "1970-01-01T00:00:00Z job ",
+            "1970-01-01T00:00:00Z job ",
+        ]
+
+
+def test_a_log_elsewhere_does_not_wait(tmp_path: Path) -> None:
+    with (
+        open(tmp_path / "out", "w", encoding="utf-8") as out,
+        open(tmp_path / "log", "w", encoding="utf-8") as errors,
+    ):
+        log = ProgressLog(errors, Clock())
+        with undisturbed(cast(TextIO, Apart(out, log))):
+            log.show(PROGRESS)
+            assert "epoch 3" in (tmp_path / "log").read_text()
+        log.close()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.04, "0.0 s"),
+        (59.94, "59.9 s"),
+        (200, "3 min 20 s"),
+        (3599.7, "1 h 0 min"),
+        (7500, "2 h 5 min"),
+        (3 * 86_400, "3 days"),
+        (100 * 86_400, "3 months"),
+        (504_077_659.4, "16 years"),
+    ],
+)
+def test_a_span_as_people_say_it(seconds: float, text: str) -> None:
+    assert span_text(seconds) == text
+
+
+def test_a_watermark_that_is_ahead_of_the_clock() -> None:
+    said = line(replace(PROGRESS, watermark=62_400, time=60_000), 1)
+    assert "| watermark 1970-01-01 00:01:02, 2.4 s ahead | " in said
 
 
 def test_a_closed_line_stays_away() -> None:

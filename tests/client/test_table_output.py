@@ -66,7 +66,11 @@ def test_the_caret_stands_below_the_place_also_after_tabs() -> None:
     error = ValidationError("wrong", position=Position(1, 4), expected=("a", "b"), hint="Do this.")
     assert error_text(error, "\tx y") == (
         "[VALIDATION] wrong\n  at line 1, column 4:\n    1 | \tx y\n      | \t  ^\n"
-        "Expected one of: a, b\nDo this.\n"
+        "Do this.\nExpected one of: a, b\n"
+    )
+    words = tuple("abcdefgh")
+    assert str(ValidationError("wrong", expected=words, hint="Do this.")) == (
+        "wrong\nDo this.\nExpected one of: a, b, c, d, e, f, or 2 others"
     )
     assert "line 9" in error_text(ValidationError("wrong", position=Position(9, 1)), "one line")
 

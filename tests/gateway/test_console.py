@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,21 @@ import pytest
 from tests.gateway.fakes import Gate, Scripted, gateway
 from tidemill.config.option import Configuration
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
+from tidemill.gateway.endpoints.rest.lineage import Flow, lineage
 from tidemill.gateway.security.passes import HOURS, MOST, Passes
 from tidemill.gateway.security.users import password_hash
 from tidemill.gateway.service.service import Gateway
 from tidemill.runtime.job_plan import PlanNode, PlanRole
-from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, JobResumed, NodeProgress
+from tidemill.runtime.progress import (
+    EpochBegun,
+    EpochProgress,
+    JobBegun,
+    JobFailed,
+    JobResumed,
+    NodeProgress,
+    SavepointWritten,
+    SoFar,
+)
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import EPOCHS, JOBS, JobWatch
 from tidemill.session.job import EndedJob
@@ -127,13 +138,17 @@ def test_jobs_that_have_ended_are_seen_by_their_user(tmp_path: Path) -> None:
     brief = {"name": "sum", "mode": "batch", "status": "FAILED", "error": "no", "begun": 1, "ended": 2}
     for number in range(3):
         kept[""].add(number, f"job-{number}", {"id": f"job-{number}", **brief, "stages": [{"tasks": number}]})
+    counted = {"rows_in": 7, "rows_out": 2, "statement": "SELECT 1", "stages": []}
+    kept[""].add(2, "job-2", {"id": "job-2", **brief, **counted})
     kept["me"].add(0, "mine", {"id": "mine", **brief})
     made = Gateway(
         config=Configuration(), new_session=lambda *_: Scripted(tmp_path), records=lambda user: kept[user]
     )
     with served(made) as ask:
         found = ask("GET", "/console/api/history?last=2")[2]["jobs"]
-        assert found == [{"id": "job-2", **brief}, {"id": "job-1", **brief}]
+        told = {"rows_in": "7", "rows_out": "2", "statement": "SELECT 1"}
+        unknown = {"rows_in": None, "rows_out": None, "statement": ""}
+        assert found == [{"id": "job-2", **brief, **told}, {"id": "job-1", **brief, **unknown}]
         assert ask("GET", "/console/api/history/job-1")[2]["stages"] == [{"tasks": 1}]
         assert ask("GET", "/console/api/history/mine")[0] == 404
         assert ask("GET", "/console/api/history?last=x")[0] == 400
@@ -204,30 +219,44 @@ def epoch(number: int, job: str = "j", **nodes: NodeProgress) -> EpochProgress:
     )
 
 
+SPREAD = {"0": 1, "10": 5, "2": 0}
+
+
 def test_a_job_is_watched_by_its_user_alone(tmp_path: Path) -> None:
     made, _ = gateway(tmp_path)
     mine = Jobs()
     mine.add(EndedJob("j", "insert-into_totals", "FAILED", "no way to jdbc:x://me:hunter2@host/d"))
     made.jobs = lambda user: mine if user == "" else Jobs()
     watch = made.watch("")
-    watch.event(JobBegun(job_id="j", name="insert-into_totals", plan=PLAN))
+    told = {"statement": "INSERT INTO totals SELECT 1", "directory": "/kept"}
+    options = {"parallelism.default": "2", "tidemill.gateway.directory": "/secret"}
+    watch.event(JobBegun(job_id="j", name="insert-into_totals", plan=PLAN, options=options, **told))
     watch.event(JobResumed(job_id="j", epoch=6))
-    done = NodeProgress(rows_in=1 << 60, rows_out=4, state_rows=3, state_bytes=300, late=1)
+    done = NodeProgress(
+        rows_in=1 << 60, rows_out=4, state_rows=3, state_bytes=300, late=1, largest_key=7, partitions=SPREAD
+    )
     watch.epoch(epoch(7, op=done, out=NodeProgress(rows_in=4)))
     watch.epoch(epoch(8, op=NodeProgress(rows_in=1 << 60)))
     watch.event(JobFailed(job_id="j", error="lost jdbc:x://me:hunter2@host/d", wait=1.5))
+    watch.event(EpochBegun(job_id="j", epoch=9, inputs=(), so_far=lambda: SoFar(0, 1, 0)))
+    watch.event(SavepointWritten(job_id="j", path="/s/savepoint-1", at=7.0))
     made.watch("ann").event(JobBegun(job_id="hers", name="", plan=()))
     with served(made) as ask:
         (listed,) = ask("GET", "/console/api/jobs")[2]["jobs"]
         assert (listed["status"], listed["epochsDone"], listed["rowsIn"]) == ("FAILED", 2, "20")
         found = ask("GET", "/console/api/jobs/j")[2]
         assert found["error"] == "no way to jdbc:x://me:******@host/d"
-        assert (found["resumed"], found["running"]) == (6, None)
+        assert (found["resumed"], found["running"]) == (6, None)  # it has failed: no epoch is under way
+        assert found["options"] == {"parallelism.default": "2"}
+        assert {key: found[key] for key in told} == told
+        assert found["savepoints"] == [{"path": "/s/savepoint-1", "at": 7000}]
+        assert [n["rowsIn"] for n in found["plan"] if n["role"] == "source"] == [None]
         ((failure),) = found["failures"]
         assert (failure["error"], failure["wait"]) == ("lost jdbc:x://me:******@host/d", 1.5)
         assert [n["inputs"] for n in found["plan"]] == [[], ["in"], ["op"]]
         operator, sink = found["plan"][1:]
         assert (operator["rowsIn"], operator["rowsOut"], operator["late"]) == (str(1 << 61), "4", "1")
+        assert (operator["partitions"], operator["skew"], operator["largestKey"]) == ([1, 0, 5], 2.5, 7)
         assert (operator["stateRows"], operator["stateBytes"], sink["rowsIn"]) == ("3", 300, "4")
         assert [e["epoch"] for e in found["epochs"]] == [7, 8]
         assert found["epochs"][0]["behind"] == 2.5
@@ -237,6 +266,59 @@ def test_a_job_is_watched_by_its_user_alone(tmp_path: Path) -> None:
         status, _, error = ask("POST", "/console/api/jobs/j/stop", {"savepointDirectory": "/s"})
         assert status == 500
         assert "does not run" in error["errors"][0]
+
+
+def _flow(job: str, reads: str, writes: str, name: str = "") -> Flow:
+    return Flow(
+        job_id=job, name=name or job, status="FINISHED", reads=frozenset(reads), writes=frozenset(writes)
+    )
+
+
+def test_lineage_over_jobs_and_tables() -> None:
+    flows = [_flow("1", "a", "b"), _flow("2", "bc", "d"), _flow("query", "d", ""), _flow("3", "d", "a")]
+    found = lineage([*flows, _flow("old", "a", "b", name="1")])
+    nodes = {node["id"]: node for node in found["nodes"]}
+    assert {key: set(node["inputs"]) for key, node in nodes.items()} == {
+        "table a": set(),
+        "job 1": {"table a"},
+        "table b": {"job 1"},
+        "table c": set(),
+        "job 2": {"table b", "table c"},
+        "table d": {"job 2"},
+        "job 3": {"table d"},
+    }
+    order = list(nodes)
+    assert all(
+        order.index(below) < order.index(key) for key, node in nodes.items() for below in node["inputs"]
+    )
+    assert found["circles"] == [["3", "a"]]
+    assert (nodes["job 1"]["runs"], nodes["job 1"]["job"], nodes["job 2"]["runs"]) == (2, "1", 1)
+
+
+RECORD = {"name": "n", "mode": "batch", "status": "FINISHED", "error": "", "begun": 1, "ended": 2}
+
+
+def test_lineage_of_what_runs_and_of_what_has_ended(tmp_path: Path) -> None:
+    made, _ = gateway(tmp_path)
+    mine = Jobs()
+    mine.add(EndedJob("j", "insert-into_totals", "FAILED"))
+    made.jobs = lambda _: mine
+    kept = Records(str(tmp_path / "kept"), 10)
+    made.records = lambda _: kept
+    plan = [{"role": "source", "table": "c.d.totals"}, {"role": "sink", "table": "c.d.report"}]
+    kept.add(1, "p", {**RECORD, "id": "p", "plan": plan})
+    kept.add(2, "q", {**RECORD, "id": "q", "plan": [{"role": "sink"}]})
+    tables = (replace(PLAN[0], table="c.d.in"), PLAN[1], replace(PLAN[2], table="c.d.totals"))
+    made.watch("").event(JobBegun(job_id="j", name="insert-into_totals", plan=tables))
+    with served(made) as ask:
+        found = ask("GET", "/console/api/lineage")[2]["nodes"]
+    assert [(n["id"], n.get("past")) for n in found] == [
+        ("table c.d.in", None),
+        ("job j", False),
+        ("table c.d.totals", None),
+        ("job p", True),
+        ("table c.d.report", None),
+    ]
 
 
 def test_what_is_kept_of_jobs_does_not_grow() -> None:

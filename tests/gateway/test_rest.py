@@ -238,7 +238,7 @@ def test_halves_of_surrogate_pairs_and_times_without_sense(ask: Ask) -> None:
 def test_metrics(served: tuple[RestEndpoint, Gateway], ask: Ask) -> None:
     session = ask.session()
     served[1].wait(session, ask.submit(session, "x").rpartition("/")[2], 60)
-    served[1].metrics.epoch(
+    served[1].metrics.jobs.epoch(
         EpochProgress(
             epoch=1, rows_in=5, rows_out=3, seconds=0.5, state_rows=2, state_bytes=9, job_id="j", late=1
         )

@@ -37,3 +37,6 @@ def test_rows_read(tmp_path: Path, spark: SparkSession, query: str) -> None:
         query,
     )
     assert [p.rows_in for p in made.progress] == [50, 50, 20]
+    for epoch in made.progress:
+        read = [node.rows_in for key, node in epoch.nodes.items() if key.startswith("scan-")]
+        assert sum(read) == epoch.rows_in

@@ -10,11 +10,7 @@ def error_text(error: TidemillError, script: str) -> str:
     lines = [f"[{error.code}] {error.message}"]
     if error.position is not None:
         lines += _excerpt(script, error.position)
-    if error.expected:
-        lines.append("Expected one of: " + ", ".join(error.expected))
-    if error.hint:
-        lines.append(error.hint)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *error.advice]) + "\n"
 
 
 def _excerpt(script: str, position: Position) -> list[str]:

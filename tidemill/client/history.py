@@ -63,6 +63,8 @@ def job_lines(job: Json) -> Iterator[str]:
         yield f"error: {job['error']}"
     if job["epochs_done"]:
         yield f"{job['epochs_done']:,} epochs, {job['rows_in']:,} rows in, {job['rows_out']:,} rows out"
+    elif job["mode"] == "batch":
+        yield f"{job['rows_in']:,} rows read by Spark, {job['rows_out']:,} rows out"
     yield from with_room(lambda: list(_plan(job["plan"])))
     if job["stages"]:
         yield _STAGE.format(*_TITLES, "skew", "name")

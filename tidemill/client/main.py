@@ -164,6 +164,16 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint-dir", metavar="DIR", default="", help="keep the job's state here, and resume from it"
     )
+    parser.add_argument(
+        "--metrics-port",
+        metavar="[HOST:]PORT",
+        default="",
+        help="serve the jobs' metrics there for Prometheus, at /metrics; 0 for a port that is free",
+    )
+    parser.add_argument("--console", action="store_true", help="serve a console of the jobs, on a free port")
+    parser.add_argument(
+        "--console-port", metavar="[HOST:]PORT", default="", help="serve the console there (with /metrics)"
+    )
     _add_common(parser)
 
 

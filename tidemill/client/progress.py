@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import os
+import shutil
+import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, TextIO
 
 from tidemill.runtime.progress import (
@@ -27,19 +31,32 @@ from tidemill.runtime.stage_runs import SlowNode, SlowTask
 from tidemill.session.context import SessionContext
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_DAY, _MONTH_DAYS, _YEAR_DAYS = 86_400, 30.44, 365.25
 _TICK_SECONDS = 0.5
 _QUIET_SECONDS = 1.0
 LOG_SECONDS = 10.0
 
 
 class Progress(Protocol):
-    """Told of events by job threads; ``clear`` before other output, ``close`` when no more is wanted."""
+    """Told of events by job threads; ``clear`` before other output, ``close`` when no more is wanted.
+    ``stream``: where it writes. Between ``hold`` and ``release`` it writes nothing."""
+
+    @property
+    def stream(self) -> TextIO: ...
 
     def event(self, event: JobEvent) -> None: ...
 
     def show(self, progress: EpochProgress) -> None: ...
 
     def clear(self) -> None: ...
+
+    def beside(self, stream: TextIO, text: str) -> int:
+        """Writes other output, ``text`` to ``stream``."""
+        ...
+
+    def hold(self) -> None: ...
+
+    def release(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -91,10 +108,18 @@ def _said(event: JobEvent) -> str:
 
 
 class ProgressLine:
-    """One line on a terminal."""
+    """One line on a terminal, no wider than it: ``columns`` says how wide that is. It stays away while other
+    output is in the middle of a line."""
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream = stream
+    def __init__(
+        self,
+        stream: TextIO,
+        clock: Callable[[], float] = time.monotonic,
+        columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns,
+    ) -> None:
+        self.stream = stream
+        self._columns = columns
+        self._within = self._holds = False
         self._clock = clock
         self._lock = threading.RLock()
         self._rows = 0
@@ -122,9 +147,25 @@ class ProgressLine:
     def clear(self) -> None:
         with self._lock:
             if self._shown:
-                self._stream.write("\r\x1b[2K")
-                self._stream.flush()
+                self.stream.write("\r\x1b[2K")
+                self.stream.flush()
                 self._shown = False
+
+    def beside(self, stream: TextIO, text: str) -> int:
+        with self._lock:
+            self.clear()
+            if text:
+                self._within = not text.endswith("\n")
+            return stream.write(text)
+
+    def hold(self) -> None:
+        with self._lock:
+            self.clear()
+            self._holds = True
+
+    def release(self) -> None:
+        with self._lock:
+            self._holds = False
 
     def close(self) -> None:
         self._ticker.close()
@@ -142,17 +183,19 @@ class ProgressLine:
                 self._write(text)
 
     def _write(self, text: str) -> None:
-        if not self._ticker.closed:
-            self._stream.write("\r\x1b[2K" + text)
-            self._stream.flush()
+        if not (self._ticker.closed or self._within or self._holds):
+            self.stream.write("\r\x1b[2K" + text[: self._columns() - 1])
+            self.stream.flush()
             self._shown = True
 
 
 class ProgressLog:
-    """Lines in a log, with the time in UTC."""
+    """Lines in a log, with the time in UTC. Those that are held come when they are let go."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.time) -> None:
-        self._stream = stream
+        self.stream = stream
+        self._holds = False
+        self._waiting: list[str] = []
         self._clock = clock
         self._lock = threading.Lock()
         self._rows: dict[str, int] = {}
@@ -177,13 +220,29 @@ class ProgressLog:
     def tick(self) -> None:
         """Says what has waited long enough."""
         with self._lock:
-            for job in list(self._held):
+            for job in [] if self._holds else list(self._held):
                 if self._clock() - self._said.get(job, -LOG_SECONDS) >= LOG_SECONDS:
                     self._said[job] = self._clock()
                     self._say_held(job)
 
     def clear(self) -> None:
         """Log lines stay."""
+
+    def beside(self, stream: TextIO, text: str) -> int:
+        return stream.write(text)
+
+    def hold(self) -> None:
+        with self._lock:
+            self._holds = True
+
+    def release(self) -> None:
+        with self._lock:
+            self._holds = False
+            for text in self._waiting:
+                self.stream.write(text)
+            self._waiting.clear()
+            self.stream.flush()
+        self.tick()
 
     def close(self) -> None:
         self._ticker.close()
@@ -197,8 +256,11 @@ class ProgressLog:
 
     def _say(self, job: str, text: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock()))
-        self._stream.write(f"{stamp} job {job} {text}\n")
-        self._stream.flush()
+        if self._holds:
+            self._waiting.append(f"{stamp} job {job} {text}\n")
+            return
+        self.stream.write(f"{stamp} job {job} {text}\n")
+        self.stream.flush()
 
 
 class Apart(io.TextIOBase):
@@ -209,8 +271,7 @@ class Apart(io.TextIOBase):
         self._progress = progress
 
     def write(self, text: str) -> int:
-        self._progress.clear()
-        return self._wrapped.write(text)
+        return self._progress.beside(self._wrapped, text)
 
     def flush(self) -> None:
         self._wrapped.flush()
@@ -220,6 +281,34 @@ class Apart(io.TextIOBase):
 
     def fileno(self) -> int:
         return self._wrapped.fileno()
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Nothing is said of jobs where it would come to lie among what is written: in the same file, or on a
+        terminal that what is piped may be for. A terminal that has both gets a line that goes again."""
+        if not _mixed(self._wrapped, self._progress.stream):
+            yield
+            return
+        self._progress.hold()
+        try:
+            yield
+        finally:
+            self._progress.release()
+
+
+def undisturbed(out: TextIO) -> AbstractContextManager[None]:
+    """For a table that is written to ``out``."""
+    return out.undisturbed() if isinstance(out, Apart) else nullcontext()
+
+
+def _mixed(out: TextIO, errors: TextIO) -> bool:
+    if out.isatty():
+        return False
+    try:
+        one, other = os.fstat(out.fileno()), os.fstat(errors.fileno())
+    except OSError:  # no files: what a test or a program has put in their place
+        return False
+    return os.path.samestat(one, other) or (stat.S_ISFIFO(one.st_mode) and errors.isatty())
 
 
 def line(progress: EpochProgress, total: int) -> str:
@@ -238,7 +327,8 @@ def _event_time(progress: EpochProgress) -> str:
     if progress.watermark is None or progress.behind is None:
         return ""
     reached = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=progress.watermark)
-    return f"watermark {reached:%Y-%m-%d %H:%M:%S}, {progress.behind:,.1f} s behind | "
+    word = "behind" if progress.behind >= 0 else "ahead"
+    return f"watermark {reached:%Y-%m-%d %H:%M:%S}, {span_text(abs(progress.behind))} {word} | "
 
 
 def partitions_line(event: PartitionsRead) -> str:
@@ -278,6 +368,21 @@ def running_line(epoch: EpochBegun, before: int, seconds: float) -> str:
     if now.tasks:
         parts.append(f"{now.tasks_done:,} of {now.tasks:,} tasks")
     return " | ".join([*parts, f"{before + now.rows:,} rows in so far", f"{seconds:.0f} s"])
+
+
+def span_text(seconds: float) -> str:
+    """``2.4 s``, ``3 min 20 s``, ``2 h 5 min``, ``12 days``, ``5 months``, ``16 years``."""
+    days = seconds / _DAY
+    if days >= 2 * _YEAR_DAYS:
+        return f"{days / _YEAR_DAYS:.0f} years"
+    if days >= 2 * _MONTH_DAYS:
+        return f"{days / _MONTH_DAYS:.0f} months"
+    if days >= 2:
+        return f"{days:.0f} days"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, left = divmod(round(seconds), 60)
+    return f"{minutes} min {left} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def size_text(count: float) -> str:

@@ -14,6 +14,7 @@ from tidemill.client.live import Live
 from tidemill.client.live_table import LiveTable
 from tidemill.client.pager import Pager
 from tidemill.client.plot import Plot
+from tidemill.client.progress import undisturbed
 from tidemill.config import client_options
 from tidemill.config.option import Configuration
 from tidemill.session import tableau, values
@@ -25,6 +26,11 @@ def show_query(result: TableResult, config: Configuration, out: TextIO, pager: P
     """TABLEAU and CHANGELOG write rows as they come; TABLE shows the table that they make, on a terminal
     while it changes. A finished result that is longer than the screen goes to ``pager``; few of its rows are
     in memory at a time."""
+    with undisturbed(out):
+        _show(result, config, out, pager)
+
+
+def _show(result: TableResult, config: Configuration, out: TextIO, pager: Pager | None) -> None:
     columns = shutil.get_terminal_size().columns if out.isatty() else None
     if result.changelog and config.read(client_options.RESULT_MODE).upper() != "TABLE":
         _write(_stream_lines(result, config, columns), out)

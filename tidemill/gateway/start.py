@@ -193,6 +193,7 @@ class House:
     def _watch(self, context: SessionContext, user: str) -> None:
         """What its jobs do is counted for all, and can be looked at by their user, also afterwards."""
         context.on_progress = partial(self.gateway.epoch, user=user)
+        context.on_event = partial(self.gateway.job_event, user=user)
         context.history = Keeper(records=self._records(user), watch=self.gateway.watch(user))
 
     def _records(self, user: str) -> Records:

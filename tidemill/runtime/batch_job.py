@@ -51,7 +51,7 @@ from tidemill.runtime.compile.context import CompileContext, MakeSource
 from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.job_plan import batch_plan
 from tidemill.runtime.job_start import JobRequest, parallelism
-from tidemill.runtime.progress import ExchangesBlocked, PartitionsRead
+from tidemill.runtime.progress import ExchangesBlocked, PartitionsRead, rows_of
 from tidemill.runtime.recording import Recording, Seen
 from tidemill.runtime.spark.adaptive import NOTHING_SENT, batch_settings
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, GroupedRows, ScanRows, TableRows
@@ -268,6 +268,8 @@ def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[Seen]:
         mode="batch",
         tell=request.on_event,
         plan=with_room(lambda: batch_plan(root)),
+        statement=request.statement,
+        options=request.shown_options,
     )
     try:
         with recording.running():
@@ -361,6 +363,7 @@ def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Ta
             check_believed()
             raise _failure(e, way) from e
         seen.partitions.extend(_told_partitions(frame, root, request))
+    seen.rows_out.append(found.num_rows)
     return found
 
 
@@ -445,6 +448,7 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
         raise
     made.publish(1, staged)
     made.finish()
+    seen.rows_out.append(sum(map(rows_of, staged)))
     return len(staged)
 
 

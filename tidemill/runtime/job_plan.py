@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tidemill.physical.batch.attributes import attributes
-from tidemill.physical.batch.nodes import BatchNode, Sink
+from tidemill.physical.batch.nodes import BatchNode, Sink, TableSourceScan
 from tidemill.runtime import graph as g
 
 
@@ -25,28 +25,38 @@ class PlanRole(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanNode:
     """``name`` is Flink's (``GroupAggregate``), or a table's; ``detail``: its attributes, or columns.
-    ``inputs``: ids of the nodes that it reads."""
+    ``inputs``: ids of the nodes that it reads; ``table``: the path of what a source or a sink stands for."""
 
     id: str
     role: PlanRole
     name: str
     detail: str = ""
     inputs: tuple[str, ...] = ()
+    table: str = ""
 
 
 def job_plan(
-    outputs: Mapping[str, g.ExecNode], sinks: Mapping[str, str], descriptions: Mapping[str, str]
+    outputs: Mapping[str, g.ExecNode],
+    sinks: Mapping[str, str],
+    descriptions: Mapping[str, str],
+    tables: Mapping[str, str],
 ) -> tuple[PlanNode, ...]:
-    """Inputs come before what reads them. ``sinks``: names of the outputs; ``descriptions``: as in
-    ``CompileContext``."""
+    """Inputs come before what reads them. ``sinks``: names of the outputs; ``descriptions`` and ``tables``:
+    as in ``CompileContext``."""
     found: dict[int, PlanNode] = {}
     for root in outputs.values():
         for node in root.walk():
             if isinstance(node, _SHOWN) and id(node) not in found:
-                found[id(node)] = _shown(node, descriptions)
+                found[id(node)] = _shown(node, descriptions, tables)
     nodes = {node.id: node for node in found.values()}
     ends = [
-        PlanNode(id=key, role=PlanRole.SINK, name=sinks[key], inputs=tuple(_below(root)))
+        PlanNode(
+            id=key,
+            role=PlanRole.SINK,
+            name=sinks[key],
+            inputs=tuple(_below(root)),
+            table=tables.get(key, ""),
+        )
         for key, root in outputs.items()
     ]
     return (*_inputs_first(nodes), *ends)
@@ -82,13 +92,25 @@ def _batch_node(node: BatchNode, key: str, inputs: list[str]) -> PlanNode:
         name=node.name,
         detail=detail if len(detail) <= _LONGEST else f"{detail[:_LONGEST]}...",
         inputs=tuple(inputs),
+        table=_table(node),
     )
 
 
-def _shown(node: g.ExecNode, descriptions: Mapping[str, str]) -> PlanNode:
+def _table(node: BatchNode) -> str:
+    if isinstance(node, Sink):
+        return str(node.target.table.path)
+    return str(node.table.path) if isinstance(node, TableSourceScan) else ""
+
+
+def _shown(node: g.ExecNode, descriptions: Mapping[str, str], tables: Mapping[str, str]) -> PlanNode:
     if isinstance(node, g.Read):
-        name = descriptions.get(node.source, node.source)
-        return PlanNode(id=node.source, role=PlanRole.SOURCE, name=name, detail=", ".join(node.columns))
+        return PlanNode(
+            id=node.source,
+            role=PlanRole.SOURCE,
+            name=descriptions.get(node.source, node.source),
+            detail=", ".join(node.columns),
+            table=tables.get(node.source, ""),
+        )
     inputs = tuple(dict.fromkeys(key for below in node.inputs for key in _below(below)))
     if isinstance(node, g.Keyed):
         name, _, detail = descriptions.get(node.operator, node.operator).partition("(")

@@ -29,6 +29,7 @@ from tidemill.config.mini_batch_options import (
     MINI_BATCH_SIZE,
 )
 from tidemill.config.option import Configuration
+from tidemill.config.secrets import shown_value
 from tidemill.config.watermark_options import IDLE_TIMEOUT
 from tidemill.connectors.api import ReadLimit, RecordingSource, SearchingSource
 from tidemill.deep_calls import with_room
@@ -54,7 +55,7 @@ from tidemill.runtime.job_identity import job_identity
 from tidemill.runtime.job_plan import PlanNode, job_plan
 from tidemill.runtime.late_table import LateTable, late_table
 from tidemill.runtime.outputs import Collector, CollectOutput, Output, SinkOutput
-from tidemill.runtime.progress import EpochProgress, JobBegun, JobEvent
+from tidemill.runtime.progress import EpochProgress, JobBegun, JobEvent, SavepointWritten, unheard
 from tidemill.runtime.recording import Recording
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
 from tidemill.runtime.spark.job_groups import give_up, grouped
@@ -89,6 +90,12 @@ class JobRequest:
     fault: Callable[[str], None] = lambda _: None
     clock: Callable[[], float] = time.time
     late_table: CatalogTable | None = None
+    statement: str = ""
+    """As it may be shown."""
+
+    @property
+    def shown_options(self) -> dict[str, str]:
+        return {key: shown_value(key, value) for key, value in self.config.items()}
 
     @property
     def shared(self) -> SharedFiles:
@@ -110,6 +117,7 @@ class RunningJob:
     _aborted: bool = False
     _savepoint: Storage | None = None
     _recording: Recording | None = None
+    _tell: Callable[[JobEvent], None] = unheard
     _end: str = ""
     """How it ended: who stops it afterwards changes nothing."""
 
@@ -124,6 +132,8 @@ class RunningJob:
     def _how_it_ended(self) -> str:
         if self._error is not None:
             return "FAILED"
+        if self._savepoint is not None and not self._aborted:
+            return "FINISHED"  # stopped as it was to be: Flink says so, too
         return "CANCELED" if self._job.stopping.is_set() else "FINISHED"
 
     def wait(self, timeout: float | None = None) -> None:
@@ -173,6 +183,8 @@ class RunningJob:
                 self._job.run()
             if self._savepoint is not None:
                 write_savepoint(self._job.checkpoint.root, self._savepoint, self.job_id)
+                path = self._savepoint.shown("")
+                self._tell(SavepointWritten(job_id=self.job_id, path=path, at=time.time()))
         except TidemillError as e:
             if not self._job.settings.resumable:
                 e.hint = e.hint.replace(NOTHING_COMMITTED, NOTHING_KEPT)
@@ -237,6 +249,7 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
             )
             outputs[key] = SinkOutput(node=node, sink=made)
             names[key] = sink.table.path.name
+            preparation.tables[key] = str(sink.table.path)
         return preparation.start(outputs, names)
 
 
@@ -348,6 +361,8 @@ class _Preparation:
         self._checkpoint: CheckpointDirectory | None = None
         self._identity: JobIdentity | None = None
         self._started = False
+        self.tables: dict[str, str] = {}
+        """The paths of the tables that outputs write."""
 
     def __enter__(self) -> Self:
         return self
@@ -418,16 +433,28 @@ class _Preparation:
             clock=request.clock,
             late=self._late_table(len(outputs)),
         )
-        plan = job_plan({key: o.node for key, o in outputs.items()}, names, self._context.descriptions)
+        nodes = {key: o.node for key, o in outputs.items()}
+        tables = {**self._context.tables, **self.tables}
+        plan = job_plan(nodes, names, self._context.descriptions, tables)
         running = RunningJob(
             job_id=self._identity.job_id,
             name=request.name,
             _job=job,
             _cleanup=self._remove_temporary,
             _recording=self._recording(plan),
+            _tell=request.on_event,
         )
         self._started = True
-        request.on_event(JobBegun(job_id=running.job_id, name=running.name, plan=plan))
+        request.on_event(
+            JobBegun(
+                job_id=running.job_id,
+                name=running.name,
+                plan=plan,
+                statement=request.statement,
+                options=request.shown_options,
+                directory="" if self._temporary is not None else self._checkpoint.root.shown(""),
+            )
+        )
         running.start()
         return running
 
@@ -442,6 +469,8 @@ class _Preparation:
             mode="streaming",
             tell=request.on_event,
             plan=plan,
+            statement=request.statement,
+            options=request.shown_options,
         )
 
     def _late_table(self, ordinal: int) -> LateTable | None:

@@ -12,17 +12,21 @@ from pyspark import Accumulator, SparkContext
 
 from tidemill.runtime.checkpoint.directory import EpochPlan
 from tidemill.runtime.job_plan import PlanNode
-from tidemill.runtime.spark.reading import is_reading, rows_read
+from tidemill.runtime.spark.reading import is_reading, read_of, rows_read
 from tidemill.runtime.stage_runs import SlowNode, SlowTask, StageRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBegun:
-    """A job is about to run: what it is made of."""
+    """A job is about to run: what it is made of. ``statement`` and ``options``: as they may be shown;
+    ``directory``: where it keeps its checkpoint, '' where that goes with it."""
 
     job_id: str
     name: str
     plan: tuple[PlanNode, ...]
+    statement: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    directory: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,15 @@ class JobResumed:
 
     job_id: str
     epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavepointWritten:
+    """A job has stopped with a savepoint, which lies at ``path``; ``at``: in seconds since 1970."""
+
+    job_id: str
+    path: str
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +100,8 @@ class ExchangesBlocked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnded:
     """A run of a job has ended, FINISHED, CANCELED or FAILED with ``error``. ``mode``: batch or streaming;
-    times in seconds since 1970; ``notes``: what its user was told. Told where somebody keeps it."""
+    times in seconds since 1970; ``notes``: what its user was told; ``rows_out``: of a batch job. Told where
+    somebody keeps it."""
 
     job_id: str
     name: str
@@ -102,9 +116,21 @@ class JobEnded:
     partitions: tuple[PartitionsRead, ...]
     slow_nodes: tuple[SlowNode, ...] = ()
     notes: tuple[str, ...] = ()
+    statement: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    rows_out: int = 0
 
 
-JobEvent = JobBegun | JobResumed | EpochBegun | JobFailed | PartitionsRead | ExchangesBlocked | JobEnded
+JobEvent = (
+    JobBegun
+    | JobResumed
+    | EpochBegun
+    | JobFailed
+    | SavepointWritten
+    | PartitionsRead
+    | ExchangesBlocked
+    | JobEnded
+)
 
 
 def unheard(event: JobEvent) -> None:
@@ -113,18 +139,39 @@ def unheard(event: JobEvent) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeProgress:
-    """What one node of a job's plan did in an epoch, all its partitions together; of a sink ``rows_in``
-    alone. ``state_rows`` and ``state_bytes`` of the partitions that it touched."""
+    """What one node of a job's plan did in an epoch, all its partitions together; of a sink and a source
+    ``rows_in`` alone. ``state_rows`` and ``state_bytes`` of the partitions that it touched;
+    ``largest_key``: the most rows that came of one key; ``partitions``: the rows of each of an operator's."""
 
     rows_in: int = 0
     rows_out: int = 0
     state_rows: int = 0
     state_bytes: int = 0
     late: int = 0
+    largest_key: int = 0
+    partitions: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tasks: list[dict[str, Any]]) -> Self:
-        return cls(**{name: sum(task.get(name, 0) for task in tasks) for name in cls.__slots__})
+        return cls(
+            **{name: sum(task.get(name, 0) for task in tasks) for name in _SUMS},
+            largest_key=max((task.get("largest_key", 0) for task in tasks), default=0),
+            partitions=_partitions(tasks),
+        )
+
+    @property
+    def keyed(self) -> bool:
+        """Rows came to it by key."""
+        return self.largest_key > 0
+
+
+def _partitions(tasks: list[dict[str, Any]]) -> dict[str, int]:
+    """Those that got nothing are among them."""
+    found = {str(partition): 0 for task in tasks[:1] for partition in range(task.get("of", 0))}
+    return found | {str(task["partition"]): task["rows_in"] for task in tasks if "of" in task}
+
+
+_SUMS = ("rows_in", "rows_out", "state_rows", "state_bytes", "late")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +197,7 @@ class EpochProgress:
     time: int = 0
     """The epoch's processing time, in ms."""
     nodes: Mapping[str, NodeProgress] = field(default_factory=dict)
-    """By the ids of the job's plan: operators that were called, and sinks."""
+    """By the ids of the job's plan: operators that were called, sinks, sources that tasks of ours read."""
 
     @property
     def behind(self) -> float | None:
@@ -198,8 +245,9 @@ def _nodes(tasks: list[dict[str, Any]], tokens: Mapping[str, list[str]]) -> dict
     for task in tasks:
         if not is_reading(task):
             called.setdefault(task["operator"], []).append(task)
+    read = {source: NodeProgress(rows_in=rows) for source, rows in read_of(tasks).items()}
     written = {sink: NodeProgress(rows_in=sum(map(rows_of, told))) for sink, told in tokens.items()}
-    return {operator: NodeProgress.of(found) for operator, found in called.items()} | written
+    return read | {operator: NodeProgress.of(found) for operator, found in called.items()} | written
 
 
 def so_far(context: SparkContext, report: Accumulator[dict[str, dict[str, Any]]]) -> SoFar:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -22,10 +22,12 @@ _LOGGER = logging.getLogger("tidemill.history")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a job that runs has seen of itself; ``notes``: what is to be said of it."""
+    """What a job that runs has seen of itself; ``notes``: what is to be said of it; ``rows_out``: how many
+    rows it gave or wrote, once that is known."""
 
     partitions: list[PartitionsRead] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    rows_out: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,6 +40,8 @@ class Recording:
     mode: str
     tell: Callable[[JobEvent], None]
     plan: tuple[PlanNode, ...] = ()
+    statement: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
     seen: Seen = field(default_factory=Seen)
     begun: float = field(default_factory=time.time)
     _tag: str = field(default_factory=lambda: f"tidemill-{uuid.uuid4().hex}")
@@ -73,6 +77,9 @@ class Recording:
             partitions=tuple(self.seen.partitions),
             notes=tuple(self.seen.notes),
             slow_nodes=self._slow_nodes(ended),
+            statement=self.statement,
+            options=self.options,
+            rows_out=sum(self.seen.rows_out[-1:]),
         )
 
     def _stages(self) -> tuple[tuple[StageRun, ...], tuple[SlowTask, ...]]:

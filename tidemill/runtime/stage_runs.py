@@ -44,6 +44,8 @@ class StageRun:
     median_bytes: int
     most_bytes: int
     excluded: tuple[str, ...] = ()
+    rows_in: int = 0
+    """Of ``rows_read``, those that came from outside, not from other stages."""
 
     @property
     def skew(self) -> float:
@@ -115,6 +117,7 @@ def stage_run(found: Json, excluded: tuple[str, ...] = ()) -> StageRun:
         median_seconds=times[0] / 1000,
         longest_seconds=times[1] / 1000,
         rows_read=found["inputRecords"] + found["shuffleReadRecords"],
+        rows_in=found["inputRecords"],
         bytes_read=found["inputBytes"],
         shuffle_read=found["shuffleReadBytes"],
         shuffle_written=found["shuffleWriteBytes"],

@@ -50,6 +50,7 @@ class SessionContext:
     ``jobs``: its INSERTs; sessions may share them. ``jobs_in``: how many jobs have used a checkpoint
     directory. ``work``: the name of what Spark does for the statement under way, to give it up by; '' where
     nobody would. ``on_job`` hears of a started INSERT before anybody waits for it.
+    ``statement``: the text of the one that runs.
     ``compiled``: the statement of the compiled plan that runs; '' for one that was given itself.
     ``place_job``: where the next INSERT's job keeps its checkpoint, if not where the options say.
     ``catalogs_url``: the database of catalogs of type ``stored`` that name none.
@@ -74,6 +75,7 @@ class SessionContext:
         self.jobs_in: dict[str, int] = {}
         self.work = ""
         self.compiled = ""
+        self.statement = ""
         self.place_job: Callable[[], str] | None = None
         self.on_job: Callable[[JobHandle], None] = lambda _: None
         self.on_progress: Callable[[EpochProgress], None] = lambda _: None

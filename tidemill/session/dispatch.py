@@ -31,6 +31,7 @@ Handler = Callable[[Any, SessionContext], TableResult]
 def execute(statement: s.Statement, context: SessionContext) -> TableResult:
     """Runs one statement; raises TidemillError."""
     context.catalogs.refresh()
+    context.statement = statement.text
     return HANDLERS[type(statement)](statement, context)
 
 

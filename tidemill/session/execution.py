@@ -38,6 +38,7 @@ from tidemill.session.context import SessionContext
 from tidemill.session.job import JobHandle
 from tidemill.session.result import StatementKind, TableResult
 from tidemill.session.time_zone import zone_of
+from tidemill.sql.shown import shown_statement
 from tidemill.types.logical import BIGINT, Field
 from tidemill.types.physical import arrow_type
 
@@ -172,6 +173,7 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
         config=config,
         frames=context.frames,
         name=config.read(pipeline_options.NAME) or name,
+        statement=shown_statement(context.statement),
         zone=context.time_zone,
         text=context.rendered,
         group=context.work,

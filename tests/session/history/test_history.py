@@ -91,6 +91,9 @@ def test_a_streaming_job(session: TableEnvironment) -> None:
     assert (found["mode"], found["status"], found["epochs_done"]) == ("streaming", "FINISHED", 1)
     assert found["name"] == "insert-into_default_catalog.default_database.facts"
     assert [node["role"] for node in found["plan"]] == ["source", "sink"]
+    assert found["statement"].startswith("INSERT INTO facts VALUES (0, 0)")
+    assert found["options"]["parallelism.default"] == "2"
+    assert found["plan"][-1]["table"] == "default_catalog.default_database.facts"
     assert found["stages"]
     assert all(stage["status"] == "COMPLETE" for stage in found["stages"])
 
@@ -102,6 +105,8 @@ def test_a_batch_job(session: TableEnvironment, spark: SparkSession) -> None:
     found, ran = last(session), jobs(spark)
     assert (found["mode"], found["status"], found["error"]) == ("batch", "FINISHED", "")
     assert found["begun"] <= found["ended"]
+    assert (found["statement"], found["rows_in"], found["rows_out"]) == (query, 20, 5)
+    assert found["plan"][0]["table"] == "default_catalog.default_database.facts"
     names = [node["name"] for node in found["plan"]]
     assert names[0] == "TableSourceScan"
     assert any(name.endswith("Aggregate") for name in names)

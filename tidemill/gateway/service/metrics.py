@@ -8,40 +8,16 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tidemill.gateway.api import OperationStatus
-from tidemill.runtime.progress import EpochProgress
+from tidemill.session.history import job_metrics
+from tidemill.session.history.job_metrics import JobMetrics, Labels, Sample, prometheus_text
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_JOBS = 1_000
-"""Of how many jobs the epochs are counted: those that had one last."""
-Labels = tuple[tuple[str, str], ...]
-
-
-@dataclass(slots=True)
-class _JobEpochs:
-    user: str
-    epochs: int = 0
-    rows_in: int = 0
-    rows_out: int = 0
-    seconds: float = 0.0
-    late: int = 0
-    last_seconds: float = 0.0
-    state_rows: int = 0
-    state_bytes: int = 0
-
-    def add(self, progress: EpochProgress) -> None:
-        self.epochs += 1
-        self.rows_in += progress.rows_in
-        self.rows_out += progress.rows_out
-        self.seconds += progress.seconds
-        self.late += progress.late
-        self.last_seconds = progress.seconds
-        self.state_rows, self.state_bytes = progress.state_rows, progress.state_bytes
 
 
 @dataclass(slots=True)
@@ -58,10 +34,10 @@ class _Latency:
 class Metrics:
     """Any thread may tell and ask."""
 
+    jobs: JobMetrics = field(default_factory=JobMetrics)
     _ended: Counter[str] = field(default_factory=Counter)
     _requests: Counter[tuple[str, int]] = field(default_factory=Counter)
     _latency: dict[str, _Latency] = field(default_factory=dict)
-    _jobs: OrderedDict[str, _JobEpochs] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def operation(self, status: OperationStatus) -> None:
@@ -75,15 +51,6 @@ class Metrics:
             self._requests[route, status] += 1
             self._latency.setdefault(route, _Latency()).add(seconds)
 
-    def epoch(self, progress: EpochProgress, user: str = "") -> None:
-        """A job of a user has committed an epoch."""
-        with self._lock:
-            found = self._jobs.setdefault(progress.job_id, _JobEpochs(user))
-            self._jobs.move_to_end(progress.job_id)
-            found.add(progress)
-            if len(self._jobs) > _JOBS:
-                self._jobs.popitem(last=False)
-
     def as_json(self, now: Mapping[str, int], user: str | None = None) -> dict[str, Any]:
         """``now``: sessions, and operations by their status. ``user``: whose jobs are shown; None: all."""
         found: dict[str, Any] = {}
@@ -96,19 +63,9 @@ class Metrics:
 
     def as_text(self, now: Mapping[str, int], user: str | None = None) -> str:
         """As ``as_json``, in the text format of Prometheus."""
-        lines: list[str] = []
-        described = ""
-        for name, labels, value in self.samples(now, user):
-            family = name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count")
-            if family != described:
-                described = family
-                kind = "histogram" if family != name else "counter" if name.endswith("_total") else "gauge"
-                lines.append(f"# TYPE {family} {kind}")
-            inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-            lines.append(f"{name}{{{inside}}} {value}" if inside else f"{name} {value}")
-        return "\n".join(lines) + "\n"
+        return prometheus_text(self.samples(now, user))
 
-    def samples(self, now: Mapping[str, int], user: str | None = None) -> Iterator[tuple[str, Labels, float]]:
+    def samples(self, now: Mapping[str, int], user: str | None = None) -> Iterator[Sample]:
         """Names, labels and values. Those of one family stand together."""
         with self._lock:
             yield "tidemill_sessions", (), now.get("sessions", 0)
@@ -120,41 +77,23 @@ class Metrics:
                 yield "tidemill_requests_total", (("route", route), ("code", str(code))), count
             for route, latency in sorted(self._latency.items()):
                 yield from _histogram("tidemill_request_seconds", (("route", route),), latency)
-            for name, attribute in _OF_JOBS.items():
-                for job, epochs in self._jobs.items():
-                    if user is not None and epochs.user != user:
-                        continue
-                    yield f"tidemill_job_{name}", (("job", job),), getattr(epochs, attribute)
+        yield from self.jobs.samples(user)
 
 
-_OF_JOBS = {
-    "epochs_total": "epochs",
-    "rows_in_total": "rows_in",
-    "rows_out_total": "rows_out",
-    "epoch_seconds_total": "seconds",
-    "late_rows_total": "late",
-    "last_epoch_seconds": "last_seconds",
-    "state_rows": "state_rows",
-    "state_bytes": "state_bytes",
-}
 FAMILIES = (
     "tidemill_sessions",
     "tidemill_operations",
     "tidemill_operations_total",
     "tidemill_requests_total",
-    *(f"tidemill_job_{name}" for name in _OF_JOBS),
+    *job_metrics.FAMILIES,
 )
 """Those that are single values: all but the times of requests."""
 
 
-def _histogram(name: str, labels: Labels, latency: _Latency) -> Iterator[tuple[str, Labels, float]]:
+def _histogram(name: str, labels: Labels, latency: _Latency) -> Iterator[Sample]:
     count = 0
     for bound, here in zip((*map(str, BUCKETS), "+Inf"), latency.counts, strict=True):
         count += here
         yield f"{name}_bucket", (*labels, ("le", bound)), count
     yield f"{name}_sum", labels, latency.total
     yield f"{name}_count", labels, count
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -14,6 +14,7 @@ from functools import partial
 
 from tidemill.config import gateway_options as g
 from tidemill.config.option import Configuration
+from tidemill.errors import NotSupportedError
 from tidemill.gateway.api import (
     OperationInfo,
     OperationStatus,
@@ -33,7 +34,7 @@ from tidemill.gateway.service.quotas import Quotas
 from tidemill.gateway.service.sessions import Session, Sessions, Statements
 from tidemill.gateway.service.telemetry import Silent, Telemetry
 from tidemill.gateway.service.workers import Workers
-from tidemill.runtime.progress import EpochProgress
+from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import JobWatch
 from tidemill.session.jobs import Jobs
@@ -46,11 +47,11 @@ _BRIEF = frozenset({"SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE"})
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """``new_session``: what runs the statements of a user's session that starts with these properties.
-    ``memory``: what outlives the process."""
+    """``new_session``: what runs the statements of a user's session that starts with these properties; None
+    where there are no sessions, and jobs can only be looked at. ``memory``: what outlives the process."""
 
     config: Configuration
-    new_session: Callable[[Mapping[str, str], str], Statements]
+    new_session: Callable[[Mapping[str, str], str], Statements] | None
     memory: Memory = field(default_factory=Forgetful)
     workers: Workers = field(init=False)
     sessions: Sessions = field(init=False)
@@ -62,10 +63,12 @@ class Gateway:
     """The INSERTs of a user."""
     records: Callable[[str], Records] = lambda _: Records("", 0)
     """A user's jobs that have ended."""
-    _watches: dict[str, JobWatch] = field(default_factory=dict)
+    watches: dict[str, JobWatch] = field(default_factory=dict)
+    """What the jobs of each user do (``watch``)."""
 
     def __post_init__(self) -> None:
         read = self.config.read
+        self.metrics.jobs.statuses = self.job_statuses
         self.quotas = Quotas.of(self.config)
         self.audit = Audit(self.config.read(g.AUDIT_FILE))
         self.workers = Workers(
@@ -94,6 +97,8 @@ class Gateway:
 
     def open_session(self, properties: Mapping[str, str], *, name: str = "", user: str = "") -> str:
         """The handle of a new session; ValidationError for properties that are refused at once."""
+        if self.new_session is None:
+            raise NotSupportedError("There are no sessions here: jobs can be looked at, a gateway runs SQL.")
         self.quotas.check_session(self.sessions.of(user))
         statements = self.new_session(properties, user)
         made = self.sessions.open(name, user, statements, self.workers, self.memory.session_opened)
@@ -143,7 +148,7 @@ class Gateway:
 
     def watch(self, user: str) -> JobWatch:
         """What the jobs of a user do."""
-        return self._watches.setdefault(user, JobWatch())
+        return self.watches.setdefault(user, JobWatch())
 
     # -- operations
 
@@ -215,8 +220,16 @@ class Gateway:
 
     def epoch(self, progress: EpochProgress, user: str = "") -> None:
         """A job of ``user`` has committed an epoch."""
-        self.metrics.epoch(progress, user)
+        self.metrics.jobs.epoch(progress, user)
         self.telemetry.epoch(progress)
+
+    def job_event(self, event: JobEvent, user: str = "") -> None:
+        """A job of ``user`` has begun, or failed."""
+        self.metrics.jobs.event(event, user)
+
+    def job_statuses(self, user: str) -> dict[str, str]:
+        """Of a user's jobs, by their ids."""
+        return {started.job.job_id: started.job.status for started in self.jobs(user).all()}
 
     def now(self) -> dict[str, int]:
         """How many sessions there are, and operations by their status."""

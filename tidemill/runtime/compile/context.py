@@ -35,6 +35,7 @@ class CompileContext:
     ``made``: exec nodes by digest; ``sequenced``: the digests whose node gives ``$seq``; ``behind``: one of
     them was made before that was known.
     ``descriptions``: by operator id its node as EXPLAIN shows it, by source what people call it;
+    ``tables``: by source the path of its table;
     ``sub_plans``: by operator id the digest of its plan.
     ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
     ``bundle``: how many rows a mini-batch has at most, None where that is not said.
@@ -57,6 +58,7 @@ class CompileContext:
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
     sub_plans: dict[str, str] = field(default_factory=dict)
     operators: dict[str, OperatorSpec] = field(default_factory=dict)
     digests: Digests = field(default_factory=Digests)
@@ -129,7 +131,14 @@ class CompileContext:
     def restart(self) -> None:
         """Forgets what was compiled, not what was learned."""
         self.behind = False
-        for gathered in (self.made, self.sources, self.operators, self.descriptions, self.sub_plans):
+        for gathered in (
+            self.made,
+            self.sources,
+            self.operators,
+            self.descriptions,
+            self.tables,
+            self.sub_plans,
+        ):
             gathered.clear()
 
     def ask_sequence(self, digest: str) -> None:
@@ -141,12 +150,14 @@ class CompileContext:
         """Translates expressions over the fields of ``node``."""
         return Translator(columns=tuple(f.name for f in node.fields), zone=self.zone)
 
-    def add_source(self, source: Source, name: str, shown: str) -> str:
+    def add_source(self, source: Source, name: str, shown: str, table: str = "") -> str:
         """Registers a source under ``name``, and a number where it is not the first of that name; ``shown``:
-        what people call it."""
+        what people call it; ``table``: the path of the table that it reads."""
         key = unused(name, self.sources)
         self.sources[key] = source
         self.descriptions[key] = shown
+        if table:
+            self.tables[key] = table
         return key
 
     def add_operator(self, kind: str, node: p.PhysicalNode, spec: OperatorSpec) -> str:

@@ -50,7 +50,9 @@ def _(node: p.TableSourceScan, context: CompileContext, sequenced: bool) -> g.Ex
         columns=columns,
         kinds=node.traits.kinds,
         sequenced=sequenced,
-        source=context.add_source(context.make_source(request), place, node.table.path.name),
+        source=context.add_source(
+            context.make_source(request), place, node.table.path.name, str(node.table.path)
+        ),
         schema=keyed_schema(request.fields, node.traits.kinds, sequenced),
     )
     texts = declared(request, columns)

@@ -216,6 +216,10 @@ def block_row(partition: int, port: int, form: Form, task: int, data: pa.Buffer)
     )
 
 
+_BUCKETS = 1 << 16
+"""In which the rows of keys are counted."""
+
+
 @dataclass(slots=True)
 class Received:
     """What one port of one partition got: raw rows, partial rows, and how far time has come by origin."""
@@ -227,6 +231,19 @@ class Received:
     @property
     def rows(self) -> int:
         return sum(map(len, self.raw)) + sum(map(len, self.partial))
+
+    @property
+    def largest_key(self) -> int:
+        """How many rows the key with the most of them has, 0 where they did not come by key. Keys are counted
+        in buckets first, and one by one in the fullest: one pass, which finds a key that is much larger than
+        others."""
+        tables = [t for t in (*self.raw, *self.partial) if HASH_COLUMN in t.column_names and len(t)]
+        if not tables:
+            return 0
+        hashes = np.concatenate([t.column(HASH_COLUMN).to_numpy() for t in tables])
+        buckets = (hashes & np.uint64(_BUCKETS - 1)).astype(np.int64)
+        fullest = hashes[buckets == np.bincount(buckets).argmax()]
+        return int(np.unique(fullest, return_counts=True)[1].max())
 
     def not_before(self, floor: int) -> Received:
         """Rows that come when ``floor`` at least was reached."""

@@ -55,12 +55,18 @@ class CountedReading:
 
 def rows_read(report: Mapping[str, Mapping[str, Any]]) -> int | None:
     """Rows of all sources; None where none of them is read by tasks of ours."""
+    counts = read_of(list(report.values()))
+    return sum(counts.values()) if counts else None
+
+
+def read_of(tasks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """By source, of those that tasks of ours read."""
     counts: dict[str, dict[str, int]] = {}
-    for task in list(report.values()):
+    for task in tasks:
         if _READ in task:
             readings = counts.setdefault(task["operator"], {})
             readings[task["reading"]] = readings.get(task["reading"], 0) + task[_READ]
-    return sum(max(readings.values()) for readings in counts.values()) if counts else None
+    return {source: max(readings.values()) for source, readings in counts.items()}
 
 
 def is_reading(task: Mapping[str, Any]) -> bool:

@@ -11,17 +11,22 @@ from typing import Any
 
 from tidemill.config.secrets import masked
 from tidemill.runtime.job_plan import PlanNode, PlanRole
-from tidemill.runtime.progress import EpochProgress, JobEnded, JobFailed
+from tidemill.runtime.progress import EpochProgress, JobEnded, JobFailed, SavepointWritten
+from tidemill.runtime.stage_runs import StageRun
 from tidemill.session.history.watch import Failure, JobLook, NodeTotals
 
 Json = dict[str, Any]
 VERSION = 1
+_TOLD = ("statement", "options", "directory")
+"""What documents of earlier versions lack, as they do ``savepoints``."""
 _COUNTS = ("name", "epochs_done", "rows_in", "rows_out", "late", "resumed")
 
 
 def document(look: JobLook) -> Json:
     return {
         **{name: getattr(look, name) for name in _COUNTS},
+        **{name: getattr(look, name) for name in _TOLD},
+        "savepoints": [asdict(savepoint) for savepoint in look.savepoints],
         "plan": [asdict(node) | {"role": node.role.value} for node in look.plan],
         "nodes": {key: asdict(totals) for key, totals in look.nodes.items()},
         "epochs": [_epoch(epoch) for epoch in look.epochs],
@@ -31,7 +36,8 @@ def document(look: JobLook) -> Json:
 
 def record(ended: JobEnded, seen: JobLook | None) -> Json:
     """All of a run. ``seen``: what was seen of it on its way; of a batch job nothing but its plan is."""
-    look = seen or JobLook()
+    look = seen or JobLook(rows_in=sum(map(_rows_in, ended.stages)), rows_out=ended.rows_out)
+    told = replace(look, name=ended.name, plan=ended.plan, statement=ended.statement, options=ended.options)
     return {
         "version": VERSION,
         "id": ended.job_id,
@@ -40,7 +46,7 @@ def record(ended: JobEnded, seen: JobLook | None) -> Json:
         "error": masked(ended.error),
         "begun": int(ended.begun * 1000),
         "ended": int(ended.ended * 1000),
-        **document(replace(look, name=ended.name, plan=ended.plan)),
+        **document(told),
         "stages": [asdict(stage) | {"skew": stage.skew} for stage in ended.stages],
         "slow": [asdict(task) for task in ended.slow],
         "slow_nodes": [asdict(node) for node in ended.slow_nodes],
@@ -49,9 +55,16 @@ def record(ended: JobEnded, seen: JobLook | None) -> Json:
     }
 
 
+def _rows_in(stage: StageRun) -> int:
+    """Attempts that failed were made again."""
+    return stage.rows_in if stage.status == "COMPLETE" else 0
+
+
 def restored(kept: Json) -> JobLook:
     return JobLook(
         **{name: kept[name] for name in _COUNTS},
+        **{name: kept[name] for name in _TOLD if name in kept},
+        savepoints=tuple(SavepointWritten(**savepoint) for savepoint in kept.get("savepoints", ())),
         plan=tuple(map(_node, kept["plan"])),
         nodes={key: NodeTotals(**totals) for key, totals in kept["nodes"].items()},
         epochs=tuple(EpochProgress(**epoch) for epoch in kept["epochs"]),

@@ -12,6 +12,7 @@ from tidemill.config.option import Configuration
 from tidemill.runtime.progress import EpochProgress, JobEnded, JobEvent
 from tidemill.session.catalogs.places import state_directory
 from tidemill.session.history.documents import record
+from tidemill.session.history.job_metrics import JobMetrics
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import JobWatch
 
@@ -23,8 +24,11 @@ Event = Callable[[JobEvent], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeper:
+    """``metrics``: where jobs are counted, if that is not done elsewhere."""
+
     records: Records
     watch: JobWatch = field(default_factory=JobWatch)
+    metrics: JobMetrics | None = None
 
     @property
     def keeps(self) -> bool:
@@ -36,10 +40,14 @@ class Keeper:
 
         def progress(epoch: EpochProgress) -> None:
             self.watch.epoch(epoch)
+            if self.metrics is not None:
+                self.metrics.epoch(epoch)
             on_progress(epoch)
 
         def event(happened: JobEvent) -> None:
             self.watch.event(happened)
+            if self.metrics is not None:
+                self.metrics.event(happened)
             if isinstance(happened, JobEnded):
                 self._keep(happened)
             on_event(happened)

@@ -24,6 +24,7 @@ from tidemill.runtime.progress import (
     JobResumed,
     NodeProgress,
     PartitionsRead,
+    SavepointWritten,
 )
 
 EPOCHS = 300
@@ -33,13 +34,23 @@ FAILURES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTotals:
-    """Rows and late rows since the gateway has seen the job; the state of the partitions touched last."""
+    """Rows and late rows since the gateway has seen the job, ``partitions``: the rows of each; the state of
+    the partitions touched last; the largest key of the last epoch that had rows."""
 
     rows_in: int = 0
     rows_out: int = 0
     late: int = 0
     state_rows: int = 0
     state_bytes: int = 0
+    largest_key: int = 0
+    partitions: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def skew(self) -> float:
+        """How many times the rows of an average partition the fullest one got; 0 where none got any."""
+        if not self.partitions:
+            return 0.0
+        return max(self.partitions.values()) * len(self.partitions) / max(sum(self.partitions.values()), 1)
 
     def after(self, epoch: NodeProgress) -> NodeTotals:
         """A node whose state an epoch does not touch has it still."""
@@ -50,6 +61,11 @@ class NodeTotals:
             late=self.late + epoch.late,
             state_rows=touched.state_rows,
             state_bytes=touched.state_bytes,
+            largest_key=epoch.largest_key or self.largest_key,
+            partitions={
+                **self.partitions,
+                **{key: self.partitions.get(key, 0) + rows for key, rows in epoch.partitions.items()},
+            },
         )
 
 
@@ -65,9 +81,12 @@ class Failure:
 class JobLook:
     """A job as it was when somebody looked. ``running``: the epoch under way; ``rows_in`` and the like: of
     all ``epochs_done``, of which ``epochs`` has the last, without their nodes. ``resumed``: the epoch after
-    which it went on, None where it began anew."""
+    which it went on, None where it began anew. ``statement`` to ``directory``: as in JobBegun."""
 
     name: str = ""
+    statement: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    directory: str = ""
     plan: tuple[PlanNode, ...] = ()
     nodes: Mapping[str, NodeTotals] = field(default_factory=dict)
     epochs: tuple[EpochProgress, ...] = ()
@@ -78,11 +97,15 @@ class JobLook:
     resumed: int | None = None
     running: EpochBegun | None = None
     failures: tuple[Failure, ...] = ()
+    savepoints: tuple[SavepointWritten, ...] = ()
 
 
 @dataclass(slots=True)
 class _Job:
     name: str = ""
+    statement: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    directory: str = ""
     plan: tuple[PlanNode, ...] = ()
     nodes: dict[str, NodeTotals] = field(default_factory=dict)
     epochs: deque[EpochProgress] = field(default_factory=lambda: deque(maxlen=EPOCHS))
@@ -93,10 +116,12 @@ class _Job:
     resumed: int | None = None
     running: EpochBegun | None = None
     failures: deque[Failure] = field(default_factory=lambda: deque(maxlen=FAILURES))
+    savepoints: deque[SavepointWritten] = field(default_factory=lambda: deque(maxlen=FAILURES))
     changes: int = 0
 
     def begin(self, event: JobBegun) -> None:
         self.name, self.plan, self.running = event.name, event.plan, None
+        self.statement, self.options, self.directory = event.statement, event.options, event.directory
 
     def add(self, epoch: EpochProgress) -> None:
         self.done += 1
@@ -112,6 +137,9 @@ class _Job:
     def look(self) -> JobLook:
         return JobLook(
             name=self.name,
+            statement=self.statement,
+            options=self.options,
+            directory=self.directory,
             plan=self.plan,
             nodes=dict(self.nodes),
             epochs=tuple(self.epochs),
@@ -122,6 +150,7 @@ class _Job:
             resumed=self.resumed,
             running=self.running,
             failures=tuple(self.failures),
+            savepoints=tuple(self.savepoints),
         )
 
 
@@ -134,9 +163,11 @@ class JobWatch:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def event(self, event: JobEvent) -> None:
-        if isinstance(event, PartitionsRead | ExchangesBlocked | JobEnded):
-            return  # of a batch statement, which is no job here; of what is kept elsewhere
+        if isinstance(event, PartitionsRead | ExchangesBlocked):
+            return  # of a batch statement, which is no job here
         with self._lock:
+            if isinstance(event, JobEnded) and event.job_id not in self._jobs:
+                return
             job = self._job(event.job_id)
             job.changes += 1
             match event:
@@ -149,6 +180,10 @@ class JobWatch:
                 case JobFailed():
                     job.running = None
                     job.failures.append(Failure(self.clock(), event))
+                case SavepointWritten():
+                    job.savepoints.append(event)
+                case JobEnded():
+                    job.running = None
 
     def epoch(self, progress: EpochProgress) -> None:
         with self._lock:
@@ -165,6 +200,8 @@ class JobWatch:
         with self._lock:
             found = self._job(job_id)
             found.name, found.plan, found.nodes = look.name, look.plan, dict(look.nodes)
+            found.statement, found.options, found.directory = look.statement, look.options, look.directory
+            found.savepoints.extend(look.savepoints)
             found.epochs.extend(look.epochs)
             found.failures.extend(look.failures)
             found.done, found.resumed = look.epochs_done, look.resumed

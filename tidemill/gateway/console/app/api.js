@@ -5,12 +5,19 @@ const PASS = "tidemill.pass";
 const CAUSE = "Caused by: ";
 let pass = sessionStorage.getItem(PASS) ?? "";
 
-/** What the gateway answers instead of a result. `status` 0: it does not answer. */
+/** What the gateway answers instead of a result. `status` 0: it does not answer; `position` as `positionOf` has it. */
 export class ApiError extends Error {
-  constructor(status, message) {
+  constructor(status, message, position = null) {
     super(message);
     this.status = status;
+    this.position = position;
   }
+}
+
+/** `{line, column}` of `"3:14"`, in the statement and from 1 on; null of anything else. */
+export function positionOf(text) {
+  const found = /^(\d+):(\d+)$/.exec(text ?? "");
+  return found && { line: Number(found[1]), column: Number(found[2]) };
 }
 
 /** Called when the gateway wants to know who asks. */
@@ -39,7 +46,7 @@ export async function sent(method, path, body, { signal, accept, authorization, 
     throw new ApiError(0, "The gateway does not answer.");
   }
   if (answer.ok) return answer;
-  const error = new ApiError(answer.status, await reason(answer));
+  const error = new ApiError(answer.status, await reason(answer), positionOf(answer.headers.get("Tidemill-Error-Position")));
   if (answer.status === 401 && authorization === undefined) onStranger.tell();
   throw error;
 }
@@ -59,7 +66,21 @@ export function said(text) {
   const first = text.slice(text.includes(CAUSE) ? text.indexOf(CAUSE) + CAUSE.length : 0).split(`\n${CAUSE}`)[0];
   const message = first.split("\n\nEnd of exception")[0];
   const named = /^[\w.$]+: ([\s\S]*)$/.exec(message);
-  return named ? named[1] : message;
+  return briefly(named ? named[1] : message);
+}
+
+const TOKENS_SHOWN = 5;
+
+/** With what may help before what a parser would have taken, of which a few words are enough. */
+function briefly(message) {
+  const [first, list] = message.split(/\nWas expecting(?: one of)?:\n/);
+  if (list === undefined) return message;
+  const lines = list.split("\n");
+  const end = lines.findIndex((line) => !line.startsWith("    "));
+  const words = lines.slice(0, end < 0 ? undefined : end).map((line) => line.trim().replace(/ \.\.\.$/, "").replace(/^"(.*)"$/, "$1"));
+  const more = words.length > TOKENS_SHOWN + 1 ? ` or ${words.length - TOKENS_SHOWN} others` : "";
+  const shown = more ? words.slice(0, TOKENS_SHOWN) : words;
+  return [first, ...(end < 0 ? [] : lines.slice(end)), `Expected: ${shown.join(", ")}${more}`].join("\n");
 }
 
 /** Says who asks from now on, by a pass that the gateway gives for a name and a password, or a token. */

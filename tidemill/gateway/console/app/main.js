@@ -11,6 +11,7 @@ import { applyTheme, turnTheme } from "./theme.js";
 import { catalogsPage } from "../catalogs/page.js";
 import { jobPage } from "../jobs/job.js";
 import { jobsPage } from "../jobs/list.js";
+import { lineagePage } from "../jobs/lineage.js";
 import { historyPage } from "../jobs/past.js";
 import { sessionsPage } from "../sessions/page.js";
 import { sqlPage } from "../sql/page.js";
@@ -19,9 +20,13 @@ const PAGES = [
   { name: "sql", title: "SQL", key: "s", icon: "M4 6l5 5-5 5M11 17h8", page: sqlPage },
   { name: "jobs", title: "Jobs", key: "j", icon: "M3 15l5-6 4 4 6-8M3 19h16", page: (root, parts) => (parts.length ? jobPage : jobsPage)(root, parts) },
   { name: "history", title: "History", key: "h", icon: "M4 11a7 7 0 1 0 2-5M4 4v4h4M11 7v4l3 2", page: historyPage },
+  { name: "lineage", title: "Lineage", key: "l", icon: "M3 8h5v6H3zM14 3h5v6h-5zM14 13h5v6h-5zM8 11h3V6h3M11 11v5h3", page: lineagePage },
   { name: "sessions", title: "Sessions", key: "o", icon: "M4 5h14v9H4zM8 18h6M11 14v4", page: sessionsPage },
   { name: "catalogs", title: "Catalogs", key: "c", icon: "M4 6c0-3 14-3 14 0v10c0 3-14 3-14 0zM4 6c0 3 14 3 14 0M4 11c0 3 14 3 14 0", page: catalogsPage },
 ];
+/** What the console of a run without a gateway has. */
+const JOBS_ONLY = ["jobs", "history", "lineage"];
+let pages = PAGES;
 let main = null;
 let end = null;
 
@@ -41,7 +46,8 @@ function start() {
 
 async function enterHouse() {
   try {
-    const { user, version } = await call("GET", "/console/api/hello");
+    const { user, version, sql } = await call("GET", "/console/api/hello");
+    if (!sql) pages = PAGES.filter(({ name }) => JOBS_ONLY.includes(name));
     fill(document.body, ...frame(user, version));
     show();
   } catch (error) {
@@ -62,9 +68,9 @@ function frame(user, version) {
   return [
     h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); main.focus(); } }, "Skip to the page"),
     h("nav", { class: "rail", "aria-label": "Pages" },
-      h("a", { class: "mark", href: "#/sql", title: `Tidemill ${version}` },
+      h("a", { class: "mark", href: `#/${pages[0].name}`, title: `Tidemill ${version}` },
         h("img", { src: "logo.svg", alt: "", width: 26, height: 26 }), h("span", {}, "Tidemill")),
-      PAGES.map(link),
+      pages.map(link),
       h("div", { class: "foot" }, out,
         h("button", { class: "quiet", onclick: turnTheme, title: "Dark or light (t)" }, "Dark / light"),
         h("button", { class: "quiet", onclick: showKeys, title: "Keys (?)" }, "Keys ", h("kbd", {}, "?")))),
@@ -85,7 +91,7 @@ async function signOut() {
 function show() {
   if (!main) return;
   const [name, ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
-  const found = PAGES.find((page) => page.name === name) ?? PAGES[0];
+  const found = pages.find((page) => page.name === name) ?? pages[0];
   end?.();
   main.replaceChildren();
   main.className = `page ${found.name}`;

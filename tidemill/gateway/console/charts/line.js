@@ -4,7 +4,9 @@ import { fill, h, s, styled } from "../app/dom.js";
 import { short } from "../app/text.js";
 import { linear, ticks, timeText, timeTicks } from "./scale.js";
 
-const MARGIN = { top: 10, right: 14, bottom: 24, left: 64 };
+const MARGIN = { top: 10, right: 14, bottom: 24, left: 44 };
+/** How wide a character of a label is, at most. */
+const LETTER = 7;
 /** What there is to both sides of a moment that is alone. */
 const MOMENT_MILLIS = 2_000;
 export const COLOURS = 8;
@@ -58,26 +60,27 @@ export class LineChart {
       high = Math.max(high, y);
     }
     if (left === right && this.axis.time) [left, right] = [left - MOMENT_MILLIS, right + MOMENT_MILLIS];
-    this.x = linear(left, right, MARGIN.left, width - MARGIN.right);
     const rough = linear(low, high, 0, 1);
     this.rows = this.round(rough.low, rough.high, Math.max(2, Math.floor(this.height / 55)));
     const step = this.rows[1] - this.rows[0];
     const top = step > 0 && rough.high > this.rows.at(-1) ? this.rows.at(-1) + step : rough.high;
     if (top > this.rows.at(-1)) this.rows.push(top);
     this.y = linear(rough.low, top, this.height - MARGIN.bottom, MARGIN.top);
+    this.left = Math.max(MARGIN.left, ...this.rows.map((value) => 12 + LETTER * this.format(value).length));
+    this.x = linear(left, right, this.left, width - MARGIN.right);
   }
 
   grid(width) {
-    const wanted = Math.max(2, Math.floor((width - MARGIN.left) / 110));
+    const wanted = Math.max(2, Math.floor((width - this.left) / 110));
     const { low, high } = this.x;
     const columns = this.axis.time ? timeTicks(low, high, wanted) : ticks(low, high, wanted);
     const text = this.axisText();
     return [
       this.rows.map((value) => [
-        s("line", { class: "rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: this.y(value), y2: this.y(value) }),
-        s("text", { class: "mark right", x: MARGIN.left - 8, y: this.y(value) + 4 }, this.format(value)),
+        s("line", { class: "rule", x1: this.left, x2: width - MARGIN.right, y1: this.y(value), y2: this.y(value) }),
+        s("text", { class: "mark right", x: this.left - 8, y: this.y(value) + 4 }, this.format(value)),
       ]),
-      columns.map((value) => s("text", { class: "mark middle", x: this.x(value), y: this.height - 6 }, text(value))),
+      columns.map((value) => s("text", { class: "mark middle", x: within(this.x(value), text(value), width), y: this.height - 6 }, text(value))),
     ];
   }
 
@@ -126,6 +129,9 @@ export class LineChart {
     this.sizes.disconnect();
   }
 }
+
+/** Where the middle of a label stands that is not to be cut at the right. */
+const within = (x, text, width) => Math.min(x, width - 2 - (LETTER * text.length) / 2);
 
 function nearest(points, distance) {
   let best = null;

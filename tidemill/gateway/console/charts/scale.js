@@ -42,6 +42,13 @@ function multiples(low, high, step) {
   return found;
 }
 
+/** About `wanted` round spans of time, in seconds. */
+export function spanTicks(low, high, wanted) {
+  const rough = (high - low) / Math.max(1, wanted);
+  if (rough < 1) return ticks(low, high, wanted);
+  return multiples(low, high, (SPANS.find((span) => span >= rough * 1000) ?? 31_557_600_000 * Math.ceil(rough / 31_557_600)) / 1000);
+}
+
 /** How a moment is written on an axis that has this `span`. */
 export function timeText(span, utc) {
   const part = (date, name) => String(date[`get${utc ? "UTC" : ""}${name}`]()).padStart(2, "0");

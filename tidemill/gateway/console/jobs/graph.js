@@ -42,10 +42,13 @@ export class PlanGraph {
   }
 }
 
+/** `said`: the two lines of a node that is no part of a job's plan. */
 function rowsText(node) {
-  if (node.role === "source" || node.role === "lookup") return "";
+  if (node.said) return node.said[0];
+  if (node.role === "lookup" || node.rowsIn === null) return "";
+  if (node.role === "source") return `${count(node.rowsIn)} rows read`;
   if (node.role === "sink") return `${count(node.rowsIn)} rows`;
   return `${count(node.rowsIn)} → ${count(node.rowsOut)} rows`;
 }
 
-const stateText = (node) => (node.role === "operator" ? `state ${size(node.stateBytes)}` : "");
+const stateText = (node) => (node.said ? node.said[1] : node.role === "operator" && node.stateBytes !== null ? `state ${size(node.stateBytes)}` : "");

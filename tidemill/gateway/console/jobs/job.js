@@ -6,16 +6,18 @@ import { asked, empty, failed, loading, pill, tell } from "../app/states.js";
 import { ago, clock, count, moment, size, span, utc } from "../app/text.js";
 import { watched } from "../app/watch.js";
 import { LineChart } from "../charts/line.js";
-import { sizeTicks } from "../charts/scale.js";
+import { sizeTicks, spanTicks } from "../charts/scale.js";
 import { PlanGraph } from "./graph.js";
+import { skew } from "./skew.js";
+import { checkpoints, told } from "./told.js";
 
 const EVERY_MILLIS = 2_000;
 const EPOCHS_SHOWN = 15;
 const CHARTS = [
   { label: "Rows of an epoch", value: (epoch) => epoch.rowsIn },
-  { label: "Seconds of an epoch", value: (epoch) => epoch.seconds, format: span },
+  { label: "Seconds of an epoch", value: (epoch) => epoch.seconds, format: span, round: spanTicks },
   { label: "State", value: (epoch) => epoch.stateBytes, format: size, round: sizeTicks },
-  { label: "Watermark behind the clock", value: (epoch) => epoch.behind, format: (seconds) => span(Math.max(0, seconds)) },
+  { label: "Watermark behind the clock", value: (epoch) => epoch.behind, format: (seconds) => span(Math.max(0, seconds)), round: spanTicks },
 ];
 
 export function jobPage(root, [id]) {
@@ -51,6 +53,7 @@ class JobPage {
   build() {
     this.end();
     this.made = true;
+    this.before = "";
     this.title = h("h1", {});
     this.status = h("span", {});
     this.stop = h("div", { class: "buttons" },
@@ -63,13 +66,14 @@ class JobPage {
     this.nodes = h("tbody", {});
     this.charts = CHARTS.map(({ value, ...given }) => ({ value, chart: new LineChart({ ...given, height: 150 }) }));
     this.epochs = h("tbody", {});
+    [this.told, this.skew, this.checkpoints] = [h("div", {}), h("section", {}), h("section", {})];
     fill(this.root,
       h("header", { class: "head" }, h("a", { href: "#/jobs", class: "back" }, "Jobs"), this.title, this.status, h("div", { class: "spring" }), this.stop),
-      h("p", { class: "mono muted" }, this.id), this.problem, this.facts, this.failures,
-      this.planPart = h("section", {}, h("h2", {}, "Plan"), this.graph.element, list(["Node", "What it does", "Rows in", "Rows out", "State", "Late rows"], this.nodes)),
+      h("p", { class: "mono muted" }, this.id), this.problem, this.facts, this.failures, this.told,
+      this.planPart = h("section", {}, h("h2", {}, "Plan"), this.graph.element, list(["Node", "What it does", "Rows in", "Rows out", "State", "Late rows"], this.nodes)), this.skew,
       h("section", {}, h("h2", {}, "Epochs"),
         h("div", { class: "charts" }, this.charts.map(({ chart }, index) => h("div", {}, h("h3", {}, CHARTS[index].label), chart.element))),
-        list(["Epoch", "At", "Rows in", "Rows out", "Took", "State", "Late rows", "Watermark"], this.epochs)));
+        list(["Epoch", "At", "Rows in", "Rows out", "Took", "State", "Late rows", "Watermark"], this.epochs)), this.checkpoints);
   }
 
   draw(job) {
@@ -85,10 +89,21 @@ class JobPage {
     this.planPart.hidden = job.plan.length === 0;
     if (job.plan.length) this.graph.show(job.plan);
     fill(this.nodes, job.plan.map(nodeLine));
+    const spread = skew(job.plan);
+    fill(this.skew, spread && [h("h2", {}, "Skew"), spread]);
+    this.tell(job);
+    fill(this.checkpoints, h("h2", {}, "Checkpoints"), checkpoints(job));
     for (const { value, chart } of this.charts) {
       chart.show([{ name: "", points: job.epochs.map((epoch) => [epoch.time, value(epoch) ?? NaN]) }], { time: true });
     }
     fill(this.epochs, job.epochs.slice(-EPOCHS_SHOWN).reverse().map(epochLine));
+  }
+
+  /** Once: what was opened or selected stays so. */
+  tell(job) {
+    const now = JSON.stringify([job.statement, job.options]);
+    if (now !== this.before) fill(this.told, told(job));
+    this.before = now;
   }
 
   mark(node) {
@@ -155,7 +170,7 @@ const right = (text) => h("td", { class: "right" }, text);
 const nodeLine = (node) => h("tr", { "data-node": node.id },
   h("td", {}, h("b", {}, node.name), h("div", { class: "muted" }, node.role)),
   h("td", { class: "detail" }, h("code", {}, node.detail)),
-  right(node.role === "operator" || node.role === "sink" ? count(node.rowsIn) : "—"),
+  right(node.role === "lookup" || node.rowsIn === null ? "—" : count(node.rowsIn)),
   right(node.role === "operator" ? count(node.rowsOut) : "—"),
   right(node.role === "operator" ? `${count(node.stateRows)} rows, ${size(node.stateBytes)}` : "—"),
   right(node.role === "operator" ? count(node.late) : "—"));

@@ -2,6 +2,8 @@
 
 import { call } from "../app/api.js";
 import { fill, h } from "../app/dom.js";
+import { Filter } from "../app/filter.js";
+import { list } from "../app/list.js";
 import { empty, failed, loading, pill } from "../app/states.js";
 import { ago, count, moment, span } from "../app/text.js";
 import { watched } from "../app/watch.js";
@@ -10,11 +12,14 @@ const EVERY_MILLIS = 2_000;
 
 export function jobsPage(root) {
   const place = h("div", {}, loading("Looking for jobs"));
-  root.append(h("header", { class: "head" }, h("h1", {}, "Jobs")), place);
+  let jobs = null;
+  const draw = () => jobs && fill(place, shown(jobs, filter));
+  const filter = new Filter("jobs", draw);
+  root.append(h("header", { class: "head" }, h("h1", {}, "Jobs"), h("div", { class: "spring" }), filter.element), place);
   const look = async () => {
     try {
-      const { jobs } = await call("GET", "/console/api/jobs");
-      fill(place, jobs.length ? table(jobs) : empty("No jobs", "An INSERT starts one; it goes on when its session has ended, and after the gateway was restarted.", h("a", { class: "button", href: "#/sql" }, "Write SQL")));
+      ({ jobs } = await call("GET", "/console/api/jobs"));
+      draw();
     } catch (error) {
       fill(place, failed(error, look));
     }
@@ -22,19 +27,22 @@ export function jobsPage(root) {
   return watched(look, EVERY_MILLIS);
 }
 
-const HEAD = [["Job"], ["Status"], ["Started"], ["Epochs", 1], ["Rows in", 1], ["Rows out", 1], ["Last epoch", 1], ["Behind", 1]];
-
-const table = (jobs) => h("div", { class: "scroll" }, h("table", { class: "list" },
-  h("thead", {}, h("tr", {}, HEAD.map(([title, right]) => h("th", { scope: "col", class: right ? "right" : "" }, title)))),
-  h("tbody", {}, jobs.map(line))));
-
-function line(job) {
-  const right = (text) => h("td", { class: "right" }, text);
-  return h("tr", {},
-    h("td", {}, h("a", { href: `#/jobs/${job.id}` }, h("b", {}, job.name)), h("div", { class: "muted mono" }, job.id)),
-    h("td", {}, pill(job.status)),
-    h("td", { title: moment(job.started) }, ago(job.started)),
-    right(count(job.epochsDone)), right(count(job.rowsIn)), right(count(job.rowsOut)),
-    right(job.last ? span(job.last.seconds) : "—"),
-    right(job.last?.behind === null || job.last?.behind === undefined ? "—" : span(Math.max(0, job.last.behind))));
+function shown(jobs, filter) {
+  if (!jobs.length) return empty("No jobs", "An INSERT starts one; it goes on when its session has ended, and after the gateway was restarted.", h("a", { class: "button", href: "#/sql" }, "Write SQL"));
+  const found = filter.of(jobs, ({ name, id, status }) => ({ texts: [name, id], status }));
+  return found.length ? list(COLUMNS, found.map(line)) : empty("No such job", `None of ${count(jobs.length)} is like that.`);
 }
+
+const COLUMNS = [
+  { title: "Job" }, { title: "Status" }, { title: "Started" }, { title: "Epochs", right: true }, { title: "Rows in", right: true },
+  { title: "Rows out", right: true }, { title: "Last epoch", right: true }, { title: "Behind", right: true },
+];
+
+const line = (job) => [
+  [h("a", { href: `#/jobs/${job.id}` }, h("b", {}, job.name)), h("div", { class: "muted mono" }, job.id)],
+  pill(job.status),
+  { content: ago(job.started), tip: moment(job.started) },
+  count(job.epochsDone), count(job.rowsIn), count(job.rowsOut),
+  job.last ? span(job.last.seconds) : "—",
+  job.last?.behind === null || job.last?.behind === undefined ? "—" : span(Math.max(0, job.last.behind)),
+];

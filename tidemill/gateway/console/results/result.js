@@ -1,7 +1,7 @@
 // One statement and what it gives: rows are read while somebody looks, and as fast as they can be shown; the
 // gateway holds back what is not read.
 
-import { call, said } from "../app/api.js";
+import { ApiError, call, positionOf, said } from "../app/api.js";
 import { events } from "../app/events.js";
 import { sessionPath } from "../app/session.js";
 import { Trace } from "../charts/trace.js";
@@ -24,6 +24,7 @@ export class Result {
     this.shown = shown;
     this.status = "RUNNING";
     this.error = "";
+    this.position = null;
     this.columns = [];
     this.isQuery = false;
     this.job = "";
@@ -100,7 +101,7 @@ export class Result {
         this.token = Number(id);
         continue;
       }
-      if (name === "error") throw new Error(said(JSON.parse(data).errors.at(-1)));
+      if (name === "error") throw failure(JSON.parse(data));
       const rows = this.take(JSON.parse(data));
       if (rows >= FULL_PAGE) await sleep(BREATH_MILLIS);
     }
@@ -154,6 +155,7 @@ export class Result {
   fail(error) {
     if (!this.isOpen) return;
     this.error = error.message;
+    this.position = error.position ?? null;
     this.end("ERROR");
   }
 
@@ -162,3 +164,5 @@ export class Result {
     this.status = status;
   }
 }
+
+const failure = ({ errors, position }) => new ApiError(500, said(errors.at(-1)), positionOf(position));

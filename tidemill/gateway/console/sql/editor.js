@@ -1,7 +1,7 @@
 // A text area with its text in colours: a layer below shows the same text, in the same place, and tells where on
 // the screen a character stands.
 
-import { fill, h } from "../app/dom.js";
+import { fill, h, styled } from "../app/dom.js";
 import { pieces } from "./words.js";
 
 const COLOURED = 60_000;
@@ -14,8 +14,13 @@ export class Editor {
       spellcheck: "false", autocapitalize: "off", autocomplete: "off", autocorrect: "off", wrap: "off",
       "aria-label": "SQL statements", placeholder: "SELECT …   statements end with a semicolon",
     });
-    this.element = h("div", { class: "editor" }, h("div", { class: "sheet" }, this.layer, this.area));
-    this.area.addEventListener("input", () => this.colour());
+    this.wrong = h("i", { class: "wrong", hidden: true });
+    this.sheet = h("div", { class: "sheet" }, this.layer, this.wrong, this.area);
+    this.element = h("div", { class: "editor" }, this.sheet);
+    this.area.addEventListener("input", () => {
+      this.mark(null);
+      this.colour();
+    });
     this.area.value = sessionStorage.getItem(DRAFT) ?? "";
     this.colour();
   }
@@ -30,7 +35,29 @@ export class Editor {
     return selectionStart === selectionEnd ? value : value.slice(selectionStart, selectionEnd);
   }
 
+  /** Where that begins. */
+  get chosenAt() {
+    const { selectionStart, selectionEnd } = this.area;
+    return selectionStart === selectionEnd ? 0 : selectionStart;
+  }
+
+  /** Marks the word at `offset` as wrong, until something is written; null: none is. */
+  mark(offset = null) {
+    this.wrong.hidden = offset === null;
+    this.area.toggleAttribute("aria-invalid", offset !== null);
+    if (offset === null) return;
+    const word = /^(?:[\w$.]+|`[^`]*`?|'[^']*'?|\S)/.exec(this.text.slice(offset))?.[0] ?? " ";
+    const [first, last] = [this.place(offset), this.place(offset + word.length - 1)];
+    const sheet = this.sheet.getBoundingClientRect();
+    const wide = last.top === first.top ? last.right - first.left : first.width;
+    styled(this.wrong, {
+      left: `${first.left - sheet.left}px`, top: `${first.top - sheet.top}px`, width: `${Math.max(8, wide)}px`, height: `${first.height}px`,
+    });
+    this.wrong.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
   set text(text) {
+    this.mark(null);
     this.area.value = text;
     this.colour();
     this.area.focus();

@@ -9,7 +9,7 @@ import { Panel } from "../results/panel.js";
 import { Completion } from "./completion.js";
 import { Editor } from "./editor.js";
 import { showHistory, walkHistory } from "./past.js";
-import { Runner } from "./runner.js";
+import { offsetOf, Runner } from "./runner.js";
 
 const MODE = "execution.runtime-mode";
 let made = null;
@@ -33,7 +33,7 @@ class SqlPage {
     this.editor = new Editor();
     this.panel = new Panel();
     this.completion = new Completion(this.editor);
-    this.runner = new Runner(this.panel, () => this.drawBar());
+    this.runner = new Runner(this.panel, () => this.drawBar(), (offset) => this.editor.mark(offset));
     walkHistory(this.editor);
     this.editor.area.addEventListener("keydown", (event) => this.key(event));
     this.go = h("button", { class: "button primary", onclick: () => this.turn(), title: "Ctrl Enter" });
@@ -63,7 +63,7 @@ class SqlPage {
       event.preventDefault();
       this.completion.close();
       if (event.shiftKey) this.runAtCursor();
-      else this.runner.run(this.editor.chosen);
+      else this.runChosen();
     } else if (event.key === "Escape") {
       this.editor.area.blur();
     }
@@ -71,12 +71,20 @@ class SqlPage {
 
   turn() {
     if (this.runner.running) this.runner.stop();
-    else this.runner.run(this.editor.chosen);
+    else this.runChosen();
+  }
+
+  runChosen() {
+    this.runner.run(this.editor.chosen, this.editor.chosenAt);
   }
 
   async runAtCursor() {
     const found = await this.atCursor();
-    if (found) this.runner.run(`${found.text};`);
+    if (found) this.runner.run(`${found.text};`, this.placeOf(found));
+  }
+
+  placeOf(piece) {
+    return offsetOf(this.editor.text, piece);
   }
 
   /** The last statement that begins before the cursor. */
@@ -91,6 +99,7 @@ class SqlPage {
     } catch (error) {
       this.panel.show(null);
       this.panel.message("ERROR", "", error.message);
+      this.editor.mark(error.position && offsetOf(this.editor.text, error.position));
       return null;
     }
   }
@@ -99,7 +108,8 @@ class SqlPage {
     const found = await this.atCursor();
     if (!found) return;
     this.panel.show(null);
-    this.runner.run(/^explain\b/i.test(found.text) ? `${found.text};` : `EXPLAIN ${found.text};`);
+    const before = /^explain\b/i.test(found.text) ? "" : "EXPLAIN ";
+    this.runner.run(`${before}${found.text};`, this.placeOf(found) - before.length);
   }
 
   async readMode() {

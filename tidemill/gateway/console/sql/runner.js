@@ -9,19 +9,22 @@ import { Result } from "../results/result.js";
 import { remember } from "./history.js";
 
 export class Runner {
-  /** `changed` hears when a run begins and ends. */
-  constructor(panel, changed) {
-    Object.assign(this, { panel, changed, running: null, stopped: false });
+  /** `changed` hears when a run begins and ends; `wrong` where in the editor an error is. */
+  constructor(panel, changed, wrong) {
+    Object.assign(this, { panel, changed, wrong, running: null, stopped: false });
   }
 
-  async run(script) {
+  /** `at`: where in the editor the script begins; it may be before it, for words that are not written there. */
+  async run(script, at = 0) {
     if (this.running || !script.trim()) return;
+    this.wrong(null);
+    this.place = (position) => position && at + offsetOf(script, position);
     this.stopped = false;
     this.running = true;
     this.changed();
     try {
-      for (const { text, shown } of await this.statements(script)) {
-        if (this.stopped || !(await this.one(text, shown))) break;
+      for (const piece of await this.statements(script)) {
+        if (this.stopped || !(await this.one(piece))) break;
       }
     } finally {
       this.running = null;
@@ -36,6 +39,7 @@ export class Runner {
     } catch (error) {
       this.panel.show(null);
       this.panel.message("ERROR", "", error.message);
+      this.wrong(this.place(error.position));
       return [];
     }
   }
@@ -46,7 +50,7 @@ export class Runner {
   }
 
   /** Whether the statement succeeded, as far as is known when its first rows are there. */
-  async one(text, shown) {
+  async one({ text, shown, line, column }) {
     remember(`${shown};`);
     const say = this.panel.message("RUNNING", shown, "");
     const result = new Result(`${text};`, shown);
@@ -54,6 +58,11 @@ export class Runner {
     await result.run();
     if (result.status === "ERROR" || result.status === "STOPPED") {
       this.panel.show(null);
+      const { position } = result;
+      this.wrong(this.place(position && {
+        line: line + position.line - 1,
+        column: position.line === 1 ? column + position.column - 1 : position.column,
+      }));
       say(result.status, result.error);
       return false;
     }
@@ -76,4 +85,11 @@ function spoken(result) {
   const lines = [...result.folded.values()].map(({ row }) => row[0] ?? "");
   const text = lines.join("\n").trimEnd();
   return [text.includes("\n") ? h("pre", { class: "text" }, text) : text];
+}
+
+/** How many characters are before a place in `text`, of which a column is one or, outside of the first plane, two. */
+export function offsetOf(text, { line, column }) {
+  const lines = text.split("\n");
+  const before = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
+  return before + [...(lines[line - 1] ?? "")].slice(0, column - 1).join("").length;
 }

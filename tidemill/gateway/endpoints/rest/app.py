@@ -42,9 +42,9 @@ from tidemill.gateway.endpoints.rest.routes import ROUTES, RestRoute, versions_o
 from tidemill.gateway.endpoints.rest.threads import Threads
 from tidemill.gateway.service.service import Gateway
 from tidemill.gateway.service.workers import Workers
+from tidemill.session.history.job_metrics import TEXT_FORMAT
 
 _LOGGER = logging.getLogger("tidemill.gateway")
-_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _UNKEPT = {"Cache-Control": "no-store"}
 _THREADS, _LEAST, _KEPT_SECONDS = 256, 4, 60.0
 Answering = Callable[[Request], Awaitable[Response]]
@@ -184,7 +184,7 @@ def _metrics(gateway: Gateway, threads: Threads, door: Door) -> Answering:
         now, whose = gateway.now(), user if door.asks and user not in watching else None
         if request.url.path.endswith(".json"):
             return Response(json.dumps(gateway.metrics.as_json(now, whose)), media_type=JSON)
-        return Response(gateway.metrics.as_text(now, whose), media_type=_PROMETHEUS)
+        return Response(gateway.metrics.as_text(now, whose), media_type=TEXT_FORMAT)
 
     return respond
 

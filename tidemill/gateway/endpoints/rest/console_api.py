@@ -19,23 +19,28 @@ from tidemill.gateway.api import OperationInfo, SessionInfo
 from tidemill.gateway.endpoints.rest.call import Call
 from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.handlers import Handler, complete_statement
+from tidemill.gateway.endpoints.rest.lineage import Flow, lineage
 from tidemill.gateway.service.service import Gateway
-from tidemill.runtime.job_plan import PlanNode
+from tidemill.runtime.job_plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochBegun, EpochProgress
 from tidemill.session.history.watch import Failure, JobLook, NodeTotals
-from tidemill.session.job import EndedJob
+from tidemill.session.job import EndedJob, JobHandle
 from tidemill.session.jobs import StartedJob
 from tidemill.sql.shown import shown_statement
 from tidemill.sql.splitter import Piece, split
 
 Json = dict[str, Any]
 _LAST, _MOST = 50, 1000
+_OF_THE_GATEWAY = ("tidemill.gateway.", "sql-gateway.", "rest.server.")
+_BEGINNING = 200
+"""How much of a statement is in a list: enough to look for it."""
 _IN_LIST = ("id", "name", "mode", "status", "error", "begun", "ended")
 
 
 def hello(gateway: Gateway, call: Call) -> str:
-    """Who asks, and what answers."""
-    return json.dumps({"user": call.user, "version": version("tidemill")})
+    """Who asks, and what answers; ``sql``: whether it runs any."""
+    runs = gateway.new_session is not None
+    return json.dumps({"user": call.user, "version": version("tidemill"), "sql": runs})
 
 
 def split_script(gateway: Gateway, call: Call) -> str:
@@ -44,7 +49,7 @@ def split_script(gateway: Gateway, call: Call) -> str:
     try:
         return json.dumps({"statements": [_piece(piece) for piece in split(script)]})
     except SqlSyntaxError as e:
-        raise HttpError(400, str(e)) from e
+        raise HttpError(400, str(e), cause=e) from e
 
 
 def sessions(gateway: Gateway, call: Call) -> str:
@@ -68,7 +73,7 @@ def job(gateway: Gateway, call: Call) -> str:
     if started is None and look is None:
         raise HttpError(404, f"There is no job '{job_id[:64]}'.")
     known = {"id": job_id, "status": "", "error": ""} if started is None else _job(started)
-    return json.dumps(known | _brief(look) | _whole(look or JobLook()))
+    return json.dumps(known | _brief(look) | _whole(look or JobLook(), known["status"]))
 
 
 def stop_job(gateway: Gateway, call: Call) -> str:
@@ -100,7 +105,15 @@ def history(gateway: Gateway, call: Call) -> str:
     except ValueError as e:
         raise HttpError(400, "'last' is not a whole number.") from e
     found = gateway.records(call.user).last(min(max(last, 0), _MOST))
-    return json.dumps({"jobs": [{key: one[key] for key in _IN_LIST} for one in found]})
+    return json.dumps({"jobs": [_listed(one) for one in found]})
+
+
+def _listed(record: Json) -> Json:
+    """Records of earlier versions have no statement, and of batch jobs no counts: null."""
+    counted = "statement" in record or record["mode"] != "batch"
+    counts = {key: str(record.get(key, 0)) if counted else None for key in ("rows_in", "rows_out")}
+    statement = record.get("statement", "")[:_BEGINNING]
+    return {**{key: record[key] for key in _IN_LIST}, **counts, "statement": statement}
 
 
 def past_job(gateway: Gateway, call: Call) -> str:
@@ -109,7 +122,27 @@ def past_job(gateway: Gateway, call: Call) -> str:
     found = gateway.records(call.user).find(job_id)
     if found is None:
         raise HttpError(404, f"There is no history of a job '{job_id[:64]}'.")
-    return json.dumps(found)
+    return json.dumps(found | {"options": _chosen(found.get("options", {}))})
+
+
+def tables_and_jobs(gateway: Gateway, call: Call) -> str:
+    """Which tables the user's jobs read and write: those that run, and what the history has."""
+    watch = gateway.watch(call.user)
+    own = sorted(gateway.jobs(call.user).all(), key=lambda s: s.started, reverse=True)
+    flows = [_flow(s.job, watch.look(s.job.job_id)) for s in own if not s.query]
+    known = {flow.job_id for flow in flows}
+    past = [one for one in gateway.records(call.user).last(_MOST) if one["id"] not in known]
+    return json.dumps(lineage([*flows, *map(_past_flow, past)]))
+
+
+def _flow(job: JobHandle, look: JobLook | None) -> Flow:
+    plan = [] if look is None else [(node.role.value, node.table) for node in look.plan]
+    return Flow.of(job.job_id, job.name, job.status, plan, past=False)
+
+
+def _past_flow(record: Json) -> Flow:
+    plan = [(node["role"], node.get("table", "")) for node in record.get("plan", ())]
+    return Flow.of(record["id"], record["name"], record["status"], plan, past=True)
 
 
 def names(gateway: Gateway, call: Call) -> str:
@@ -149,6 +182,7 @@ HANDLERS: Mapping[tuple[str, str], Handler] = {
     ("GET", "/jobs"): jobs,
     ("GET", "/jobs/{job_id}"): job,
     ("POST", "/jobs/{job_id}/stop"): stop_job,
+    ("GET", "/lineage"): tables_and_jobs,
     ("GET", "/history"): history,
     ("GET", "/history/{job_id}"): past_job,
 }
@@ -214,14 +248,25 @@ def _brief(look: JobLook | None) -> Json:
     }
 
 
-def _whole(look: JobLook) -> Json:
+def _whole(look: JobLook, status: str) -> Json:
+    """An epoch is under way only while the job runs: one that a failure ended has ended with it."""
+    runs = status in ("", "RUNNING")
     return {
+        "statement": look.statement,
+        "options": _chosen(look.options),
+        "directory": look.directory,
+        "savepoints": [{"path": s.path, "at": int(s.at * 1000)} for s in look.savepoints],
         "plan": [_node(node, look.nodes.get(node.id)) for node in look.plan],
         "epochs": [_epoch(epoch) for epoch in look.epochs],
         "resumed": look.resumed,
         "failures": [_failure(failure) for failure in look.failures],
-        "running": None if look.running is None else _running(look.running),
+        "running": None if look.running is None or not runs else _running(look.running),
     }
+
+
+def _chosen(options: Mapping[str, str]) -> dict[str, str]:
+    """Those that say something of the job, not of the gateway."""
+    return {key: value for key, value in sorted(options.items()) if not key.startswith(_OF_THE_GATEWAY)}
 
 
 def _failure(failure: Failure) -> Json:
@@ -241,9 +286,13 @@ def _node(node: PlanNode, totals: NodeTotals | None) -> Json:
         "name": node.name,
         "detail": node.detail,
         "inputs": node.inputs,
-        "rowsIn": str(counts.rows_in),
+        "rowsIn": None if totals is None and node.role is PlanRole.SOURCE else str(counts.rows_in),
         "rowsOut": str(counts.rows_out),
         "late": str(counts.late),
+        "largestKey": counts.largest_key,
+        "partitions": [rows for _, rows in sorted(counts.partitions.items(), key=lambda p: int(p[0]))],
+        "skew": counts.skew,
+        "table": node.table,
         "stateRows": str(counts.state_rows),
         "stateBytes": counts.state_bytes,
     }

@@ -2,8 +2,9 @@
 
 Each page with rows is an event ``page`` with the JSON that a request for its token gives; its id is the token
 of the next one, from which a client that was cut off goes on (``Last-Event-ID``). The last event is ``end``,
-or ``error`` with the texts of an error. While there are no rows, an ``id`` without an event says from which
-token to go on: a page is counted though nothing is in it.
+or ``error`` with the texts of an error, and its ``position`` in the statement if that is known. While there
+are no rows, an ``id`` without an event says from which token to go on: a page is counted though nothing is in
+it.
 
 Pages that are on their way when a client hangs up are lost to it, as the rows of an endless result are
 given once. A client that wants to pause asks for a few ``seconds`` at a time: after the last page of each the
@@ -19,7 +20,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 
 from tidemill.gateway.endpoints.rest.call import Call
-from tidemill.gateway.endpoints.rest.errors import HttpError
+from tidemill.gateway.endpoints.rest.errors import POSITION_HEADER, HttpError
 from tidemill.gateway.endpoints.rest.handlers import Binary
 from tidemill.gateway.endpoints.rest.threads import Threads
 from tidemill.gateway.service.service import Gateway
@@ -40,7 +41,10 @@ async def changes(
             found = await threads.run(fetch, gateway, call)
             text = found if isinstance(found, str) else found.content.decode()
         except HttpError as e:
-            yield _event("error", json.dumps({"errors": list(e.messages)}))
+            at = e.headers.get(POSITION_HEADER, "")
+            yield _event(
+                "error", json.dumps({"errors": list(e.messages), **({"position": at} if at else {})})
+            )
             return
         page = json.loads(text)
         uri = page.get("nextResultUri")

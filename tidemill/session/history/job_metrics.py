@@ -1,0 +1,142 @@
+"""What is counted of jobs: their epochs, how far event time has come, their restarts, their largest keys.
+
+Of a gateway's jobs, and of those of ``tidemill run``. Cost: a lock and additions for each epoch.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tidemill.runtime.progress import EpochProgress, JobBegun, JobEvent, JobFailed
+
+Labels = tuple[tuple[str, str], ...]
+Sample = tuple[str, Labels, float]
+STATUSES = ("RUNNING", "RESTARTING", "FINISHED", "CANCELED", "FAILED")
+TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+"""Of what ``prometheus_text`` gives."""
+_JOBS = 1_000
+"""How many jobs are counted: those that did something last."""
+
+
+@dataclass(slots=True)
+class _JobEpochs:
+    user: str
+    epochs: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+    late: int = 0
+    restarts: int = 0
+    last_seconds: float = 0.0
+    state_rows: int = 0
+    state_bytes: int = 0
+    watermark: int | None = None
+    largest_keys: dict[str, int] = field(default_factory=dict)
+
+    def add(self, progress: EpochProgress) -> None:
+        self.epochs += 1
+        self.rows_in += progress.rows_in
+        self.rows_out += progress.rows_out
+        self.seconds += progress.seconds
+        self.late += progress.late
+        self.last_seconds = progress.seconds
+        self.state_rows, self.state_bytes = progress.state_rows, progress.state_bytes
+        self.watermark = progress.watermark
+        self.largest_keys |= {key: node.largest_key for key, node in progress.nodes.items() if node.keyed}
+
+
+@dataclass(slots=True)
+class JobMetrics:
+    """Any thread may tell and ask. ``statuses``: of a user's jobs, by their ids; ``clock``: seconds since
+    1970."""
+
+    statuses: Callable[[str], Mapping[str, str]] = lambda _: {}
+    clock: Callable[[], float] = time.time
+    _jobs: OrderedDict[str, _JobEpochs] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def epoch(self, progress: EpochProgress, user: str = "") -> None:
+        """A job of a user has committed an epoch."""
+        with self._lock:
+            self._job(progress.job_id, user).add(progress)
+
+    def event(self, event: JobEvent, user: str = "") -> None:
+        if isinstance(event, JobBegun | JobFailed):
+            with self._lock:
+                found = self._job(event.job_id, user)
+                found.restarts += isinstance(event, JobFailed) and event.wait is not None
+
+    def samples(self, user: str | None = None) -> Iterator[Sample]:
+        """Names, labels and values, those of one family together. ``user``: whose jobs; None: all."""
+        with self._lock:
+            jobs = {job: j for job, j in self._jobs.items() if user is None or j.user == user}
+            for name, attribute in _COUNTS.items():
+                for job, epochs in jobs.items():
+                    yield f"tidemill_job_{name}", (("job", job),), getattr(epochs, attribute)
+            yield from _event_time(jobs, self.clock())
+            for job, epochs in jobs.items():
+                for operator, rows in epochs.largest_keys.items():
+                    yield _LARGEST, (("job", job), ("operator", operator)), rows
+        yield from self._statuses({job: j.user for job, j in jobs.items()})
+
+    def _statuses(self, users: Mapping[str, str]) -> Iterator[Sample]:
+        """Of each job every status, 1 for the one that it has."""
+        known = {user: self.statuses(user) for user in set(users.values())}
+        for job, user in users.items():
+            for status in STATUSES if job in known[user] else ():
+                yield _STATUS, (("job", job), ("status", status)), int(known[user][job] == status)
+
+    def _job(self, job_id: str, user: str) -> _JobEpochs:
+        found = self._jobs.setdefault(job_id, _JobEpochs(user))
+        self._jobs.move_to_end(job_id)
+        if len(self._jobs) > _JOBS:
+            self._jobs.popitem(last=False)
+        return found
+
+
+def _event_time(jobs: Mapping[str, _JobEpochs], now: float) -> Iterator[Sample]:
+    """Of jobs that have one; how far it is behind grows while a job does nothing."""
+    reached = {job: j.watermark / 1000 for job, j in jobs.items() if j.watermark is not None}
+    for job, watermark in reached.items():
+        yield _WATERMARK, (("job", job),), watermark
+    for job, watermark in reached.items():
+        yield _BEHIND, (("job", job),), now - watermark
+
+
+_WATERMARK, _BEHIND = "tidemill_job_watermark_timestamp_seconds", "tidemill_job_watermark_behind_seconds"
+_LARGEST, _STATUS = "tidemill_job_largest_key_rows", "tidemill_job_status"
+_COUNTS = {
+    "epochs_total": "epochs",
+    "rows_in_total": "rows_in",
+    "rows_out_total": "rows_out",
+    "epoch_seconds_total": "seconds",
+    "late_rows_total": "late",
+    "restarts_total": "restarts",
+    "last_epoch_seconds": "last_seconds",
+    "state_rows": "state_rows",
+    "state_bytes": "state_bytes",
+}
+FAMILIES = (*(f"tidemill_job_{name}" for name in _COUNTS), _WATERMARK, _BEHIND, _LARGEST, _STATUS)
+
+
+def prometheus_text(samples: Iterator[Sample]) -> str:
+    """In the text format of Prometheus."""
+    lines: list[str] = []
+    described = ""
+    for name, labels, value in samples:
+        family = name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count")
+        if family != described:
+            described = family
+            kind = "histogram" if family != name else "counter" if name.endswith("_total") else "gauge"
+            lines.append(f"# TYPE {family} {kind}")
+        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
+        lines.append(f"{name}{{{inside}}} {value}" if inside else f"{name} {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
