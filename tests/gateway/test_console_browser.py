@@ -88,6 +88,9 @@ def test_values_are_text_with_all_their_digits(page: Page) -> None:
         ["NULL", "9223372036854775806", "NULL"],
     ]
     assert page.text(".grid th button") == "<b>a"
+    style = "getComputedStyle(document.querySelector('.grid th button'))"
+    # What a line of text has below it, an underscore, is within the button: all else of it is cut.
+    assert page.ask(f"parseFloat({style}.lineHeight) >= 1.4 * parseFloat({style}.fontSize)")
     page.click(".grid th button", "b")
     page.click(".grid th:nth-child(2) button")
     assert [row[1] for row in cells(page)] == [
@@ -183,6 +186,55 @@ def test_keys_completion_history_and_errors(page: Page) -> None:
     )
 
 
+def test_errors_are_marked_at_their_place(page: Page) -> None:
+    words = "FROM (VALUES ('a')) AS words (letter)"
+    run(page, f"SET 'a' = 'b';\n SELECT letter,\n  nothing {words};")
+    page.wait("document.querySelector('.messages .pill.error')")
+    assert marked(page) == "nothing"
+    page.click("textarea")
+    page.type(" ")
+    assert marked(page) == ""
+    run(page, "SET 'a' = 'b';\n SELECT letter FORM words;")
+    page.wait("document.querySelectorAll('.messages .pill.error').length === 2")
+    assert marked(page) == "words"
+    lines = page.text(".messages li:last-child .said").splitlines()
+    assert lines[1].startswith("Did you mean FROM")
+    assert [line[:9] for line in lines[2:]] == ["Expected:"]
+    words = "".join(f'\\n    "W{n}" ...' for n in range(20))
+    said = page.ask(
+        f"""import('/console/app/api.js').then(({{said}}) => said(
+          'x\\nCaused by: a.B: No.\\nWas expecting one of:{words}\\nDo this.\\n\\nEnd of exception'))"""
+    )
+    assert said == "No.\nDo this.\nExpected: W0, W1, W2, W3, W4 or 15 others"
+
+
+def marked(page: Page) -> str:
+    """The word of the editor that is marked as wrong: what stands at the mark's place."""
+    return str(
+        page.ask(
+            """(() => {
+              const mark = document.querySelector('.editor .wrong');
+              if (mark.hidden) return '';
+              const {left, right, top, bottom} = mark.getBoundingClientRect();
+              const layer = document.querySelector('.layer');
+              const walker = document.createTreeWalker(layer, NodeFilter.SHOW_TEXT);
+              let found = '';
+              for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+                for (let place = 0; place < node.length; place += 1) {
+                  const range = document.createRange();
+                  range.setStart(node, place);
+                  range.setEnd(node, place + 1);
+                  const r = range.getBoundingClientRect();
+                  const [x, y] = [(r.left + r.right) / 2, (r.top + r.bottom) / 2];
+                  if (x > left && x < right && y > top && y < bottom) found += node.data[place];
+                }
+              }
+              return found;
+            })()"""
+        )
+    )
+
+
 def test_a_job_is_seen_and_stopped(page: Page) -> None:
     run(page, f"{NUMBERS}\nINSERT INTO hole {COUNTS}")
     page.click(".messages .said a")
@@ -194,6 +246,16 @@ def test_a_job_is_seen_and_stopped(page: Page) -> None:
     ]
     page.wait("document.querySelectorAll('.charts path.line').length >= 3")
     page.wait("/[1-9]/.test(document.querySelector('.graph .operator .rows').textContent)")
+    assert page.ask(
+        "/^[1-9][0-9,]* rows read$/.test(document.querySelector('.graph .source .rows').textContent)"
+    )
+    assert page.text(".statement") == f"INSERT INTO hole {COUNTS}".rstrip(";")
+    assert "parallelism.default" in page.ask("document.querySelector('.options').textContent")
+    assert page.ask("document.querySelectorAll('.partition').length") == 1
+    assert "restart point" in page.text("main")
+    left = "getBoundingClientRect().left"
+    cut = f"filter((e) => e.{left} < e.closest('svg').{left})"
+    assert page.ask(f"[...document.querySelectorAll('.chart svg text')].{cut}.length") == 0
     assert page.text("h1") == "insert-into_default_catalog.default_database.hole"
     page.click(".head .button.danger")
     page.click("dialog .danger")
@@ -201,6 +263,21 @@ def test_a_job_is_seen_and_stopped(page: Page) -> None:
     page.press("g")
     page.press("j")
     page.wait("document.querySelector('.list .pill.canceled')")
+    page.resize(390, 780, phone=True)
+    assert page.ask("document.querySelector('.list .pill').getBoundingClientRect().right <= innerWidth")
+    page.click(".filter input")
+    page.type("no such job")
+    page.wait("document.querySelector('main .state')?.textContent.includes('No such job')")
+    page.ask("document.querySelector('.filter input').select()")
+    page.type("hole")
+    page.wait("document.querySelector('.list .pill.canceled')")
+    page.click(".place", "Lineage")
+    page.wait("document.querySelectorAll('.graph .node').length >= 3")
+    assert page.ask("[...document.querySelectorAll('.graph .node b')].map((e) => e.textContent)") == [
+        "numbers",
+        "insert into hole",
+        "hole",
+    ]
 
 
 def test_what_has_ended_is_in_the_history(page: Page) -> None:
@@ -211,7 +288,8 @@ def test_what_has_ended_is_in_the_history(page: Page) -> None:
     page.wait("document.querySelector('.list tbody a')")
     rows = "[...document.querySelectorAll('.list tbody tr')]"
     row = f"{rows}.find((r) => r.innerText.includes('odd <b>ones</b>'))"
-    assert page.ask(f"[...{row}.children].slice(1, 3).map((cell) => cell.innerText)") == ["finished", "batch"]
+    read = f"[...{row}.children].map((cell) => cell.innerText)"
+    assert (page.ask(read)[1:3], page.ask(read)[4]) == (["finished", "batch"], "2")
     page.ask(f"{row}.querySelector('a').click()")
     page.wait("document.querySelector('.graph .node')")
     assert page.text("h1") == "odd <b>ones</b>"

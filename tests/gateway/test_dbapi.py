@@ -80,6 +80,8 @@ def test_json_has_the_same_values_but_keys_of_maps(kind: t.LogicalType, carried:
 def test_names_by_which_libraries_know_types_and_rows() -> None:
     """polars reads ``ARRAY<...>``, and fails at a bare ARRAY; a tuple with named values is a struct to it."""
     assert type_code(type_json(t.ArrayType(element=t.ArrayType(element=t.INT)))) == "ARRAY<ARRAY<INTEGER>>"
+    decimals = t.ArrayType(element=t.DecimalType(precision=5, scale=2))
+    assert type_code(type_json(decimals)) == "ARRAY<DECIMAL(5, 2)>"
     assert type_code(type_json(MAP)) == "MAP"
     carriers = pa.table({"v": pa.array([{"a b": 1, "at": None}], arrow_type(ROW))})
     (((_, (row,)),),) = map(list, pages.changes(columns(ROW), [carriers]))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidemill.client.progress import slow_node_line, slow_task_line
-from tidemill.runtime.stage_runs import SlowNode, slow_tasks, stage_run
+from tidemill.runtime.stage_runs import OperatorRows, SlowNode, rows_from_sources, slow_tasks, stage_run
 
 MB = 1 << 20
 
@@ -97,3 +97,12 @@ def test_a_host_that_got_no_tasks() -> None:
     node = SlowNode(host="h3", begun=1772359206.5, ended=1772359266.5, stage=4, task=7)
     line = "h3 got no tasks from 10:00:06 UTC for 60 s: a copy of its task 7 of stage 4 came first"
     assert slow_node_line(node) == line
+
+
+def test_rows_from_sources() -> None:
+    """The parts of a source that Python decodes are no rows of it."""
+    below = [("Join", 0, 4), ("MapInArrow", 1, 30), ("SerializeFromObject", 2, None), ("Scan", 3, 2)]
+    other = [("Filter", 1, 3), ("Scan parquet", 2, 50), ("LocalTableScan", 1, 7)]
+    operators = [OperatorRows(name=name, depth=depth, rows=rows) for name, depth, rows in below + other]
+    assert rows_from_sources(operators) == 30 + 50 + 7
+    assert rows_from_sources([]) == 0

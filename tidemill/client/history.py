@@ -64,8 +64,11 @@ def job_lines(job: Json) -> Iterator[str]:
     if job["epochs_done"]:
         yield f"{job['epochs_done']:,} epochs, {job['rows_in']:,} rows in, {job['rows_out']:,} rows out"
     elif job["mode"] == "batch":
-        yield f"{job['rows_in']:,} rows read by Spark, {job['rows_out']:,} rows out"
+        yield f"{job['rows_in']:,} rows in, {job['rows_out']:,} rows out"
     yield from with_room(lambda: list(_plan(job["plan"])))
+    for operator in job.get("operators", ()):
+        rows = "" if operator["rows"] is None else f": {operator['rows']:,} rows"
+        yield f"{'  ' * operator['depth']}{operator['name']}{rows}"
     if job["stages"]:
         yield _STAGE.format(*_TITLES, "skew", "name")
     yield from map(_stage, job["stages"])

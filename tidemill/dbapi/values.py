@@ -175,6 +175,14 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def type_code(kind: Mapping[str, Any]) -> str:
-    """The type's name, an ARRAY's with that of its elements: ``ARRAY<INTEGER>``, as other drivers have it."""
+    """The type's name, an ARRAY's with its elements' type, as other drivers have it: ``ARRAY<INTEGER>``,
+    ``ARRAY<DECIMAL(10, 2)>``."""
     name: str = kind["type"]
-    return f"ARRAY<{type_code(kind['elementType'])}>" if name == "ARRAY" else name
+    return f"ARRAY<{_element_code(kind['elementType'])}>" if name == "ARRAY" else name
+
+
+def _element_code(kind: Mapping[str, Any]) -> str:
+    """There is no place for its precision beside it."""
+    if kind["type"] == "DECIMAL":
+        return f"DECIMAL({kind['precision']}, {kind['scale']})"
+    return type_code(kind)

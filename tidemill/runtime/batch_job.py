@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 from tidemill.catalog.table import CatalogTable
@@ -60,6 +62,7 @@ from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import SENT_TOO_MUCH, full_text, translated
 from tidemill.runtime.spark.job_groups import give_up, grouped, wait_for_tasks, was_given_up
 from tidemill.runtime.spark.local_rows import local_rows
+from tidemill.runtime.spark.operator_rows import operator_rows
 from tidemill.runtime.spark.partitions_read import partitions_read
 from tidemill.runtime.spark.pipelined import (
     PIPELINED_SETTINGS,
@@ -71,9 +74,12 @@ from tidemill.runtime.spark.pipelined import (
 )
 from tidemill.runtime.spark.results import collected
 from tidemill.runtime.spark.session import give_back, job_session, lent_session, time_zone, unless_given
+from tidemill.runtime.stage_runs import OperatorRows
 from tidemill.runtime.tables import make_sink, make_source
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
+
+_LOGGER = logging.getLogger("tidemill.history")
 
 Found = TypeVar("Found")
 
@@ -263,7 +269,7 @@ def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[Seen]:
         return
     recording = Recording(
         context=request.application.sparkContext,
-        job_id=uuid.uuid4().hex,
+        job_id=request.group or uuid.uuid4().hex,
         name=request.name,
         mode="batch",
         tell=request.on_event,
@@ -357,12 +363,14 @@ def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Ta
                 if is_in_doubt():
                     frame._jdf.queryExecution().executedPlan()  # files are looked at meanwhile
                     check_believed()
-                found = collected(pipelined(frame, _sorted(root)) if way.pipes else frame)
+                ran = pipelined(frame, _sorted(root)) if way.pipes else frame
+                found = collected(ran)
             _check_read(named)
         except Exception as e:
             check_believed()
             raise _failure(e, way) from e
         seen.partitions.extend(_told_partitions(frame, root, request))
+        seen.operators.extend(_operators(ran, request))
     seen.rows_out.append(found.num_rows)
     return found
 
@@ -419,6 +427,17 @@ def _shown(rows: Relation, root: b.BatchNode, request: JobRequest) -> Relation:
     return kept.select(aliased(texts, names), names)
 
 
+def _operators(frame: DataFrame, request: JobRequest) -> tuple[OperatorRows, ...]:
+    """A job never fails for its record."""
+    if not request.recorded:
+        return ()
+    try:
+        return operator_rows(frame)
+    except Py4JError:
+        _LOGGER.warning("the rows of Spark's operators could not be read", exc_info=True)
+        return ()
+
+
 def _told_partitions(frame: DataFrame, root: b.BatchNode, request: JobRequest) -> list[PartitionsRead]:
     reads = (node.table for node in b.all_of(root) if isinstance(node, b.TableSourceScan))
     if not (request.heard and any(table.partitioned_by for table in reads)):
@@ -462,9 +481,11 @@ def _staged(sink: b.Sink, made: Sink, request: JobRequest, way: Way, seen: Seen)
         )
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(frame, 1)
-            staged = (pipelined(staging, _sorted(sink)) if way.pipes else staging).collect()
+            ran = pipelined(staging, _sorted(sink)) if way.pipes else staging
+            staged = ran.collect()
         _check_read(named)
         seen.partitions.extend(_told_partitions(staging, sink, request))
+        seen.operators.extend(_operators(ran, request))
     return [row[0] for row in staged]
 
 

@@ -13,7 +13,7 @@ from pyspark import Accumulator, SparkContext
 from tidemill.runtime.checkpoint.directory import EpochPlan
 from tidemill.runtime.job_plan import PlanNode
 from tidemill.runtime.spark.reading import is_reading, read_of, rows_read
-from tidemill.runtime.stage_runs import SlowNode, SlowTask, StageRun
+from tidemill.runtime.stage_runs import OperatorRows, SlowNode, SlowTask, StageRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +119,7 @@ class JobEnded:
     statement: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     rows_out: int = 0
+    operators: tuple[OperatorRows, ...] = ()
 
 
 JobEvent = (

@@ -15,7 +15,7 @@ from tidemill.runtime.job_plan import PlanNode
 from tidemill.runtime.progress import JobEnded, JobEvent, PartitionsRead
 from tidemill.runtime.spark.slow_nodes import slow_nodes
 from tidemill.runtime.spark.stage_runs import stage_runs, tagged
-from tidemill.runtime.stage_runs import SlowNode, SlowTask, StageRun
+from tidemill.runtime.stage_runs import OperatorRows, SlowNode, SlowTask, StageRun
 
 _LOGGER = logging.getLogger("tidemill.history")
 
@@ -28,6 +28,7 @@ class Seen:
     partitions: list[PartitionsRead] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     rows_out: list[int] = field(default_factory=list)
+    operators: list[OperatorRows] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,6 +81,7 @@ class Recording:
             statement=self.statement,
             options=self.options,
             rows_out=sum(self.seen.rows_out[-1:]),
+            operators=tuple(self.seen.operators),
         )
 
     def _stages(self) -> tuple[tuple[StageRun, ...], tuple[SlowTask, ...]]:

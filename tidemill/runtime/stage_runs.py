@@ -6,7 +6,7 @@ among them. ``copies`` are attempts that were started because another was slow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -44,8 +44,6 @@ class StageRun:
     median_bytes: int
     most_bytes: int
     excluded: tuple[str, ...] = ()
-    rows_in: int = 0
-    """Of ``rows_read``, those that came from outside, not from other stages."""
 
     @property
     def skew(self) -> float:
@@ -59,6 +57,32 @@ class StageRun:
         return slow or self.copies > 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorRows:
+    """An operator of Spark's in a batch job, ``depth`` below the result. ``rows``: None where it counts
+    none."""
+
+    name: str
+    depth: int
+    rows: int | None
+
+
+def rows_from_sources(operators: Sequence[OperatorRows]) -> int:
+    """What the scans gave. Of a source that Python workers decode Spark scans a list of its parts: there the
+    operator that decodes them gives the rows."""
+    return sum(_scanned(operators, place) for place in range(len(operators)) if _is_leaf(operators, place))
+
+
+def _is_leaf(operators: Sequence[OperatorRows], place: int) -> bool:
+    return place + 1 == len(operators) or operators[place + 1].depth <= operators[place].depth
+
+
+def _scanned(operators: Sequence[OperatorRows], place: int) -> int:
+    above = [operator.name for operator in operators[max(place - 2, 0) : place]]
+    return operators[place - 2 if above == [_DECODING, _PARTS] else place].rows or 0
+
+
+_DECODING, _PARTS = "MapInArrow", "SerializeFromObject"
 SEEN_BYTES = 64 << 10
 """References to blocks and the numbers of splits are fewer; so little takes nobody a second to read."""
 
@@ -117,7 +141,6 @@ def stage_run(found: Json, excluded: tuple[str, ...] = ()) -> StageRun:
         median_seconds=times[0] / 1000,
         longest_seconds=times[1] / 1000,
         rows_read=found["inputRecords"] + found["shuffleReadRecords"],
-        rows_in=found["inputRecords"],
         bytes_read=found["inputBytes"],
         shuffle_read=found["shuffleReadBytes"],
         shuffle_written=found["shuffleWriteBytes"],

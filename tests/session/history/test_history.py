@@ -106,6 +106,8 @@ def test_a_batch_job(session: TableEnvironment, spark: SparkSession) -> None:
     assert (found["mode"], found["status"], found["error"]) == ("batch", "FINISHED", "")
     assert found["begun"] <= found["ended"]
     assert (found["statement"], found["rows_in"], found["rows_out"]) == (query, 20, 5)
+    counted = {operator["name"]: operator["rows"] for operator in found["operators"]}
+    assert (counted["Scan parquet"], counted["HashAggregate"]) == (20, 5 * 2)  # of the first of two phases
     assert found["plan"][0]["table"] == "default_catalog.default_database.facts"
     names = [node["name"] for node in found["plan"]]
     assert names[0] == "TableSourceScan"

@@ -12,7 +12,7 @@ from typing import Any
 from tidemill.config.secrets import masked
 from tidemill.runtime.job_plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochProgress, JobEnded, JobFailed, SavepointWritten
-from tidemill.runtime.stage_runs import StageRun
+from tidemill.runtime.stage_runs import rows_from_sources
 from tidemill.session.history.watch import Failure, JobLook, NodeTotals
 
 Json = dict[str, Any]
@@ -36,7 +36,7 @@ def document(look: JobLook) -> Json:
 
 def record(ended: JobEnded, seen: JobLook | None) -> Json:
     """All of a run. ``seen``: what was seen of it on its way; of a batch job nothing but its plan is."""
-    look = seen or JobLook(rows_in=sum(map(_rows_in, ended.stages)), rows_out=ended.rows_out)
+    look = seen or JobLook(rows_in=rows_from_sources(ended.operators), rows_out=ended.rows_out)
     told = replace(look, name=ended.name, plan=ended.plan, statement=ended.statement, options=ended.options)
     return {
         "version": VERSION,
@@ -48,16 +48,12 @@ def record(ended: JobEnded, seen: JobLook | None) -> Json:
         "ended": int(ended.ended * 1000),
         **document(told),
         "stages": [asdict(stage) | {"skew": stage.skew} for stage in ended.stages],
+        "operators": [asdict(operator) for operator in ended.operators],
         "slow": [asdict(task) for task in ended.slow],
         "slow_nodes": [asdict(node) for node in ended.slow_nodes],
         "notes": list(ended.notes),
         "partitions": [{"table": p.table, "read": p.read, "of": p.of} for p in ended.partitions],
     }
-
-
-def _rows_in(stage: StageRun) -> int:
-    """Attempts that failed were made again."""
-    return stage.rows_in if stage.status == "COMPLETE" else 0
 
 
 def restored(kept: Json) -> JobLook:

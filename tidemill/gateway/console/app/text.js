@@ -14,15 +14,18 @@ export function size(bytes) {
 
 /** A span of `seconds`: `0.42 s`, `12 s`, `3 m 20 s`, `2 h 5 m`, `16 years`. */
 export function span(seconds) {
+  if (seconds === 0) return "0 s";
   if (seconds < 1) return `${seconds.toFixed(2)} s`;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
   const whole = Math.round(seconds);
-  if (whole < 3600) return `${Math.floor(whole / 60)} m ${whole % 60} s`;
-  if (whole < 86400) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} m`;
+  if (whole < 3600) return both(Math.floor(whole / 60), "m", whole % 60, "s");
+  if (whole < 86400) return both(Math.floor(whole / 3600), "h", Math.floor((whole % 3600) / 60), "m");
   const days = whole / 86400;
-  if (days < 60) return `${Math.floor(days)} d ${Math.floor((whole % 86400) / 3600)} h`;
+  if (days < 60) return both(Math.floor(days), "d", Math.floor((whole % 86400) / 3600), "h");
   return days < 730.5 ? `${Math.round(days / 30.44)} months` : `${Math.round(days / 365.25)} years`;
 }
+
+const both = (large, unit, small, lesser) => (small ? `${large} ${unit} ${small} ${lesser}` : `${large} ${unit}`);
 
 export const ago = (millis) => {
   const seconds = Math.max(0, Math.floor((Date.now() - millis) / 1000));

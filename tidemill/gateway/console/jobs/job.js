@@ -66,10 +66,11 @@ class JobPage {
     this.nodes = h("tbody", {});
     this.charts = CHARTS.map(({ value, ...given }) => ({ value, chart: new LineChart({ ...given, height: 150 }) }));
     this.epochs = h("tbody", {});
+    this.past = h("p", {});
     [this.told, this.skew, this.checkpoints] = [h("div", {}), h("section", {}), h("section", {})];
     fill(this.root,
       h("header", { class: "head" }, h("a", { href: "#/jobs", class: "back" }, "Jobs"), this.title, this.status, h("div", { class: "spring" }), this.stop),
-      h("p", { class: "mono muted" }, this.id), this.problem, this.facts, this.failures, this.told,
+      h("p", { class: "mono muted" }, this.id), this.problem, this.facts, this.failures, this.past, this.told,
       this.planPart = h("section", {}, h("h2", {}, "Plan"), this.graph.element, list(["Node", "What it does", "Rows in", "Rows out", "State", "Late rows"], this.nodes)), this.skew,
       h("section", {}, h("h2", {}, "Epochs"),
         h("div", { class: "charts" }, this.charts.map(({ chart }, index) => h("div", {}, h("h3", {}, CHARTS[index].label), chart.element))),
@@ -87,6 +88,7 @@ class JobPage {
     fill(this.failures, job.failures.toReversed().map(failureLine));
     this.failures.hidden = job.failures.length === 0;
     this.planPart.hidden = job.plan.length === 0;
+    fill(this.past, !runs && job.status && h("a", { href: `#/history/${this.id}` }, "How it ran, in the history"));
     if (job.plan.length) this.graph.show(job.plan);
     fill(this.nodes, job.plan.map(nodeLine));
     const spread = skew(job.plan);

@@ -9,6 +9,7 @@ import { watched } from "../app/watch.js";
 import { PlanGraph } from "./graph.js";
 
 const EVERY_MILLIS = 5_000;
+const INSERT = "insert-into_";
 
 export function lineagePage(root) {
   const place = h("div", {}, loading("Looking at jobs and tables"));
@@ -33,9 +34,13 @@ function shown({ nodes, circles }, filter, graph) {
   const wanted = new Set(filter.of(nodes, ({ name, detail, status }) => ({ texts: [name, detail], status: status ?? "" })).map(({ id }) => id));
   const kept = connected(nodes, wanted);
   if (!kept.length) return empty("Nothing like that", `None of ${count(nodes.length)} tables and jobs.`);
-  graph.show(kept.map((node) => ({ ...node, said: said(node) })));
+  graph.show(kept.map((node) => ({ ...node, name: short(node), said: said(node) })));
   return [graph.element, circles.map(([from, to]) => h("p", { class: "muted" }, `${from} → ${to} closes a circle, and is not drawn.`))];
 }
+
+/** An INSERT's job is called after its tables with all their names. */
+const short = ({ role, name }) => (role === "job" && name.startsWith(INSERT)
+  ? `insert into ${name.slice(INSERT.length).split(",").map((path) => path.split(".").at(-1)).join(", ")}` : name);
 
 const said = ({ role, detail, status, runs, past }) => (role === "table" ? [detail.split(".").slice(0, 2).join("."), ""]
   : [`${status.toLowerCase()}${runs > 1 ? ` · ${count(runs)} runs` : ""}`, past ? "in the history" : ""]);

@@ -77,10 +77,12 @@ function job(one) {
     one.error && h("section", { class: "problem-box", role: "alert" }, h("h2", {}, "What made it fail"), h("pre", {}, one.error)),
     h("dl", { class: "tiles" }, tile("Began", moment(one.begun)), tile("Took", seconds(one)), tile("Mode", one.mode),
       one.epochs_done > 0 && tile("Epochs", count(one.epochs_done)),
-      counted(one) && [tile(one.mode === "batch" ? "Rows that Spark read" : "Rows in", count(one.rows_in)), tile("Rows out", count(one.rows_out))]),
+      counted(one) && [tile("Rows in", count(one.rows_in)), tile("Rows out", count(one.rows_out))]),
     told(one),
     one.plan.length > 0 && h("section", {}, h("h2", {}, "Plan"), graph.element),
     uneven && h("section", {}, h("h2", {}, "Skew"), uneven),
+    one.operators?.length > 0 && h("section", {}, h("h2", {}, "Rows in Spark"), h("pre", { class: "operators" },
+      one.operators.map(({ name, depth, rows }) => `${"  ".repeat(depth)}${name}${rows === null ? "" : `  ${count(rows)} rows`}\n`))),
     one.savepoints?.map(({ path }) => h("p", {}, "Savepoint at ", h("code", {}, path))),
     one.partitions.map(({ table: name, read, of }) => h("p", {}, `Read ${count(read)} of ${count(of)} partitions of ${name}`)),
     one.stages.length > 0 && h("section", {}, h("h2", {}, "Stages"), table(

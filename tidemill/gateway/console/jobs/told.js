@@ -20,24 +20,23 @@ export function told({ statement, options }) {
 
 const COLUMNS = [
   { title: "Checkpoint" }, { title: "Kind" }, { title: "Made" }, { title: "Took", right: true }, { title: "State", right: true },
-  { title: "Rows in state", right: true }, { title: "Where" },
+  { title: "Rows in state", right: true },
 ];
 
 /** Each epoch that is committed is a checkpoint, which takes the place of the one before; savepoints stay. */
-export function checkpoints({ epochs, savepoints, directory, status }) {
+export function checkpoints({ epochs, savepoints, directory }) {
   const last = epochs.at(-1)?.epoch;
   const lines = [
-    ...savepoints.map(({ path, at }) => ({ at, cells: ["savepoint", kind("savepoint", "done"), { content: moment(at) }, "—", "—", "—", h("code", {}, path)] })),
+    ...savepoints.map(({ path, at }) => ({ at, cells: [h("code", {}, path), kind("savepoint", "done"), moment(at), "—", "—", "—"] })),
     ...epochs.map((epoch) => ({
       at: epoch.time,
       cells: [`epoch ${count(epoch.epoch)}`, epoch.epoch === last ? kind("restart point", "running") : kind("replaced", ""),
-        moment(epoch.time), span(epoch.seconds), size(epoch.stateBytes), count(epoch.stateRows),
-        epoch.epoch === last ? h("code", {}, directory || "a temporary folder") : "—"],
+        moment(epoch.time), span(epoch.seconds), size(epoch.stateBytes), count(epoch.stateRows)],
     })),
   ].sort((a, b) => b.at - a.at).slice(0, CHECKPOINTS_SHOWN);
   return [
-    h("p", { class: "muted" }, directory ? "The job goes on from the last one: after a failure, and when it is started again."
-      : ["RUNNING", "RESTARTING"].includes(status) ? "No directory was named: the state goes with the job." : ""),
+    h("p", { class: "muted" }, directory ? ["The job goes on from the last one, after a failure and when it is started again. They lie in ", h("code", {}, directory)]
+      : "The state goes with the job: no directory was named for it."),
     lines.length ? list(COLUMNS, lines.map(({ cells }) => cells)) : h("p", { class: "muted" }, "None yet."),
   ];
 }
