@@ -165,7 +165,7 @@ class Pressed(GatewayClient):
         self.asked.append(statement)
         raise KeyboardInterrupt
 
-    def cancel(self) -> None:
+    def cancel(self, operation: str = "") -> None:
         self.asked.append("cancel")
 
 

@@ -140,7 +140,12 @@ def test_a_canceled_cursor_says_so(address: str) -> None:
         assert len(second.fetchall()) == 3
         second.cancel()  # it has ended
         assert second.fetchall() == []
-        waiting = threading.Thread(target=lambda: GATE.running.wait(60) and first.cancel())
+
+        def cancel() -> None:
+            assert GATE.running.wait(60)
+            first.cancel()
+
+        waiting = threading.Thread(target=cancel)
         waiting.start()
         with pytest.raises(dbapi.OperationalError, match=r"^The statement was canceled\.$"):
             first.execute("wait")

@@ -24,7 +24,7 @@ def served(watch: RunWatch, host: str, port: int) -> Iterator[str]:
         config=config,
         new_session=None,
         metrics=Metrics(jobs=watch.metrics),
-        jobs=lambda _: watch.jobs,
+        jobs=lambda _: watch.jobs(),
         records=lambda _: watch.records,
         watches={"": watch.watch},
     )

@@ -5,6 +5,7 @@ Both are there before the first job, and go with the process.
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,13 +15,14 @@ from importlib import import_module
 from threading import Thread
 
 from tidemill.config.option import Configuration
-from tidemill.errors import SetupError, ValidationError
+from tidemill.errors import NotSupportedError, SetupError, ValidationError
 from tidemill.session.context import SessionContext
 from tidemill.session.history.job_metrics import TEXT_FORMAT, JobMetrics, prometheus_text
 from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import JobWatch
-from tidemill.session.jobs import Jobs
+from tidemill.session.job import EndedJob
+from tidemill.session.jobs import Jobs, StartedJob
 
 LOCAL = "127.0.0.1"
 _CONSOLE = "tidemill.client.run_console"
@@ -31,19 +33,43 @@ class RunWatch:
     """Of the jobs of all scripts of a run. ``records``: of those that have ended."""
 
     records: Records
-    jobs: Jobs = field(default_factory=Jobs)
+    sessions: list[Jobs] = field(default_factory=list)
     watch: JobWatch = field(default_factory=JobWatch)
     metrics: JobMetrics = field(default_factory=JobMetrics)
 
     @classmethod
     def of(cls, config: Configuration) -> RunWatch:
         made = cls(own_records(config))
-        made.metrics.statuses = lambda _: {s.job.job_id: s.job.status for s in made.jobs.all()}
+        made.metrics.statuses = lambda _: {s.job.job_id: s.job.status for s in made._inserts()}
         return made
 
+    def jobs(self) -> Jobs:
+        """The INSERTs of all sessions, and the queries."""
+        found, inserts = Jobs(), self._inserts()
+        for insert in inserts:
+            found.put_back(insert.job, insert.started)
+        known = {insert.job.job_id for insert in inserts}
+        for job, name, status, begun in self.metrics.seen():
+            if job not in known:
+                found.put_back(_Query(job, name, status), dt.datetime.fromtimestamp(begun, dt.UTC))
+        return found
+
+    def _inserts(self) -> list[StartedJob]:
+        return [started for jobs in list(self.sessions) for started in jobs.all()]
+
     def follow(self, context: SessionContext) -> None:
-        context.jobs = self.jobs
+        self.sessions.append(context.jobs)
         context.history = Keeper(records=self.records, watch=self.watch, metrics=self.metrics)
+
+
+class _Query(EndedJob):
+    """A query that has ended, or gives its rows to standard output: nobody else ends it."""
+
+    def stop(self) -> None:
+        if self.status == "RUNNING":
+            raise NotSupportedError("A query of 'tidemill run' is ended where it runs, with Ctrl-C.")
+
+    abort = stop
 
 
 @contextmanager

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from urllib.request import urlopen
+import json
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
 
 from tidemill.client.run_console import served
 from tidemill.client.run_watch import LOCAL, RunWatch, metrics_served
@@ -11,6 +15,7 @@ from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodePr
 from tidemill.session.history.job_metrics import JobMetrics, prometheus_text
 from tidemill.session.history.watch import NodeTotals
 from tidemill.session.job import EndedJob
+from tidemill.session.jobs import Jobs
 
 EPOCH = EpochProgress(
     epoch=1, rows_in=5, rows_out=3, seconds=0.5, state_rows=2, state_bytes=9, job_id="j", watermark=1_000_500
@@ -71,13 +76,25 @@ def test_the_skew_of_an_operator_over_its_partitions() -> None:
 
 def test_a_run_serves_its_metrics_and_its_console() -> None:
     watch = RunWatch.of(Configuration({}))
-    watch.jobs.add(EndedJob("j", "n", "FINISHED"))
+    watch.sessions.append(Jobs())
+    watch.sessions[0].add(EndedJob("j", "n", "FINISHED"))
     told(watch.metrics)
+    watch.metrics.event(JobBegun(job_id="q", name="a query", plan=()))
     with metrics_served(watch.metrics, LOCAL, 0) as port, served(watch, LOCAL, 0) as address:
         for place in (f"http://{LOCAL}:{port}", address):
             with urlopen(f"{place}/metrics") as answer:
-                assert 'tidemill_job_status{job="j",status="FINISHED"} 1\n' in answer.read().decode()
+                text = answer.read().decode()
+            assert 'tidemill_job_status{job="j",status="FINISHED"} 1\n' in text
+            assert 'tidemill_job_status{job="q",status="RUNNING"} 1\n' in text
         with urlopen(f"{address}/console/api/jobs") as answer:
-            assert b'"id": "j"' in answer.read()
+            jobs = json.loads(answer.read())["jobs"]
+        assert {(job["id"], job["name"], job["status"]) for job in jobs} == {
+            ("j", "n", "FINISHED"),
+            ("q", "a query", "RUNNING"),
+        }
+        stop = Request(f"{address}/console/api/jobs/q/stop", b"{}", method="POST")
+        with pytest.raises(HTTPError) as refused:
+            urlopen(stop)
+        assert "Ctrl-C" in refused.value.read().decode()
         with urlopen(f"{address}/console/api/hello") as answer:
             assert b'"sql": false' in answer.read()

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tidemill.runtime.progress import EpochProgress, JobBegun, JobEvent, JobFailed
+from tidemill.runtime.progress import EpochProgress, JobBegun, JobEnded, JobEvent, JobFailed
 
 Labels = tuple[tuple[str, str], ...]
 Sample = tuple[str, Labels, float]
@@ -25,6 +25,9 @@ _JOBS = 1_000
 @dataclass(slots=True)
 class _JobEpochs:
     user: str
+    name: str = ""
+    begun: float = 0.0
+    status: str = ""
     epochs: int = 0
     rows_in: int = 0
     rows_out: int = 0
@@ -51,8 +54,8 @@ class _JobEpochs:
 
 @dataclass(slots=True)
 class JobMetrics:
-    """Any thread may tell and ask. ``statuses``: of a user's jobs, by their ids; ``clock``: seconds since
-    1970."""
+    """Any thread may tell and ask. ``statuses``: of a user's jobs, by their ids, where these are known better
+    than by events; ``clock``: seconds since 1970."""
 
     statuses: Callable[[str], Mapping[str, str]] = lambda _: {}
     clock: Callable[[], float] = time.time
@@ -65,10 +68,26 @@ class JobMetrics:
             self._job(progress.job_id, user).add(progress)
 
     def event(self, event: JobEvent, user: str = "") -> None:
-        if isinstance(event, JobBegun | JobFailed):
-            with self._lock:
-                found = self._job(event.job_id, user)
-                found.restarts += isinstance(event, JobFailed) and event.wait is not None
+        if not isinstance(event, JobBegun | JobFailed | JobEnded):
+            return
+        with self._lock:
+            if isinstance(event, JobEnded) and event.job_id not in self._jobs:
+                return  # a batch statement, which has no epochs
+            found = self._job(event.job_id, user)
+            match event:
+                case JobBegun():
+                    found.name, found.status = event.name, "RUNNING"
+                    found.begun = found.begun or self.clock()
+                case JobFailed():
+                    found.restarts += event.wait is not None
+                    found.status = "FAILED" if event.wait is None else "RESTARTING"
+                case JobEnded():
+                    found.status = event.status
+
+    def seen(self) -> list[tuple[str, str, str, float]]:
+        """Id, name, status and begin of each job, by its events alone."""
+        with self._lock:
+            return [(job, j.name, j.status, j.begun) for job, j in self._jobs.items()]
 
     def samples(self, user: str | None = None) -> Iterator[Sample]:
         """Names, labels and values, those of one family together. ``user``: whose jobs; None: all."""
@@ -81,14 +100,16 @@ class JobMetrics:
             for job, epochs in jobs.items():
                 for operator, rows in epochs.largest_keys.items():
                     yield _LARGEST, (("job", job), ("operator", operator)), rows
-        yield from self._statuses({job: j.user for job, j in jobs.items()})
+            heard = {job: (j.user, j.status) for job, j in jobs.items()}
+        yield from self._statuses(heard)
 
-    def _statuses(self, users: Mapping[str, str]) -> Iterator[Sample]:
-        """Of each job every status, 1 for the one that it has."""
-        known = {user: self.statuses(user) for user in set(users.values())}
-        for job, user in users.items():
-            for status in STATUSES if job in known[user] else ():
-                yield _STATUS, (("job", job), ("status", status)), int(known[user][job] == status)
+    def _statuses(self, heard: Mapping[str, tuple[str, str]]) -> Iterator[Sample]:
+        """Of each job every status, 1 for the one that it has. ``heard``: user, and status by events."""
+        known = {user: self.statuses(user) for user in {user for user, _ in heard.values()}}
+        for job, (user, status) in heard.items():
+            now = known[user].get(job, status)
+            for one in STATUSES if now else ():
+                yield _STATUS, (("job", job), ("status", one)), int(one == now)
 
     def _job(self, job_id: str, user: str) -> _JobEpochs:
         found = self._jobs.setdefault(job_id, _JobEpochs(user))
