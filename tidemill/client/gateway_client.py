@@ -11,6 +11,7 @@ import http.client
 import json
 import re
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -88,6 +89,9 @@ class GatewayClient:
     """The last one that was submitted."""
     _open: set[str] = field(default_factory=set)
     _canceled: set[str] = field(default_factory=set)
+    _submitting: bool = False
+    _ends_at_once: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _warnings: tuple[str, ...] = ()
     """Of the last answer."""
 
@@ -119,9 +123,7 @@ class GatewayClient:
     def execute(self, statement: str, *, row_format: str = "JSON") -> Answer:
         """Submits a statement and waits until its columns are there; ConnectorError with what is wrong."""
         base = f"/v2/sessions/{self._session}"
-        operation = self._call("POST", f"{base}/statements", {"statement": statement})["operationHandle"]
-        self._operation = operation
-        self._open.add(operation)
+        operation = self._submitted(f"{base}/statements", statement)
         page = self._ready(f"{base}/operations/{operation}/result/0?rowFormat={row_format}", operation)
         return Answer(
             operation=operation,
@@ -131,6 +133,23 @@ class GatewayClient:
             job_id=page.get("jobID", ""),
             warnings=self._warnings,
         )
+
+    def _submitted(self, path: str, statement: str) -> str:
+        """A statement that is canceled on its way to the gateway is ended when it is there."""
+        with self._lock:
+            self._submitting, self._ends_at_once = True, False
+        try:
+            operation: str = self._call("POST", path, {"statement": statement})["operationHandle"]
+        except BaseException:
+            self._submitting = False
+            raise
+        with self._lock:
+            self._submitting, self._operation = False, operation
+            self._open.add(operation)
+            ends = self._ends_at_once
+        if ends:
+            self.cancel(operation)
+        return operation
 
     def properties(self) -> dict[str, str]:
         """The session's options."""
@@ -157,6 +176,10 @@ class GatewayClient:
     def cancel(self, operation: str = "") -> None:
         """Ends a statement, the last one where none is named; one that has ended is fine. A thread that waits
         for it, or reads its rows, gets a CanceledError."""
+        with self._lock:
+            self._ends_at_once = self._submitting and not operation
+            if self._ends_at_once:
+                return
         named = operation or self._operation
         if named in self._open:
             self._canceled.add(named)
