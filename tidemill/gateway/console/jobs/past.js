@@ -12,7 +12,7 @@ import { skew } from "./skew.js";
 import { told } from "./told.js";
 
 const EVERY_MILLIS = 5_000;
-const LISTED = 500;
+const LISTED = 200;
 
 export function historyPage(root, [id]) {
   const place = h("div", {}, loading("Looking at what has ended"));

@@ -31,6 +31,8 @@ from tidemill.sql.splitter import Piece, split
 
 Json = dict[str, Any]
 _LAST, _MOST = 50, 1000
+_IN_LINEAGE = 200
+"""How many ended jobs the lineage has: each is a file to read."""
 _OF_THE_GATEWAY = ("tidemill.gateway.", "sql-gateway.", "rest.server.")
 _BEGINNING = 200
 """How much of a statement is in a list: enough to look for it."""
@@ -131,7 +133,7 @@ def tables_and_jobs(gateway: Gateway, call: Call) -> str:
     own = sorted(gateway.jobs(call.user).all(), key=lambda s: s.started, reverse=True)
     flows = [_flow(s.job, watch.look(s.job.job_id)) for s in own if not s.query]
     known = {flow.job_id for flow in flows}
-    past = [one for one in gateway.records(call.user).last(_MOST) if one["id"] not in known]
+    past = [one for one in gateway.records(call.user).last(_IN_LINEAGE) if one["id"] not in known]
     return json.dumps(lineage([*flows, *map(_past_flow, past)]))
 
 
