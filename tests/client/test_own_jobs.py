@@ -50,9 +50,9 @@ def test_jobs_are_listed_and_ended(
         assert (savepoint / "savepoint.json").is_file()
         assert not (savepoint / "job-2").exists()  # the second job keeps its own below the first one's
         assert main(["stop", first, "--savepoint-dir", str(tmp_path / "savepoints")]) == 1
-        assert "does not run: it is CANCELED" in capsys.readouterr().err
+        assert "does not run: it is FINISHED" in capsys.readouterr().err
         assert main(["cancel", second]) == 0
-        assert [job.status for job in jobs if job is not None] == ["CANCELED", "CANCELED"]
+        assert [job.status for job in jobs if job is not None] == ["FINISHED", "CANCELED"]
     assert own_jobs.own_jobs() == []
     # What a killed process left refuses, and goes.
     left = Path(own_directory("jobs")) / "1-x.sock"

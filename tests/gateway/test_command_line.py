@@ -54,11 +54,12 @@ def test_jobs_from_the_command_line(
         look = made.watch("").look(jobs[0])
         assert look is not None
         assert [(n.role.value, n.name) for n in look.plan] == [("source", "g"), ("sink", "b")]
-        assert sum(n.rows_in for n in look.nodes.values()) == look.rows_out
+        assert [look.nodes[n.id].rows_in for n in look.plan] == [look.rows_out] * 2
         assert main(["cancel", jobs[1], *at]) == 0
         assert main(["jobs", *at]) == 0
         shown = capsys.readouterr().out
-        assert [job for job in jobs if f"{job}  CANCELED " in shown] == jobs
+        ends = zip(jobs, ("FINISHED", "CANCELED"), strict=True)
+        assert [job for job, status in ends if f"{job}  {status} " in shown] == jobs
         assert main(["cancel", "nosuch", *at]) == 1
         assert "There is no job 'nosuch'" in capsys.readouterr().err
         script = tmp_path / "script.sql"
