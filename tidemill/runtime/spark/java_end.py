@@ -26,8 +26,8 @@ _ENDS_SECONDS = 5.0
 _LOGGED = "Exception while sending command."
 
 
-class _JavaEnded(LostDriverError, protocol.Py4JNetworkError):
-    """Also py4j's: who takes errors of py4j into account takes this one."""
+_JavaEnded: type[LostDriverError] = type("_JavaEnded", (LostDriverError, protocol.Py4JNetworkError), {})
+"""The error is also one of py4j's, so that handlers of py4j's errors see it. mypy does not know py4j's classes."""
 
 
 def watch(gateway: Any) -> None:
