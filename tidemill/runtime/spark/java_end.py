@@ -27,7 +27,7 @@ _LOGGED = "Exception while sending command."
 
 
 _JavaEnded: type[LostDriverError] = type("_JavaEnded", (LostDriverError, protocol.Py4JNetworkError), {})
-"""The error is also one of py4j's, so that handlers of py4j's errors see it. mypy does not know py4j's classes."""
+"""The error is one of py4j's, too: handlers of those see it. mypy does not know py4j's classes."""
 
 
 def watch(gateway: Any) -> None:
