@@ -100,6 +100,12 @@ class ValidationError(TidemillError):
     code = "VALIDATION"
 
 
+class NotPermittedError(TidemillError):
+    """What the statement names is not for this session: whoever runs the gateway may open it."""
+
+    code = "NOT_PERMITTED"
+
+
 class NotSupportedError(TidemillError):
     """Valid Flink SQL that Tidemill does not run; names the feature."""
 

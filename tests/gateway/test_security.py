@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import logging
 import shutil
+import socket
 import ssl
 import stat
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -17,14 +20,18 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.fakes import Gate, gateway
+from tests.gateway.fakes import Gate, Stopwatch, gateway
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
 from tidemill.gateway.api import LimitError, OperationStatus, UnknownSessionError
 from tidemill.gateway.endpoints.hiveserver2.endpoint import HiveServer2Endpoint
+from tidemill.gateway.endpoints.rest.door import Door
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
+from tidemill.gateway.endpoints.rest.errors import HttpError
+from tidemill.gateway.log import OneLine
 from tidemill.gateway.security.access import Access, AccessError
 from tidemill.gateway.security.audit import Audit
+from tidemill.gateway.security.guesses import FREE, FREE_OF_ADDRESS, MOST, Guesses
 from tidemill.gateway.security.users import password_hash, token_hash, users_by, users_in
 from tidemill.gateway.service.service import Gateway
 from tidemill.runtime.progress import EpochProgress
@@ -62,13 +69,20 @@ def served(
 
 
 @contextmanager
+def listening(made: Gateway, options: Mapping[str, str] | None = None) -> Iterator[int]:
+    """The port of an endpoint."""
+    endpoint = RestEndpoint(made, Configuration({"sql-gateway.endpoint.rest.port": "0", **(options or {})}))
+    endpoint.start()
+    try:
+        yield int(endpoint.address.rpartition(":")[2])
+    finally:
+        endpoint.stop()
+
+
+@contextmanager
 def serving(
     made: Gateway, options: Mapping[str, str] | None = None, context: ssl.SSLContext | None = None
 ) -> Iterator[Ask]:
-    endpoint = RestEndpoint(made, Configuration({"sql-gateway.endpoint.rest.port": "0", **(options or {})}))
-    endpoint.start()
-    port = int(endpoint.address.rpartition(":")[2])
-
     def ask(
         method: str, path: str, authorization: str = "", body: bytes | None = None, **headers: str
     ) -> tuple[int, Any]:
@@ -83,10 +97,8 @@ def serving(
         connection.close()
         return answer.status, json.loads(text) if text.startswith("{") else text
 
-    try:
+    with listening(made, options) as port:
         yield ask
-    finally:
-        endpoint.stop()
 
 
 def basic(name: str, password: str) -> str:
@@ -108,6 +120,8 @@ def test_users_by_password_and_token(tmp_path: Path, users: str) -> None:
             basic("nobody", "x"),
             "Bearer x",
             "Basic !",
+            "Basic \xff\xfe",
+            "Basic " + base64.b64encode(b"\xff:\xfe").decode(),
             "Digest x",
             "Basic",
         ]
@@ -117,6 +131,73 @@ def test_users_by_password_and_token(tmp_path: Path, users: str) -> None:
                 assert status == 401
                 assert len(answer["errors"]) == 1
         assert "tidemill_sessions 1" in ask("GET", "/metrics", bob)[1]
+
+
+def test_headers_that_are_no_addresses(tmp_path: Path) -> None:
+    with served(tmp_path) as ask:
+        assert ask("GET", "/v1/info", Origin="http://[")[0] == 403
+        assert ask("GET", "/v1/info", Host="[")[0] == 403
+
+
+def test_wrong_logins_are_slowed_down(users: str) -> None:
+    """The right password waits, too, but for one that was right before, or that comes from elsewhere."""
+    door = Door(Access(users_in(users), guesses=Guesses(clock=Stopwatch())))
+
+    def ask(authorization: str, address: str = "1.2.3.4") -> int:
+        """The status, one more where it says how long to wait."""
+        try:
+            door.user({"authorization": authorization}, address)
+        except HttpError as e:
+            return e.status + ("Retry-After" in e.headers)
+        return 200
+
+    guesses = [basic(name, "guess") for name in 7 * ["ann"] + 2 * ["bob"]]
+    assert [ask(said) for said in guesses] == [401] * FREE + [430] * 2 + [401] * 2
+    right = basic("ann", "pässword:1")
+    assert [ask(right), ask(right, "1.2.3.5"), ask(right)] == [430, 200, 200]
+    assert ask(f"Bearer {TOKEN}") == 200
+    assert [ask("Bearer x") for _ in range(FREE + 1)] == [401] * FREE + [430]
+
+
+def test_guesses_wait_ever_longer_and_take_no_more_than_so_much_memory() -> None:
+    clock = Stopwatch()
+    guesses = Guesses(clock=clock)
+    for wanted in (1, 2, 4, 8, 16, 32, 60, 60):
+        while guesses.begin("ann", "1.2.3.4") == 0:
+            pass
+        assert guesses.begin("ann", "1.2.3.4") == wanted
+        assert guesses.begin("ann", "1.2.3.5") == 0
+        guesses.right("ann", "1.2.3.5")
+        clock.now += wanted
+    assert guesses.begin("bob", "1.2.3.4") == 0
+    guesses.right("ann", "1.2.3.4")
+    assert [guesses.begin("ann", "1.2.3.4") for _ in range(FREE)] == [0] * FREE
+    for number in range(2 * FREE_OF_ADDRESS):
+        guesses.begin(str(number), f"2001:db8::{number:x}")
+    assert guesses.begin("new", "2001:db8::ffff") > 0
+    assert guesses.begin("new", "2001:db8:1::") == 0
+    for number in range(2 * MOST):
+        guesses.begin("eve", str(number))
+    assert len(guesses._wrong) == MOST
+
+
+def test_many_guesses_at_once_are_no_more_than_in_a_row() -> None:
+    guesses = Guesses(clock=Stopwatch())
+    assert sum(guesses.begin("ann", "a") == 0 for _ in range(100)) == FREE
+    guesses.right("ann", "a")
+    assert guesses.begin("ann", "a") == 0
+
+
+def test_a_line_of_the_log_is_one_whatever_users_write() -> None:
+    forged = "no option 'a\n2026-01-01T00:00:00Z WARNING root logs in\x1b[2K\u2028'"
+    try:
+        raise ValueError("b\nforged")
+    except ValueError:
+        record = logging.LogRecord("tidemill", logging.WARNING, "", 0, "%s", (forged,), sys.exc_info())
+    first, *rest = OneLine().format(record).splitlines()
+    assert first.endswith(r" WARNING no option 'a\n2026-01-01T00:00:00Z WARNING root logs in\x1b[2K\u2028'")
+    assert rest[-2:] == ["    ValueError: b", "    forged"]
+    assert all(line.startswith("    ") for line in rest)
 
 
 def test_metrics_of_jobs_are_their_user_s(tmp_path: Path, users: str) -> None:
@@ -227,6 +308,19 @@ def test_tls(tmp_path: Path) -> None:
         assert ask("GET", "/v1/info")[0] == 200
         status, told = ask("POST", "/v1/sessions", body=b"x" * (104 << 20), Connection="close")
         assert (status, "longer than" in told["errors"][0]) == (413, True)
+
+
+def test_what_is_no_request_does_not_hold_a_connection_over_tls(tmp_path: Path) -> None:
+    """The client sees the answer, then the end; it need not close."""
+    file = _certificate(tmp_path)
+    context = ssl.create_default_context(cafile=file)
+    long = {"tidemill.gateway.rest.header-timeout": "10 min"}
+    with listening(gateway(tmp_path)[0], {"tidemill.gateway.tls.certificate-file": file, **long}) as port:
+        plain = socket.create_connection(("127.0.0.1", port), timeout=60)
+        with context.wrap_socket(plain, server_hostname="127.0.0.1") as connection:
+            connection.sendall(b"no request\r\n\r\n" + b"x" * 100_000)
+            got = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    assert got.startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.parametrize("endpoint", [RestEndpoint, HiveServer2Endpoint])

@@ -53,6 +53,8 @@ def test_what_an_endpoint_could_not_start_with_is_told_before_spark_starts(
                 "sql-gateway.endpoint.rest.port": "0",
                 "sql-gateway.endpoint.hiveserver2.thrift.port": "0",
                 "tidemill.gateway.authentication": "PASSWORD" if "users" in key else "",
+                "tidemill.gateway.allowed-paths": "*",
+                "tidemill.gateway.allowed-connectors": "*",
                 key: value or str(taken.getsockname()[1]),
             }
             with pytest.raises(SetupError, match=told):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidemill.catalog.table import CatalogObject, CatalogTable, CatalogView, Column, ObjectPath
+from tidemill.errors import Position
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.plan import nodes as n
@@ -29,6 +30,9 @@ class FakeEnvironment:
 
     def resolve(self, path: ObjectPath) -> CatalogObject | None:
         return self.objects.get(path)
+
+    def check_table(self, table: CatalogTable, options: Mapping[str, str], position: Position | None) -> None:
+        return None
 
     def object_names(self, catalog: str, database: str) -> tuple[str, ...]:
         return tuple(p.name for p in self.objects if (p.catalog, p.database) == (catalog, database))

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from tidemill.config.option import Duration, MemorySize, Option
 
+PREFIX = "tidemill.gateway."
+"""Of options that no session has to know."""
 IDLE_TIMEOUT = Option(
     key="sql-gateway.session.idle-timeout",
     kind=Duration,
@@ -145,6 +147,49 @@ TLS_KEY = Option(
     own=True,
     doc="The certificate's key (PEM); unset: it lies in the certificate's file.",
 )
+ALLOWED_PATHS = Option(
+    key="tidemill.gateway.allowed-paths",
+    kind=str,
+    default="",
+    own=True,
+    doc="Which files SQL may read and write: absolute paths and URIs with semicolons between them, each with "
+    "all that is below it; `*` is any. `{user}` stands for who asks, `ann=/data/x` is for the user ann only. "
+    "Unset is `*`, but with PASSWORD it must be set. What the gateway keeps for itself is always closed.",
+)
+ALLOWED_CONNECTORS = Option(
+    key="tidemill.gateway.allowed-connectors",
+    kind=str,
+    default="",
+    own=True,
+    doc="Which connectors SQL may use, in the same form: `filesystem;datagen;ann=jdbc`. `*` is any; where "
+    "paths are limited it is any but `spark`, which reaches every file. Unset is `*`, but with PASSWORD it "
+    "must be set.",
+)
+USER_CODE = Option(
+    key="tidemill.gateway.user-code",
+    kind=str,
+    default="",
+    choices=("", "true", "false"),
+    own=True,
+    doc="Whether SQL may call functions in Python, which can do all that the gateway can. Unset is true, but "
+    "false with PASSWORD.",
+)
+ALLOWED_MODULES = Option(
+    key="tidemill.gateway.allowed-modules",
+    kind=str,
+    default="*",
+    own=True,
+    doc="Which modules of Python such functions may be of, in the same form: `company.functions;ann=scores`. "
+    "Only `*` allows files in `python.files`.",
+)
+KEY_FILE = Option(
+    key="tidemill.gateway.key-file",
+    kind=str,
+    default="",
+    own=True,
+    doc="The key that sessions, jobs and catalogs are encrypted with in the store; made where there is none. "
+    "Unset: `key` in the gateway's directory.",
+)
 AUDIT_FILE = Option(
     key="tidemill.gateway.audit-file",
     kind=str,
@@ -211,6 +256,11 @@ OPTIONS = (
     AUTHENTICATOR,
     TLS_CERTIFICATE,
     TLS_KEY,
+    ALLOWED_PATHS,
+    ALLOWED_CONNECTORS,
+    USER_CODE,
+    ALLOWED_MODULES,
+    KEY_FILE,
     AUDIT_FILE,
     METRICS_USERS,
     OTLP_ENDPOINT,

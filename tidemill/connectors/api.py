@@ -21,6 +21,7 @@ from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.filters import ColumnFilter
 from tidemill.connectors.grouping import Grouping
 from tidemill.errors import NotSupportedError
+from tidemill.files.fence import OPEN, Fence
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field, LogicalType
 
@@ -46,7 +47,8 @@ class SourceRequest:
     metadata column. ``metadata``: metadata key per metadata column name. ``sequence``: add the
     ``$seq`` column. ``parallelism``: a hint for the number of read tasks. ``time_zone``: the
     session's zone (for text formats of TIMESTAMP_LTZ). ``filters``: all of them hold for the rows that are
-    wanted; whoever asks looks at them again. ``limit``: so many rows are enough, whichever.
+    wanted; whoever asks looks at them again. ``limit``: so many rows are enough, whichever. ``fence``: where
+    links among its files may lead.
     """
 
     table: CatalogTable
@@ -59,6 +61,7 @@ class SourceRequest:
     streaming: bool
     filters: tuple[ColumnFilter, ...] = ()
     limit: int | None = None
+    fence: Fence = OPEN
 
 
 class Source(Protocol):
@@ -153,6 +156,16 @@ class PlacedConnector(Protocol):
 
 
 @runtime_checkable
+class NamingConnector(Protocol):
+    """Optional face of a connector whose options can name files: a session may be kept from some."""
+
+    def named_places(self, options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+        """All paths and URIs in ``options``, each with the option that names it, whatever for and however
+        ill-formed the options are."""
+        ...
+
+
+@runtime_checkable
 class RecordingSource(Protocol):
     """Optional face of a source that keeps records of its own beside the job's checkpoint."""
 
@@ -218,13 +231,14 @@ class MeasuredSource(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupRequest:
     """``fields``: the wanted physical columns of the table; ``keys``: those of them that are asked by.
-    ``time_zone``: the session's zone."""
+    ``time_zone``: the session's zone. ``fence``: as of ``SourceRequest``."""
 
     table: CatalogTable
     options: Mapping[str, str]
     fields: tuple[Field, ...]
     keys: tuple[str, ...]
     time_zone: str
+    fence: Fence = OPEN
 
 
 @dataclass(frozen=True, slots=True)

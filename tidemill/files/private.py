@@ -9,12 +9,14 @@ import tempfile
 from tidemill.errors import ConnectorError
 
 _PRIVATE = 0o700
+OWN = f"tidemill-{os.getuid()}"
+"""This user's folder below the temporary directory."""
 
 
 def own_directory(name: str) -> str:
     """The path of this user's folder for ``name`` below the temporary directory, mode 0700. ConnectorError
     where somebody else has made it: what is written there could be read or changed."""
-    path = os.path.join(tempfile.gettempdir(), f"tidemill-{os.getuid()}", name)
+    path = os.path.join(tempfile.gettempdir(), OWN, name)
     for folder in (os.path.dirname(path), path):
         make_private(folder)
     return path

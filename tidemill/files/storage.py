@@ -23,6 +23,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
+from tidemill.files.fence import OPEN, Fence
 from tidemill.files.systems import GCS_SCHEME, HDFS_SCHEMES, is_local, resolve
 
 TEMPORARY = ".tmp-"
@@ -78,18 +79,19 @@ class Storage:
     """``location``: a plain path, or a URI such as file:///x, s3://bucket/x, gs://bucket/x, hdfs://host/x.
     ``settings``: how to reach it, by Flink's keys; they may hold secrets and are never shown.
     ``durable`` False: files that nobody looks for once their job has ended, however it did; nothing is forced
-    to disk then."""
+    to disk then. ``fence``: where links that a listing comes upon may lead."""
 
     location: str
     settings: tuple[tuple[str, str], ...] = ()
     durable: bool = True
+    fence: Fence = OPEN
 
     @cached_property
     def _resolved(self) -> tuple[fs.FileSystem, str]:
         return resolve(self.location, dict(self.settings))
 
     def __getstate__(self) -> dict[str, object]:
-        return {"location": self.location, "settings": self.settings, "durable": self.durable}
+        return {name: getattr(self, name) for name in ("location", "settings", "durable", "fence")}
 
     def __repr__(self) -> str:
         return f"Storage({self.location!r})"
@@ -240,15 +242,30 @@ class Storage:
             for entry in _entries(self.absolute(directory)):
                 path = prefix + entry.name
                 if entry.is_file():
-                    yield from _found(entry, path)
+                    yield from self._found(entry, path)
                 elif entry.is_dir():
                     if recursive and (enters is None or enters(entry.name)):
+                        self._check(entry, entry.is_symlink())
                         left.append((path, self._links(entry, links)))
                 else:
                     if sees is not None:
                         sees(path)
                     if misses is not None and misses(entry.name):
                         check_link(entry.path)
+
+    def _found(self, entry: os.DirEntry[str], path: str) -> Iterator[FileEntry]:
+        """Nothing where the file has gone since its directory was listed."""
+        try:
+            found = entry.stat()
+        except FileNotFoundError:
+            return
+        self._check(entry, found.st_nlink > 1 or entry.is_symlink())
+        yield FileEntry(path, found.st_size, found.st_mtime_ns)
+
+    def _check(self, entry: os.DirEntry[str], leads: bool) -> None:
+        """OSError where ``entry``, if it ``leads`` elsewhere, does so beyond the fence."""
+        if leads and not self.fence.permits(entry.path):
+            raise OSError(errno.EACCES, "A link leads to what is not for this session", entry.path)
 
     def _links(self, entry: os.DirEntry[str], links: Links) -> Links:
         """``links`` and where the directory ``entry`` leads to, where that is one."""
@@ -397,15 +414,6 @@ def _is_utf8(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _found(entry: os.DirEntry[str], path: str) -> Iterator[FileEntry]:
-    """Nothing where the file has gone since its directory was listed."""
-    try:
-        found = entry.stat()
-    except FileNotFoundError:
-        return
-    yield FileEntry(path, found.st_size, found.st_mtime_ns)
 
 
 def _stat(path: str, relative: str) -> FileEntry | None:

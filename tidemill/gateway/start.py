@@ -32,6 +32,8 @@ from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import SetupError, StateError
 from tidemill.files.private import make_private
 from tidemill.gateway.endpoints.api import Endpoint, configured
+from tidemill.gateway.log import log_to_standard_error, shown
+from tidemill.gateway.security.reach import check_reach, reach_of
 from tidemill.gateway.service.keeping import Keeping
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.service import Gateway
@@ -49,6 +51,7 @@ from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.history.records import Records
 from tidemill.session.job import EndedJob, JobHandle
 from tidemill.session.jobs import Jobs
+from tidemill.session.permissions import Permissions
 from tidemill.session.snapshot import restored
 from tidemill.sql.parser import parse_statement
 
@@ -66,6 +69,12 @@ def command(parsed: argparse.Namespace) -> int:
     sys.setswitchinterval(_TURN_SECONDS)
     config = Configuration(parsed.options)
     _check(config)
+    with log_to_standard_error():
+        _serve(config)
+    return 0
+
+
+def _serve(config: Configuration) -> None:
     house = House(config)
     endpoints: list[Endpoint] = []
     try:
@@ -82,7 +91,6 @@ def command(parsed: argparse.Namespace) -> int:
         for endpoint in endpoints:
             endpoint.stop()
         house.close()
-    return 0
 
 
 def _check(config: Configuration) -> None:
@@ -91,7 +99,7 @@ def _check(config: Configuration) -> None:
         check_at_set(key, config.get(key, ""))
         warning = unknown_option(key)
         if warning:
-            sys.stderr.write(f"Warning: {warning}\n")
+            sys.stderr.write(f"Warning: {shown(warning)}\n")
     check_all(config)
 
 
@@ -109,6 +117,7 @@ class House:
     _url: str = field(init=False)
 
     def __post_init__(self) -> None:
+        check_reach(self.config)
         root = directory(self.config)
         try:
             os.makedirs(root, mode=0o700, exist_ok=True)
@@ -131,6 +140,7 @@ class House:
             memory=self._memory,
             jobs=self.jobs,
             records=self._records,
+            permissions=self._reach,
         )
         self.gateway.telemetry = _telemetry(self.gateway, self.config.read(g.OTLP_ENDPOINT))
 
@@ -167,7 +177,8 @@ class House:
         self._lock.close()
 
     def _new_session(self, properties: Mapping[str, str], user: str) -> SqlStatements:
-        environment = new_environment(self.config, properties)
+        own = {key: value for key, value in self.config.items() if not key.startswith(g.PREFIX)}
+        environment = new_environment(own, properties)
         return self._at_home(SqlStatements(environment=environment, results=self._results), user)
 
     def _at_home(self, statements: SqlStatements, user: str) -> SqlStatements:
@@ -185,10 +196,16 @@ class House:
             self._follow(job, places[0], user)
 
         context.catalogs_url = lambda: self._url
+        context.permissions = self._reach(user)
+        given = context.configuration.items()
+        context.permissions.check_options({k: v for k, v in given if self.config.get(k) != v})
         self._watch(context, user)
         context.jobs, context.place_job = self.jobs(user), place_job
         statements.job_started = job_started
         return statements
+
+    def _reach(self, user: str) -> Permissions:
+        return reach_of(self.config, user, directory(self.config))
 
     def _watch(self, context: SessionContext, user: str) -> None:
         """What its jobs do is counted for all, and can be looked at by their user, also afterwards."""
@@ -286,6 +303,7 @@ class House:
         context = environment.context
         context.place_job = lambda: kept.place
         context.catalogs_url = lambda: self._url
+        context.permissions = self._reach(kept.owner)
         self._watch(context, kept.owner)
         started: list[JobHandle] = []
         context.on_job = started.append

@@ -142,7 +142,7 @@ def _frame_of(
     """``then`` of the rows of ``root``. ``named``, for what is run at once, gets the sources that are to be
     checked when they have been read."""
     spark = views.spark
-    source_of = partial(make_source, shared=request.shared)
+    source_of = partial(make_source, shared=request.shared, fence=request.fence)
     context = _context(request.frames, request.zone, parallelism(request), source_of)
 
     def scan(node: b.TableSourceScan, sequenced: bool) -> TableRows:
@@ -232,6 +232,7 @@ def _frames(
         sharing=Sharing.of(root),
         quick=way.quick,
         sends=way.sends,
+        fence=request.fence,
     )
 
 

@@ -40,6 +40,7 @@ from tidemill.errors import (
     TidemillError,
     ValidationError,
 )
+from tidemill.files.fence import OPEN, Fence
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.functions.render import render_sql
@@ -90,6 +91,7 @@ class JobRequest:
     fault: Callable[[str], None] = lambda _: None
     clock: Callable[[], float] = time.time
     late_table: CatalogTable | None = None
+    fence: Fence = OPEN
     statement: str = ""
     """As it may be shown."""
 
@@ -280,10 +282,11 @@ def compile_context(
     zone: str,
     parallelism: int,
     shared: SharedFiles = ONE_MACHINE,
+    fence: Fence = OPEN,
 ) -> CompileContext:
     """What the plans of one job are compiled with."""
     context = CompileContext(
-        make_source=partial(make_source, shared=shared),
+        make_source=partial(make_source, shared=shared, fence=fence),
         frames=frames,
         zone=zone,
         parallelism=parallelism,
@@ -293,6 +296,7 @@ def compile_context(
         idle_timeout=config.read(IDLE_TIMEOUT).milliseconds,
         bundle=_bundle(config),
         keeps_late=bool(config.read(LATE_ROWS_TABLE)),
+        fence=fence,
     )
     with_room(lambda: context.survey(roots))
     return context
@@ -331,6 +335,7 @@ def _context(request: JobRequest, roots: Sequence[p.PhysicalNode]) -> CompileCon
         zone=request.zone,
         parallelism=parallelism(request),
         shared=request.shared,
+        fence=request.fence,
     )
 
 

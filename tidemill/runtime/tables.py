@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import RowKind
 from tidemill.connectors import registry
 from tidemill.connectors.api import Connector, PlacedConnector, Sink, SinkRequest, Source, SourceRequest
+from tidemill.files.fence import OPEN, Fence
 from tidemill.physical import nodes as p
 from tidemill.plan.nodes import Sink as LogicalSink
 from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
 
 
-def make_source(request: SourceRequest, shared: SharedFiles = ONE_MACHINE) -> Source:
-    """The source of a table."""
+def make_source(request: SourceRequest, shared: SharedFiles = ONE_MACHINE, fence: Fence = OPEN) -> Source:
+    """The source of a table, whose links lead within ``fence``."""
+    request = replace(request, fence=fence)
     found = registry.validate(request.table, request.options, role="source")
     _check_places(found, request.table, request.options, "source", request.streaming, shared)
     return found.source(request)

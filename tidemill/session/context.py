@@ -14,29 +14,31 @@ from typing import TYPE_CHECKING
 from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.kinds import KINDS, CatalogKind
 from tidemill.catalog.manager import CatalogManager
-from tidemill.catalog.table import CatalogObject, ObjectPath
+from tidemill.catalog.table import CatalogObject, CatalogTable, ObjectPath
 from tidemill.config import registry as options
 from tidemill.config import table_options
 from tidemill.config.option import Configuration
 from tidemill.config.python_options import PYTHON_FILES
 from tidemill.config.unknown_options import unknown_option
-from tidemill.errors import NotSupportedError
+from tidemill.errors import NotSupportedError, Position
 from tidemill.functions import registry
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.runtime.progress import EpochProgress, JobEvent, unheard
 from tidemill.runtime.spark.session import spark_application
 from tidemill.session import user_modules
 from tidemill.session.catalogs import from_spark, stored
+from tidemill.session.catalogs.database import database_files
 from tidemill.session.catalogs.places import catalog_store, own_catalogs_url
 from tidemill.session.history.keeper import Keeper
 from tidemill.session.job import JobHandle
 from tidemill.session.jobs import Jobs
 from tidemill.session.modules import Modules
+from tidemill.session.permissions import EVERYTHING, Permissions
 from tidemill.session.time_zone import zone_of
 from tidemill.user_functions.kinds import UserFunction
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 UNNAMED = "$table-"
@@ -57,12 +59,14 @@ class SessionContext:
     ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
     hears of every epoch's end, ``on_event`` of its begin and of resumptions, ``fault`` of every step of a
     commit; ``clock``: of processing time, in seconds. ``history`` keeps what there is to know of jobs that
-    have ended; None nothing. ``warnings``: what the user was warned of.
+    have ended; None nothing. ``warnings``: what the user was warned of. ``permissions``: what its statements
+    may reach.
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self.defaults = configuration or Configuration()
         self.configuration = self.defaults
+        self.permissions: Permissions = EVERYTHING
         self.catalogs_url = own_catalogs_url
         self.catalogs = CatalogManager(self._catalog_kinds(), catalog_store(self.defaults))
         self.modules = Modules()
@@ -87,9 +91,21 @@ class SessionContext:
     def _catalog_kinds(self) -> Mapping[str, CatalogKind]:
         return {
             **KINDS,
-            stored.TYPE: stored.stored_catalogs(lambda: self.catalogs_url()),
-            from_spark.TYPE: from_spark.spark_catalogs(lambda: spark_application(self.configuration)),
+            stored.TYPE: stored.stored_catalogs(self._catalogs_database),
+            from_spark.TYPE: from_spark.spark_catalogs(self._spark_of_catalogs),
         }
+
+    def _catalogs_database(self, url: str) -> str:
+        """The database of a stored catalog; ``url`` is '' where it names none."""
+        if url:
+            for place in database_files(url):
+                self.permissions.check_place(place, "Option 'url' of the catalog")
+            self.permissions.check_connector("jdbc")
+        return url or self.catalogs_url()
+
+    def _spark_of_catalogs(self) -> SparkSession:
+        self.permissions.check_connector("spark")
+        return spark_application(self.configuration)
 
     @property
     def current_catalog(self) -> str:
@@ -114,6 +130,9 @@ class SessionContext:
 
     def resolve(self, path: ObjectPath) -> CatalogObject | None:
         return self.catalogs.find(path)
+
+    def check_table(self, table: CatalogTable, options: Mapping[str, str], position: Position | None) -> None:
+        self.permissions.check_table(table, options, position)
 
     def object_names(self, catalog: str, database: str) -> tuple[str, ...]:
         """Without the names that a table of a Python program got because it has none."""
@@ -144,6 +163,9 @@ class SessionContext:
                 f"Function '{function.name}': functions in {function.language} are not supported",
                 hint="Functions are Python: CREATE FUNCTION name AS 'module.attribute' LANGUAGE PYTHON.",
             )
+        self.permissions.check_function(function.name, function.implementation)
+        if not self.permissions.own_files:
+            return user_modules.load_installed(function)
         files = self.configuration.read(PYTHON_FILES)
         key = (function.implementation, files)
         known = self._user_functions.get(key)
@@ -155,6 +177,7 @@ class SessionContext:
     def set_option(self, key: str, value: str) -> None:
         """SET: for the statements after it. ValidationError where the text is refused at once."""
         options.check_at_set(key, value)
+        self.permissions.check_option(key, value)
         self.configuration = self.configuration.with_value(key, value)
         self.warn(unknown_option(key))
 

@@ -40,6 +40,7 @@ def _unsupported(statement: s.Unsupported, context: SessionContext) -> TableResu
 
 
 def _jars(statement: s.AddJar | s.RemoveJar, context: SessionContext) -> TableResult:
+    context.permissions.check_place(statement.jar, "ADD JAR", statement.position)
     if isinstance(statement, s.AddJar) and "://" not in statement.jar and not os.path.exists(statement.jar):
         raise ValidationError(
             f"jar or artifact resource [{statement.jar}] not found.", position=statement.position

@@ -184,6 +184,7 @@ def job_request(context: SessionContext, name: str, checkpoint_directory: str = 
         on_event=on_event,
         fault=context.fault,
         clock=context.clock,
+        fence=context.permissions.fence,
         late_table=None if is_batch(context) else _late_table(context),
     )
 
@@ -202,6 +203,7 @@ def _late_table(context: SessionContext) -> CatalogTable | None:
     found = context.resolve(context.catalogs.qualify(tuple(name.split("."))))
     if not isinstance(found, CatalogTable):
         raise ValidationError(f"'{LATE_ROWS_TABLE.key}': there is no table '{name}'")
+    context.check_table(found, found.options, None)
     return found
 
 

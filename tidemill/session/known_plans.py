@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from tidemill.catalog.table import CatalogObject, ObjectPath
-from tidemill.errors import TidemillError
+from tidemill.catalog.table import CatalogObject, CatalogTable, ObjectPath
+from tidemill.errors import Position, TidemillError
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.last_used import LastUsed
 from tidemill.plan.binder.environment import Environment
@@ -102,6 +102,9 @@ class AskedEnvironment:
 
     def resolve(self, path: ObjectPath) -> CatalogObject | None:
         return self.asked(lambda outside: outside.resolve(path))
+
+    def check_table(self, table: CatalogTable, options: Mapping[str, str], position: Position | None) -> None:
+        self.asked(lambda outside: outside.check_table(table, options, position))
 
     def object_names(self, catalog: str, database: str) -> tuple[str, ...]:
         return self.asked(lambda outside: outside.object_names(catalog, database))

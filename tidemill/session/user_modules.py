@@ -41,16 +41,39 @@ def load(function: CatalogFunction, folders: Sequence[str], files: str) -> UserF
     """
     called = f"'{function.name}'" if function.path is None else f"'{function.path}'"
     failed = f"Cannot instantiate user-defined function {called}."
+    name, attribute = _named(function, failed)
+    module = _module(name, [*search_path(files), *folders, os.getcwd()], failed)
+    return _declared(_attribute(module, attribute, failed), failed, f"'{function.implementation}'")
+
+
+def load_installed(function: CatalogFunction) -> UserFunction:
+    """As ``load``, of a module that Python finds by itself; what that has imported from elsewhere is not its
+    own."""
+    failed = f"Cannot instantiate user-defined function '{function.path or function.name}'."
+    name, attribute = _named(function, failed)
+    module = _module(name, [], failed)
+    found = _attribute(module, attribute, failed)
+    if getattr(getattr(found, "body", found), "__module__", "") != module.__name__:
+        raise ValidationError(f"{failed} '{attribute}' is not declared in module '{name}'.")
+    return _declared(found, failed, f"'{function.implementation}'")
+
+
+def _named(function: CatalogFunction, failed: str) -> tuple[str, str]:
+    """The module, and the name in it."""
     name, dot, attribute = function.implementation.strip().rpartition(".")
     if not dot or not name or not attribute:
         raise ValidationError(f"{failed} '{function.implementation}' is not of the form 'module.attribute'.")
-    module = _module(name, [*search_path(files), *folders, os.getcwd()], failed)
+    return name, attribute
+
+
+def _attribute(module: ModuleType, attribute: str, failed: str) -> Any:
     found = getattr(module, attribute, None)
     if found is None:
         raise ValidationError(
-            f"{failed} Module '{name}' has no attribute '{attribute}'.", expected=_functions_in(module)
+            f"{failed} Module '{module.__name__}' has no attribute '{attribute}'.",
+            expected=_functions_in(module),
         )
-    return _declared(found, failed, f"'{function.implementation}'")
+    return found
 
 
 def registered(name: str, given: Any) -> UserFunction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tidemill.catalog.table import CatalogTable
@@ -35,6 +35,7 @@ from tidemill.connectors.lookup.options import RETRIES
 from tidemill.connectors.option_values import OptionValues
 from tidemill.connectors.registry import check_unknown
 from tidemill.errors import ConnectorError, NotSupportedError, ValidationError
+from tidemill.files.fence import OPEN, Fence
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
 from tidemill.types import logical as t
@@ -82,7 +83,7 @@ class FilesystemConnector(Connector):
         found = self._format(request.options)
         options = OptionValues(self.options, request.options)
         own = format_options(found, request.options)
-        storage = _storage(request.options)
+        storage = _storage(request.options, request.fence)
         framing = found.framing(own)
         watched = options["source.monitor-interval"] if request.streaming else None
         cutter = _cutter(found, framing, own)
@@ -104,7 +105,7 @@ class FilesystemConnector(Connector):
 
     def how_read(self, request: SourceRequest) -> str:
         source = self.source(request)
-        reason = _why_own(self._format(request.options), _storage(request.options), request)
+        reason = _why_own(self._format(request.options), _storage(request.options, request.fence), request)
         try:
             return f"by our decoders: {reason}" if source.native is None else source.how_read(source.native)
         except ConnectorError:
@@ -127,6 +128,7 @@ class FilesystemConnector(Connector):
                 parallelism=1,
                 time_zone=request.time_zone,
                 streaming=False,
+                fence=request.fence,
             )
         )
         retries = OptionValues(self.options, request.options)[RETRIES]
@@ -134,6 +136,10 @@ class FilesystemConnector(Connector):
 
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"path": options["path"]}
+
+    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        if "path" in options:
+            yield "path", options["path"]
 
     def size(self, table: CatalogTable, options: Mapping[str, str]) -> int | None:
         """Of the files that are there now; None where none can be listed."""
@@ -168,8 +174,9 @@ class FilesystemConnector(Connector):
         return find_format(options["format"])
 
 
-def _storage(options: Mapping[str, str]) -> Storage:
-    return Storage(options["path"], tuple((key, options[key]) for key in SETTINGS if key in options))
+def _storage(options: Mapping[str, str], fence: Fence = OPEN) -> Storage:
+    settings = tuple((key, options[key]) for key in SETTINGS if key in options)
+    return Storage(options["path"], settings, fence=fence)
 
 
 def _partitions(table: CatalogTable) -> tuple[Field, ...]:

@@ -48,7 +48,7 @@ def seen_files(storage: Storage) -> FileList:
 
 def _files(storage: Storage) -> FileList:
     """``list_files``, where a tree is known by a look at its directories."""
-    place = storage.root, storage.settings  # a relative path may mean another one by now
+    place = storage.root, storage.settings, storage.fence  # a relative path may mean another one by now
     known = _TREES.get(place)
     if known is not None:
         # What changes from query to query is looked at first: each query would be planned twice.

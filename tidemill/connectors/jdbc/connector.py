@@ -6,7 +6,7 @@ table itself is the user's. As a source it is a bounded scan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, UPSERT, RowKind
@@ -17,7 +17,7 @@ from tidemill.connectors.jdbc.lookup import KEY_TYPES, JdbcLookup
 from tidemill.connectors.jdbc.sink import JdbcSink
 from tidemill.connectors.jdbc.source import JdbcReader, JdbcSource, slices
 from tidemill.connectors.jdbc.target import TargetTable
-from tidemill.connectors.jdbc.urls import Database
+from tidemill.connectors.jdbc.urls import Database, files_named
 from tidemill.connectors.lookup.options import LOOKUP_OPTIONS, OLD_LOOKUP_OPTIONS, RETRIES
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
@@ -104,6 +104,12 @@ class JdbcConnector(Connector):
             return {"sink.staging-path": _staging(given)}
         database = _database(given)
         return {"url": database.file} if database.dialect == "sqlite" else {}
+
+    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """A database in a file; what the driver is told of files: keys, certificates, passwords, sockets."""
+        yield from (("url", place) for place in files_named(options.get("url", "")))
+        if "sink.staging-path" in options:
+            yield "sink.staging-path", options["sink.staging-path"]
 
     def source(self, request: SourceRequest) -> JdbcSource:
         options = OptionValues(_OPTIONS, request.options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import parse_qsl
@@ -15,7 +16,19 @@ from tidemill.errors import NotSupportedError, ValidationError
 
 _NETWORK = re.compile(r"//(?P<host>[^:/?@]*)(?::(?P<port>\d+))?/(?P<database>[^?]*)(?:\?(?P<query>.*))?")
 _DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
+_FILES = ("passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "service", "sslkeylogfile")
+"""libpq's parameters that are files, or name an entry of one."""
 _PATIENCE = {"connect_timeout": 10, "tcp_user_timeout": 30_000}
+
+
+def files_named(url: str) -> Iterator[str]:
+    """The paths in a JDBC URL: an SQLite database, and what libpq is told of files and of sockets."""
+    kind, _, rest = url.removeprefix("jdbc:").partition(":")
+    if kind == "sqlite":
+        yield rest
+    for key, value in parse_qsl(rest.partition("?")[2]):
+        if key in _FILES or value.startswith(("/", ".")):
+            yield value
 
 
 def patience(url: URL) -> dict[str, int]:

@@ -5,7 +5,8 @@ Every option but connector, format and spool.path goes to Spark as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +31,11 @@ _OPTIONS = (
     ),
 )
 _OWN = {*PLANNER_OPTIONS, "format", "table", "spool.path"}
+_PLACES = ("path", "checkpointlocation", "location", "spool.path")
+_QUOTED = re.compile(r"`((?:[^`]|``)*)`")
+_JSON_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_PATTERN = re.compile(r"[*?\[{\\]")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _CARRIED = (t.TimeType, t.MapType, t.MultisetType)
 
 
@@ -51,6 +57,16 @@ class SparkConnector(Connector):
 
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:
         return {"spool.path": _spool(options)} if streaming or role == "sink" else {}
+
+    def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """What looks like a place: Spark's formats call theirs as they like, and ``table`` may be a file's
+        name. Of a pattern, as Hadoop knows them, the folder that it begins in."""
+        if "table" in options:
+            files = _QUOTED.findall(options["table"])
+            yield from (("table", _begun(file)) for file in files if "/" in file)
+        for key, value in _texts(options):
+            if key.lower() in _PLACES or value.startswith(("/", "file:")) or _URI.match(value):
+                yield key, _begun(value)
 
     def source(self, request: SourceRequest) -> Source:
         given = SparkFormat(
@@ -87,6 +103,20 @@ class SparkConnector(Connector):
             place=place,
             spool=FILES.sink(replace(request, table=_plain(request.table), options=files, overwrite=False)),
         )
+
+
+def _texts(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each option's value; of `paths`, a list as JSON, those in it. Spark's names have no capitals."""
+    for key, value in options.items():
+        yield key, value
+        if key.lower() == "paths":
+            yield from ((key, path) for path in _JSON_TEXT.findall(value))
+
+
+def _begun(location: str) -> str:
+    """A place up to what stands for several."""
+    known = _PATTERN.split(location, maxsplit=1)
+    return known[0] if len(known) == 1 else known[0].rpartition("/")[0] or "/"
 
 
 def _spool(options: Mapping[str, str]) -> str:

@@ -7,8 +7,8 @@ not start on another address until somebody has chosen.
 from __future__ import annotations
 
 import base64
-import binascii
 import ipaddress
+import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -17,12 +17,24 @@ from tidemill.config.option import Configuration
 from tidemill.errors import SetupError
 from tidemill.gateway.api import GatewayError
 from tidemill.gateway.security.audit import Audit
+from tidemill.gateway.security.guesses import Guesses
 from tidemill.gateway.security.passes import Passes
-from tidemill.gateway.security.users import Users, users_by, users_in
+from tidemill.gateway.security.users import Check, Users, users_by, users_in
+
+_TOKENS = ":"
+"""Whose guesses those of tokens are: no user's name has a colon."""
 
 
 class AccessError(GatewayError):
     """The request does not say who asks, or not rightly."""
+
+
+class TooManyGuessesError(AccessError):
+    """What it says is not looked at for so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"Too many wrong logins: try again in {math.ceil(seconds)} seconds.")
+        self.seconds = seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +44,7 @@ class Access:
     users: Users | None = None
     passes: Passes = field(default_factory=Passes)
     audit: Audit = field(default_factory=Audit)
+    guesses: Guesses = field(default_factory=Guesses)
 
     @classmethod
     def of(cls, config: Configuration, audit: Audit) -> Access:
@@ -47,33 +60,51 @@ class Access:
             )
         return cls(users_in(file) if file else users_by(function), audit=audit)
 
-    def user(self, authorization: str) -> str:
-        """The name in an Authorization header; AccessError where there is none, or it is wrong."""
+    def user(self, authorization: str, address: str = "") -> str:
+        """The name in an Authorization header of a request from ``address``; AccessError where there is none,
+        or it is wrong."""
         if self.users is None:
             return ""
         scheme, _, said = authorization.partition(" ")
-        name = ""
         if scheme.lower() == "basic":
-            name, password = _basic(said)
-            if self.users.with_password(name, password):
-                return name
-        elif scheme.lower() == "bearer":
-            found = self.users.with_token(said.strip()) or self.passes.user(said.strip())
-            if found is not None:
-                return found
+            return self._checked(*_basic(said), address, self.users.with_password)
+        if scheme.lower() == "bearer":
+            return self._token(self.users, said.strip(), address)
         if not authorization:
             raise AccessError("Say who you are.")
-        self.audit.note("refused", name)
-        raise AccessError("The user or the password is wrong.")
+        raise self._refused("")
 
-    def by_password(self, name: str, password: str) -> str:
+    def by_password(self, name: str, password: str, address: str = "") -> str:
         """As ``user``, for wires that send a name and a password."""
         if self.users is None:
             return ""
-        if self.users.with_password(name, password) or self.users.with_token(password) == name:
+        if self.users.with_token(password) == name:
             return name
+        return self._checked(name, password, address, self.users.with_password)
+
+    def _checked(self, name: str, password: str, address: str, check: Check) -> str:
+        """The name, where its password is right. One that was right before does not wait."""
+        assert self.users is not None
+        if self.users.remembers(name, password):
+            return name
+        wait = self.guesses.begin(name, address)
+        if wait > 0:
+            raise TooManyGuessesError(wait)
+        if not check(name, password):
+            raise self._refused(name)
+        self.guesses.right(name, address)
+        return name
+
+    def _token(self, users: Users, token: str, address: str) -> str:
+        found = users.with_token(token) or self.passes.user(token)
+        if found is not None:
+            return found
+        wait = self.guesses.begin(_TOKENS, address)
+        raise TooManyGuessesError(wait) if wait > 0 else self._refused("")
+
+    def _refused(self, name: str) -> AccessError:
         self.audit.note("refused", name)
-        raise AccessError("The user or the password is wrong.")
+        return AccessError("The user or the password is wrong.")
 
 
 def check_chosen(config: Configuration, address: str) -> None:
@@ -97,6 +128,6 @@ def is_loopback(address: str) -> bool:
 def _basic(said: str) -> tuple[str, str]:
     try:
         name, _, password = base64.b64decode(said, validate=True).decode("utf-8").partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # no base64, or no text
         raise AccessError("The Authorization header cannot be read.") from None
     return name, password

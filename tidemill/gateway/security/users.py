@@ -49,8 +49,15 @@ class Users:
     _key: bytes = field(default_factory=lambda: os.urandom(32))
     _right: dict[bytes, None] = field(default_factory=dict)
 
+    def remembers(self, name: str, password: str) -> bool:
+        """Whether the password was right before."""
+        return self._digest(name, password) in self._right
+
+    def _digest(self, name: str, password: str) -> bytes:
+        return hmac.digest(self._key, f"{name}\0{password}".encode(), "sha256")
+
     def with_password(self, name: str, password: str) -> bool:
-        said = hmac.digest(self._key, f"{name}\0{password}".encode(), "sha256")
+        said = self._digest(name, password)
         if said in self._right:
             return True
         if not self.password(name, password):

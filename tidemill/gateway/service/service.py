@@ -38,6 +38,7 @@ from tidemill.runtime.progress import EpochProgress, JobEvent
 from tidemill.session.history.records import Records
 from tidemill.session.history.watch import JobWatch
 from tidemill.session.jobs import Jobs
+from tidemill.session.permissions import EVERYTHING, Permissions
 from tidemill.sql.shown import shown_statement
 
 _CONFIGURING_SECONDS = 600.0
@@ -63,6 +64,8 @@ class Gateway:
     """The INSERTs of a user."""
     records: Callable[[str], Records] = lambda _: Records("", 0)
     """A user's jobs that have ended."""
+    permissions: Callable[[str], Permissions] = lambda _: EVERYTHING
+    """What a user may reach."""
     watches: dict[str, JobWatch] = field(default_factory=dict)
     """What the jobs of each user do (``watch``)."""
 

@@ -184,6 +184,7 @@ class SqlStatements:
         """``options`` over the session's while a statement runs; what SET changes takes none along."""
         context = self.environment.context
         before = context.configuration
+        context.permissions.check_options(options)
         changes = isinstance(statement, s.SetOption | s.ResetOption)
         if not changes:
             context.configuration = Configuration({**before, **_own(statement, before), **options})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from tidemill.catalog.table import CatalogObject, ObjectPath
+from tidemill.catalog.table import CatalogObject, CatalogTable, ObjectPath
+from tidemill.errors import Position
 from tidemill.functions.api import AggregateFunction, ScalarFunction
 from tidemill.user_functions.kinds import UserFunction
 
@@ -29,6 +30,10 @@ class Environment(Protocol):
 
     def resolve(self, path: ObjectPath) -> CatalogObject | None:
         """The object at a full path; temporary objects shadow permanent ones."""
+        ...
+
+    def check_table(self, table: CatalogTable, options: Mapping[str, str], position: Position | None) -> None:
+        """NotPermittedError where the table may not be read or written, with these of its options."""
         ...
 
     def object_names(self, catalog: str, database: str) -> tuple[str, ...]:

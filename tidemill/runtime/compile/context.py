@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.connectors.api import Source, SourceRequest
 from tidemill.connectors.filters import AllOf, AnyOf, ColumnFilter
+from tidemill.files.fence import OPEN, Fence
 from tidemill.operators.api import OperatorSpec
 from tidemill.physical import nodes as p
 from tidemill.physical.digests import PASSING, Digests, table_digest
@@ -39,7 +40,7 @@ class CompileContext:
     ``sub_plans``: by operator id the digest of its plan.
     ``idle_timeout``: after how many ms without rows a source is idle, where its table does not say.
     ``bundle``: how many rows a mini-batch has at most, None where that is not said.
-    ``keeps_late``: rows that come too late are wanted as they came.
+    ``keeps_late``: rows that come too late are wanted as they came. ``fence``: where links among files lead.
     ``timed``: ids, and ``timed_digests``: digests, of the nodes whose rows carry their watermark; ``told``:
     digests of what such a watermark is computed over, or a sink takes the last row of by arrival, so that
     every change of it counts for itself.
@@ -55,6 +56,7 @@ class CompileContext:
     idle_timeout: int = 0
     bundle: int | None = None
     keeps_late: bool = False
+    fence: Fence = OPEN
     streaming: bool = True
     sources: dict[str, Source] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)

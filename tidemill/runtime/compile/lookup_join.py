@@ -16,6 +16,7 @@ from tidemill.connectors.lookup.asking import Asking
 from tidemill.connectors.lookup.options import Caching, Full, Partial, Retry, caching
 from tidemill.connectors.registry import validate
 from tidemill.errors import NotSupportedError
+from tidemill.files.fence import OPEN, Fence
 from tidemill.operators.lookup_join import ROW, THERE
 from tidemill.physical import nodes as p
 from tidemill.physical.traits.determinism import refuse_changes
@@ -45,6 +46,7 @@ class Asked:
     keys: tuple[str, ...]
     retry: Retry | None
     zone: str
+    fence: Fence = OPEN
 
 
 def asking(asked: Asked) -> Asking:
@@ -59,7 +61,12 @@ def asking(asked: Asked) -> Asking:
             "WATERMARK FOR ts.",
         )
     request = LookupRequest(
-        table=asked.table, options=options, fields=asked.fields, keys=asked.keys, time_zone=asked.zone
+        table=asked.table,
+        options=options,
+        fields=asked.fields,
+        keys=asked.keys,
+        time_zone=asked.zone,
+        fence=asked.fence,
     )
     table, kept = found.lookup_table(request), caching(options)
     _check(asked.table, table, kept)
@@ -172,6 +179,7 @@ class _Joined:
                     keys=tuple(node.columns[column] for _, column in node.keys),
                     retry=node.retry,
                     zone=self.context.zone,
+                    fence=self.context.fence,
                 )
             ),
             keys=tuple(below.columns[own] for own, _ in node.keys),

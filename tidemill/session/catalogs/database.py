@@ -13,12 +13,24 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidemill.config.secrets import masked
-from tidemill.connectors.jdbc.urls import patience
+from tidemill.connectors.jdbc.urls import files_named, patience
 from tidemill.errors import StateError
 
 
 def sqlite_url(file: str) -> str:
     return sa.URL.create("sqlite", database=file).render_as_string(hide_password=False)
+
+
+def database_files(url: str) -> Iterator[str]:
+    """The paths in the URL of a database; none in what is no URL."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        return
+    if parsed.get_backend_name() == "sqlite":
+        yield parsed.database or ""
+    else:
+        yield from files_named(url)
 
 
 def engine(url: str, what: str, *, pooled: bool = True) -> sa.Engine:

@@ -12,7 +12,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar
 
 import sqlalchemy as sa
@@ -127,12 +127,11 @@ class StoredCatalog(InMemoryCatalog):
         return json.dumps([database_document(d) for d in self._databases.values()])
 
 
-def stored_catalogs(default: Callable[[], str]) -> CatalogKind:
-    """``default``: the URL where 'url' is not given."""
+def stored_catalogs(database: Callable[[str], str]) -> CatalogKind:
+    """``database``: the URL for what 'url' says, '' where it is not given; it may refuse."""
 
     def make(name: str, description: CatalogDescription) -> InMemoryCatalog:
-        url = description.options.get(URL, "")
-        return StoredCatalog(name, description, (lambda: url) if url else default)
+        return StoredCatalog(name, description, partial(database, description.options.get(URL, "")))
 
     return CatalogKind(options=(DEFAULT_DATABASE, URL), make=make)
 

@@ -38,6 +38,7 @@ _PROGRAM = "What a Python program registers lives in that program alone."
 
 def compile_plan(statement: s.CompilePlan, context: SessionContext) -> TableResult:
     """A file that is there stays as it is: COMPILE AND EXECUTE runs what is in it."""
+    context.permissions.check_place(statement.file, "COMPILE PLAN", statement.position)
     kept = _kept(statement, context)
     there = _exists(statement.file, context)
     forced = context.configuration.read(FORCE_RECOMPILE)
@@ -53,6 +54,7 @@ def compile_plan(statement: s.CompilePlan, context: SessionContext) -> TableResu
 
 
 def execute_plan(statement: s.ExecutePlan, context: SessionContext) -> TableResult:
+    context.permissions.check_place(statement.file, "EXECUTE PLAN", statement.position)
     if not _exists(statement.file, context):
         raise ValidationError(f"file resource [{statement.file}] not found.", position=statement.position)
     return _executed(statement.file, context)
@@ -68,9 +70,10 @@ def _executed(file: str, context: SessionContext) -> TableResult:
 
 @contextmanager
 def _as_compiled(kept: Json, context: SessionContext) -> Iterator[None]:
-    """The session has the plan's catalogs; what it has itself comes back."""
+    """The session has the plan's catalogs, which reach what it may reach; what it has itself comes back."""
     own = context.catalogs, context.module_folders, context.compiled
-    made = snapshot.restored(kept["session"])
+    made = snapshot.restored({**kept["session"], "defaults": {}, "options": {}})
+    made.permissions, made.catalogs_url = context.permissions, context.catalogs_url
     context.catalogs, context.module_folders = made.catalogs, made.module_folders
     context.compiled = kept["statement"]
     try:

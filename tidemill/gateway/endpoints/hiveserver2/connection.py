@@ -67,7 +67,7 @@ class Connection:
 
     def _plain(self) -> None:
         """Call by call; what is none ends the connection, as nobody knows where the next begins."""
-        caller = self._caller("", log_in=self.access.by_password)
+        caller = self._caller("", log_in=self._log_in)
         while True:
             self.stream.begin()
             try:
@@ -79,7 +79,7 @@ class Connection:
     def _framed(self) -> None:
         name, password = sasl.credentials(self.stream)
         try:
-            caller = self._caller(self.access.by_password(name, password))
+            caller = self._caller(self._log_in(name, password))
         except AccessError as e:
             sasl.refuse(self.stream, e)
             return
@@ -97,7 +97,10 @@ class Connection:
         def answer(user: str, message: bytes) -> bytes:
             return answered_whole(self._caller(user), message)
 
-        http.serve(self.stream, self.access.user, answer)
+        http.serve(self.stream, lambda said: self.access.user(said, self.stream.address), answer)
+
+    def _log_in(self, name: str, password: str) -> str:
+        return self.access.by_password(name, password, self.stream.address)
 
     def _caller(self, user: str, log_in: Callable[[str, str], str] | None = None) -> Caller:
         return Caller(

@@ -37,6 +37,14 @@ class Stream:
         except OSError as e:
             raise ClosedError from e
 
+    @property
+    def address(self) -> str:
+        """The client's; '' where it has gone."""
+        try:
+            return str(self.connection.getpeername()[0])
+        except OSError:
+            return ""
+
     def begin(self, *, within: float | None = None) -> int:
         """The first byte of a message, unread, within so many seconds; ClosedError."""
         self.left = self.longest

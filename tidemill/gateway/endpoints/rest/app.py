@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from starlette.applications import Starlette
@@ -23,6 +23,7 @@ from tidemill.gateway.endpoints.rest.asgi import (
     Receive,
     Scope,
     Send,
+    address_of,
     answer,
     body_of,
     failure,
@@ -87,7 +88,7 @@ class Application:
         begun = time.monotonic()
         status = 200
         try:
-            user = await _user(self.door, self.threads, headers)
+            user = await _user(self.door, self.threads, headers, address_of(scope))
             call = Call(
                 version=version,
                 user=user,
@@ -143,9 +144,9 @@ def _continued(call: Call, headers: dict[str, str]) -> Call:
     return call.at_token(last) if last else call
 
 
-async def _user(door: Door, threads: Threads, headers: dict[str, str]) -> str:
+async def _user(door: Door, threads: Threads, headers: Mapping[str, str], address: str) -> str:
     """Known before the body is read: who may not come in sends none."""
-    return await threads.run(door.user, headers) if door.asks else door.user(headers)
+    return await threads.run(door.user, headers, address) if door.asks else door.user(headers, address)
 
 
 def _pages(gateway: Gateway, threads: Threads, door: Door) -> Starlette:
@@ -165,7 +166,7 @@ def _pass(threads: Threads, door: Door) -> Answering:
     """POST gives who says who he is a pass, which DELETE ends."""
 
     async def respond(request: Request) -> Response:
-        user = await threads.run(door.user, request.headers)
+        user = await _user(door, threads, request.headers, address_of(request.scope))
         passes = door.access.passes
         if request.method == "POST":
             return Response(json.dumps({"pass": passes.issue(user)}), media_type=JSON, headers=_UNKEPT)
@@ -180,7 +181,7 @@ def _metrics(gateway: Gateway, threads: Threads, door: Door) -> Answering:
     watching = {name.strip() for name in gateway.config.read(METRICS_USERS).split(",")} - {""}
 
     async def respond(request: Request) -> Response:
-        user = await threads.run(door.user, request.headers)
+        user = await _user(door, threads, request.headers, address_of(request.scope))
         now, whose = gateway.now(), user if door.asks and user not in watching else None
         if request.url.path.endswith(".json"):
             return Response(json.dumps(gateway.metrics.as_json(now, whose)), media_type=JSON)

@@ -23,6 +23,12 @@ def headers_of(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
 
 
+def address_of(scope: Scope) -> str:
+    """Where the request comes from."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
 def query_of(scope: Scope) -> dict[str, str]:
     query = scope["query_string"]
     return dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)) if query else {}

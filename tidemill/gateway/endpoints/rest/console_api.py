@@ -89,6 +89,7 @@ def stop_job(gateway: Gateway, call: Call) -> str:
     directory = call.text("savepointDirectory")
     try:
         if directory:
+            gateway.permissions(call.user).check_place(directory, "'savepointDirectory'")
             drain = call.fields().get("drain") is True
             return json.dumps({"savepoint": jobs.stop_with_savepoint(started, directory, drain=drain)})
         if call.fields().get("now") is True:

@@ -25,6 +25,8 @@ HEAD_BYTES = 64 << 10
 more."""
 
 
+_TLS_END_SECONDS = 2.0
+"""How long a client may take to say that it has seen the end."""
 _CONTINUE = b"HTTP/1.1 100"
 
 
@@ -136,8 +138,13 @@ def impatient(seconds: float) -> type[HttpToolsProtocol]:
             self._stop()
             self._look()
             self._deaf = True
-            if not self.pipeline:  # else a request before this one has its answer still to come
-                self._say_end()
+            if self.pipeline:  # a request before this one has its answer still to come
+                return
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+            else:  # TLS has its own end, during which what comes is still read
+                self.transport.close()
+                self.loop.call_later(_TLS_END_SECONDS, self.transport.abort)
 
         def _end(self) -> None:
             """After an answer that is the connection's last."""

@@ -35,6 +35,8 @@ def bind(
             position=statement.target_position,
             hint="Drop the distribution: ALTER TABLE ... DROP DISTRIBUTION.",
         )
+    options = {**target.options, **dict(statement.hints)}
+    context.environment.check_table(target, options, statement.target_position)
     columns = writable(target)
     query = binder.bind(statement.query, replace(context, untyped_null=True))
     static = _static_partition(binder, statement, context, target)
@@ -48,7 +50,7 @@ def bind(
         fields=fields,
         input=plan,
         table=target,
-        options=tuple({**target.options, **dict(statement.hints)}.items()),
+        options=tuple(options.items()),
         conflict=statement.conflict,
         overwrite=statement.overwrite,
         static_partition=tuple(

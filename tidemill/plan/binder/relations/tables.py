@@ -86,6 +86,7 @@ def object_query(
     if found is None:
         raise not_found(parts, context, position)
     if isinstance(found, CatalogTable):
+        context.environment.check_table(found, {**found.options, **dict(options)}, position)
         return table_columns.scan(binder, found, options, context), path
     if options:
         shown = f"`{path.catalog}`.`{path.database}`.`{path.name}`"

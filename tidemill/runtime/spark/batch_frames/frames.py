@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.connectors.api import NamedTable
 from tidemill.errors import InternalError
+from tidemill.files.fence import OPEN, Fence
 from tidemill.functions.literals import literal_sql
 from tidemill.functions.values import marked, unmarked
 from tidemill.physical.batch import nodes as b
@@ -73,7 +74,7 @@ class BatchFrames:
 
     ``sequenced`` pieces carry ``$seq``, which ``physical.batch.arrival`` asks for. ``sharing``: which nodes
     are one. ``quick``: the job may fail without need and is run again then (``decimal_sums``, ``join``).
-    ``sends``: sides of joins may be sent to every task.
+    ``sends``: sides of joins may be sent to every task. ``fence``: where links among files lead.
     """
 
     views: Views
@@ -84,6 +85,7 @@ class BatchFrames:
     sharing: Sharing
     quick: bool = False
     sends: bool = True
+    fence: Fence = OPEN
     _made: dict[tuple[str, bool], Relation] = field(default_factory=dict)
 
     def frame(self, node: b.BatchNode, sequenced: bool = False) -> DataFrame:
@@ -288,7 +290,8 @@ class BatchFrames:
 
     @make.register
     def _(self, node: b.LookupJoin, sequenced: bool = False) -> DataFrame:
-        frame = lookup_frame(node, self.frame(node.source, *asked(node, sequenced)), self.zone)
+        source = self.frame(node.source, *asked(node, sequenced))
+        frame = lookup_frame(node, source, self.zone, self.fence)
         return _with_sequence(frame) if sequenced else frame
 
     @make.register

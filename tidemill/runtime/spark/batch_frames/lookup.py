@@ -7,6 +7,7 @@ import uuid
 from pyspark.sql import DataFrame
 
 from tidemill.connectors.arrow_maps import map_batches
+from tidemill.files.fence import Fence
 from tidemill.physical.batch.nodes import LookupJoin
 from tidemill.plan.nodes import JoinKind
 from tidemill.runtime.compile.lookup_join import FOUND, Asked, asking, chosen_rows
@@ -16,7 +17,7 @@ from tidemill.types.logical import BIGINT, ArrayType, Field, RowType
 from tidemill.types.physical import quote, spark_schema
 
 
-def lookup_frame(node: LookupJoin, left: DataFrame, zone: str) -> DataFrame:
+def lookup_frame(node: LookupJoin, left: DataFrame, zone: str, fence: Fence) -> DataFrame:
     lookup, width = node.lookup, len(node.source.fields)
     own = tuple(f"c{i}" for i in range(width))
     translator = Translator(columns=own, zone=zone)
@@ -31,6 +32,7 @@ def lookup_frame(node: LookupJoin, left: DataFrame, zone: str) -> DataFrame:
                 keys=tuple(lookup.columns[column] for _, column in lookup.keys),
                 retry=lookup.retry,
                 zone=zone,
+                fence=fence,
             )
         ),
         keys=tuple(width + i for i in range(len(keys))),
