@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.client.command_options import command_options, python_environment
+from tidemill.client.command_options import command_options, gateway_of, python_environment
 from tidemill.client.main import _parser
+from tidemill.errors import ValidationError
 
 
 def options(*arguments: str) -> dict[str, str]:
@@ -45,3 +46,26 @@ def test_the_workers_python(given: str, archives: str, python: str) -> None:
 
 def test_other_archives_stay() -> None:
     assert python_environment("e.tgz", "data.zip")["spark.archives"] == "data.zip,e.tgz#environment"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "url"),
+    [
+        ([], ""),
+        (["--gateway", "http://a:1"], "http://a:1"),
+        (["gateway"], "http://127.0.0.1:8083"),
+        (["gateway", "-h", "there", "-p", "9"], "http://there:9"),
+        (["gateway", "-h", "::1"], "http://[::1]:8083"),
+        (["gateway", "-e", "http://a:1"], "http://a:1"),
+    ],
+)
+def test_where_the_gateway_is(arguments: list[str], url: str) -> None:
+    assert gateway_of(_parser().parse_args(["sql", *arguments])) == url
+
+
+def test_h_alone_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        _parser().parse_args(["sql", "-h"])
+    assert "usage: tidemill sql" in capsys.readouterr().out
+    with pytest.raises(ValidationError, match="'tidemill sql gateway'"):
+        gateway_of(_parser().parse_args(["sql", "-h", "there"]))

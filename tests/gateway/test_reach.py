@@ -182,7 +182,9 @@ WAYS = {
         "SELECT * FROM u",
     ),
     "by a view": (SHUT, "CREATE TEMPORARY VIEW v AS SELECT * FROM t"),
-    "by CREATE TABLE AS": (f"{SHUT.replace('t (line STRING)', 'u')} AS SELECT 'x' AS line",),
+    "by CREATE TABLE AS": (
+        f"{SHUT.replace('TEMPORARY TABLE t (line STRING)', 'TABLE u')} AS SELECT 'x' AS line",
+    ),
     "by ALTER TABLE": (
         "CREATE TABLE u (line STRING) WITH ('connector'='filesystem', 'path'='{place}/all', 'format'='raw')",
         f"ALTER TABLE u SET ('path' = '{SECRET}')",

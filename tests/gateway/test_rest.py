@@ -75,6 +75,28 @@ class Ask:
         return f"/sessions/{session}/operations/{answer['operationHandle']}"
 
 
+def test_a_request_in_snake_case_is_answered_in_it_too(ask: Ask) -> None:
+    """As the protocol's proposal spelt it; Flink's names are there all the same."""
+    opened = ask("POST", "/v1/sessions", session_name="s", properties={})[1]
+    assert opened == dict.fromkeys(("sessionHandle", "session_handle"), opened["sessionHandle"])
+    place = f"/v2/sessions/{opened['session_handle']}"
+    assert ask("POST", place) == (200, {})
+    answer = ask("POST", f"{place}/statements", statement="x", execution_timeout=60_000)[1]
+    assert answer == dict.fromkeys(("operationHandle", "operation_handle"), answer["operationHandle"])
+    page = ask("GET", f"{place}/operations/{answer['operation_handle']}/result/0?row_format=PLAIN_TEXT")[1]
+    while page["result_type"] == "NOT_READY":
+        page = ask("GET", page["next_result_uri"])[1]
+    assert (page["result_kind"], page["is_query_result"]) == ("SUCCESS_WITH_CONTENT", True)
+    assert page["results"]["data"][0]["fields"] == ["0"]
+    assert page["results"]["row_format"] == "PLAIN_TEXT"
+    assert page["results"]["columns"][0]["logical_type"] == {"type": "BIGINT", "nullable": True}
+    assert page["next_result_uri"].endswith("/result/1?row_format=PLAIN_TEXT")
+    assert {"resultType", "resultKind", "nextResultUri"} < set(page)
+    assert ask("GET", page["next_result_uri"])[1]["result_type"] == "EOS"
+    status, answer = ask("POST", f"{place}/statements", statement="x", execution_timeout="long")
+    assert (status, "'executionTimeout' is no whole number" in answer["errors"][0]) == (400, True)
+
+
 def test_a_result_page_by_page(ask: Ask) -> None:
     session = ask.session()
     assert ask("GET", f"/v2/sessions/{session}") == (200, {"properties": {"a": "1", "b": "true"}})

@@ -10,6 +10,7 @@ import pytest
 
 from tidemill.config.option import Configuration
 from tidemill.errors import SetupError, ValidationError
+from tidemill.gateway.proposed import renamed
 from tidemill.gateway.start import House, command
 
 _PLACES = ("users-file", "audit-file", "directory", "store", "tls.certificate-file", "tls.private-file")
@@ -67,3 +68,33 @@ def test_its_directory_is_none(tmp_path: Path, below: str) -> None:
     file.touch()
     with pytest.raises(SetupError, match=rf"directory '{file}{below}' cannot be used: .*: '{file}"):
         House(Configuration({"tidemill.gateway.directory": f"{file}{below}"}))
+
+
+def test_names_of_the_proposal() -> None:
+    assert renamed(
+        {
+            "endpoint.protocol": "rest",
+            "endpoint.rest.address": "::1",
+            "endpoint.rest.port": "1",
+            "endpoint.hiveserver2.address": "a",
+            "endpoint.hiveserver2.port": "2",
+            "endpoint.mine.port": "3",
+            "sql-gateway.session.idle.timeout": "1 min",
+            "sql-gateway.session.check.interval": "2 min",
+            "sql-gateway.worker.keepalive.time": "3 min",
+            "parallelism.default": "4",
+        }
+    ) == {
+        "sql-gateway.endpoint.type": "rest",
+        "sql-gateway.endpoint.rest.bind-address": "::1",
+        "sql-gateway.endpoint.rest.port": "1",
+        "sql-gateway.endpoint.hiveserver2.thrift.host": "a",
+        "sql-gateway.endpoint.hiveserver2.thrift.port": "2",
+        "sql-gateway.endpoint.mine.port": "3",
+        "sql-gateway.session.idle-timeout": "1 min",
+        "sql-gateway.session.check-interval": "2 min",
+        "sql-gateway.worker.keepalive-time": "3 min",
+        "parallelism.default": "4",
+    }
+    with pytest.raises(ValidationError, match="given twice"):
+        renamed({"endpoint.rest.port": "1", "sql-gateway.endpoint.rest.port": "2"})

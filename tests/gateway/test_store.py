@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import socket
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,15 +13,17 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from cryptography.fernet import Fernet
 
 from tests.session.environments import ask, new_session
 from tidemill.config.option import Configuration
 from tidemill.connectors.jdbc.urls import patience
-from tidemill.errors import StateError
+from tidemill.errors import SetupError, StateError
+from tidemill.gateway.security.keys import seal_by
 from tidemill.gateway.service.keeping import Keeping
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
-from tidemill.gateway.store.tables import METADATA, OPERATIONS, VERSIONS
+from tidemill.gateway.store.tables import JOBS, METADATA, OPERATIONS, SESSIONS, VERSIONS
 from tidemill.gateway.store.writer import Rows, Writer
 from tidemill.runtime.job_plan import PlanNode, PlanRole
 from tidemill.runtime.progress import EpochProgress, JobBegun, JobFailed, NodeProgress
@@ -78,6 +81,48 @@ def test_what_is_put_is_there_for_the_next_process(url: str) -> None:
     store.close()
     with pytest.raises(StateError, match="is of version 99"):
         Store.open(url)
+
+
+def test_what_holds_secrets_is_sealed(url: str, tmp_path: Path) -> None:
+    """Also for who has the key's next one beside it; what was kept before there was a key is read."""
+    key = tmp_path / "key"
+    plain = Store.open(url)
+    plain.put_session(replace(SESSION, handle="before"))
+    plain.close()
+    store = Store.open(url, seal_by(str(key)))
+    secret = {"password": "hidden"}
+    store.put_session(replace(SESSION, snapshot=secret))
+    store.put_job(replace(JOB, statements=["hidden"], snapshot=secret))
+    for table in (SESSIONS, JOBS):
+        with store.engine.connect() as connection:
+            assert "hidden" not in str(connection.execute(sa.select(table)).all())
+    store.close()
+    key.write_bytes(Fernet.generate_key() + b"\n" + key.read_bytes())
+    store = Store.open(url, seal_by(str(key)))
+    assert {s.handle: s.snapshot for s in store.sessions()} == {"before": SESSION.snapshot, "s": secret}
+    assert [(j.statements, j.snapshot) for j in store.jobs()] == [(["hidden"], secret)]
+    store.close()
+    key.unlink()
+    store = Store.open(url, seal_by(str(key)))
+    with pytest.raises(StateError, match="sealed with another key"):
+        store.sessions()
+    store.close()
+
+
+def test_files_of_keys_that_cannot_be_used(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    seal_by(str(key))
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    key.chmod(0o640)
+    with pytest.raises(SetupError, match="Others may read"):
+        seal_by(str(key))
+    key.chmod(0o600)
+    for text in ("", "short\n", "\xff"):
+        key.write_text(text, encoding="latin-1")
+        with pytest.raises(SetupError, match="does not hold keys"):
+            seal_by(str(key))
+    with pytest.raises(SetupError, match="cannot be used"):
+        seal_by(str(tmp_path / "no" / "key"))
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import argparse
 from pathlib import Path
 
 from tidemill.config.properties import read_properties
+from tidemill.errors import ValidationError
 
 _ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
+_PORT = 8083
 _UNPACKED = "environment"
 """Where workers find an archive's contents, below the folder they run in."""
 
@@ -23,6 +25,18 @@ def command_options(parsed: argparse.Namespace) -> dict[str, str]:
     if getattr(parsed, "port", None) is not None:
         options["sql-gateway.endpoint.rest.port"] = str(parsed.port)
     return options
+
+
+def gateway_of(parsed: argparse.Namespace) -> str:
+    """The URL of the gateway that ``tidemill sql`` is to speak to; '' where it has a Spark of its own."""
+    if parsed.mode != "gateway":
+        if parsed.host or parsed.at_port is not None:
+            raise ValidationError("-h and -p are for 'tidemill sql gateway'.")
+        return str(parsed.gateway)
+    if parsed.gateway:
+        return str(parsed.gateway)
+    host, port = parsed.host or "127.0.0.1", _PORT if parsed.at_port is None else parsed.at_port
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def python_environment(given: str, archives: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from tidemill.client.command_options import command_options
+from tidemill.client.command_options import command_options, gateway_of
 from tidemill.errors import TidemillError, ValidationError
 from tidemill.interrupts import no_torn_calls_shown
 
@@ -70,6 +70,8 @@ class _Terminated:
 def _run(parsed: argparse.Namespace, *, ahead: bool) -> int:
     if parsed.spark:
         parsed.options = command_options(parsed)
+    if parsed.module == _SHELL:
+        parsed.gateway = gateway_of(parsed)
     if parsed.module == _SHELL and parsed.gateway:
         parsed.spark, parsed.module = False, _REMOTE_SHELL
     elif parsed.module == _SHELL and parsed.file:
@@ -82,6 +84,22 @@ def _run(parsed: argparse.Namespace, *, ahead: bool) -> int:
     return status
 
 
+class _Host(argparse.Action):
+    """``-h HOST``; without one, help."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        if values is None:
+            parser.print_help()
+            parser.exit()
+        setattr(namespace, self.dest, values)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tidemill", description="Flink SQL on Spark.")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
@@ -90,7 +108,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_gateway(
         commands.add_parser("gateway", help="a server for SQL clients", description="A SQL gateway.")
     )
-    _add_sql(commands.add_parser("sql", help="an interactive shell", description="An interactive shell."))
+    shell = commands.add_parser(
+        "sql", help="an interactive shell", description="An interactive shell.", add_help=False
+    )
+    _add_sql(shell)
     _add_jobs(commands)
     _add_history(commands)
     user = commands.add_parser("user", help="a line for a gateway's file of users")
@@ -179,6 +200,31 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 def _add_sql(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(module=_SHELL)
+    parser.add_argument("--help", action="help", help="show this help message and exit")
+    parser.add_argument(
+        "mode",
+        nargs="?",
+        choices=("embedded", "gateway"),
+        default="embedded",
+        help="as Flink's clients name them; gateway: a session of the one at -h and -p, or of --gateway",
+    )
+    parser.add_argument(
+        "-h",
+        dest="host",
+        action=_Host,
+        nargs="?",
+        metavar="HOST",
+        default="",
+        help="with the mode gateway: where it is; alone: this help",
+    )
+    parser.add_argument(
+        "-p",
+        dest="at_port",
+        type=int,
+        metavar="PORT",
+        default=None,
+        help="its port, 8083 where none is given",
+    )
     parser.add_argument(
         "--gateway",
         "-e",

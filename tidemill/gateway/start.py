@@ -28,11 +28,14 @@ from tidemill.config import gateway_options as g
 from tidemill.config.execution_options import CHECKPOINT_DIRECTORY
 from tidemill.config.option import Configuration
 from tidemill.config.registry import check_all, check_at_set
+from tidemill.config.seal import Seal
 from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import SetupError, StateError
 from tidemill.files.private import make_private
 from tidemill.gateway.endpoints.api import Endpoint, configured
 from tidemill.gateway.log import log_to_standard_error, shown
+from tidemill.gateway.proposed import renamed
+from tidemill.gateway.security.keys import seal_by
 from tidemill.gateway.security.reach import check_reach, reach_of
 from tidemill.gateway.service.keeping import Keeping
 from tidemill.gateway.service.results import Results
@@ -57,7 +60,7 @@ from tidemill.sql.parser import parse_statement
 
 _LOGGER = logging.getLogger("tidemill.gateway")
 _RESULTS, _JOBS, _STORE, _HISTORY = "results", "jobs", "store", "history"
-_FILE, _LOCK = "gateway.db", "lock"
+_FILE, _LOCK, _KEY = "gateway.db", "lock", "key"
 _LAST_EPOCH_SECONDS = 10.0
 _SEEN_SECONDS = 5.0
 _TURN_SECONDS = 0.001
@@ -67,7 +70,7 @@ _TURN_SECONDS = 0.001
 def command(parsed: argparse.Namespace) -> int:
     """Runs until it is told to end (SIGINT, SIGTERM)."""
     sys.setswitchinterval(_TURN_SECONDS)
-    config = Configuration(parsed.options)
+    config = Configuration(renamed(parsed.options))
     _check(config)
     with log_to_standard_error():
         _serve(config)
@@ -115,6 +118,7 @@ class House:
     _memory: Keeping = field(init=False)
     _results: Results = field(init=False)
     _url: str = field(init=False)
+    _seal: Seal = field(init=False)
 
     def __post_init__(self) -> None:
         check_reach(self.config)
@@ -130,9 +134,12 @@ class House:
                 hint=f"'{g.DIRECTORY.key}' is a directory that the gateway can write in.",
             ) from e
         self._url = self.config.read(g.STORE) or sqlite_url(os.path.join(root, _STORE, _FILE))
+        self._seal = seal_by(self.config.read(g.KEY_FILE) or os.path.join(root, _KEY))
         self._results = Results(self.config, os.path.join(root, _RESULTS))
         self._memory = Keeping(
-            store=Store.open(self._url), results=self._results, jobs_folder=os.path.join(root, _JOBS)
+            store=Store.open(self._url, self._seal),
+            results=self._results,
+            jobs_folder=os.path.join(root, _JOBS),
         )
         self.gateway = Gateway(
             config=self.config,
@@ -195,7 +202,7 @@ class House:
                 self._memory.job_started(job, places[0], user, statement, snapshot)
             self._follow(job, places[0], user)
 
-        context.catalogs_url = lambda: self._url
+        context.catalogs_url, context.catalogs_seal = lambda: self._url, self._seal
         context.permissions = self._reach(user)
         given = context.configuration.items()
         context.permissions.check_options({k: v for k, v in given if self.config.get(k) != v})
@@ -302,7 +309,7 @@ class House:
         environment = TableEnvironment(restored(kept.snapshot))
         context = environment.context
         context.place_job = lambda: kept.place
-        context.catalogs_url = lambda: self._url
+        context.catalogs_url, context.catalogs_seal = lambda: self._url, self._seal
         context.permissions = self._reach(kept.owner)
         self._watch(context, kept.owner)
         started: list[JobHandle] = []

@@ -19,6 +19,7 @@ from tidemill.config import registry as options
 from tidemill.config import table_options
 from tidemill.config.option import Configuration
 from tidemill.config.python_options import PYTHON_FILES
+from tidemill.config.seal import PLAIN
 from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import NotSupportedError, Position
 from tidemill.functions import registry
@@ -55,7 +56,8 @@ class SessionContext:
     ``statement``: the text of the one that runs.
     ``compiled``: the statement of the compiled plan that runs; '' for one that was given itself.
     ``place_job``: where the next INSERT's job keeps its checkpoint, if not where the options say.
-    ``catalogs_url``: the database of catalogs of type ``stored`` that name none.
+    ``catalogs_url``: the database of catalogs of type ``stored`` that name none, ``catalogs_seal``: how they
+    are kept there.
     ``rendered``: queries give their values as text, for clients that only show them. ``on_progress``
     hears of every epoch's end, ``on_event`` of its begin and of resumptions, ``fault`` of every step of a
     commit; ``clock``: of processing time, in seconds. ``history`` keeps what there is to know of jobs that
@@ -68,6 +70,7 @@ class SessionContext:
         self.configuration = self.defaults
         self.permissions: Permissions = EVERYTHING
         self.catalogs_url = own_catalogs_url
+        self.catalogs_seal = PLAIN
         self.catalogs = CatalogManager(self._catalog_kinds(), catalog_store(self.defaults))
         self.modules = Modules()
         self.frames: dict[str, DataFrame] = {}
@@ -91,17 +94,18 @@ class SessionContext:
     def _catalog_kinds(self) -> Mapping[str, CatalogKind]:
         return {
             **KINDS,
-            stored.TYPE: stored.stored_catalogs(self._catalogs_database),
+            stored.TYPE: stored.stored_catalogs(self._catalogs_place),
             from_spark.TYPE: from_spark.spark_catalogs(self._spark_of_catalogs),
         }
 
-    def _catalogs_database(self, url: str) -> str:
-        """The database of a stored catalog; ``url`` is '' where it names none."""
-        if url:
-            for place in database_files(url):
-                self.permissions.check_place(place, "Option 'url' of the catalog")
-            self.permissions.check_connector("jdbc")
-        return url or self.catalogs_url()
+    def _catalogs_place(self, url: str) -> stored.Place:
+        """Where a stored catalog is kept; ``url`` is '' where it names no database."""
+        if not url:
+            return stored.Place(self.catalogs_url(), self.catalogs_seal)
+        for place in database_files(url):
+            self.permissions.check_place(place, "Option 'url' of the catalog")
+        self.permissions.check_connector("jdbc")
+        return stored.Place(url)
 
     def _spark_of_catalogs(self) -> SparkSession:
         self.permissions.check_connector("spark")

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
+from tidemill.config.seal import PLAIN, Seal
 from tidemill.errors import StateError
 from tidemill.gateway.store.tables import HISTORIES, JOBS, METADATA, OPERATIONS, SESSIONS, VERSION, VERSIONS
 from tidemill.gateway.store.writer import Connection, Rows, Write, Writer
@@ -75,9 +76,10 @@ class KeptJob:
 @dataclass(frozen=True, slots=True)
 class Store:
     """Any thread may call. StateError where the database is down, read-only, or of a newer version. What
-    gives a future returns at once: it is in the store when that is done."""
+    gives a future returns at once: it is in the store when that is done. ``seal``: for what holds secrets."""
 
     engine: sa.Engine
+    seal: Seal = PLAIN
     _writer: Writer = field(init=False)
     _connection: Connection = field(init=False)
     """Of who writes: one at a time."""
@@ -87,9 +89,9 @@ class Store:
         object.__setattr__(self, "_writer", Writer(self._writing, (_ADD, _END, _REMOVE)))
 
     @classmethod
-    def open(cls, url: str) -> Self:
+    def open(cls, url: str, seal: Seal = PLAIN) -> Self:
         """Makes what is not there yet."""
-        made = cls(engine(url, _WHAT))
+        made = cls(engine(url, _WHAT), seal)
         try:
             made._prepare()
         except BaseException:
@@ -127,7 +129,7 @@ class Store:
             "name": session.name,
             "owner": session.owner,
             "opened": _millis(session.opened),
-            "snapshot": json.dumps(session.snapshot),
+            "snapshot": self._closed(session.snapshot),
         }
 
         def write(connection: sa.Connection) -> None:
@@ -149,7 +151,7 @@ class Store:
         with self._reading() as connection:
             rows = connection.execute(SESSIONS.select().order_by(SESSIONS.c.opened)).mappings().all()
         return [
-            KeptSession(**{**row, "opened": _time(row["opened"]), "snapshot": json.loads(row["snapshot"])})
+            KeptSession(**{**row, "opened": _time(row["opened"]), "snapshot": self._opened(row["snapshot"])})
             for row in rows
         ]
 
@@ -195,8 +197,8 @@ class Store:
             "ended": None if job.ended is None else _millis(job.ended),
             "status": job.status,
             "error": job.error,
-            "statements": json.dumps(job.statements),
-            "snapshot": json.dumps(job.snapshot),
+            "statements": self._closed(job.statements),
+            "snapshot": self._closed(job.snapshot),
         }
         self._execute(JOBS.delete().where(JOBS.c.place == job.place), JOBS.insert().values(row))
 
@@ -238,12 +240,18 @@ class Store:
                     **row,
                     "started": _time(row["started"]),
                     "ended": None if row["ended"] is None else _time(row["ended"]),
-                    "statements": json.loads(row["statements"]),
-                    "snapshot": json.loads(row["snapshot"]),
+                    "statements": self._opened(row["statements"]),
+                    "snapshot": self._opened(row["snapshot"]),
                 }
             )
             for row in rows
         ]
+
+    def _closed(self, document: Any) -> str:
+        return self.seal.close(json.dumps(document))
+
+    def _opened(self, text: str) -> Any:
+        return json.loads(self.seal.open(text))
 
     def _execute(self, *statements: sa.Executable) -> None:
         def write(connection: sa.Connection) -> None:

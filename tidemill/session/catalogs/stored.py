@@ -12,6 +12,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ import sqlalchemy as sa
 
 from tidemill.catalog.kinds import DEFAULT_DATABASE, CatalogDescription, CatalogKind
 from tidemill.catalog.memory import Database, InMemoryCatalog
+from tidemill.config.seal import PLAIN, Seal
 from tidemill.session.catalogs.database import engine, said
 from tidemill.session.catalogs.documents import database_document, restored_database
 
@@ -36,12 +38,20 @@ _CATALOGS = sa.Table(
 _UNKNOWN = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The database, and how documents are kept in it."""
+
+    url: str
+    seal: Seal = PLAIN
+
+
 class StoredCatalog(InMemoryCatalog):
-    """``place``: the database's URL, asked for when the catalog is first used."""
+    """``place``: asked for whenever the catalog is looked at; it may refuse."""
 
     outlives: ClassVar[bool] = True
 
-    def __init__(self, name: str, description: CatalogDescription, place: Callable[[], str]) -> None:
+    def __init__(self, name: str, description: CatalogDescription, place: Callable[[], Place]) -> None:
         default = description.options.get(DEFAULT_DATABASE, "default")
         super().__init__(name, default, options=description.options, comment=description.comment)
         self._place = place
@@ -94,7 +104,7 @@ class StoredCatalog(InMemoryCatalog):
 
     def _database(self) -> sa.Engine:
         """With the table in it."""
-        found = _engine(self._place())
+        found = _engine(self._place().url)
         if not self._prepared:
             with said(found, _WHAT):
                 try:
@@ -106,7 +116,7 @@ class StoredCatalog(InMemoryCatalog):
 
     def _take(self, version: int, document: str) -> None:
         if version != self._version:
-            self.fill(map(restored_database, json.loads(document)))
+            self.fill(map(restored_database, json.loads(self._place().seal.open(document))))
             self._version = version
         self._fresh = True
 
@@ -124,14 +134,14 @@ class StoredCatalog(InMemoryCatalog):
         connection.rollback()
 
     def _document(self) -> str:
-        return json.dumps([database_document(d) for d in self._databases.values()])
+        return self._place().seal.close(json.dumps([database_document(d) for d in self._databases.values()]))
 
 
-def stored_catalogs(database: Callable[[str], str]) -> CatalogKind:
-    """``database``: the URL for what 'url' says, '' where it is not given; it may refuse."""
+def stored_catalogs(place: Callable[[str], Place]) -> CatalogKind:
+    """``place``: of what 'url' says, '' where it is not given."""
 
     def make(name: str, description: CatalogDescription) -> InMemoryCatalog:
-        return StoredCatalog(name, description, partial(database, description.options.get(URL, "")))
+        return StoredCatalog(name, description, partial(place, description.options.get(URL, "")))
 
     return CatalogKind(options=(DEFAULT_DATABASE, URL), make=make)
 

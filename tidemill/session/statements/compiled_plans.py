@@ -73,7 +73,8 @@ def _as_compiled(kept: Json, context: SessionContext) -> Iterator[None]:
     """The session has the plan's catalogs, which reach what it may reach; what it has itself comes back."""
     own = context.catalogs, context.module_folders, context.compiled
     made = snapshot.restored({**kept["session"], "defaults": {}, "options": {}})
-    made.permissions, made.catalogs_url = context.permissions, context.catalogs_url
+    made.permissions = context.permissions
+    made.catalogs_url, made.catalogs_seal = context.catalogs_url, context.catalogs_seal
     context.catalogs, context.module_folders = made.catalogs, made.module_folders
     context.compiled = kept["statement"]
     try:

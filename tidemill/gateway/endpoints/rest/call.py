@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,14 @@ from tidemill.gateway.endpoints.rest.errors import HttpError
 from tidemill.gateway.endpoints.rest.rows import FORMATS
 
 NEWEST = 4
+_HUMP = re.compile(r"(?<=[a-z])([A-Z]+)")
+_FIELDS = {
+    "session_name": "sessionName",
+    "execution_timeout": "executionTimeout",
+    "execution_config": "executionConfig",
+    "script_uri": "scriptUri",
+}
+"""Of requests' bodies, as the proposal spells them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +68,8 @@ class Call:
     @property
     def row_format(self) -> str:
         """v1 knows one only, whatever it is asked for."""
-        text = self.query.get("rowFormat", "JSON") if self.version > 1 else "JSON"
+        said = self.query.get("rowFormat", self.query.get("row_format", "JSON"))
+        text = said if self.version > 1 else "JSON"
         if text.upper() not in FORMATS:
             raise _unresolved("query", "rowFormat", text)
         return text.upper()
@@ -70,6 +80,27 @@ class Call:
 
     @cached_property
     def _fields(self) -> dict[str, Any]:
+        """By the names that handlers ask for: what is said in both spellings counts as Flink spells it."""
+        said = self._said
+        return {**{_FIELDS[key]: value for key, value in said.items() if key in _FIELDS}, **said}
+
+    @property
+    def is_snake(self) -> bool:
+        """Whether the request spells names in snake_case, as the protocol's proposal did."""
+        if "row_format" in self.query:
+            return True
+        try:
+            return any(key in _FIELDS for key in self._said)
+        except HttpError:  # a body that nobody has asked for
+            return False
+
+    def answer(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """``answer`` with the names that the request's spelling asks for."""
+        both = {snake(key): value for key, value in answer.items()} if self.is_snake else {}
+        return {**answer, **both}
+
+    @cached_property
+    def _said(self) -> dict[str, Any]:
         if not self.body.strip():
             return {}
         try:
@@ -114,6 +145,11 @@ class Call:
         if not HANDLE.fullmatch(text):
             raise _unresolved("path", name, text)
         return text.lower()
+
+
+def snake(name: str) -> str:
+    """``nextResultUri`` -> ``next_result_uri``."""
+    return _HUMP.sub(r"_\1", name).lower()
 
 
 def _option(value: Any) -> str:

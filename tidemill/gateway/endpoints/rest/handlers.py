@@ -103,9 +103,9 @@ def api_versions(gateway: Gateway, call: Call) -> str:
 @_failing("open session")
 def open_session(gateway: Gateway, call: Call) -> str:
     """Opens a session with these properties over the gateway's own."""
-    name = call.text("sessionName", "session_name")
+    name = call.text("sessionName")
     handle = gateway.open_session(call.options("properties"), name=name, user=call.user)
-    return _text({"sessionHandle": handle})
+    return _text(call.answer({"sessionHandle": handle}))
 
 
 @_refusing
@@ -151,17 +151,17 @@ def complete_statement(gateway: Gateway, call: Call) -> str:
 @_failing("execute the statement")
 def execute_statement(gateway: Gateway, call: Call) -> str:
     """Submits a statement."""
-    return _submitted(_executing(gateway, call).result())
+    return _submitted(call, _executing(gateway, call).result())
 
 
 async def executing(gateway: Gateway, call: Call) -> str:
     """As ``execute_statement``."""
     with _failures("execute the statement"):
-        return _submitted(await wrap_future(_executing(gateway, call)))
+        return _submitted(call, await wrap_future(_executing(gateway, call)))
 
 
-def _submitted(handle: str) -> str:
-    return _text({"operationHandle": handle})
+def _submitted(call: Call, handle: str) -> str:
+    return _text(call.answer({"operationHandle": handle}))
 
 
 def _executing(gateway: Gateway, call: Call) -> Future[str]:
@@ -225,13 +225,11 @@ def fetch_what_is_there(gateway: Gateway, call: Call) -> str | Binary:
         base = f"/v{call.version}/sessions/{session}/operations/{operation}/result"
         return _in_arrow(page, page.info, page.rows, base, headers)
     parts = {"resultType": page.type.value, **_result_facts(page.info)}
-    text = _text(parts)[:-1]
+    text = _text(call.answer(parts))[:-1]
     if page.info is not None:
-        text += f',"results":{_results(page, page.info, row_format)}'
+        text += f',"results":{_results(page, page.info, row_format, call.is_snake)}'
     if page.next_token is not None:
-        uri = f"/v{call.version}/sessions/{session}/operations/{operation}/result/{page.next_token}"
-        suffix = f"?rowFormat={row_format}" if call.version > 1 else ""
-        text += f',"nextResultUri":"{uri}{suffix}"'
+        text += f",{_next(call, page.next_token)[1:-1]}"
     text += "}"
     return Binary(text.encode(), JSON, headers) if headers else text
 
@@ -248,6 +246,14 @@ def _in_arrow(
     return Binary(written(rows, facts), ARROW, {**headers, "X-Result-Type": page.type.value, **following})
 
 
+def _next(call: Call, token: int) -> str:
+    uri = f"/v{call.version}/sessions/{call.session}/operations/{call.operation}/result/{token}"
+    if call.version == 1:
+        return _text(call.answer({"nextResultUri": uri}))
+    format_ = f"{'row_format' if call.is_snake else 'rowFormat'}={call.row_format}"
+    return _text(call.answer({"nextResultUri": f"{uri}?{format_}"}))
+
+
 def _result_facts(info: ResultInfo | None) -> dict[str, Any]:
     if info is None:
         return {}
@@ -255,17 +261,21 @@ def _result_facts(info: ResultInfo | None) -> dict[str, Any]:
     return {"isQueryResult": info.is_query, **job, "resultKind": info.result_kind}
 
 
-def _results(page: ResultPage, info: ResultInfo, row_format: str) -> str:
-    columns = _columns(info.fields, row_format)
+def _results(page: ResultPage, info: ResultInfo, row_format: str, in_snake: bool) -> str:
+    columns = _columns(info.fields, row_format, in_snake)
     empty = page.rows is None or page.type is ResultType.EOS
     data = "[]" if empty else rows_json(page.rows, info.fields, row_format, info.zone)
     return f'{columns},"data":{data}}}'
 
 
 @lru_cache(maxsize=256)
-def _columns(fields: tuple[Field, ...], row_format: str) -> str:
+def _columns(fields: tuple[Field, ...], row_format: str, in_snake: bool) -> str:
     """How ``results`` begins: SHOW and its like have the same columns each time."""
-    return _text({"columns": [_column(f) for f in fields], "rowFormat": row_format})[:-1]
+    shown = [_column(f) for f in fields]
+    if in_snake:
+        shown = [{**column, "logical_type": column["logicalType"]} for column in shown]
+    formats = {"rowFormat": row_format, **({"row_format": row_format} if in_snake else {})}
+    return _text({"columns": shown, **formats})[:-1]
 
 
 def _column(field: Field) -> dict[str, Any]:
@@ -293,7 +303,7 @@ def refresh_table(gateway: Gateway, call: Call) -> str:
                 )
         raise ValidationError(f"Cannot find table '{path}' in any of the catalogs {catalog.catalogs()}.")
 
-    return _text({"operationHandle": gateway.submit(call.session, work, user=call.user)})
+    return _submitted(call, gateway.submit(call.session, work, user=call.user))
 
 
 @_failing("deploy the script")

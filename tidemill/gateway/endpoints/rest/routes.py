@@ -68,6 +68,7 @@ FLINK = (
     ),
 )
 FLIP_91 = (
+    RestRoute("POST", _SESSION, h.heartbeat, waits=False),
     RestRoute("PUT", f"{_OPERATION}/cancel", h.cancel_operation),
     RestRoute("DELETE", _OPERATION, h.close_operation, soon=soon.close_operation),
     RestRoute("POST", f"{_SESSION}/configure_session", h.configure_session, fields=("statement",)),
