@@ -46,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seed", type=int, default=1, help="seed of the first random case")
     group.addoption("--queries", type=int, default=50, help="how many random queries are run")
     parser.addoption("--kills", type=int, default=4, help="how often parts of a cluster are killed")
+    parser.addoption("--requests", type=int, default=100, help="how many random requests a gateway is sent")
     parser.addoption("--flips", type=int, default=120, help="how many bits of state files are flipped")
 
 

@@ -107,3 +107,9 @@ def test_extractors_of_flink_are_refused(tmp_path: Path) -> None:
         markers(tmp_path, HOURLY | {"partition.time-extractor.timestamp-formatter": "yyyy"})
     with pytest.raises(ValidationError, match="no partition column"):
         markers(tmp_path, HOURLY | {"partition.time-extractor.timestamp-pattern": "2020-01-01"})
+
+
+@pytest.mark.parametrize("name", ["../../other", "/etc/x", "..", ""])
+def test_a_marker_stays_in_its_partition(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValidationError, match="is not the name of a file in a partition"):
+        markers(tmp_path, {**HOURLY, "sink.partition-commit.success-file.name": name})

@@ -347,3 +347,17 @@ def test_what_users_may_reach_must_be_said(place: Path) -> None:
             House(configured(place, **chosen))
     with pytest.raises(SetupError, match="'data' is neither an absolute path nor a URI"):
         House(configured(place, **{AUTHENTICATION: "PASSWORD", PATHS: "data", CONNECTORS: "*"}))
+
+
+def test_the_store_s_catalogs_are_sealed(single: Gateway) -> None:
+    """With the passwords of their tables; other sessions read them."""
+    create = "CREATE CATALOG c WITH ('type'='stored')"
+    made = "CREATE TABLE c.`default`.t (a INT) WITH ('connector'='jdbc', 'password'='hidden')"
+    for text in (made, "DROP TABLE c.`default`.t"):
+        session = single.open_session({})
+        for statement in (create, text):
+            operation = single.execute(session, statement)
+            info = single.wait(session, operation, 60)
+            assert info.status is OperationStatus.FINISHED, info.error
+        store = Path(single.config["tidemill.gateway.directory"]) / "store"
+        assert all(b"hidden" not in file.read_bytes() for file in store.iterdir())

@@ -299,6 +299,8 @@ class SinkRequest:
     streaming: bool
     ordinal: int = 0
     """The sink's number within its job: two INSERTs of one job into one table must not collide."""
+    fence: Fence = OPEN
+    """Where links among its files may lead."""
     ordered: bool = False
     """Tasks are in the order of arrival, rows within them too (nothing was exchanged since the sources)."""
 

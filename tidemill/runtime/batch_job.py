@@ -455,7 +455,15 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
         raise NotSupportedError(
             f"ON CONFLICT DO {target.conflict} in batch mode.", hint="It tells which of two rows came first."
         )
-    made = make_sink(target, INSERT_ONLY, uuid.uuid4().hex, request.zone, request.shared, streaming=False)
+    made = make_sink(
+        target,
+        INSERT_ONLY,
+        uuid.uuid4().hex,
+        request.zone,
+        request.shared,
+        streaming=False,
+        fence=request.fence,
+    )
     try:
         staged = _staged(sink, made, request, way, seen)
     except Exception as e:

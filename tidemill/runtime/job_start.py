@@ -246,6 +246,7 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
                 request.zone,
                 request.shared,
                 streaming=True,
+                fence=request.fence,
                 ordinal=len(outputs),
                 ordered=not any(isinstance(n, g.Keyed) for n in node.walk()),
             )

@@ -31,6 +31,7 @@ def make_sink(
     shared: SharedFiles,
     *,
     streaming: bool,
+    fence: Fence = OPEN,
     ordinal: int = 0,
     ordered: bool = False,
 ) -> Sink:
@@ -49,6 +50,7 @@ def make_sink(
             static_partition=dict(sink.static_partition),
             time_zone=zone,
             streaming=streaming,
+            fence=fence,
             ordinal=ordinal,
             ordered=ordered,
         )

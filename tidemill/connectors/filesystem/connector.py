@@ -159,7 +159,7 @@ class FilesystemConnector(Connector):
         found = self._format(request.options)
         found.validate(request.table, format_options(found, request.options), role="sink")
         options = OptionValues(self.options, request.options)
-        if _storage(request.options).stat("") is not None:
+        if _storage(request.options, request.fence).stat("") is not None:
             raise ConnectorError(
                 f"The path '{options['path']}' of table '{request.table.path}' is a file.",
                 hint="A sink writes files of its own into the directory that 'path' names.",
@@ -235,7 +235,7 @@ def _sink(found: Format, request: SinkRequest, options: OptionValues) -> FileSin
             fields=stored, changelog=changelog, options=request.options, time_zone=request.time_zone
         )
     )
-    storage = _storage(request.options)
+    storage = _storage(request.options, request.fence)
     job = f"{request.job_id}-{request.ordinal}" if request.ordinal else request.job_id
     return FileSink(
         table=str(table.path),

@@ -23,6 +23,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.files.storage import Storage
 
 _TIME_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
+_MARKER = "sink.partition-commit.success-file.name"
 _PATTERN = "partition.time-extractor.timestamp-pattern"
 
 
@@ -127,9 +128,12 @@ def partition_markers(
         if policy != "success-file":
             raise NotSupportedError(f"Partition commit policy '{policy}' is not supported.")
     trigger = _trigger(options, partitions)
+    name = options[_MARKER]
+    if "/" in name or name in ("", ".", ".."):
+        raise ValidationError(f"'{_MARKER}' = '{name}' is not the name of a file in a partition.")
     return PartitionMarkers(
         storage=storage,
-        file=options["sink.partition-commit.success-file.name"] if wanted and partitions else "",
+        file=name if wanted and partitions else "",
         trigger=trigger,
         prefix=prefix,
         # With each epoch: what one has left over is marked when it is published again.

@@ -42,6 +42,7 @@ _ERRORS: dict[str, type[TidemillError]] = {
         errors.SqlSyntaxError,
         errors.ValidationError,
         errors.NotSupportedError,
+        errors.NotPermittedError,
         errors.ConnectorError,
         errors.ExecutionError,
         errors.StateError,

@@ -16,6 +16,7 @@ _STATES: tuple[tuple[type[e.TidemillError], str], ...] = (
     (e.SqlSyntaxError, "42000"),
     (e.ValidationError, "42000"),
     (e.NotSupportedError, "0A000"),
+    (e.NotPermittedError, "42501"),
     (e.ExecutionError, "22000"),
     (AccessError, "28000"),
     (LimitError, "53000"),

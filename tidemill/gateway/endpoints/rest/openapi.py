@@ -23,9 +23,11 @@ _ERRORS = {
         }
     },
 }
+_TIMEOUT = {"type": "integer", "description": "Milliseconds; 0 or less for none."}
 _FIELDS: dict[str, dict[str, Any]] = {
     "position": {"type": "integer"},
-    "executionTimeout": {"type": "integer", "description": "Milliseconds; 0 or less for none."},
+    "executionTimeout": _TIMEOUT,
+    "execution_timeout": _TIMEOUT,
     "properties": {"type": "object", "additionalProperties": {"type": "string"}},
     "executionConfig": {"type": "object", "additionalProperties": {"type": "string"}},
 }
@@ -57,7 +59,7 @@ def _operation(route: RestRoute, version: int) -> dict[str, Any]:
         formats = {"type": "string", "enum": ["JSON", "PLAIN_TEXT"], "default": "JSON"}
         parameters.append({"name": "rowFormat", "in": "query", "schema": formats})
     described: dict[str, Any] = {
-        "operationId": route.handler.__name__,
+        "operationId": route.id,
         "summary": (route.handler.__doc__ or "").strip(),
         "parameters": parameters,
         "responses": {

@@ -19,7 +19,7 @@ _WORKFLOW = "/workflow/embedded-scheduler"
 class RestRoute:
     """``versions``: first and last. ``fields``: of the request's body, for the description. ``waits``: it may
     take a while, and runs in a thread; what does not is answered in the event loop, where all others wait.
-    ``soon``: does so where it can."""
+    ``soon``: does so where it can. ``name``: its own, where several routes have the handler."""
 
     method: str
     path: str
@@ -28,6 +28,12 @@ class RestRoute:
     fields: tuple[str, ...] = ()
     waits: bool = True
     soon: Soon | None = None
+    name: str = ""
+
+    @property
+    def id(self) -> str:
+        """Which no other route has."""
+        return self.name or self.handler.__name__
 
 
 FLINK = (
@@ -59,21 +65,31 @@ FLINK = (
     RestRoute("DELETE", f"{_OPERATION}/close", h.close_operation, soon=soon.close_operation),
     RestRoute("GET", f"{_OPERATION}/result/{{token}}", h.fetch_results, soon=soon.fetch_results),
     RestRoute("POST", f"{_SESSION}/materialized-tables/{{identifier}}/refresh", h.refresh_table, (3, 3)),
-    RestRoute("POST", f"{_WORKFLOW}/create", h.no_workflow, (3, 3)),
-    RestRoute("POST", f"{_WORKFLOW}/suspend", h.no_workflow, (3, 3)),
-    RestRoute("POST", f"{_WORKFLOW}/resume", h.no_workflow, (3, 3)),
+    RestRoute("POST", f"{_WORKFLOW}/create", h.no_workflow, (3, 3), name="create_workflow"),
+    RestRoute("POST", f"{_WORKFLOW}/suspend", h.no_workflow, (3, 3), name="suspend_workflow"),
+    RestRoute("POST", f"{_WORKFLOW}/resume", h.no_workflow, (3, 3), name="resume_workflow"),
     RestRoute("DELETE", f"{_WORKFLOW}/delete", h.delete_workflow, (3, 3)),
     RestRoute(
         "POST", f"{_SESSION}/scripts", h.deploy_script, (4, 4), ("script", "scriptUri", "executionConfig")
     ),
 )
 FLIP_91 = (
-    RestRoute("POST", _SESSION, h.heartbeat, waits=False),
-    RestRoute("PUT", f"{_OPERATION}/cancel", h.cancel_operation),
-    RestRoute("DELETE", _OPERATION, h.close_operation, soon=soon.close_operation),
-    RestRoute("POST", f"{_SESSION}/configure_session", h.configure_session, fields=("statement",)),
+    RestRoute("POST", _SESSION, h.heartbeat, waits=False, name="proposed_heartbeat"),
+    RestRoute("PUT", f"{_OPERATION}/cancel", h.cancel_operation, name="proposed_cancel"),
+    RestRoute("DELETE", _OPERATION, h.close_operation, soon=soon.close_operation, name="proposed_close"),
     RestRoute(
-        "GET", f"{_SESSION}/complete_statement", h.complete_statement, fields=("statement", "position")
+        "POST",
+        f"{_SESSION}/configure_session",
+        h.configure_session,
+        fields=("statement", "execution_timeout"),
+        name="proposed_configure",
+    ),
+    RestRoute(
+        "GET",
+        f"{_SESSION}/complete_statement",
+        h.complete_statement,
+        fields=("statement", "position"),
+        name="proposed_complete",
     ),
 )
 """What the proposal's own text has, beside what became of it."""
