@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tidemill.config.option import Configuration
 from tidemill.errors import NotPermittedError, SetupError, TidemillError
@@ -85,6 +86,14 @@ def fails(gateway: Gateway, *statements: str, user: str = "eve", **options: str)
     gateway.close_session(session, user=user)
     assert info.error is not None
     return info.error
+
+
+def read(gateway: Gateway, session: str, operation: str) -> None:
+    """To the end."""
+    token: int | None = 0
+    while token is not None:
+        gateway.wait_rows(session, operation, token, 1.0, user="eve")
+        token = gateway.fetch(session, operation, token, user="eve").next_token
 
 
 def table(connector: str, **options: str) -> str:
@@ -166,6 +175,10 @@ def test_without_users_all_else_is_open(single: Gateway, place: Path) -> None:
             assert single.wait(session, operation, 60).status is OperationStatus.FINISHED
 
 
+LOOKUP = (
+    "SELECT t.line FROM (SELECT 'a' AS k, PROCTIME() AS p) AS o "
+    "JOIN t FOR SYSTEM_TIME AS OF o.p ON o.k = t.line"
+)
 SECRET = "{place}/ann/secret"
 OPEN = table("filesystem", path="{place}/all", format="raw")
 SHUT = table("filesystem", path=SECRET, format="raw")
@@ -192,8 +205,7 @@ WAYS = {
     ),
     "by a lookup": (
         SHUT,
-        "SELECT t.line FROM (SELECT 'a' AS k, PROCTIME() AS p) AS o "
-        "JOIN t FOR SYSTEM_TIME AS OF o.p ON o.k = t.line",
+        LOOKUP,
     ),
     "in a statement set": (
         SHUT,
@@ -302,6 +314,28 @@ def test_links_that_a_listing_comes_upon(place: Path) -> None:
                 list(found)
         else:
             assert [file.path for file in found] == ["secret"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "mode"),
+    [
+        (READ, "batch"),
+        (LOOKUP, "streaming"),
+        ("INSERT OVERWRITE t VALUES ('x')", "batch"),
+    ],
+)
+def test_links_among_the_files_of_a_table(
+    spark: SparkSession, limited: Gateway, place: Path, statement: str, mode: str
+) -> None:
+    """Nothing is read of what they lead to, and nothing removed."""
+    made = table("filesystem", path=f"{place}/eve", format="raw")
+    session = limited.open_session({"execution.runtime-mode": mode}, user="eve")
+    limited.configure_session(session, made, user="eve")
+    operation = limited.execute(session, statement, user="eve")
+    with pytest.raises(TidemillError, match="A link leads to what is not for this session"):
+        read(limited, session, operation)
+    limited.close_session(session, user="eve")
+    assert (place / "users").read_text() == "secret\n"
 
 
 def test_names_of_users_that_lead_elsewhere(place: Path) -> None:

@@ -8,8 +8,8 @@ numbers, and the lines of a traceback are indented: no text of a user's begins a
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
-import time
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,15 +18,9 @@ from contextlib import contextmanager
 class OneLine(logging.Formatter):
     """A record's line, and its traceback's."""
 
-    converter = time.gmtime
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
-
     def format(self, record: logging.LogRecord) -> str:
-        record.message = record.getMessage()
-        record.asctime = self.formatTime(record, self.datefmt)
-        lines = [shown(self.formatMessage(record))]
+        time = dt.datetime.fromtimestamp(record.created, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        lines = [f"{time} {record.levelname} {shown(record.getMessage())}"]
         if record.exc_info:
             lines += [f"    {shown(line)}" for line in self.formatException(record.exc_info).splitlines()]
         return "\n".join(lines)
