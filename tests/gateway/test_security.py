@@ -156,7 +156,7 @@ def test_wrong_logins_are_slowed_down(users: str) -> None:
     right = basic("ann", "pässword:1")
     assert [ask(right), ask(right, "1.2.3.5"), ask(right)] == [430, 200, 200]
     assert ask(f"Bearer {TOKEN}") == 200
-    assert [ask("Bearer x") for _ in range(FREE + 1)] == [401] * FREE + [430]
+    assert [ask("Bearer old") for _ in range(FREE + 1)] == [401] * (FREE + 1)
 
 
 def test_guesses_wait_ever_longer_and_take_no_more_than_so_much_memory() -> None:

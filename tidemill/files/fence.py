@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -34,19 +35,46 @@ class Fence:
 
     def permits(self, location: str) -> bool:
         """Whether ``location`` may be read and written, with all that is below it."""
-        if self.is_open or "\0" in location:  # which no file system takes
-            return self.is_open
-        closed = [place for text in self.closed for place in _places(text)]
-        allowed = [place for text in self.allowed if text != ANY for place in _places(text)]
-        return all(
-            not any(_is_below(place, own) or _is_below(own, place) for own in closed)
-            and (ANY in self.allowed or any(_is_below(place, one) for one in allowed))
-            and not _is_linked(place, closed)
-            for place in _places(location)
-        )
+        return self.is_open or Look(self).permits(location)
 
 
 OPEN = Fence()
+
+
+@dataclass(slots=True)
+class Look:
+    """A look at many places. What is in closed places is looked up once, when the first file of several names
+    comes: that takes as long as to list them."""
+
+    fence: Fence
+    _numbers: frozenset[tuple[int, int]] | None = None
+
+    def permits(self, location: str) -> bool:
+        """As of the fence."""
+        if self.fence.is_open or "\0" in location:  # which no file system takes
+            return self.fence.is_open
+        return all(map(self._permits, _places(location)))
+
+    def _permits(self, place: str) -> bool:
+        closed = [own for text in self.fence.closed for own in _places(text)]
+        if any(_is_below(place, own) or _is_below(own, place) for own in closed):
+            return False
+        allowed = (one for text in self.fence.allowed if text != ANY for one in _places(text))
+        if ANY not in self.fence.allowed and not any(_is_below(place, one) for one in allowed):
+            return False
+        return not self._is_linked(place, closed)
+
+    def _is_linked(self, place: str, closed: list[str]) -> bool:
+        """Whether a local file of several names has one in a closed place."""
+        try:
+            found = os.stat(place)
+        except (OSError, ValueError):
+            return False
+        if found.st_nlink < 2 or stat.S_ISDIR(found.st_mode):
+            return False
+        if self._numbers is None:
+            self._numbers = frozenset(_numbers(closed))
+        return (found.st_dev, found.st_ino) in self._numbers
 
 
 def _places(location: str) -> Iterator[str]:
@@ -66,22 +94,13 @@ def _is_below(place: str, folder: str) -> bool:
     return place == folder or place.startswith(folder.rstrip("/") + "/")
 
 
-def _is_linked(place: str, closed: list[str]) -> bool:
-    """Whether a local file of several names has one in a closed place."""
-    try:
-        found = os.stat(place)
-    except (OSError, ValueError):
-        return False
-    if found.st_nlink < 2 or os.path.isdir(place):
-        return False
-    return any((s.st_dev, s.st_ino) == (found.st_dev, found.st_ino) for s in _stats(closed))
-
-
-def _stats(places: list[str]) -> Iterator[os.stat_result]:
+def _numbers(places: list[str]) -> Iterator[tuple[int, int]]:
+    """Devices and numbers of all files in ``places``."""
     for place in places:
         below = (os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names)
         for file in (place, *below):
             try:
-                yield os.stat(file)
+                found = os.stat(file)
             except OSError:
                 continue
+            yield found.st_dev, found.st_ino

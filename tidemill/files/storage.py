@@ -23,7 +23,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
-from tidemill.files.fence import OPEN, Fence
+from tidemill.files.fence import OPEN, Fence, Look
 from tidemill.files.systems import GCS_SCHEME, HDFS_SCHEMES, is_local, resolve
 
 TEMPORARY = ".tmp-"
@@ -234,6 +234,7 @@ class Storage:
     ) -> Iterator[FileEntry]:
         """``files`` on a local disk: a directory and its entries are asked for what is needed alone."""
         left: list[tuple[str, Links]] = [(relative, ())]
+        look = Look(self.fence)
         while left:
             directory, links = left.pop()
             if sees is not None:
@@ -242,30 +243,16 @@ class Storage:
             for entry in _entries(self.absolute(directory)):
                 path = prefix + entry.name
                 if entry.is_file():
-                    yield from self._found(entry, path)
+                    yield from _found(entry, path, look)
                 elif entry.is_dir():
                     if recursive and (enters is None or enters(entry.name)):
-                        self._check(entry, entry.is_symlink())
+                        _check(entry, look, leads=entry.is_symlink())
                         left.append((path, self._links(entry, links)))
                 else:
                     if sees is not None:
                         sees(path)
                     if misses is not None and misses(entry.name):
                         check_link(entry.path)
-
-    def _found(self, entry: os.DirEntry[str], path: str) -> Iterator[FileEntry]:
-        """Nothing where the file has gone since its directory was listed."""
-        try:
-            found = entry.stat()
-        except FileNotFoundError:
-            return
-        self._check(entry, found.st_nlink > 1 or entry.is_symlink())
-        yield FileEntry(path, found.st_size, found.st_mtime_ns)
-
-    def _check(self, entry: os.DirEntry[str], leads: bool) -> None:
-        """OSError where ``entry``, if it ``leads`` elsewhere, does so beyond the fence."""
-        if leads and not self.fence.permits(entry.path):
-            raise OSError(errno.EACCES, "A link leads to what is not for this session", entry.path)
 
     def _links(self, entry: os.DirEntry[str], links: Links) -> Links:
         """``links`` and where the directory ``entry`` leads to, where that is one."""
@@ -414,6 +401,22 @@ def _is_utf8(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _found(entry: os.DirEntry[str], path: str, look: Look) -> Iterator[FileEntry]:
+    """Nothing where the file has gone since its directory was listed."""
+    try:
+        found = entry.stat()
+    except FileNotFoundError:
+        return
+    _check(entry, look, leads=found.st_nlink > 1 or entry.is_symlink())
+    yield FileEntry(path, found.st_size, found.st_mtime_ns)
+
+
+def _check(entry: os.DirEntry[str], look: Look, *, leads: bool) -> None:
+    """OSError where ``entry``, if it ``leads`` elsewhere, does so beyond the fence."""
+    if leads and not look.permits(entry.path):
+        raise OSError(errno.EACCES, "A link leads to what is not for this session", entry.path)
 
 
 def _stat(path: str, relative: str) -> FileEntry | None:

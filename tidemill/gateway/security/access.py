@@ -19,10 +19,7 @@ from tidemill.gateway.api import GatewayError
 from tidemill.gateway.security.audit import Audit
 from tidemill.gateway.security.guesses import Guesses
 from tidemill.gateway.security.passes import Passes
-from tidemill.gateway.security.users import Check, Users, users_by, users_in
-
-_TOKENS = ":"
-"""Whose guesses those of tokens are: no user's name has a colon."""
+from tidemill.gateway.security.users import Users, users_by, users_in
 
 
 class AccessError(GatewayError):
@@ -67,9 +64,12 @@ class Access:
             return ""
         scheme, _, said = authorization.partition(" ")
         if scheme.lower() == "basic":
-            return self._checked(*_basic(said), address, self.users.with_password)
+            return self._checked(self.users, *_basic(said), address)
         if scheme.lower() == "bearer":
-            return self._token(self.users, said.strip(), address)
+            # Too long to be guessed: a wrong one is an old one.
+            found = self.users.with_token(said.strip()) or self.passes.user(said.strip())
+            if found is not None:
+                return found
         if not authorization:
             raise AccessError("Say who you are.")
         raise self._refused("")
@@ -80,27 +80,19 @@ class Access:
             return ""
         if self.users.with_token(password) == name:
             return name
-        return self._checked(name, password, address, self.users.with_password)
+        return self._checked(self.users, name, password, address)
 
-    def _checked(self, name: str, password: str, address: str, check: Check) -> str:
+    def _checked(self, users: Users, name: str, password: str, address: str) -> str:
         """The name, where its password is right. One that was right before does not wait."""
-        assert self.users is not None
-        if self.users.remembers(name, password):
+        if users.remembers(name, password):
             return name
         wait = self.guesses.begin(name, address)
         if wait > 0:
             raise TooManyGuessesError(wait)
-        if not check(name, password):
+        if not users.with_password(name, password):
             raise self._refused(name)
         self.guesses.right(name, address)
         return name
-
-    def _token(self, users: Users, token: str, address: str) -> str:
-        found = users.with_token(token) or self.passes.user(token)
-        if found is not None:
-            return found
-        wait = self.guesses.begin(_TOKENS, address)
-        raise TooManyGuessesError(wait) if wait > 0 else self._refused("")
 
     def _refused(self, name: str) -> AccessError:
         self.audit.note("refused", name)
