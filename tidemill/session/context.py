@@ -168,9 +168,9 @@ class SessionContext:
                 hint="Functions are Python: CREATE FUNCTION name AS 'module.attribute' LANGUAGE PYTHON.",
             )
         self.permissions.check_function(function.name, function.implementation)
-        if not self.permissions.own_files:
-            return user_modules.load_installed(function)
         files = self.configuration.read(PYTHON_FILES)
+        if not self.permissions.own_files:  # then nobody has set it but who made the session
+            return user_modules.load_installed(function, files)
         key = (function.implementation, files)
         known = self._user_functions.get(key)
         if known is None:

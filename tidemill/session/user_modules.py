@@ -46,12 +46,12 @@ def load(function: CatalogFunction, folders: Sequence[str], files: str) -> UserF
     return _declared(_attribute(module, attribute, failed), failed, f"'{function.implementation}'")
 
 
-def load_installed(function: CatalogFunction) -> UserFunction:
-    """As ``load``, of a module that Python finds by itself; what that has imported from elsewhere is not its
-    own."""
+def load_installed(function: CatalogFunction, files: str) -> UserFunction:
+    """As ``load``, of a module that Python finds by itself or in ``files``. What the module has imported from
+    elsewhere is not its own."""
     failed = f"Cannot instantiate user-defined function '{function.path or function.name}'."
     name, attribute = _named(function, failed)
-    module = _module(name, [], failed)
+    module = _module(name, search_path(files), failed)
     found = _attribute(module, attribute, failed)
     if getattr(getattr(found, "body", found), "__module__", "") != module.__name__:
         raise ValidationError(f"{failed} '{attribute}' is not declared in module '{name}'.")
