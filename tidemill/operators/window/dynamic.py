@@ -22,7 +22,7 @@ import pyarrow as pa
 from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_types
 from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
 from tidemill.changelog.watermarks import END as FOREVER
-from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN, all_held_back
+from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.dynamic_steps import Passed, Steps
@@ -39,11 +39,11 @@ from tidemill.state.store import StateStore
 @dataclass(frozen=True, kw_only=True)
 class DynamicAggregateSpec(WindowShape):
     """``slide`` (the step) and ``gap`` in ms; without a gap (0) windows never end, but for ``state_ttl``.
-    ``behind``: how far the watermark is behind the latest time of a row."""
+    ``delayed``: how far the watermark is behind the latest time of a row."""
 
     slide: int
     gap: int = 0
-    behind: int = 0
+    delayed: int = 0
     state_ttl: int = 0
 
     @cached_property
@@ -123,8 +123,7 @@ class DynamicAggregateSpec(WindowShape):
         """Open windows and rows, and the last step that had been shown before each."""
         nothing = np.zeros(0, np.int64)
         times = vector(rows.column(self.time)).values // MICROSECONDS if len(rows) else nothing
-        marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else nothing
-        marks = self.clock.all_reached(all_held_back(marks, lateness))
+        marks = self.reached(rows, lateness)
         ends = times + self.gap if self.gap else np.full(len(times), FOREVER, np.int64)
         before = np.full(len(open_), NONE, np.int64)
         spans = Spans(

@@ -30,7 +30,7 @@ class GrowingWindows(Protocol):
     @property
     def gap(self) -> int: ...
     @property
-    def behind(self) -> int: ...
+    def delayed(self) -> int: ...
     @property
     def clock(self) -> Clock: ...
     @property
@@ -58,7 +58,7 @@ class Passed:
         slide = spec.slide
         last = upto // slide * slide if upto not in (NONE, FOREVER) else upto
         if upto == FOREVER and not spec.gap and epoch.reached not in (NONE, FOREVER):
-            latest = spec.clock.ended(epoch.reached + spec.behind)
+            latest = spec.clock.ended(epoch.reached + spec.delayed)
             last = -(-latest // slide) * slide
         shown = before // slide * slide if before not in (NONE, FOREVER) else before
         return Passed(before=before, upto=upto, shown=shown, last=last)

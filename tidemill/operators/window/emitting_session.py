@@ -23,7 +23,6 @@ from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_typ
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import END as FOREVER
-from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import AGAIN, EpochContext
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.emission import Horizons
@@ -78,8 +77,7 @@ class EmittingSessionSpec(EmittingShape, SessionShape):
         keys, numbers = Keys.of(columns, np.concatenate(hashes))
         kept = SessionState(tables=self.tables, store=state, keys=keys)
         open_ = kept.open()
-        marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else numbers[:0]
-        marks = self.clock.all_reached(self.emission.judged(marks))
+        marks = self.reached(rows, self.emission.lateness)
         sessions = sessions_of(rows, numbers[: len(rows)], open_, time=self.time, gap=self.gap, marks=marks)
         if sessions is None:
             epoch.notes[AGAIN] = 1

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous, weights_of
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
+from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
 from tidemill.operators.window.merging import LATE, Spans
 from tidemill.operators.window.netting import NOWHERE, Times, netted
@@ -82,12 +82,11 @@ class NettedSessionSpec(SessionShape):
         """The times that were, then the rows."""
         nothing = numbers[:0]
         at = vector(rows.column(self.time)).values // MICROSECONDS if len(rows) else nothing
-        marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else nothing
         return Spans(
             keys=np.concatenate([before.keys, numbers]),
             starts=np.concatenate([before.starts, at]),
             ends=np.concatenate([before.ends, at + self.gap]),
-            marks=np.concatenate([np.full(len(before), NONE, np.int64), self.clock.all_reached(marks)]),
+            marks=np.concatenate([np.full(len(before), NONE, np.int64), self.reached(rows)]),
             stored=len(before),
         )
 

@@ -22,8 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous
-from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow, vector
-from tidemill.changelog.watermarks import WATERMARK_COLUMN
+from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow
 from tidemill.operators.api import AGAIN, EpochContext
 from tidemill.operators.window.local_sessions import sessions_of
 from tidemill.operators.window.merging import Sessions
@@ -50,8 +49,7 @@ class SessionAggregateSpec(SessionShape):
             return self.output_schema().empty_table()
         kept = SessionState(tables=self.tables, store=state, keys=keys)
         open_ = kept.open()
-        marks = vector(rows.column(WATERMARK_COLUMN)).values if len(rows) else numbers[:0]
-        marks = self.clock.all_reached(marks)
+        marks = self.reached(rows)
         sessions = sessions_of(rows, numbers, open_, time=self.time, gap=self.gap, marks=marks)
         if sessions is None:
             epoch.notes[AGAIN] = 1

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Mask, single, vector
+from tidemill.changelog.watermarks import WATERMARK_COLUMN, all_held_back
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import HOT, EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
@@ -23,7 +24,8 @@ class WindowShape:
     """``time``: the column that windows are made by, in local time; ``output``: the order of keys, results
     and window columns. ``rows``: the other columns of rows that are given as they are, not aggregated.
     ``bucket``: the column of the buckets that all rows of hot keys are in, ``hot`` how many rows in an epoch
-    make a key one; ``itself``: of copies of rows the column (BOOLEAN) that is true for one of each."""
+    make a key one; ``itself``: of copies of rows the column (BOOLEAN) that is true for one of each. ``behind``:
+    by how many ms the operator holds its watermark back, and so that of each row."""
 
     keys: tuple[tuple[str, pa.DataType], ...]
     calls: tuple[AggregateSpec, ...]
@@ -38,6 +40,7 @@ class WindowShape:
     bucket: str = ""
     hot: int = 0
     itself: str = ""
+    behind: int = 0
 
     @property
     def group(self) -> GroupAggregateSpec:
@@ -63,6 +66,13 @@ class WindowShape:
     def aggregates_rows_that_stay(self) -> bool:
         """Whether equal rows count alike whenever they come, and are never taken back."""
         return self.rows is None and not self.retracts and not self.group.needs_sequence
+
+    def reached(self, rows: pa.Table, lateness: int = 0) -> Ints:
+        """The local time that had come before each row; ``lateness``: for how many ms more it counts."""
+        if len(rows) == 0:
+            return np.zeros(0, np.int64)
+        marks = vector(single(rows.column(WATERMARK_COLUMN))).values
+        return self.clock.all_reached(all_held_back(marks, self.behind + lateness))
 
     def add_late(self, rows: pa.Table, late: Mask, epoch: EpochContext, sizes: Ints | None = None) -> None:
         """Tells of ``rows`` that are ``late``, and of none twice; ``sizes``: how many each stands for."""

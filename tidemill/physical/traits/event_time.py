@@ -69,6 +69,15 @@ def waits_for_first(node: p.Rank) -> bool:
 
 
 @once_per_node
+def comes_at_its_time(node: p.PhysicalNode) -> bool:
+    """Whether an operator below gives rows of ``node`` when the watermark has reached their time: what a window
+    gives, the first row of a key, a match, what a join by time found."""
+    if needs_watermark(node) and not tells_versions(node):
+        return True
+    return hands_time_on(node) and any(map(comes_at_its_time, node.inputs))
+
+
+@once_per_node
 def has_watermark(node: p.PhysicalNode) -> bool:
     """Whether the rows of ``node`` carry a watermark, if they are asked for it."""
     if isinstance(node, p.WatermarkAssigner):

@@ -43,7 +43,7 @@ def _(node: p.WindowsOfRows, context: CompileContext, sequenced: bool) -> g.Exec
     )
     spec, rows = made_by_rows(shape, node.window), timed_input(node, context, True)
     if isinstance(spec, DynamicAggregateSpec):
-        spec = replace(spec, behind=delay_of(rows) or 0)
+        spec = replace(spec, delayed=delay_of(rows) or 0)
     below, carried = timed_by(rows, node), (*types, TIME)
     return g.Keyed(
         columns=names(node.fields),
@@ -59,6 +59,7 @@ def _(node: p.WindowsOfRows, context: CompileContext, sequenced: bool) -> g.Exec
                 keys=partition,
                 schema=port_schema(node, carried, below),
                 timed=True,
+                behind=spec.behind,
             ),
         ),
         schema=keyed_schema(node.fields, INSERT_ONLY, sequenced, spec.keeps_time),

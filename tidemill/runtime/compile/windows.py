@@ -33,6 +33,7 @@ from tidemill.operators.window.slices import CalendarWindows, Kind, StepsOfMonth
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.parts import starts_tell
 from tidemill.physical.names import free_name
+from tidemill.physical.traits.event_time import comes_at_its_time
 from tidemill.plan.nodes import WindowKind
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS, call_spec, partitioned, shared_keys
@@ -114,7 +115,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
     else:
         below = timed_input(node, context, inner.needs_sequence)
         if isinstance(inner, DynamicAggregateSpec):
-            spec = replace(inner, behind=delay_of(below) or 0)
+            spec = replace(inner, delayed=delay_of(below) or 0)
     if node.attached or not node.window.proctime:
         below, carried = timed_by(below, node), (*carried, TIME)
     return g.Keyed(
@@ -131,6 +132,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
                 keys=tuple(k for k, _ in keys) if shared is None else tuple(f.name for f in shared.keys),
                 schema=port_schema(node, carried, below, buckets),
                 timed=not node.window.proctime,
+                behind=inner.behind,
                 buckets=buckets,
             ),
         ),
@@ -209,17 +211,31 @@ class HowItRuns(TypedDict):
     retracts: bool
     keeps_time: bool
     sequence: bool
+    behind: int
 
 
 def how_it_runs(
     node: p.WindowAggregate | p.WindowsOfRows, context: CompileContext, sequenced: bool
 ) -> HowItRuns:
     return HowItRuns(
+        behind=_behind(node),
         clock=Clock(context.zone if node.window.zoned else ""),
         retracts=bool(node.input.traits.kinds & RETRACTIONS),
         keeps_time=context.digests.of(node) in context.timed_digests,
         sequence=sequenced,
     )
+
+
+def _behind(node: p.WindowAggregate | p.WindowsOfRows) -> int:
+    """By how many ms the watermark is held back.
+
+    A row at the very end of a window that rows make is still one of it. Where rows come at their time, this row
+    comes with the watermark that follows the window's last millisecond: the window waits for it.
+    """
+    grows = node.window.kind.made_by_rows and not node.window.proctime
+    if not grows or (isinstance(node, p.WindowAggregate) and node.attached):
+        return 0
+    return int(comes_at_its_time(node.input))
 
 
 def made_by_rows(
