@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+import pyarrow.compute as pc
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.operators.epochs import Epochs, fold
+from tests.operators.timed_epochs import TimedEpochs
 from tidemill.operators.lookup_join import LookupJoinSpec
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
@@ -60,7 +62,7 @@ class Input:
         )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     moves=st.lists(
         st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 1), st.booleans(), st.integers(0, 3)),
@@ -110,3 +112,63 @@ def test_what_was_never_there_goes_with_nothing() -> None:
         assert Epochs(root, spec(True)).step(going.port()) == [(BEFORE, ("a", 1, None, None))]
     with TemporaryDirectory() as root:
         assert Epochs(root, spec(False)).step(going.port()) == []
+
+
+@dataclass
+class Naive:
+    """Row by row: a row that goes takes what the oldest equal one found."""
+
+    outer: bool
+    there: dict[Row, list[list[Any]]] = field(default_factory=dict)
+    shown: Counter[Any] = field(default_factory=Counter)
+
+    def come(self, row: Row, number: int, count: int) -> None:
+        found = [(number, str(i // 2)) for i in range(count)]
+        self.there.setdefault(row, []).append(found)
+        self.show((INSERT, AFTER)[row[1]], row, found, number)
+
+    def go(self, row: Row, number: int) -> None:
+        equal = self.there.get(row, [])
+        self.show((DELETE, BEFORE)[row[1]], row, equal.pop(0) if equal else [], number)
+
+    def show(self, kind: int, row: Row, found: list[Any], number: int) -> None:
+        rows = found or [(None, None)] * self.outer
+        self.shown.update((kind, *row, *one, number) for one in rows)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    moves=st.lists(
+        st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 1), st.booleans(), st.integers(0, 3)),
+        max_size=20,
+    ),
+    size=st.integers(1, 20),
+    outer=st.booleans(),
+)
+@example(moves=[("a", 0, True, 1), ("a", 0, False, 0)], size=20, outer=False)
+@example(moves=[("a", 0, False, 0), ("a", 0, True, 1)], size=20, outer=True)
+def test_by_time_every_change_is_shown(
+    moves: list[tuple[str, int, bool, int]], size: int, outer: bool
+) -> None:
+    """Each behind its own watermark: what works by time above judges it by that, not by its epoch."""
+    naive, shown = Naive(outer), Counter[Any]()
+    with TemporaryDirectory() as root:
+        epochs = TimedEpochs(root, replace(spec(outer), keeps_time=True))
+        for start in range(0, len(moves), size):
+            given_ = Input()
+            for number, (key, n, comes, count) in enumerate(moves[start : start + size], start=start):
+                if comes:
+                    given_.come((key, n), number, count, outer)
+                    naive.come((key, n), number, count)
+                else:
+                    given_.go((key, n))
+                    given_.rows[-1] = (*given_.rows[-1][:2], number, *given_.rows[-1][3:])
+                    naive.go((key, n), number)
+            table = given_.port()
+            # The number of a row for its watermark: of a row that went for nothing the table tells none.
+            table = table.append_column("$wm", table.column("$row"))
+            table = table.set_column(3, "x", pc.if_else(table.column("$there"), table.column("$row"), None))
+            output = epochs.step(table, mark=start)
+            columns = [output.column(name).to_pylist() for name in ("$kind", "k", "n", "x", "y", "$wm")]
+            shown.update(zip(*columns, strict=True))
+    assert shown == naive.shown

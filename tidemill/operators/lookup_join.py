@@ -7,8 +7,10 @@ never takes back a mixture of two answers. A row that was never there goes with 
 
 The input: rows that come once for each row found (once with ``$there`` FALSE or NULL where none was), rows
 that go once. The output is the net change of the epoch, what goes before what comes: a row that came and went
-in it is not shown. State: every row that is there with what was found. Cost: the epoch's rows, and for those
-that go what is kept for equal rows.
+in it is not shown. But what works by time above asks of each change when it came: a row may come in time and go
+too late. So there (``keeps_time``) all changes are shown, each behind its own watermark, and ``$row`` tells
+which of them came first. State: every row that is there with what was found. Cost: the epoch's rows, and for
+those that go what is kept for equal rows.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ import pyarrow.compute as pc
 from tidemill.changelog.batch import contiguous, hashes_of, weights_of, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.grouping import group_rows
+from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
+from tidemill.operators.rows.grouped import segmented_accumulate
 from tidemill.operators.rows.keyed_values import KeyedValues, first_come
 from tidemill.operators.rows.schemas import output_schema
 from tidemill.state.layout import Layout
@@ -111,6 +115,23 @@ class _Instances:
             owners=sorted_by[0][starts],
         )
 
+    def before(self, numbers: Ints, owners: Ints, asking: Ints) -> Ints:
+        """Which of those that ask (whose row it is, and its number) find an instance that came before them and
+        that no earlier one has taken; ``numbers``: of the instances, those of earlier epochs the least."""
+        count = len(self.owners)
+        moves = np.concatenate([np.ones(count, np.int64), np.full(len(asking), -1, np.int64)])
+        whose = np.concatenate([self.owners, owners])
+        order = np.lexsort((np.concatenate([numbers, asking]), whose))
+        starts = np.flatnonzero(np.diff(whose[order], prepend=-1))
+        left = segmented_accumulate(np.add, moves[order], starts)
+        missed = segmented_accumulate(np.maximum, np.maximum(-left, 0), starts)
+        fails = missed.copy()
+        fails[1:] -= missed[:-1]
+        fails[starts] = missed[starts]
+        found = np.empty(len(order), np.bool_)
+        found[order] = fails == 0
+        return np.flatnonzero(found[count:])
+
     def candidates(self, instances: Ints) -> tuple[Ints, Ints]:
         """Pairs of a position in ``instances`` and a candidate of that instance; -1 has one, the last."""
         counts, starts = np.append(self.counts, 1)[instances], np.append(self.starts, -1)[instances]
@@ -161,19 +182,34 @@ class _Step:
             vector(pool[_EPOCH]).values,
             vector(pool[ROW]).values,
         )
-        taken = first_come(instances.owners, self.owners[self.goes])
+        taken = self._taken(instances, vector(pool[ROW]).values, count)
         stays = np.ones(count + len(self.comes), np.bool_)
         _, gone = instances.candidates(taken[taken >= 0])
         stays[gone] = False
         self._change(kept, instances, stays, pool, count)
         position, candidates = instances.candidates(taken)
-        shown = (candidates < count) | (candidates == len(stays))
-        rows = np.concatenate([self.goes[position[shown]], self.comes[stays[count:]]])
-        places = np.concatenate([candidates[shown], count + np.flatnonzero(stays[count:])])
+        comes = np.ones(len(self.comes), np.bool_) if self.spec.keeps_time else stays[count:]
+        shown = (candidates < count) | (candidates == len(stays)) | self.spec.keeps_time
+        rows = np.concatenate([self.goes[position[shown]], self.comes[comes]])
+        places = np.concatenate([candidates[shown], count + np.flatnonzero(comes)])
         nothing = {name: pa.nulls(1, kind) for name, kind in self.spec.found}
         found = {name: pa.concat_arrays([pool[name], nothing[name]]) for name in nothing}
         there = pa.concat_arrays([pool[THERE], pa.array([False])])
         return rows, _Sources(places=places, found=found, there=there)
+
+    def _taken(self, instances: _Instances, numbers: Ints, count: int) -> Ints:
+        """Per row that goes the instance that goes with it, or -1; the first ``count`` were held before."""
+        asking = self.owners[self.goes]
+        if not self.spec.keeps_time:
+            return first_come(instances.owners, asking)
+        own = vector(single(self.table.column(ROW))).values[self.goes]
+        first = instances.order[instances.starts]
+        numbers = np.where(first < count, NONE, numbers[first])
+        served = instances.before(numbers, asking, own)
+        served = served[np.argsort(own[served], kind="stable")]
+        taken = np.full(len(asking), -1, np.int64)
+        taken[served] = first_come(instances.owners, asking[served])
+        return taken
 
     def _pool(self, held: pa.Table) -> dict[str, pa.Array]:
         """What may be taken back: what is held, then what came."""

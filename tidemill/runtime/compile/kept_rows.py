@@ -19,14 +19,20 @@ _HIDDEN = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN
 
 
 def kept_rows(
-    node: p.PhysicalNode, left: p.PhysicalNode, rows: g.ExecNode, context: CompileContext, *, outer: bool
+    node: p.PhysicalNode,
+    left: p.PhysicalNode,
+    rows: g.ExecNode,
+    context: CompileContext,
+    *,
+    outer: bool,
+    sequenced: bool,
 ) -> g.ExecNode:
     """The fields of ``node``, whose first ones are those of ``left``; ``rows`` has them, ``$row`` and
     ``$there``."""
     width = len(left.fields)
     own, found = (_columns(part) for part in (node.fields[:width], node.fields[width:]))
     spec = LookupJoinSpec(
-        columns=own, found=found, outer=outer, sequence=rows.sequenced, keeps_time=rows.timed
+        columns=own, found=found, outer=outer, sequence=sequenced, keeps_time=rows.timed
     )
     keys = _keys(left, names(node.fields))
     types = {**dict(own), **dict(found), ROW: pa.int64(), THERE: pa.bool_(), **_HIDDEN}
@@ -41,11 +47,11 @@ def kept_rows(
     return g.Keyed(
         columns=names(node.fields),
         kinds=rows.kinds,
-        sequenced=rows.sequenced,
+        sequenced=sequenced,
         operator=context.add_operator("found-rows", node, spec),
         spec=spec,
         ports=(port,),
-        schema=keyed_schema(node.fields, rows.kinds, rows.sequenced, rows.timed),
+        schema=keyed_schema(node.fields, rows.kinds, sequenced, rows.timed),
         single=not keys,
         partitioned=tuple(frozenset({c}) for c in keys),
         keeps_time=rows.timed,

@@ -159,9 +159,8 @@ class _Joined:
     def kept(self) -> g.ExecNode:
         """What was found, kept until the rows go that it was found for."""
         node = self.node
-        return kept_rows(
-            node, node.input, self.chosen((ROW,)), self.context, outer=node.kind is JoinKind.LEFT
-        )
+        rows, outer = self.chosen((ROW,)), node.kind is JoinKind.LEFT
+        return kept_rows(node, node.input, rows, self.context, outer=outer, sequenced=rows.sequenced)
 
     def _lookup(self, columns: tuple[str, ...], schema: str, *, nested: bool) -> g.Lookup:
         node, below = self.node, self.below

@@ -32,9 +32,11 @@ from tidemill.types.physical import quote
 def _(node: p.TemporalJoin, context: CompileContext, sequenced: bool) -> g.ExecNode:
     if insert_only(node.left):
         return _judged(*_joined(node, context, sequenced), node, context)
-    joined, keys = _joined(node, context, sequenced)
-    rows = _numbered(_judged(joined, keys, node, context))
-    return kept_rows(node, node.left, rows, context, outer=node.kind is JoinKind.LEFT)
+    # What works by time above gets every change: in the order of their arrival they have their numbers.
+    each = context.digests.of(node) in context.timed_digests
+    joined, keys = _joined(node, context, sequenced or each)
+    rows, outer = _numbered(_judged(joined, keys, node, context)), node.kind is JoinKind.LEFT
+    return kept_rows(node, node.left, rows, context, outer=outer, sequenced=sequenced)
 
 
 def _joined(node: p.TemporalJoin, context: CompileContext, sequenced: bool) -> tuple[g.Keyed, JoinCondition]:
