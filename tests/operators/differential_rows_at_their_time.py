@@ -1,8 +1,7 @@
 """Windows that rows make, over rows that come when the watermark reaches their time: as in batch, always.
 
-An operator below gives them so: a window's result, the first row of a key, a match, a temporal join. No such row
-is late, whichever watermarks there were and wherever epochs are cut, a row exactly one gap behind the last one
-among them.
+An operator below gives them so: a window's result, the first row of a key, a match, a temporal join. No such
+row is late, whichever watermarks there were and wherever epochs are cut, also one gap behind the last.
 """
 
 from __future__ import annotations
@@ -99,7 +98,9 @@ def table_of(rows: list[Row], spec: WindowShape, first: int) -> pa.Table:
 
 def come(output: pa.Table) -> Shown:
     """What the rows add up to."""
-    kinds = output.column(KIND_COLUMN).to_pylist() if KIND_COLUMN in output.column_names else [0] * len(output)
+    kinds = (
+        output.column(KIND_COLUMN).to_pylist() if KIND_COLUMN in output.column_names else [0] * len(output)
+    )
     bounds = ([v // 1000 for v in output.column(name).cast(pa.int64()).to_pylist()] for name in ("ws", "we"))
     columns = (output.column("k").to_pylist(), output.column("n").to_pylist(), *bounds)
     found: Shown = Counter()
@@ -127,4 +128,5 @@ def test_no_row_is_late(name: str, rows: list[Row], marks: list[int]) -> None:
             shown.update(come(epochs.step(table_of(due, spec, number), mark=held_back(mark, BEHIND))))
             before, number = mark, number + len(due)
     assert +shown == naive(rows, spec)
-    assert epochs.late == 0 and min(shown.values(), default=0) >= 0
+    assert epochs.late == 0
+    assert min(shown.values(), default=0) >= 0

@@ -60,3 +60,12 @@ def test_the_ends_of_time_have_no_zone(watermark: int) -> None:
 def test_many_watermarks_reach_what_each_does(night: str, offsets: list[int]) -> None:
     marks = [millis(night) + offset for offset in offsets] + [NONE, END, millis(night)]
     assert BERLIN.all_reached(np.array(marks)).tolist() == [BERLIN.reached(mark) for mark in marks]
+
+
+@given(
+    night=st.sampled_from(["2024-03-31T01:00:00", "2024-10-27T01:00:00", "1893-04-01T00:00:00"]),
+    offsets=st.lists(st.integers(-5_400_000, 5_400_000), max_size=8),
+)
+def test_many_instants_are_shown_as_each_is(night: str, offsets: list[int]) -> None:
+    instants = np.array([millis(night) + offset for offset in offsets], np.int64)
+    assert BERLIN.all_local(instants).tolist() == [BERLIN.local(t) for t in instants.tolist()]

@@ -1,14 +1,15 @@
-"""Options of mini-batch, and how intervals combine."""
+"""Options of mini-batch, and which watermarks pass."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.physical.builders import CLICKS, aggregate, call, plan, scan
+from tests.session.environments import new_session
 from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
-from tidemill.physical.traits.mini_batch import Interval, MiniBatchConfig, Mode, mini_batch_config
+from tidemill.physical.traits.mini_batch import MiniBatchConfig, mini_batch_config
 from tidemill.physical.tree import walk
 
 ENABLED, LATENCY, SIZE = (f"table.exec.mini-batch.{x}" for x in ("enabled", "allow-latency", "size"))
@@ -35,14 +36,38 @@ def test_bad_value_names_its_key(key: str, value: str) -> None:
         mini_batch_config(Configuration({key: value}), explicit=False)
 
 
-def test_row_time_wins_and_keeps_the_latency() -> None:
-    proc, watermarks = Interval(Mode.PROC_TIME, 2000), Interval(Mode.ROW_TIME, 0)
-    assert proc.merge(watermarks) == watermarks.merge(proc) == Interval(Mode.ROW_TIME, 2000)
+WINDOWS = {
+    "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND)": 5000,
+    "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '4' SECOND)": 2000,
+    "HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '10' SECOND)": 2000,
+    "CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '3' SECOND, INTERVAL '12' SECOND)": 3000,
+    "DYNAMIC_CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '7' SECOND)": 4000,
+    # Never above what is allowed.
+    "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)": 15_000,
+    "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MONTH)": 15_000,
+    # Its windows end a gap after any row.
+    "SESSION(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND)": 15_000,
+}
+FIVES = "SELECT window_time AS ts FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND))"
+    " GROUP BY window_start, window_end, window_time"
+NESTED = {
+    f"TUMBLE(({FIVES}), DESCRIPTOR(ts), INTERVAL '{size}' SECOND)": passes
+    for size, passes in ((10, 5000), (8, 1000))
+}
 
 
-def test_row_time_intervals_meet_at_their_greatest_common_divisor() -> None:
-    merged = Interval(Mode.ROW_TIME, 6000).merge(Interval(Mode.ROW_TIME, 4000))
-    assert merged == Interval(Mode.ROW_TIME, 2000)
+@pytest.mark.parametrize(("window", "passes"), (WINDOWS | NESTED).items())
+def test_the_watermarks_that_windows_need_pass(window: str, passes: int) -> None:
+    """Flink's plan keeps what is allowed; EXPLAIN says what passes as it runs."""
+    session = new_session(**{ENABLED.replace(".", "__"): "true", LATENCY.replace(".", "__"): "15 s"})
+    session.execute_sql(
+        "CREATE TABLE t (n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'datagen')"
+    )
+    query = f"SELECT window_end, COUNT(*) FROM TABLE({window}) GROUP BY window_start, window_end"
+    text = session.explain_sql(query)
+    shown = "MiniBatchAssigner(interval=[15000ms], mode=[RowTime]"
+    runs = "" if passes == 15_000 else f", runs=[a watermark passes every {passes} ms]"
+    assert f"{shown}{runs})" in text
 
 
 def test_core_skips_the_phases() -> None:

@@ -1,4 +1,4 @@
-"""Windows over rows whose time an operator below has given them, and over changes that a join by time gives."""
+"""Windows over rows that come when their time has come, and over changes that a join by time gives."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ AT_THEIR_TIME = {
     " MATCH_ROWTIME() AS t ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (a) DEFINE a AS n > 0)",
     "a temporal join": "SELECT ticks.k, ts AS t FROM ticks LEFT JOIN rates FOR SYSTEM_TIME AS OF ticks.ts"
     " ON ticks.k = rates.k",
-    "a running sum": "SELECT k, t FROM (SELECT k, ts AS t, SUM(n) OVER (PARTITION BY k ORDER BY ts) AS total FROM ticks) WHERE total > 0",
+    "a running sum": "SELECT k, t FROM (SELECT k, ts AS t, SUM(n) OVER (PARTITION BY k ORDER BY ts) AS s"
+    " FROM ticks) WHERE s > 0",
     "a union of these": "SELECT k, ts AS t FROM ticks UNION ALL SELECT k, window_time FROM TABLE(TUMBLE(TABLE"
     " ticks, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY k, window_start, window_end, window_time",
 }
@@ -56,7 +57,9 @@ def test_who_waits_for_the_last_row(name: str, kind: str) -> None:
     for table in (TICKS, RATES):
         execute(parse_statement(table.format(path="/t")), context)
     rows = (AT_THEIR_TIME | AS_THEY_COME)[name]
-    query = parse_statement(f"SELECT k, {kind}_END(t, {WINDOWS[kind]}), COUNT(*) FROM ({rows}) GROUP BY k, {by}")
+    query = parse_statement(
+        f"SELECT k, {kind}_END(t, {WINDOWS[kind]}), COUNT(*) FROM ({rows}) GROUP BY k, {by}"
+    )
     assert isinstance(query, s.Query)
     plans = planning.physical_job(context.configuration, [planning.optimized(planning.bind(context, query))])
     roots = [plan.runs for plan in plans]
@@ -101,7 +104,9 @@ def test_a_row_that_goes_too_late_is_in_its_window(tmp_path: Path, spark: SparkS
         " 'debezium-json', 'debezium-json.timestamp-format.standard' = 'SQL')",
         RATES.format(path=rates),
     )
-    joined = "SELECT o.id, r.rate, o.ts FROM orders o LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.k = r.k"
+    joined = (
+        "SELECT o.id, r.rate, o.ts FROM orders o LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.k = r.k"
+    )
     found = session.changes(
         "SELECT EXTRACT(HOUR FROM window_start), COUNT(*), SUM(rate) FROM TABLE(TUMBLE("
         f"({joined}), DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end"

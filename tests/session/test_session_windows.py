@@ -86,3 +86,55 @@ def test_sessions_that_something_else_looks_at(
         f" ORDER BY n DESC) AS place FROM {call}) WHERE place = 1"
     )
     assert {n for (n,) in map(tuple, session.execute_sql(best).collect())} == {1, 2, 64, 32}
+
+
+_NIGHTS = """\
+2024-03-31 00:59:00,a,1
+2024-03-31 01:01:00,a,2
+2024-03-31 01:45:00,a,4
+2024-10-27 00:20:00,b,8
+2024-10-27 01:31:00,b,16
+2024-10-27 01:50:00,b,32
+"""
+"""In Berlin the second row comes at 03:01, two minutes behind the first; the fifth at 02:31, 71 minutes
+behind the fourth, which came at 02:20."""
+_GAP = "INTERVAL '40' MINUTE"
+_HELD = "TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(z), " + _GAP + "))"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"tidemill__epoch__max_rows": "1"}, {"execution__runtime_mode": "batch"}],
+    ids=["one go", "row by row", "in batch"],
+)
+def test_a_gap_is_the_time_that_has_passed(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str]
+) -> None:
+    (tmp_path / "t.csv").write_text(_NIGHTS)
+    session = new_session(**options)
+    session.execute_sql(
+        "CREATE TABLE t (ts TIMESTAMP(3), k STRING, n INT, z AS TO_TIMESTAMP_LTZ(TIMESTAMPDIFF(SECOND, "
+        "TIMESTAMP '1970-01-01 00:00:00', ts), 0), WATERMARK FOR z AS z) "
+        f"WITH ('connector'='filesystem', 'path'='{tmp_path}/t.csv', 'format'='csv')"
+    )
+    session.execute_sql("SET 'table.local-time-zone' = 'Europe/Berlin'")
+    queries = (
+        f"SELECT window_start, window_end, SUM(n) FROM {_HELD} GROUP BY k, window_start, window_end",
+        f"SELECT SESSION_START(z, {_GAP}), SESSION_END(z, {_GAP}), SUM(n) FROM t"
+        f" GROUP BY k, SESSION(z, {_GAP})",
+        f"SELECT window_start, window_end, n FROM {_HELD}",
+    )
+    shown = [
+        sorted(
+            (f"{start:%H:%M}", f"{end:%H:%M}", n)
+            for start, end, n in map(tuple, session.execute_sql(q).collect())
+        )
+        for q in queries
+    ]
+    march, october = (
+        [("01:59", "03:41", 3), ("03:45", "04:25", 4)],
+        [("02:20", "02:00", 8), ("02:31", "03:30", 48)],
+    )
+    assert shown[:2] == [sorted(march + october)] * 2
+    each = [(*march[0][:2], 1), (*march[0][:2], 2), march[1], october[0]]
+    assert shown[2] == sorted([*each, (*october[1][:2], 16), (*october[1][:2], 32)])

@@ -7,10 +7,10 @@ never takes back a mixture of two answers. A row that was never there goes with 
 
 The input: rows that come once for each row found (once with ``$there`` FALSE or NULL where none was), rows
 that go once. The output is the net change of the epoch, what goes before what comes: a row that came and went
-in it is not shown. But what works by time above asks of each change when it came: a row may come in time and go
-too late. So there (``keeps_time``) all changes are shown, each behind its own watermark, and ``$row`` tells
-which of them came first. State: every row that is there with what was found. Cost: the epoch's rows, and for
-those that go what is kept for equal rows.
+in it is not shown. What works by time above judges each change by when it came: a row may come in time and
+go too late. So there (``keeps_time``) all changes are shown, each behind its own watermark, and ``$row``
+tells which of them came first. State: every row that is there with what was found. Cost: the epoch's rows,
+and for those that go what is kept for equal rows.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class _Instances:
         )
 
     def before(self, numbers: Ints, owners: Ints, asking: Ints) -> Ints:
-        """Which of those that ask (whose row it is, and its number) find an instance that came before them and
-        that no earlier one has taken; ``numbers``: of the instances, those of earlier epochs the least."""
+        """Which rows that go (of ``owners``, numbered ``asking``) find an instance that came before them and
+        that none has taken; ``numbers``: of the instances, those of earlier epochs the least."""
         count = len(self.owners)
         moves = np.concatenate([np.ones(count, np.int64), np.full(len(asking), -1, np.int64)])
         whose = np.concatenate([self.owners, owners])

@@ -45,6 +45,21 @@ class Clock:
         shift = moment.astimezone(ZoneInfo(self.zone)).utcoffset()
         return instant + (shift or dt.timedelta()) // _MILLISECOND
 
+    def all_local(self, instants: Ints) -> Ints:
+        """``local`` of each. Cost: two conversions per quarter of an hour that has any."""
+        if not self.zone or len(instants) == 0:
+            return instants
+        starts, places = np.unique(instants // _QUARTER * _QUARTER, return_inverse=True)
+        first, last = (
+            np.array([self.local(t) - t for t in (starts + shift).tolist()], np.int64)
+            for shift in (0, _QUARTER - 1)
+        )
+        places = places.reshape(-1)
+        result: Ints = instants + first[places]
+        changing = (first != last)[places]
+        result[changing] = [self.local(t) for t in instants[changing].tolist()]
+        return result
+
     def reached(self, watermark: int) -> int:
         """The last local time that has come when ``watermark`` has."""
         if not self.zone or not _FIRST <= watermark <= _LAST:
@@ -84,6 +99,10 @@ class Clock:
         last = quarter + _QUARTER - 1
         first = self.reached(quarter) - quarter
         return first if self.reached(last) - last == first else None
+
+
+INSTANTS = Clock()
+"""Times that are instants themselves."""
 
 
 def _instant(time: int, zone: ZoneInfo) -> int:

@@ -52,7 +52,9 @@ class EmittingSessionSpec(EmittingShape, SessionShape):
     @property
     def fingerprint(self) -> str:
         layouts = self.tables.counted.schema, self.shown.layout.schema
-        return hashlib.sha256(f"emitting-session {layouts} {self.gap}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"emitting-session {layouts} {self.gap}{self.counted_by}".encode()).hexdigest()[
+            :16
+        ]
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """What has changed of the sessions that show something in this epoch."""

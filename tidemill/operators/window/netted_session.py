@@ -55,7 +55,7 @@ class NettedSessionSpec(SessionShape):
 
     @property
     def fingerprint(self) -> str:
-        facts = f"netted-session-aggregate {self.tables.counted.schema} {self.gap}"
+        facts = f"netted-session-aggregate {self.tables.counted.schema} {self.gap}{self.counted_by}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:

@@ -12,6 +12,7 @@ from tidemill.changelog.rowkind import SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
+from tidemill.operators.window.clock import INSTANTS, Clock
 
 MICROSECONDS = 1000
 """In a millisecond: windows count in these, columns in those."""
@@ -22,13 +23,15 @@ _STAMP = pa.timestamp("us")
 class WindowColumns:
     """The output columns that tell a window: its start, its end, the time attribute; '' where not asked for.
 
-    ``rowtime`` is the window's last millisecond, of type ``rowtime_type``.
+    ``rowtime`` is the window's last millisecond, of type ``rowtime_type``. ``shown_by``: the clock that start
+    and end are shown by, where windows are told by instants.
     """
 
     start: str = ""
     end: str = ""
     rowtime: str = ""
     rowtime_type: pa.DataType | None = None
+    shown_by: Clock = INSTANTS
 
     def schema(
         self,
@@ -53,7 +56,8 @@ class WindowColumns:
         in; ``last``: the instant of its last millisecond."""
         order = np.argsort(last, kind="stable")
         results = results.take(pa.array(order))
-        starts, ends, last = starts[order], ends[order], last[order]
+        starts, ends = (self.shown_by.all_local(bounds[order]) for bounds in (starts, ends))
+        last = last[order]
         columns = {name: results.column(name) for name in results.column_names}
         columns[self.start] = to_arrow(Vec(starts * MICROSECONDS), _STAMP)
         columns[self.end] = to_arrow(Vec(ends * MICROSECONDS), _STAMP)

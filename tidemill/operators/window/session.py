@@ -38,7 +38,7 @@ class SessionAggregateSpec(SessionShape):
 
     @property
     def fingerprint(self) -> str:
-        facts = f"session-aggregate {self.tables.counted.schema} {self.gap}"
+        facts = f"session-aggregate {self.tables.counted.schema} {self.gap}{self.counted_by}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:

@@ -23,7 +23,8 @@ from tidemill.state.store import StateStore
 
 @dataclass(frozen=True, kw_only=True)
 class SessionShape(WindowShape):
-    """``gap`` in milliseconds. ``partial_input``: rows come as pieces of stretches."""
+    """``gap`` in milliseconds. ``partial_input``: rows come as pieces of stretches. A gap is a time that has
+    passed: of TIMESTAMP_LTZ sessions are made of instants, and their bounds shown by ``columns.shown_by``."""
 
     gap: int
     partial_input: bool = False
@@ -32,6 +33,11 @@ class SessionShape(WindowShape):
     def tables(self) -> Tables:
         fields = tuple(pa.field(name, kind) for name, kind in self.keys)
         return Tables(keys=fields, pieces=self.counted)
+
+    @property
+    def counted_by(self) -> str:
+        """What the times in state are, of which local ones are not told apart."""
+        return " of instants" if self.columns.shown_by.zone else ""
 
     @property
     def pieces(self) -> Pieces:

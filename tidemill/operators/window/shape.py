@@ -24,8 +24,8 @@ class WindowShape:
     """``time``: the column that windows are made by, in local time; ``output``: the order of keys, results
     and window columns. ``rows``: the other columns of rows that are given as they are, not aggregated.
     ``bucket``: the column of the buckets that all rows of hot keys are in, ``hot`` how many rows in an epoch
-    make a key one; ``itself``: of copies of rows the column (BOOLEAN) that is true for one of each. ``behind``:
-    by how many ms the operator holds its watermark back, and so that of each row."""
+    make a key one; ``itself``: of copies of rows the column (BOOLEAN) that is true for one of each.
+    ``behind``: by how many ms the operator holds its watermark back, and so that of each row."""
 
     keys: tuple[tuple[str, pa.DataType], ...]
     calls: tuple[AggregateSpec, ...]

@@ -168,6 +168,7 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
     shown, runs = pair.shown, pair.runs
     if not any(isinstance(x, p.DropUpdateBefore) for x in pair.passing_runs):
         yield from ((x, "drops nothing") for x in pair.passing if isinstance(x, p.DropUpdateBefore))
+    yield from _watermarks(pair)
     if isinstance(runs, p.AggregatePart):
         yield shown, _shared(runs)
         return
@@ -200,6 +201,14 @@ def _notes(pair: Pair, is_combined: bool) -> _Notes:
         yield from _windows(shown, runs)
     if isinstance(shown, p.TemporalJoin) and isinstance(runs, p.TemporalJoin) and _chooses(runs):
         yield from ((x, "by the TemporalJoin above") for x in _choosing(shown, runs)[:-1])
+
+
+def _watermarks(pair: Pair) -> _Notes:
+    """The watermarks that pass a mini-batch by event time: those that windows need."""
+    passes = [x.passes for x in pair.passing_runs if isinstance(x, p.MiniBatchAssigner)]
+    for node in pair.passing:
+        if isinstance(node, p.MiniBatchAssigner) and passes and passes[0] != node.interval:
+            yield node, f"a watermark passes every {passes[0]} ms"
 
 
 def _shared(runs: p.AggregatePart) -> str:

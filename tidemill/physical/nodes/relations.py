@@ -53,9 +53,11 @@ class WatermarkAssigner(Unary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiniBatchAssigner(Unary):
-    """``interval`` in milliseconds; ``mode`` ProcTime or RowTime."""
+    """``interval`` in milliseconds, as Flink's plan has it; ``passes``: as it runs by event time (see
+    ``traits.mini_batch``); ``mode`` ProcTime or RowTime."""
 
     interval: int
+    passes: int
     mode: str
 
 

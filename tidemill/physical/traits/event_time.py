@@ -70,8 +70,8 @@ def waits_for_first(node: p.Rank) -> bool:
 
 @once_per_node
 def comes_at_its_time(node: p.PhysicalNode) -> bool:
-    """Whether an operator below gives rows of ``node`` when the watermark has reached their time: what a window
-    gives, the first row of a key, a match, what a join by time found."""
+    """Whether an operator gives rows of ``node`` when the watermark has reached their time: a window, a join,
+    a match, a deduplication that gives first rows."""
     if needs_watermark(node) and not tells_versions(node):
         return True
     return hands_time_on(node) and any(map(comes_at_its_time, node.inputs))

@@ -3,8 +3,10 @@
 An assigner stands above every source (above its watermark, if it has one) as soon as the plan has more than
 filters, projections, unions and semi joins over tables without watermark; what a sub-query in a condition
 has does not count. Below a window of GROUP BY there is none: its watermarks all pass. It marks bundles by
-processing time, or by event time where an operator between it and the root needs watermarks; then intervals
-of several such operators combine to their greatest common divisor.
+processing time, or by event time where an operator between it and the root needs watermarks.
+
+In Flink's plan a watermark passes every ``allow-latency``, whatever the windows above are, so that many may
+fire at once. As it runs, one passes every greatest common divisor of what the windows need: each fires alone.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.tree import with_inputs
-from tidemill.plan.nodes import JoinKind
+from tidemill.plan.nodes import JoinKind, WindowKind
 from tidemill.plan.once import once_per_node
 
 
@@ -53,23 +55,15 @@ class Mode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """``milliseconds`` 0: the node only needs watermarks, of whatever interval."""
+class Bundles:
+    """What an operator and those above it can work with; ``steps``: in ms, at whose multiples windows need
+    watermarks, 0: wherever."""
 
     mode: Mode
-    milliseconds: int
+    steps: int = 0
 
-    def merge(self, other: Interval) -> Interval:
-        """What both an operator and the ones above it can work with."""
-        if self.mode is other.mode is Mode.PROC_TIME:
-            return self
-        if self.mode is other.mode:
-            return Interval(Mode.ROW_TIME, gcd(self.milliseconds, other.milliseconds))
-        row, proc = (self, other) if self.mode is Mode.ROW_TIME else (other, self)
-        return Interval(Mode.ROW_TIME, row.milliseconds or proc.milliseconds)
-
-
-_WATERMARKS_ONLY = Interval(Mode.ROW_TIME, 0)
+    def and_windows(self, steps: int) -> Bundles:
+        return Bundles(Mode.ROW_TIME, gcd(self.steps, steps))
 
 
 def add_assigners(root: p.PhysicalNode, config: MiniBatchConfig | None) -> p.PhysicalNode:
@@ -77,7 +71,7 @@ def add_assigners(root: p.PhysicalNode, config: MiniBatchConfig | None) -> p.Phy
     if config is None:
         return root
     folds = any(_folds(node) for node in _outside_conditions(root))
-    return _placed(root, Interval(Mode.PROC_TIME, config.latency) if folds else None, config.latency)
+    return _placed(root, Bundles(Mode.PROC_TIME) if folds else None, config.latency)
 
 
 def _outside_conditions(root: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
@@ -91,24 +85,59 @@ def _outside_conditions(root: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
 
 
 @once_per_node
-def _placed(node: p.PhysicalNode, interval: Interval | None, latency: int) -> p.PhysicalNode:
+def _placed(node: p.PhysicalNode, bundles: Bundles | None, latency: int) -> p.PhysicalNode:
     if _starts_bundles(node):
-        return node if interval is None else _assigner(node, interval, latency)
+        return node if bundles is None else _assigner(node, bundles, latency)
     if isinstance(node, p.WindowAggregate) and node.window.group:
         return node
     if _waits(node):
-        interval = interval.merge(_WATERMARKS_ONLY) if interval else _WATERMARKS_ONLY
-    return with_inputs(node, tuple(_placed(i, interval, latency) for i in node.inputs))
+        bundles = (bundles or Bundles(Mode.ROW_TIME)).and_windows(gcd(*map(_steps, _windows_of(node))))
+    return with_inputs(node, tuple(_placed(i, bundles, latency) for i in node.inputs))
 
 
-def _assigner(node: p.PhysicalNode, interval: Interval, latency: int) -> p.PhysicalNode:
+def _assigner(node: p.PhysicalNode, bundles: Bundles, latency: int) -> p.PhysicalNode:
     return p.MiniBatchAssigner(
         fields=node.fields,
         traits=node.traits,
         input=node,
-        interval=interval.milliseconds or latency,
-        mode=interval.mode.value,
+        interval=latency,
+        passes=min(bundles.steps or latency, latency),
+        mode=bundles.mode.value,
     )
+
+
+@singledispatch
+def _windows_of(node: p.PhysicalNode) -> tuple[p.Window, ...]:
+    """The windows that the operator waits for."""
+    return ()
+
+
+@_windows_of.register(p.WindowAggregate)
+@_windows_of.register(p.WindowTableFunction)
+@_windows_of.register(p.WindowsOfRows)
+def _(node: p.WindowAggregate | p.WindowTableFunction | p.WindowsOfRows) -> tuple[p.Window, ...]:
+    return (node.window,)
+
+
+@_windows_of.register
+def _(node: p.WindowRank) -> tuple[p.Window, ...]:
+    return (node.attached.window,)
+
+
+@_windows_of.register
+def _(node: p.WindowJoin) -> tuple[p.Window, ...]:
+    return (node.left_window.window, node.right_window.window)
+
+
+_DAY = 86_400_000
+
+
+def _steps(window: p.Window) -> int:
+    """In ms what all ends of the windows are multiples of; 0 of those that end a gap after any row."""
+    if window.kind is WindowKind.SESSION:
+        return 0
+    sizes = (0,) if window.kind is WindowKind.DYNAMIC_CUMULATE else (window.size, window.offset)
+    return gcd(window.slide, *sizes, _DAY if window.months else 0)
 
 
 @singledispatch

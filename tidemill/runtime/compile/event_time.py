@@ -154,5 +154,5 @@ def _(node: p.MiniBatchAssigner, context: CompileContext, sequenced: bool) -> g.
     """By row time it lets only some watermarks pass; by processing time epochs are the bundles."""
     below = transparent(node, context, sequenced)
     if node.mode == Mode.ROW_TIME.value and isinstance(below, g.AssignWatermark):
-        return replace(below, interval=node.interval)
+        return replace(below, interval=node.passes)
     return below

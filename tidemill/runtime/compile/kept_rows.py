@@ -31,9 +31,7 @@ def kept_rows(
     ``$there``."""
     width = len(left.fields)
     own, found = (_columns(part) for part in (node.fields[:width], node.fields[width:]))
-    spec = LookupJoinSpec(
-        columns=own, found=found, outer=outer, sequence=sequenced, keeps_time=rows.timed
-    )
+    spec = LookupJoinSpec(columns=own, found=found, outer=outer, sequence=sequenced, keeps_time=rows.timed)
     keys = _keys(left, names(node.fields))
     types = {**dict(own), **dict(found), ROW: pa.int64(), THERE: pa.bool_(), **_HIDDEN}
     port = g.Port(

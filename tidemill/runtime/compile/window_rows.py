@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemill.changelog.rowkind import INSERT_ONLY
+from tidemill.operators.window.clock import INSTANTS
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.shape import WindowShape
@@ -15,7 +16,15 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, timed_input
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build
-from tidemill.runtime.compile.windows import TIME, how_it_runs, made_by_rows, port_schema, timed_by
+from tidemill.runtime.compile.windows import (
+    TIME,
+    by_instants,
+    how_it_runs,
+    made_by_rows,
+    port_schema,
+    timed_by,
+    zone_of,
+)
 from tidemill.types.physical import arrow_type
 
 
@@ -31,6 +40,7 @@ def _(node: p.WindowsOfRows, context: CompileContext, sequenced: bool) -> g.Exec
         end=free_name(end.name, taken),
         rowtime=free_name(time.name, taken),
         rowtime_type=arrow_type(time.type),
+        shown_by=zone_of(node, context) if by_instants(node) else INSTANTS,
     )
     shape = WindowShape(
         keys=tuple((name, types[name]) for name in partition),

@@ -1,7 +1,7 @@
 """The windows of a row as Spark SQL, for rows that carry their windows.
 
-Windows are cut in local wall time and given as such; ``window_time`` is the last millisecond, an instant
-where the time column is TIMESTAMP_LTZ."""
+Windows are cut in local wall time, but sessions by instants, and all are given in wall time; ``window_time``
+is the last millisecond, an instant where the time column is TIMESTAMP_LTZ."""
 
 from __future__ import annotations
 
@@ -43,14 +43,25 @@ def growing_rows(window: p.Window, time: str, bounds: tuple[str, str], names: tu
     return f"inline(transform({steps}, e -> struct({columns}))) AS ({aliases})"
 
 
+def _of_instants(window: p.Window) -> bool:
+    """A gap is a time that has passed, whatever the clock shows."""
+    return window.zoned and window.kind is WindowKind.SESSION
+
+
 def milliseconds(window: p.Window, time: str) -> str:
     """``time`` by the clock that windows are cut by, in whole milliseconds since 1970, rounded down."""
+    if _of_instants(window):
+        return f"unix_millis({time})"
     local = local_time(time) if window.zoned else time
     return millis_between(EPOCH, local)
 
 
 def window_columns(window: p.Window, start: str, end: str, names: tuple[str, ...]) -> list[str]:
     """window_start, window_end and window_time of a window [``start``, ``end``), both in milliseconds."""
+    if _of_instants(window):
+        instants = [f"timestamp_millis({t})" for t in (start, end, f"{end} - 1")]
+        shown = (*map(local_time, instants[:2]), instants[2])
+        return [f"{value} AS {quote(name)}" for value, name in zip(shown, names, strict=True)]
     last = _timestamp(f"{end} - 1")
     if window.zoned:
         last = f"CAST({last} AS TIMESTAMP)"

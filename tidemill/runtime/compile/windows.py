@@ -18,7 +18,7 @@ from tidemill.operators.shared_distinct.shared_keys import SharedKeys
 from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.attached import AttachedWindows
 from tidemill.operators.window.by_clock import ByClockSpec
-from tidemill.operators.window.clock import Clock
+from tidemill.operators.window.clock import INSTANTS, Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.emission import Emission
 from tidemill.operators.window.emitting import EmittingAggregateSpec
@@ -103,6 +103,7 @@ def _(node: p.WindowAggregate, context: CompileContext, sequenced: bool) -> g.Ex
         end=columns.get("end", ""),
         rowtime=columns.get("time", ""),
         rowtime_type=arrow_type(asked["time"].type) if "time" in asked else None,
+        shown_by=zone_of(node, context) if by_instants(node) else INSTANTS,
     )
     output = (*shown_keys, *(c.name for c in calls), *(columns[r] for r in asked))
     inner = _spec(node, context, keys, calls, shown, output, sequenced)
@@ -219,7 +220,7 @@ def how_it_runs(
 ) -> HowItRuns:
     return HowItRuns(
         behind=_behind(node),
-        clock=Clock(context.zone if node.window.zoned else ""),
+        clock=INSTANTS if by_instants(node) else zone_of(node, context),
         retracts=bool(node.input.traits.kinds & RETRACTIONS),
         keeps_time=context.digests.of(node) in context.timed_digests,
         sequence=sequenced,
@@ -229,13 +230,25 @@ def how_it_runs(
 def _behind(node: p.WindowAggregate | p.WindowsOfRows) -> int:
     """By how many ms the watermark is held back.
 
-    A row at the very end of a window that rows make is still one of it. Where rows come at their time, this row
-    comes with the watermark that follows the window's last millisecond: the window waits for it.
+    A row at the very end of a window that rows make is one of it. If rows come at their time, this row comes
+    with the watermark that follows the window's last millisecond, so the window waits for it.
     """
     grows = node.window.kind.made_by_rows and not node.window.proctime
     if not grows or (isinstance(node, p.WindowAggregate) and node.attached):
         return 0
     return int(comes_at_its_time(node.input))
+
+
+def zone_of(node: p.WindowAggregate | p.WindowsOfRows, context: CompileContext) -> Clock:
+    """What tells the local times of the windows."""
+    return Clock(context.zone if node.window.zoned and context.zone != "UTC" else "")
+
+
+def by_instants(node: p.WindowAggregate | p.WindowsOfRows) -> bool:
+    """Whether windows are made of instants: a gap of 40 minutes has passed after 40 minutes, also in a night
+    in which the clock jumps by an hour. Flink counts what the clock shows."""
+    made = node.window.kind is WindowKind.SESSION and node.window.zoned
+    return made and not (isinstance(node, p.WindowAggregate) and node.attached)
 
 
 def made_by_rows(
@@ -314,7 +327,9 @@ def _cut(window: p.Window) -> Windows | CalendarWindows:
 def port_schema(
     node: p.Unary, carried: tuple[str, ...], below: g.ExecNode, buckets: Buckets | Everywhere | None = None
 ) -> pa.Schema:
-    types = {f.name: arrow_type(f.type) for f in node.input.fields} | {TIME: pa.timestamp("us")}
+    types = {f.name: arrow_type(f.type) for f in node.input.fields}
+    instants = isinstance(node, p.WindowAggregate | p.WindowsOfRows) and by_instants(node)
+    types[TIME] = arrow_type(node.input.fields[node.time].type) if instants else pa.timestamp("us")
     hidden = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
     shown = [pa.field(name, types[name]) for name in carried]
     timed = not isinstance(node, p.WindowAggregate) or not node.window.proctime
@@ -324,9 +339,10 @@ def port_schema(
 
 
 def timed_by(below: g.ExecNode, node: p.WindowAggregate | p.WindowsOfRows) -> g.ExecNode:
-    """``below`` with the column that windows are cut by: the time in the zone of the session."""
+    """``below`` with the column that windows are cut by: local time, or the instant."""
     time = below.columns[node.time]
     is_local = not node.window.zoned or (isinstance(node, p.WindowAggregate) and node.attached)
+    is_local = is_local or by_instants(node)
     local = quote(time) if is_local else local_time(quote(time))
     return g.Select(
         columns=(*below.columns, TIME),
