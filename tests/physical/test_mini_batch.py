@@ -48,8 +48,10 @@ WINDOWS = {
     # Its windows end a gap after any row.
     "SESSION(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND)": 15_000,
 }
-FIVES = "SELECT window_time AS ts FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND))"
+FIVES = (
+    "SELECT window_time AS ts FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND))"
     " GROUP BY window_start, window_end, window_time"
+)
 NESTED = {
     f"TUMBLE(({FIVES}), DESCRIPTOR(ts), INTERVAL '{size}' SECOND)": passes
     for size, passes in ((10, 5000), (8, 1000))

@@ -40,13 +40,14 @@ class Column:
 class Relation:
     """``source``: what stands in FROM before the alias; ``inputs``: the relations inside it; ``arrival``:
     the table, where the rows are those of an append-only table as it came; ``key``: columns of which no
-    two rows have the same values, if any are known."""
+    two rows have the same values, if any are known. ``at_its_time``: a row comes when its time has come."""
 
     source: str
     columns: tuple[Column, ...]
     inputs: tuple[Relation, ...] = ()
     key: tuple[Column, ...] = ()
     arrival: Table | None = None
+    at_its_time: bool = False
 
     @property
     def query(self) -> str:

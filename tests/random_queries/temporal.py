@@ -36,7 +36,7 @@ def as_of(maker: Maker, depth: int) -> Relation:
 
 
 def timed(maker: Maker, left: Relation) -> Relation:
-    """Rows of a table as it comes with the version of their time, which is still an event time."""
+    """Rows of a table as it comes or changes with the version of their time, which is still an event time."""
     joined = _joined(maker, left, maker.name("t"))
     if joined is None:
         return left
@@ -47,7 +47,7 @@ def timed(maker: Maker, left: Relation) -> Relation:
     listed = ", ".join(f"{text} AS {column.name}" for text, column in named)
     columns = tuple(column for _, column in named)
     source = f"({view}SELECT {listed} {rest})"
-    return Relation(source=source, columns=columns, inputs=inputs, arrival=left.arrival)
+    return Relation(source=source, columns=columns, inputs=inputs, arrival=left.arrival, at_its_time=True)
 
 
 Joined = tuple[list[Operand], list[Operand], str, tuple[Relation, ...], str]

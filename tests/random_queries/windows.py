@@ -2,11 +2,11 @@
 
 Only over rows that no watermark has passed, those that are taken back among them: a batch knows of no late
 rows. Gaps end between the whole seconds of rows: sessions that only touch are one or two, by when the
-watermark passes."""
+watermark passes. But over rows that come when their time has come they are one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.random_queries import aggregates, temporal
 from tests.random_queries.expressions import condition
@@ -24,6 +24,8 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "DYNAMIC_CUMULATE": (("2", "3.5"), ("10", "6.5"), ("5", "25.5")),
 }
 """Their sizes in seconds; of large tables, whose times are minutes apart, forty times as long."""
+TOUCHING = {"SESSION": (("1",), ("3",)), "DYNAMIC_CUMULATE": (("2", "3"), ("5", "4"))}
+"""Sizes whose windows may only touch."""
 MONTHS = {"TUMBLE": ("1",), "HOP": ("1", "3"), "CUMULATE": ("1", "12")}
 BY_ROWS = ("SESSION", "DYNAMIC_CUMULATE")
 
@@ -45,10 +47,12 @@ class Window:
 
 
 def _window_over(maker: Maker, inner: Relation) -> Window:
-    """One that rows make only over a table: PARTITION BY stands beside its name. DYNAMIC_CUMULATE not over
-    one that changes: its curves end where they would with what was taken back."""
-    kinds = [kind for kind in KINDS if inner.arrival is not None or kind != "DYNAMIC_CUMULATE"]
-    return _window(maker, tuple(MONTHS if inner.source.startswith("(") else kinds))
+    """No DYNAMIC_CUMULATE over rows that change: its curves end where they would with what was taken back."""
+    kinds = tuple(kind for kind in KINDS if inner.arrival is not None or kind != "DYNAMIC_CUMULATE")
+    kind = maker.chance.choice(BY_ROWS if inner.at_its_time and maker.flip() else kinds)
+    if kind in kinds and kind in TOUCHING and inner.at_its_time and maker.flip(0.8):
+        return Window(kind, ", ".join(_seconds(float(n)) for n in maker.chance.choice(TOUCHING[kind])))
+    return _window(maker, (kind,) if kind in kinds else kinds)
 
 
 def _window(maker: Maker, kinds: tuple[str, ...] = tuple(KINDS)) -> Window:
@@ -67,17 +71,19 @@ def _seconds(number: float) -> str:
 
 
 def _timed(maker: Maker) -> Relation | None:
-    """Rows with an event time, which is their last column: those of a table as they come, perhaps with what
-    held at their times, or of one that changes; or a view of them that keeps the time."""
+    """Rows with an event time, which is their last column: those of a table as they come or of one that
+    changes, perhaps with what held at their times; or a view of them that keeps the time or gives another."""
     found = [t for t in maker.tables if t.rowtime]
     if not found:
         return None
     rows = maker.of(maker.chance.choice(found))
-    while rows.arrival is not None and maker.flip(0.2):
+    while maker.flip(0.2 if rows.arrival is not None else 0.35):
         rows = temporal.timed(maker, rows)
+    if rows.arrival is not None and maker.flip(0.25):
+        return maker.chance.choice((_first, _matched, _fired))(maker, rows)
     if maker.flip(0.15):
         return _filtered(maker, rows)
-    unsorted = rows.arrival is not None and not rows.arrival.sorted
+    unsorted = rows.arrival is not None and not rows.arrival.sorted and not rows.at_its_time
     return _latest(maker, rows) if unsorted and maker.flip(0.15) else rows
 
 
@@ -87,7 +93,47 @@ def _filtered(maker: Maker, rows: Relation) -> Relation:
     listed = ", ".join(f"{a}.{c.name}" for c in columns)
     where = condition(maker, items(a, rows.columns))
     source = f"(SELECT {listed} FROM {rows.source} AS {a} WHERE {where})"
-    return Relation(source=source, columns=columns, inputs=(rows,))
+    return replace(rows, source=source, columns=columns, inputs=(rows,), key=())
+
+
+def _fired(maker: Maker, rows: Relation) -> Relation:
+    """What windows give: their time is that of the window."""
+    a, window = maker.name("t"), _window(maker, ("TUMBLE", "HOP"))
+    keys = items(a, maker.some(rows.ordered[:-1], 0, 1))
+    count = ("COUNT(*)", Column(name="", type=Type.BIGINT))
+    by = ", ".join((f"{a}.window_start, {a}.window_end, {a}.window_time", *(text for text, _ in keys)))
+    rest = f"FROM {window.table(rows, [])} AS {a} GROUP BY {by}"
+    return _given(maker, rows, [*keys, count], f"{a}.window_time", rest)
+
+
+def _matched(maker: Maker, rows: Relation) -> Relation:
+    """Each row as a match of its own."""
+    kept = maker.some(rows.ordered[:-1], 1, 2)
+    m = maker.name("m")
+    measures = ", ".join(f"{m}.{c.name} AS {c.name}" for c in kept)
+    rest = f"FROM {rows.source} MATCH_RECOGNIZE (ORDER BY {ROWTIME} MEASURES {measures}, "
+    rest += f"MATCH_ROWTIME() AS {ROWTIME} ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW "
+    rest += f"PATTERN ({m}) DEFINE {m} AS TRUE)"
+    return _given(maker, rows, [(c.name, c) for c in kept], ROWTIME, rest)
+
+
+def _first(maker: Maker, rows: Relation) -> Relation:
+    """The first time of each key. Rows that tie are equal."""
+    a, b = maker.name("t"), maker.name("t")
+    kept = maker.some(rows.ordered[:-1], 1, 2)
+    by = ", ".join(f"{a}.{c.name}" for c in kept)
+    call = f"ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY {a}.{ROWTIME}) AS place"
+    rest = f"FROM (SELECT {a}.*, {call} FROM {rows.source} AS {a}) AS {b} WHERE {b}.place = 1"
+    return _given(maker, rows, items(b, kept), f"{b}.{ROWTIME}", rest)
+
+
+def _given(maker: Maker, rows: Relation, shown: list[tuple[str, Column]], time: str, rest: str) -> Relation:
+    """Rows that an operator gives when ``time`` has come."""
+    named = [(text, replace(c, name=maker.name("c"))) for text, c in shown]
+    listed = ", ".join([*(f"{text} AS {c.name}" for text, c in named), f"{time} AS {ROWTIME}"])
+    columns = (*(c for _, c in named), rows.columns[-1])
+    source = f"(SELECT {listed} {rest})"
+    return Relation(source=source, columns=columns, inputs=(rows,), arrival=rows.arrival, at_its_time=True)
 
 
 def _latest(maker: Maker, rows: Relation) -> Relation:
