@@ -28,7 +28,6 @@ from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.netted_session import NettedSessionSpec
 from tidemill.operators.window.output import WindowColumns
-from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.slices import Kind, Windows
 
 I64, STAMP = pa.int64(), pa.timestamp("us")
@@ -56,7 +55,7 @@ _SHAPE: dict[str, Any] = {
     "output": ("k", "n", "s", "ws", "we"),
     "retracts": True,
 }
-WINDOWS: dict[str, WindowShape] = {
+WINDOWS: dict[str, WindowAggregateSpec | NettedSessionSpec] = {
     "of a size": WindowAggregateSpec(**_SHAPE, windows=Windows(kind=Kind.HOP, size=6, slide=3)),
     "that rows make": NettedSessionSpec(**_SHAPE, gap=3, behind=1),
 }
@@ -95,14 +94,16 @@ class Chain:
 
     root: str
     outer: bool
-    windows: WindowShape
+    windows: WindowAggregateSpec | NettedSessionSpec
 
     def run(self, changes: list[Change], cuts: list[int], delay: int) -> Counter[tuple[Any, ...]]:
         kept = LookupJoinSpec(
             columns=ROW, found=(("x", I64),), outer=self.outer, sequence=True, keeps_time=True
         )
         join, found, above = (
-            TimedEpochs(f"{self.root}/{i}", spec) for i, spec in enumerate((JOIN, kept, self.windows))
+            TimedEpochs(f"{self.root}/join", JOIN),
+            TimedEpochs(f"{self.root}/found", kept),
+            TimedEpochs(f"{self.root}/windows", self.windows),
         )
         running, shown = Running(), Counter[tuple[Any, ...]]()
         bounds = [0, *sorted(c for c in cuts if c < len(changes)), len(changes)]

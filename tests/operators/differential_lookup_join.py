@@ -171,4 +171,5 @@ def test_by_time_every_change_is_shown(
             output = epochs.step(table, mark=start)
             columns = [output.column(name).to_pylist() for name in ("$kind", "k", "n", "x", "y", "$wm")]
             shown.update(zip(*columns, strict=True))
+            assert columns[-1] == sorted(columns[-1])
     assert shown == naive.shown

@@ -30,7 +30,6 @@ from tidemill.operators.window.netted_session import NettedSessionSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.session_shape import SessionShape
-from tidemill.operators.window.shape import WindowShape
 
 GAP, STEP = 5, 4
 BEHIND = 1
@@ -55,7 +54,14 @@ _SHAPE: dict[str, Any] = {
     "output": ("k", "n", "ws", "we"),
     "behind": BEHIND,
 }
-SPECS: dict[str, WindowShape] = {
+Spec = (
+    SessionAggregateSpec
+    | NettedSessionSpec
+    | EmittingSessionSpec
+    | DynamicAggregateSpec
+    | EmittingDynamicSpec
+)
+SPECS: dict[str, Spec] = {
     "sessions": SessionAggregateSpec(**_SHAPE),
     "sessions of rows that may go": NettedSessionSpec(**_SHAPE, retracts=True),
     "sessions that show early": EmittingSessionSpec(**_SHAPE, emission=Emission(early=0)),
@@ -65,7 +71,7 @@ SPECS: dict[str, WindowShape] = {
 }
 
 
-def naive(rows: list[Row], spec: WindowShape) -> Shown:
+def naive(rows: list[Row], spec: Spec) -> Shown:
     """The answer of a batch."""
     shown: Shown = Counter()
     for key in {row.key for row in rows}:
@@ -83,7 +89,7 @@ def naive(rows: list[Row], spec: WindowShape) -> Shown:
     return shown
 
 
-def table_of(rows: list[Row], spec: WindowShape, first: int) -> pa.Table:
+def table_of(rows: list[Row], spec: Spec, first: int) -> pa.Table:
     """As the operator below gives them: in the order of their times, each just before its time has come."""
     table = pa.table(
         {

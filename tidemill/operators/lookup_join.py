@@ -8,9 +8,9 @@ never takes back a mixture of two answers. A row that was never there goes with 
 The input: rows that come once for each row found (once with ``$there`` FALSE or NULL where none was), rows
 that go once. The output is the net change of the epoch, what goes before what comes: a row that came and went
 in it is not shown. What works by time above judges each change by when it came: a row may come in time and
-go too late. So there (``keeps_time``) all changes are shown, each behind its own watermark, and ``$row``
-tells which of them came first. State: every row that is there with what was found. Cost: the epoch's rows,
-and for those that go what is kept for equal rows.
+go too late. So there (``keeps_time``) all changes are shown, in the order of ``$row``, each behind its own
+watermark. State: every row that is there with what was found. Cost: the epoch's rows, and for those that go
+what is kept for equal rows.
 """
 
 from __future__ import annotations
@@ -188,10 +188,14 @@ class _Step:
         stays[gone] = False
         self._change(kept, instances, stays, pool, count)
         position, candidates = instances.candidates(taken)
-        comes = np.ones(len(self.comes), np.bool_) if self.spec.keeps_time else stays[count:]
-        shown = (candidates < count) | (candidates == len(stays)) | self.spec.keeps_time
+        every = self.spec.keeps_time
+        comes = np.ones(len(self.comes), np.bool_) if every else stays[count:]
+        shown = (candidates < count) | (candidates == len(stays)) | every
         rows = np.concatenate([self.goes[position[shown]], self.comes[comes]])
         places = np.concatenate([candidates[shown], count + np.flatnonzero(comes)])
+        if every:
+            order = np.argsort(self._numbers[rows], kind="stable")
+            rows, places = rows[order], places[order]
         nothing = {name: pa.nulls(1, kind) for name, kind in self.spec.found}
         found = {name: pa.concat_arrays([pool[name], nothing[name]]) for name in nothing}
         there = pa.concat_arrays([pool[THERE], pa.array([False])])
@@ -202,7 +206,7 @@ class _Step:
         asking = self.owners[self.goes]
         if not self.spec.keeps_time:
             return first_come(instances.owners, asking)
-        own = vector(single(self.table.column(ROW))).values[self.goes]
+        own = self._numbers[self.goes]
         first = instances.order[instances.starts]
         numbers = np.where(first < count, NONE, numbers[first])
         served = instances.before(numbers, asking, own)
@@ -210,6 +214,11 @@ class _Step:
         taken = np.full(len(asking), -1, np.int64)
         taken[served] = first_come(instances.owners, asking[served])
         return taken
+
+    @property
+    def _numbers(self) -> Ints:
+        numbers: Ints = vector(single(self.table.column(ROW))).values
+        return numbers
 
     def _pool(self, held: pa.Table) -> dict[str, pa.Array]:
         """What may be taken back: what is held, then what came."""

@@ -52,9 +52,8 @@ class EmittingSessionSpec(EmittingShape, SessionShape):
     @property
     def fingerprint(self) -> str:
         layouts = self.tables.counted.schema, self.shown.layout.schema
-        return hashlib.sha256(f"emitting-session {layouts} {self.gap}{self.counted_by}".encode()).hexdigest()[
-            :16
-        ]
+        facts = f"emitting-session {layouts} {self.gap}{self.counted_by}"
+        return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """What has changed of the sessions that show something in this epoch."""

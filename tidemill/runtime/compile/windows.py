@@ -327,9 +327,9 @@ def _cut(window: p.Window) -> Windows | CalendarWindows:
 def port_schema(
     node: p.Unary, carried: tuple[str, ...], below: g.ExecNode, buckets: Buckets | Everywhere | None = None
 ) -> pa.Schema:
-    types = {f.name: arrow_type(f.type) for f in node.input.fields}
-    instants = isinstance(node, p.WindowAggregate | p.WindowsOfRows) and by_instants(node)
-    types[TIME] = arrow_type(node.input.fields[node.time].type) if instants else pa.timestamp("us")
+    types = {f.name: arrow_type(f.type) for f in node.input.fields} | {TIME: pa.timestamp("us")}
+    if isinstance(node, p.WindowAggregate | p.WindowsOfRows) and by_instants(node):
+        types[TIME] = arrow_type(node.input.fields[node.time].type)
     hidden = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
     shown = [pa.field(name, types[name]) for name in carried]
     timed = not isinstance(node, p.WindowAggregate) or not node.window.proctime
