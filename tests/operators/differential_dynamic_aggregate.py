@@ -175,7 +175,7 @@ def parts_of(calls: str, gap: int, delay: int) -> dict[str, Any]:
         "time": "t",
         "slide": STEP,
         "gap": gap,
-        "behind": delay,
+        "delayed": delay,
         "clock": Clock(),
         "columns": WindowColumns(start="ws", end="we"),
         "output": (*keys, *(c.name for c in chosen), "ws", "we"),
