@@ -19,9 +19,11 @@ from tests.connectors.sources import Columns, rows, rows_in_epochs, source, tabl
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS, INSERT_ONLY
 from tidemill.connectors.api import Offset, ReadLimit
+from tidemill.connectors.filesystem import reading
 from tidemill.connectors.filesystem import source as source_module
+from tidemill.connectors.filesystem.source import FileSource
 from tidemill.connectors.registry import connector
-from tidemill.connectors.worker_errors import find_error
+from tidemill.connectors.worker_errors import WorkerError, find_error
 from tidemill.errors import ConnectorError, StateError
 from tidemill.types import logical as t
 
@@ -88,6 +90,28 @@ def test_large_files_are_split_between_tasks(
     found = [tuple(r) for r in frame.collect()]
     assert [r[:2] for r in found] == [(i, f"a\n{i}") for i in range(100)]
     assert [r[2] for r in found] == sorted({r[2] for r in found})
+
+
+@pytest.mark.parametrize("quoted", [True, False])
+def test_the_first_rows_come_before_the_rest_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quoted: bool
+) -> None:
+    monkeypatch.setattr(reading, "_FIRST_BLOCK", 64)
+    text = '"a\nb"' if quoted else "ab"
+    (tmp_path / "x.csv").write_text("".join(f"{i},{text}\n" for i in range(200)) + "bad,x\n")
+    read = source(files(tmp_path), sequence=True)
+    assert isinstance(read, FileSource)
+    (task,) = read.tasks(None, read.next_offset(None, ReadLimit()))
+    found = []
+    with pytest.raises(WorkerError) as caught:
+        for batch in read.reader.read(task.splits):
+            found.append(batch)
+    assert f"{tmp_path}/x.csv:{401 if quoted else 201}" in str(caught.value)
+    assert found[0].num_rows < 20
+    rows = [row for batch in found for row in zip(*(c.to_pylist() for c in batch.columns), strict=True)]
+    assert [row[:2] for row in rows] == [(i, text.strip('"')) for i in range(len(rows))]
+    assert len({row[2] for row in rows}) == len(rows) > found[0].num_rows
+    assert [row[2] for row in rows] == sorted(row[2] for row in rows)
 
 
 def test_errors_name_file_and_line(

@@ -49,6 +49,8 @@ class SourceRequest:
     session's zone (for text formats of TIMESTAMP_LTZ). ``filters``: all of them hold for the rows that are
     wanted; whoever asks looks at them again. ``limit``: so many rows are enough, whichever. ``fence``: where
     links among its files may lead.
+    wanted; whoever asks looks at them again. ``limit``: so many rows are enough, whichever.
+    ``portion``: the rows of about so many bytes are enough, of connectors that give portions.
     """
 
     table: CatalogTable
@@ -62,6 +64,7 @@ class SourceRequest:
     filters: tuple[ColumnFilter, ...] = ()
     limit: int | None = None
     fence: Fence = OPEN
+    portion: int | None = None
 
 
 class Source(Protocol):
@@ -124,6 +127,15 @@ class GroupingConnector(Protocol):
     def grouped(self, request: SourceRequest, grouping: Grouping) -> Source | None:
         """``grouping`` of the rows for which all of the request's filters hold: its ``fields``, several rows
         for one key maybe. None where that would not be exact; looks at the table's types for that."""
+        ...
+
+
+@runtime_checkable
+class PortionedConnector(Protocol):
+    """Optional face of a connector that reads a part of a table sooner than all of it."""
+
+    def gives_portions(self, options: Mapping[str, str]) -> bool:
+        """Whether its sources heed ``portion``."""
         ...
 
 

@@ -45,6 +45,7 @@ from tidemill.interrupts import can_be_heard, ended_by_interrupt
 from tidemill.physical.batch import nodes as b
 from tidemill.physical.batch.arrival import scans
 from tidemill.physical.batch.attributes import Attributes
+from tidemill.physical.batch.portions import portions
 from tidemill.physical.batch.pushed import Pushed, pushed
 from tidemill.physical.batch.volumes import exchanged
 from tidemill.plan.column_filters import column_filters
@@ -203,7 +204,7 @@ def _wanted(node: b.TableSourceScan, sequenced: bool, context: CompileContext) -
     found = source_request(
         node.table, node.columns, dict(node.options), node.fields, context, sequenced, filters
     )
-    return replace(found, limit=node.limit)
+    return replace(found, limit=node.limit, portion=node.portion)
 
 
 def _grouped_source(asked: Pushed, context: CompileContext) -> Source | None:
@@ -356,6 +357,14 @@ def _sorted(root: b.BatchNode) -> int | None:
 
 
 def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
+    for part, enough in with_room(lambda: list(portions(root))):
+        found = _all_rows(part, request, way, seen)
+        if found.num_rows >= enough:
+            return found
+    return _all_rows(root, request, way, seen)
+
+
+def _all_rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
     named: list[NamedSource] = []
     with _views(request, _settings(root, request, way) | RUN_AT_ONCE) as views:
         frame = _frame_of(root, request, way, views, named, lambda rows: _shown(rows, root, request))

@@ -48,6 +48,14 @@ def test_what_a_failed_task_has_imported_is_frozen(monkeypatch: pytest.MonkeyPat
     assert gc.get_freeze_count() > 10_000
 
 
+@pytest.mark.parametrize("error", [BrokenPipeError, ConnectionResetError])
+def test_a_task_that_nobody_listens_to_ends_its_worker(error: type[OSError]) -> None:
+    def fails() -> None:
+        raise error
+
+    assert frozen_after(fails)() == 1
+
+
 def test_a_worker_starts_with_its_modules_and_collects_little(spark: SparkSession) -> None:
     def found(_: Iterable[int]) -> Iterator[tuple[set[str], int]]:
         yield set(sys.modules), len(gc.get_objects())

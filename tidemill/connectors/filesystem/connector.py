@@ -101,7 +101,12 @@ class FilesystemConnector(Connector):
             parallelism=max(request.parallelism, 1),
             pruning=_pruning(found, request, options),
             native=_native(found, storage, request, options),
+            portion=request.portion,
         )
+
+    def gives_portions(self, options: Mapping[str, str]) -> bool:
+        """Spark's own reader is asked for all: it stops early by itself."""
+        return not isinstance(self._format(options), NativeFormat)
 
     def how_read(self, request: SourceRequest) -> str:
         source = self.source(request)
@@ -303,6 +308,7 @@ def _reader(
         file_metadata=tuple((f, from_file[f.name]) for f in request.fields if f.name in from_file),
         changelog=found.kinds() != INSERT_ONLY,
         sequence=request.sequence,
+        stops=not request.streaming,
     )
 
 

@@ -28,6 +28,8 @@ from tidemill.types.logical import Field
 from tidemill.types.physical import arrow_type
 
 _BATCH_ROWS = 1_000_000
+_FIRST_BLOCK = 256 << 10
+_GROWTH = 8
 _SEARCHED_BYTES = 256 << 20
 _GZIP_ERRORS = (OSError, EOFError, zlib.error)
 UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
@@ -52,7 +54,8 @@ class Split:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
     """``fields``: what to give, in order. ``partitions``: those that come from the path;
-    ``file_metadata``: metadata key per field that comes from the file's own data."""
+    ``file_metadata``: metadata key per field that comes from the file's own data. ``stops``: somebody
+    may want fewer rows than there are."""
 
     storage: Storage
     framing: Framing
@@ -65,25 +68,46 @@ class FileReader:
     changelog: bool
     sequence: bool
     appends: bool = False
+    stops: bool = False
 
     def read(self, splits: Sequence[Split], before: Sequence[Split] = ()) -> Iterator[pa.RecordBatch]:
         """WorkerError where a file is gone, has changed or holds a record that does not fit; ``before`` are
         the splits of other tasks that come before these."""
         for split in splits:
-            error, exact = None, split
+            tables = self._tables(split)
+            while (found := self._next(tables, split)) is not None:
+                if isinstance(found, ConnectorError):
+                    self._search(before)
+                    raise WorkerError(found)
+                yield from found.to_batches(max_chunksize=_BATCH_ROWS)
+
+    def _next(self, tables: Iterator[pa.Table], split: Split) -> pa.Table | ConnectorError | None:
+        try:
+            return next(tables, None)
+        except UNREADABLE as e:
+            return ConnectorError(f"Cannot read file {self.storage.shown(split.file.path)}: {e}")
+        except ConnectorError as e:
+            return e
+
+    def _tables(self, split: Split) -> Iterator[pa.Table]:
+        for block in self._blocks(self._exact(split)):
             try:
-                exact = self._exact(split)
-                table = self._complete(self._decode(exact), exact)
+                table = self._complete(self._decode(block), block)
             except RecordError as e:
-                error = self._record_error(e, exact)
-            except UNREADABLE as e:
-                error = ConnectorError(f"Cannot read file {self.storage.shown(split.file.path)}: {e}")
-            except ConnectorError as e:
-                error = e
-            if error is not None:
-                self._search(before)
-                raise WorkerError(error)
-            yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+                raise self._record_error(e, block) from None
+            yield table
+
+    def _blocks(self, split: Split) -> Iterator[Split]:
+        """Pieces that grow, if there may be somebody who soon has enough. Cost: the quotes of all but the last
+        are looked at once more."""
+        step = _FIRST_BLOCK
+        if self.stops and self.framing is not Framing.ROW_GROUPS and not split.file.compressed:
+            while split.end - split.start > 2 * step:
+                with self.storage.open(split.file.path) as file:
+                    end, _ = self.cutter.cut(file, split.start, split.end, rows=None, length=step)
+                yield replace(split, end=end)
+                split, step = replace(split, start=end), step * _GROWTH
+        yield split
 
     def _search(self, splits: Sequence[Split]) -> None:
         """Raises the first error in the splits before the one that failed: tasks run beside each other, so a

@@ -62,8 +62,8 @@ _SEARCHED_SPLITS = 100
 class FileSource:
     """``pattern``: source.path.regex-pattern, matched against whole paths. ``interval``: seconds between two
     looks at a watched directory, None where it is not watched. ``native``: how Spark reads the files of a
-    batch query itself, None where it does not; ``chosen``: the only files to be read; ``named``: what
-    ``named_table`` has listed."""
+    batch query itself, None where it does not; ``chosen``: the only files to be read; ``portion``: of a
+    batch query, about how many bytes of them; ``named``: what ``named_table`` has listed."""
 
     storage: Storage
     reader: FileReader
@@ -75,6 +75,7 @@ class FileSource:
     pruning: PartitionPruning | None = None
     native: NativeScan | None = None
     chosen: frozenset[str] | None = None
+    portion: int | None = None
     search: RecordSearch | None = None
     watch: DirectoryWatch | None = None
     log: TakenLog = field(default_factory=TakenLog)
@@ -200,7 +201,7 @@ class FileSource:
 
     def _read_all(self, spark: SparkSession) -> DataFrame:
         check_believed()  # files are opened to be cut
-        return self.read(spark, None, self.next_offset(None, ReadLimit()))
+        return self.read(spark, None, self.next_offset(None, ReadLimit(bytes=self.portion)))
 
     def _position(self, offset: Offset | None) -> FilePosition:
         return from_json(offset, self.storage.shown(""))

@@ -32,16 +32,21 @@ WARM = (
     "tidemill.runtime.spark.kernel",
 )
 _DAEMON: Any = daemon
+_ENDED = 1
+"""What a worker gives that is not to be used again."""
 
 
 def frozen_after(work: Callable[..., object]) -> Callable[..., object]:
     """``work``, one task of a worker, then what it has imported is frozen. What is garbage by then goes
-    first: frozen, it would stay for good."""
+    first: frozen, it would stay for good. A task that nobody listens to any more, as below a LIMIT that has
+    all its rows, ends without a word."""
 
     def working(*arguments: object) -> object:
         before = len(sys.modules)
         try:
             return work(*arguments)
+        except ConnectionError:
+            return _ENDED
         finally:
             if len(sys.modules) != before:
                 gc.collect()
