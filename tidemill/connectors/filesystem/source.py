@@ -201,7 +201,9 @@ class FileSource:
 
     def _read_all(self, spark: SparkSession) -> DataFrame:
         check_believed()  # files are opened to be cut
-        return self.read(spark, None, self.next_offset(None, ReadLimit(bytes=self.portion)))
+        rows = self.read(spark, None, self.next_offset(None, ReadLimit(bytes=self.portion)))
+        # Or Spark ends the workers whose rows a LIMIT does not take, and forks others for the next query.
+        return rows if self.portion is None else rows.repartition(1)
 
     def _position(self, offset: Offset | None) -> FilePosition:
         return from_json(offset, self.storage.shown(""))
