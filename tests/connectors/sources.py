@@ -42,6 +42,7 @@ def source(
     streaming: bool = False,
     parallelism: int = 2,
     filters: tuple[ColumnFilter, ...] = (),
+    limit: int | None = None,
 ) -> Source:
     types = {c.name: c.type for c in declared.columns}
     return connector(declared.options).source(
@@ -55,6 +56,7 @@ def source(
             time_zone="UTC",
             streaming=streaming,
             filters=filters,
+            limit=limit,
         )
     )
 

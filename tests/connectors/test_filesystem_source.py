@@ -112,6 +112,10 @@ def test_the_first_rows_come_before_the_rest_is_decoded(
     assert [row[:2] for row in rows] == [(i, text.strip('"')) for i in range(len(rows))]
     assert len({row[2] for row in rows}) == len(rows) > found[0].num_rows
     assert [row[2] for row in rows] == sorted(row[2] for row in rows)
+    few = source(files(tmp_path), limit=found[0].num_rows + 5)
+    assert isinstance(few, FileSource)
+    sizes = [batch.num_rows for batch in few.reader.read(task.splits)]
+    assert sizes == [found[0].num_rows, 5]
 
 
 def test_errors_name_file_and_line(

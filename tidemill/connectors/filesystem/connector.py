@@ -309,6 +309,7 @@ def _reader(
         changelog=found.kinds() != INSERT_ONLY,
         sequence=request.sequence,
         stops=not request.streaming,
+        limit=request.limit,
     )
 
 

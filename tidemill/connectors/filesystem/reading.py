@@ -55,7 +55,7 @@ class Split:
 class FileReader:
     """``fields``: what to give, in order. ``partitions``: those that come from the path;
     ``file_metadata``: metadata key per field that comes from the file's own data. ``stops``: somebody
-    may want fewer rows than there are."""
+    may want fewer rows than there are; ``limit``: how many rows of a task are enough."""
 
     storage: Storage
     framing: Framing
@@ -69,10 +69,15 @@ class FileReader:
     sequence: bool
     appends: bool = False
     stops: bool = False
+    limit: int | None = None
 
     def read(self, splits: Sequence[Split], before: Sequence[Split] = ()) -> Iterator[pa.RecordBatch]:
         """WorkerError where a file is gone, has changed or holds a record that does not fit; ``before`` are
         the splits of other tasks that come before these."""
+        batches = self._batches(splits, before)
+        return batches if self.limit is None else _first(batches, self.limit)
+
+    def _batches(self, splits: Sequence[Split], before: Sequence[Split] = ()) -> Iterator[pa.RecordBatch]:
         for split in splits:
             tables = self._tables(split)
             while (found := self._next(tables, split)) is not None:
@@ -117,7 +122,7 @@ class FileReader:
             searched += split.end - split.start
             if searched > _SEARCHED_BYTES:
                 return
-            for _ in self.read([split]):
+            for _ in self._batches([split]):
                 continue
 
     def _exact(self, split: Split) -> Split:
@@ -211,6 +216,14 @@ class FileReader:
             else f"{error.reason} ({path})",
             hint="\n".join(filter(None, (error.record and f"The record: {error.record}", error.hint))),
         )
+
+
+def _first(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.slice(0, rows)
+        rows -= batch.num_rows
+        if rows <= 0:
+            return
 
 
 def _lines(data: pa.Buffer, count: int) -> pa.Buffer:

@@ -24,7 +24,7 @@ from tidemill.types.logical import Field
 
 _PUSHED = frozenset(("COUNT", "SUM", "MIN", "MAX"))
 """Aggregates that connectors compute."""
-_LIMITED = frozenset(("jdbc",))
+_LIMITED = frozenset(("filesystem", "jdbc"))
 """Connectors that are told how many rows are wanted."""
 
 
