@@ -104,8 +104,7 @@ def test_the_first_rows_come_before_the_rest_is_decoded(
     (task,) = read.tasks(None, read.next_offset(None, ReadLimit()))
     found = []
     with pytest.raises(WorkerError) as caught:
-        for batch in read.reader.read(task.splits):
-            found.append(batch)
+        found.extend(read.reader.read(task.splits))
     assert f"{tmp_path}/x.csv:{401 if quoted else 201}" in str(caught.value)
     assert found[0].num_rows < 20
     rows = [row for batch in found for row in zip(*(c.to_pylist() for c in batch.columns), strict=True)]

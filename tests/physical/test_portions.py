@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.session.environments import new_session
@@ -21,7 +19,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> TableEnvironment:
     """Tables that are large, which nobody reads, and one that is small."""
     folder = tmp_path_factory.mktemp("tables")
     made = new_session(execution__runtime_mode="batch")
-    for name, kind, size in (("t", "csv", SIZE), ("j", "json", SIZE), ("p", "parquet", SIZE), ("s", "csv", 99)):
+    large = (("t", "csv", SIZE), ("j", "json", SIZE), ("p", "parquet", SIZE))
+    for name, kind, size in (*large, ("s", "csv", 99)):
         with (folder / name).open("wb") as file:
             file.truncate(size)
         made.execute_sql(

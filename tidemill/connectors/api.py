@@ -48,9 +48,8 @@ class SourceRequest:
     ``$seq`` column. ``parallelism``: a hint for the number of read tasks. ``time_zone``: the
     session's zone (for text formats of TIMESTAMP_LTZ). ``filters``: all of them hold for the rows that are
     wanted; whoever asks looks at them again. ``limit``: so many rows are enough, whichever. ``fence``: where
-    links among its files may lead.
-    wanted; whoever asks looks at them again. ``limit``: so many rows are enough, whichever.
-    ``portion``: the rows of about so many bytes are enough, of connectors that give portions.
+    links among its files may lead. ``portion``: the rows of about so many bytes are enough, of connectors
+    that give portions.
     """
 
     table: CatalogTable

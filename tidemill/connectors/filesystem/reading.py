@@ -103,8 +103,8 @@ class FileReader:
             yield table
 
     def _blocks(self, split: Split) -> Iterator[Split]:
-        """Pieces that grow, if there may be somebody who soon has enough. Cost: the quotes of all but the last
-        are looked at once more."""
+        """Pieces that grow, if there may be somebody who soon has enough. Cost: all but the last are looked
+        through for quotes once more."""
         step = _FIRST_BLOCK
         if self.stops and self.framing is not Framing.ROW_GROUPS and not split.file.compressed:
             while split.end - split.start > 2 * step:
