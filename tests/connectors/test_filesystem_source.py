@@ -102,7 +102,7 @@ def test_the_first_rows_come_before_the_rest_is_decoded(
     read = source(files(tmp_path), sequence=True)
     assert isinstance(read, FileSource)
     (task,) = read.tasks(None, read.next_offset(None, ReadLimit()))
-    found = []
+    found: list[pa.RecordBatch] = []
     with pytest.raises(WorkerError) as caught:
         found.extend(read.reader.read(task.splits))
     assert f"{tmp_path}/x.csv:{401 if quoted else 201}" in str(caught.value)
@@ -111,8 +111,10 @@ def test_the_first_rows_come_before_the_rest_is_decoded(
     assert [row[:2] for row in rows] == [(i, text.strip('"')) for i in range(len(rows))]
     assert len({row[2] for row in rows}) == len(rows) > found[0].num_rows
     assert [row[2] for row in rows] == sorted(row[2] for row in rows)
+    monkeypatch.setattr(source_module, "_TASK_BYTES", 64)
     few = source(files(tmp_path), limit=found[0].num_rows + 5)
     assert isinstance(few, FileSource)
+    (task,) = few.tasks(None, few.next_offset(None, ReadLimit()))
     sizes = [batch.num_rows for batch in few.reader.read(task.splits)]
     assert sizes == [found[0].num_rows, 5]
 

@@ -30,6 +30,7 @@ from tidemill.types.physical import arrow_type
 _BATCH_ROWS = 1_000_000
 _FIRST_BLOCK = 256 << 10
 _GROWTH = 8
+_LAST_BLOCK = 32 << 20
 _SEARCHED_BYTES = 256 << 20
 _GZIP_ERRORS = (OSError, EOFError, zlib.error)
 UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
@@ -111,7 +112,7 @@ class FileReader:
                 with self.storage.open(split.file.path) as file:
                     end, _ = self.cutter.cut(file, split.start, split.end, rows=None, length=step)
                 yield replace(split, end=end)
-                split, step = replace(split, start=end), step * _GROWTH
+                split, step = replace(split, start=end), min(step * _GROWTH, _LAST_BLOCK)
         yield split
 
     def _search(self, splits: Sequence[Split]) -> None:

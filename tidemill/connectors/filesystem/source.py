@@ -147,6 +147,9 @@ class FileSource:
     def tasks(self, start: Offset | None, end: Offset) -> list[ReadTask]:
         """What each task of a read reads, in order."""
         parts = ranges(self._position(start), self._position(end))
+        if self._is_soon_full(parts):
+            whole = [Split(part=part, start=part.start, end=part.end) for part in parts]
+            return [ReadTask(splits=whole, before=[])]
         if self.search is not None:
             self.search.look_through(_stretch(p.file, p.start, p.end) for p in parts if not p.file.compressed)
         splits = [s for part in parts for s in self._splits(part)]
@@ -156,6 +159,11 @@ class FileSource:
             ReadTask(splits=task, before=_before(splits, begin))
             for task, begin in zip(packed, begins, strict=False)
         ]
+
+    def _is_soon_full(self, parts: list[FileRange]) -> bool:
+        """Whether one task is to read file after file of text until it has all rows that are wanted."""
+        limit = None if self.row_groups else self.reader.limit
+        return limit is not None and limit <= _TASK_ROWS and 0 < len(parts) <= _SEARCHED_SPLITS
 
     def read_all(self, spark: SparkSession) -> DataFrame:
         found = self.named_table(spark)
