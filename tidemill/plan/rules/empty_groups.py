@@ -7,25 +7,18 @@ its place. ``COUNT(*)`` of a missing group is ``COALESCE(count, 0)``, ``MAX(x)``
 from __future__ import annotations
 
 from tidemill.errors import NotSupportedError
+from tidemill.operators.aggregates.registry import declared
 from tidemill.plan import nodes as n
 from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Literal
-
-OF_NOTHING: dict[str, object] = {
-    "COUNT": 0,
-    "$SUM0": 0,
-    "APPROX_COUNT_DISTINCT": 0,
-    "JSON_ARRAYAGG": "[]",
-    "JSON_OBJECTAGG": "{}",
-}
-"""Aggregates that are not NULL over no rows."""
 
 
 def or_of_nothing(value: InputRef, call: AggregateCall) -> Expr:
     """The value of ``call`` where ``value`` is NULL for want of a group."""
-    if call.function not in OF_NOTHING:
+    found = declared(call.function)
+    if found is None or found.over_no_rows is None:
         return value
     kind = call.type.with_nullable(False)
-    nothing = Literal(type=kind, value=OF_NOTHING[call.function])
+    nothing = Literal(type=kind, value=found.over_no_rows)
     return Call(type=kind, function="COALESCE", args=(value, nothing))
 
 

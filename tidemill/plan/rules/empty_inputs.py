@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tidemill.operators.aggregates.registry import declarations
 from tidemill.plan.expressions import AggregateCall, Literal
 from tidemill.plan.nodes import (
     Aggregate,
@@ -27,7 +28,8 @@ from tidemill.plan.nodes import (
     Values,
 )
 
-_OF_NOTHING = {"COUNT": 0, "SUM": None, "MIN": None, "MAX": None}
+_FOLDED = frozenset(("COUNT", "SUM", "MIN", "MAX"))
+"""Aggregates whose value over no rows Flink puts into the plan."""
 _BARREN = (Project, Filter, Expand, Over, Sort, Unnest, TableFunction)
 _NEEDS_LEFT = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
 _NEEDS_RIGHT = (JoinKind.INNER, JoinKind.RIGHT, JoinKind.SEMI)
@@ -57,13 +59,13 @@ def _sort(node: Sort) -> LogicalNode | None:
 def _aggregate(node: Aggregate) -> LogicalNode | None:
     if node.keys or not _is_empty(node.input):
         return _barren(node) if node.keys else None
-    if not all(call.function in _OF_NOTHING for call in node.calls):
+    if not all(call.function in _FOLDED for call in node.calls):
         return None
     return Values(fields=node.fields, rows=(tuple(map(_of_nothing, node.calls)),))
 
 
 def _of_nothing(call: AggregateCall) -> Literal:
-    return Literal(type=call.type, value=_OF_NOTHING[call.function])
+    return Literal(type=call.type, value=declarations()[call.function].over_no_rows)
 
 
 def _join(node: Join) -> LogicalNode | None:

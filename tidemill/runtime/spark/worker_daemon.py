@@ -33,13 +33,13 @@ WARM = (
 )
 _DAEMON: Any = daemon
 _ENDED = 1
-"""What a worker gives that is not to be used again."""
+"""The exit code of a worker that is not used again."""
 
 
 def frozen_after(work: Callable[..., object]) -> Callable[..., object]:
     """``work``, one task of a worker, then what it has imported is frozen. What is garbage by then goes
-    first: frozen, it would stay for good. A task that nobody listens to any more, as below a LIMIT that has
-    all its rows, ends without a word."""
+    first: frozen, it would stay for good. A task whose reader has closed the connection, as a LIMIT with enough
+    rows does, ends without a traceback."""
 
     def working(*arguments: object) -> object:
         before = len(sys.modules)
