@@ -108,7 +108,7 @@ def google_store() -> Iterator[Mapping[str, str]]:
         yield settings
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The JDBC URL of an empty database, of each kind there is."""
     if request.param == "sqlite":

@@ -19,6 +19,8 @@ import pytest
 from tidemill.client.gateway_client import Answer, GatewayClient
 from tidemill.client.remote_shell import RemoteShell
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 LONG = 120.0
 BESIDE = """
 import time
@@ -104,8 +106,12 @@ SPARK = ["-D", "spark.master=local[4,3]", "-D", "spark.driver.memory=1g"]
 
 @pytest.mark.parametrize(
     ("statement", "mode", "times"),
-    [(QUERY, BLOCKING, 1), (INSERT, BLOCKING, 1), (INSERT, PIPELINED, 1), (INSERT, PIPELINED, 2)],
-    ids=["query", "insert", "pipelined", "twice"],
+    [
+        pytest.param(QUERY, BLOCKING, 1, id="query", marks=pytest.mark.thorough),
+        pytest.param(INSERT, BLOCKING, 1, id="insert"),
+        pytest.param(INSERT, PIPELINED, 1, id="pipelined", marks=pytest.mark.thorough),
+        pytest.param(INSERT, PIPELINED, 2, id="twice", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_script(tmp_path: Path, statement: str, mode: str, times: int) -> None:
     script = prepared(tmp_path, statement, mode)
@@ -119,6 +125,7 @@ def test_a_script(tmp_path: Path, statement: str, mode: str, times: int) -> None
         assert records[0]["notes"] == []
 
 
+@pytest.mark.thorough
 def test_a_script_that_is_terminated(tmp_path: Path) -> None:
     """By who schedules it, which knows its process alone."""
     script = prepared(tmp_path, INSERT)
@@ -130,6 +137,7 @@ def test_a_script_that_is_terminated(tmp_path: Path) -> None:
     assert [record["status"] for record in records] == ["CANCELED"]
 
 
+@pytest.mark.thorough
 def test_a_script_with_json(tmp_path: Path) -> None:
     """The line is a whole one, though."""
     script = prepared(tmp_path, INSERT)
@@ -141,6 +149,7 @@ def test_a_script_with_json(tmp_path: Path) -> None:
     assert document["statements"][-1]["error"] == {"code": "CANCELED", "message": "Stopped."}
 
 
+@pytest.mark.thorough
 def test_statements_that_are_piped_in(tmp_path: Path) -> None:
     """None begins after it."""
     script, piped = prepared(tmp_path, ""), tmp_path / "piped.sql"
@@ -196,6 +205,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.thorough
 def test_a_program_goes_on(tmp_path: Path) -> None:
     script = prepared(tmp_path, INSERT)
     (tmp_path / "program.py").write_text(PROGRAM.format(script=script, folder=tmp_path))
@@ -205,6 +215,7 @@ def test_a_program_goes_on(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob("taken/*")] == []
 
 
+@pytest.mark.thorough
 def test_the_shell_has_its_prompt_again(tmp_path: Path) -> None:
     script = prepared(tmp_path, "")
     pid, terminal = pty.fork()

@@ -9,6 +9,8 @@ import pytest
 
 from tidemill.client.main import main
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 HEAVY = ("pyspark", "pandas", "numpy", "pyarrow", "sqlglot", "prompt_toolkit", "rich")
 
 

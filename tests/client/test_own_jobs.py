@@ -20,6 +20,8 @@ from tidemill.files.private import own_directory
 from tidemill.session.environment import TableEnvironment
 from tidemill.session.job import EndedJob
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 NUMBERS = """CREATE TABLE g (id INT) WITH ('connector'='datagen', 'rows-per-second'='50',
  'fields.id.kind'='sequence', 'fields.id.start'='1', 'fields.id.end'='1000000')"""
 

@@ -22,6 +22,8 @@ from tidemill.connectors.formats.native import native_column
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
+pytestmark = pytest.mark.thorough
+
 FLOATS = [0.0, -0.0, math.nan, math.inf, -math.inf, 1.5, None, 5e-324]
 TEXTS = ["", "a", "a ", "é", "\uffff", "\U0001f600", "x" * 300, None]
 BYTES = [b"", b"\0", b"\xff\xfe", b"x" * 300, None]

@@ -22,6 +22,8 @@ from tidemill.errors import ConnectorError
 from tidemill.gateway.endpoints.rest.endpoint import RestEndpoint
 from tidemill.gateway.service.service import Gateway
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:

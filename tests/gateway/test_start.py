@@ -13,6 +13,8 @@ from tidemill.errors import SetupError, ValidationError
 from tidemill.gateway.proposed import renamed
 from tidemill.gateway.start import House, command
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 _PLACES = ("users-file", "audit-file", "directory", "store", "tls.certificate-file", "tls.private-file")
 
 

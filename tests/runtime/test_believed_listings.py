@@ -226,6 +226,7 @@ def test_an_error_of_the_query_stays_one(session: TableEnvironment, looks: list[
     assert ended(session)[0] == "FAILED"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_becomes_of_files(
     session: TableEnvironment, tmp_path: Path, looks: list[bool], seed: int

@@ -12,6 +12,8 @@ import pytest
 
 from tests.runtime.test_recovery import EXPECTED, PLAIN, ROWS, STEPS, counts, written
 
+pytestmark = pytest.mark.usefixtures("processes")
+
 KILLS = 8
 REPOSITORY = Path(__file__).parents[2]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from py4j.clientserver import JavaClient
 from py4j.java_gateway import java_import
 from pyspark.sql import SparkSession
 
@@ -17,13 +16,14 @@ def test_classes_and_methods_are_looked_up_once(spark: SparkSession, monkeypatch
     remember_classes(spark.sparkContext)
     jvm: Any = spark.sparkContext._jvm
     asked: list[str] = []
-    send = JavaClient.send_command
+    client: Any = jvm._gateway_client
+    send = client.send_command
 
-    def counted(client: JavaClient, command: str, *more: Any, **options: Any) -> Any:
+    def counted(command: str, *more: Any, **options: Any) -> Any:
         asked.append(command)
-        return send(client, command, *more, **options)
+        return send(command, *more, **options)
 
-    monkeypatch.setattr(JavaClient, "send_command", counted)
+    monkeypatch.setattr(client, "send_command", counted)
     assert jvm.java.lang.Math.abs(-1) == 1
     view = "org.apache.spark.util.Utils"
     assert getattr(jvm, view).isWindows() is False

@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.session.environments import new_session
 from tidemill.runtime.spark.session import job_session, spark_application, time_zone
+
+pytestmark = pytest.mark.usefixtures("processes")
 
 
 def test_settings_come_as_they_were_given() -> None:

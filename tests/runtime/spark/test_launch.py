@@ -47,6 +47,7 @@ print([tuple(row) for row in session.execute_sql("SELECT v FROM t").collect()])
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "POSIX"}, {"LANG": "C"}, {}], ids=str)
 def test_files_of_other_letters_in_the_locale_of_cron(tmp_path: Path, locale: dict[str, str]) -> None:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("LC_") and k != "LANG"}

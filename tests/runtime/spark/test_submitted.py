@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pyspark
+import pytest
+
+pytestmark = pytest.mark.thorough
 
 PROGRAM = """
 from pyspark import SparkContext

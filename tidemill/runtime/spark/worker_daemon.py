@@ -38,8 +38,8 @@ _ENDED = 1
 
 def frozen_after(work: Callable[..., object]) -> Callable[..., object]:
     """``work``, one task of a worker, then what it has imported is frozen. What is garbage by then goes
-    first: frozen, it would stay for good. A task whose reader has closed the connection, as a LIMIT with enough
-    rows does, ends without a traceback."""
+    first: frozen, it would stay for good. A task whose reader has closed the connection, as a LIMIT
+    with enough rows does, ends without a traceback."""
 
     def working(*arguments: object) -> object:
         before = len(sys.modules)
