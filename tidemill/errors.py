@@ -37,14 +37,15 @@ class Position:
         return Position(self.line + inner.line - 1, column)
 
 
-_EXPECTED = 6
-"""How many words are named of those that could have stood somewhere."""
+_EXPECTED, _EXPECTED_OF_MANY = 10, 6
+"""So many choices are all named; of more, the first few."""
 
 
 def _expected(words: tuple[str, ...]) -> str:
-    more = len(words) - _EXPECTED
-    named = ", ".join(words[:_EXPECTED] if more > 1 else words)
-    return f"Expected one of: {named}{f', or {more} others' if more > 1 else ''}"
+    if len(words) <= _EXPECTED:
+        return f"Expected one of: {', '.join(words)}"
+    named = ", ".join(words[:_EXPECTED_OF_MANY])
+    return f"Expected one of: {named}, or {len(words) - _EXPECTED_OF_MANY} others"
 
 
 def unsupported_options(identifier: str, unknown: Iterable[str], supported: Iterable[str]) -> str:

@@ -68,9 +68,9 @@ def test_the_caret_stands_below_the_place_also_after_tabs() -> None:
         "[VALIDATION] wrong\n  at line 1, column 4:\n    1 | \tx y\n      | \t  ^\n"
         "Do this.\nExpected one of: a, b\n"
     )
-    words = tuple("abcdefgh")
+    words = tuple("abcdefghijkl")
     assert str(ValidationError("wrong", expected=words, hint="Do this.")) == (
-        "wrong\nDo this.\nExpected one of: a, b, c, d, e, f, or 2 others"
+        "wrong\nDo this.\nExpected one of: a, b, c, d, e, f, or 6 others"
     )
     assert "line 9" in error_text(ValidationError("wrong", position=Position(9, 1)), "one line")
 
