@@ -171,10 +171,10 @@ def test_late_is_told_by_all_rows_before_also_where_keys_are_normalized(
 
 
 @pytest.mark.parametrize("rows", EPOCHS)
-def test_bundles_hold_no_watermark_back_below_windows_of_group_by(
+def test_bundles_hold_no_watermark_back_below_windows(
     tmp_path: Path, spark: SparkSession, rows: int
 ) -> None:
-    """Below window functions they do: of what is late without them nothing is then."""
+    """A watermark passes whenever a window may end, however long ``allow-latency`` is."""
     query = "SELECT {}, COUNT(*) AS c FROM {} GROUP BY {}"
     ends = "window_start, window_end"
     grouped = query.format("1", "ticks", "TUMBLE(ts, INTERVAL '5' SECOND)")
@@ -188,7 +188,8 @@ def test_bundles_hold_no_watermark_back_below_windows_of_group_by(
         "SET 'table.exec.mini-batch.size' = '100'",
     )
     assert Counter(made.changes(grouped)) == Counter(without)
-    assert sum(row[1] for _, row in made.changes(attached)) == len(TIMES) > sum(row[1] for _, row in without)
+    assert Counter(made.changes(attached)) == Counter(without)
+    assert sum(row[1] for _, row in without) < len(TIMES)  # some rows are late
 
 
 @pytest.mark.parametrize("rows", EPOCHS)
