@@ -246,6 +246,22 @@ WAYS = {
         f"CREATE CATALOG c WITH ('type'='stored', 'url'='sqlite:///{STORE}?x=y')",
         "SHOW TABLES IN c.`default`",
     ),
+    "by a fragment that SQLite cuts off": (
+        "CREATE CATALOG c WITH ('type'='stored', 'url'='sqlite:///file:{place}/ann/x#/../../eve/x?uri=true')",
+        "CREATE DATABASE c.d",
+    ),
+    "by a query that SQLite cuts off": (
+        "CREATE CATALOG c WITH ('type'='stored', 'url'='sqlite:///file:{place}/ann/x%3f/../../eve/x?uri=true')",
+        "CREATE DATABASE c.d",
+    ),
+    "by a NUL at which SQLite ends": (
+        "CREATE CATALOG c WITH ('type'='stored', 'url'='sqlite:///file:{place}/ann/x%2500/../../eve/x?uri=true')",
+        "CREATE DATABASE c.d",
+    ),
+    "by a fragment behind the store": (
+        f"CREATE CATALOG c WITH ('type'='stored', 'url'='sqlite:///file:{STORE}#/../../../eve/x?uri=true')",
+        "CREATE DATABASE c.d",
+    ),
     "by a checkpoint": (f"SET 'execution.checkpointing.dir' = '{SECRET}'",),
     "by a savepoint": (f"SET 'execution.checkpointing.savepoint-dir' = '{SECRET}'",),
     "by another's state": ("SET 'execution.state-recovery.path' = '{place}/gateway/jobs'",),

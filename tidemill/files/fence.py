@@ -51,7 +51,7 @@ class Look:
 
     def permits(self, location: str) -> bool:
         """As of the fence."""
-        if self.fence.is_open or "\0" in location:  # which no file system takes
+        if self.fence.is_open or "\0" in unquote(location):  # which no file system takes
             return self.fence.is_open
         return all(map(self._permits, _places(location)))
 

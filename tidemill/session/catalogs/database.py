@@ -6,6 +6,7 @@ SQLite is not asked to wait for the disk: what was written outlives the process,
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,9 @@ def sqlite_url(file: str) -> str:
     return sa.URL.create("sqlite", database=file).render_as_string(hide_password=False)
 
 
+_END_OF_PATH = re.compile(r"[?#]")
+
+
 def database_files(url: str) -> Iterator[str]:
     """The paths in the URL of a database; none in what is no URL."""
     try:
@@ -28,7 +32,10 @@ def database_files(url: str) -> Iterator[str]:
     except sa.exc.ArgumentError:
         return
     if parsed.get_backend_name() == "sqlite":
-        yield parsed.database or ""
+        named = parsed.database or ""
+        yield named
+        if named.startswith("file:"):  # SQLite's own URI: its path ends where a query or a fragment begins
+            yield _END_OF_PATH.split(named, maxsplit=1)[0]
     else:
         yield from files_named(url)
 
