@@ -171,9 +171,7 @@ def test_late_is_told_by_all_rows_before_also_where_keys_are_normalized(
 
 
 @pytest.mark.parametrize("rows", EPOCHS)
-def test_bundles_hold_no_watermark_back_below_windows(
-    tmp_path: Path, spark: SparkSession, rows: int
-) -> None:
+def test_bundles_hold_no_watermark_back_below_windows(tmp_path: Path, spark: SparkSession, rows: int) -> None:
     """A watermark passes whenever a window may end, however long ``allow-latency`` is."""
     query = "SELECT {}, COUNT(*) AS c FROM {} GROUP BY {}"
     ends = "window_start, window_end"
