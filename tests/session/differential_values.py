@@ -66,7 +66,7 @@ def grouped() -> list[tuple[Any, ...]]:
 
 
 def matched(same: bool = False) -> list[tuple[Any, ...]]:
-    """``same``: NULL is equal to NULL."""
+    """``same``: NULL is equal to NULL, as it is inside of ROWs."""
     return [(a, b) for (a, x), (b, y) in PAIRS if equal(x, y) or (same and x is None and y is None)]
 
 
@@ -114,7 +114,7 @@ QUERIES: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "row join": (
         "SELECT x.n, y.n FROM (SELECT n, ROW({c}, 1) AS r FROM t) x"
         " JOIN (SELECT n, ROW({c}, 1) AS r FROM t) y ON x.r = y.r",
-        matched(),
+        matched(True),
     ),
     "in": (
         "SELECT n FROM t WHERE {c} IN (SELECT {c} FROM t WHERE n IN (0, 2))",

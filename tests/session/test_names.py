@@ -114,7 +114,8 @@ def test_set_and_reset(session: TableEnvironment) -> None:
 def test_another_dialect_is_named_by_the_statement_that_needs_it(session: TableEnvironment) -> None:
     session.execute_sql("SET 'table.sql-dialect' = 'hive'")
     with pytest.raises(
-        NotSupportedError, match=r"'hive' is not supported\n.*default\nStatements are Flink SQL"
+        NotSupportedError,
+        match=r"'hive' is not supported\nStatements are Flink SQL.*\nExpected one of: default",
     ):
         session.execute_sql("SELECT 1")
     session.execute_sql("RESET 'table.sql-dialect'")
