@@ -19,8 +19,8 @@ setup:  ## Java, .venv and the dependencies (done by all other targets)
 demo: setup  ## two minutes: a live changelog, its final table, a kill and a resumption, a gateway
 	@$(PYTHON) -m tidemill.client.demo
 
-test: setup  ## every behaviour once, under 12 minutes (TEST=tests/session runs a part; SHARE=1/3 adds a third of the rest)
-	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --tier default $(if $(SHARE),--share $(SHARE)) $(TEST)
+test: setup  ## every behaviour once, under 12 minutes (TEST=tests/session: all tests of a part; SHARE=1/3 adds a third of the rest)
+	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --tier $(if $(filter tests,$(TEST)),default,all) $(if $(SHARE),--share $(SHARE)) $(TEST)
 
 test-fast: setup  ## the tests without Spark, under 3 minutes
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --tier fast $(TEST)

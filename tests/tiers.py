@@ -6,8 +6,13 @@
 | ``default`` | all but the thorough ones | ``make test`` |
 | ``all`` | every test | ``make test-all`` |
 
-A test's fixtures decide whether it is fast. ``@pytest.mark.thorough`` names the tests that only ``all`` runs:
-each repeats, with more cases or in a process of its own, a behaviour that a default test asserts once.
+A test's fixtures decide whether it is fast. Two kinds of tests are thorough, and only ``all`` runs them:
+
+- tests with ``@pytest.mark.thorough``: each repeats, with more cases or in a process of its own, a behaviour
+  that a default test asserts once;
+- the cases of a parametrized test between its first and its last one, if the test starts Spark or a server.
+  All cases of a test with ``@pytest.mark.every_case`` stay in the default tier.
+
 Continuous integration adds a share of the thorough tests to the default ones (``--share=2/3``); the share
 changes with the commit.
 """
@@ -15,6 +20,8 @@ changes with the commit.
 from __future__ import annotations
 
 import zlib
+from collections import defaultdict
+from collections.abc import Sequence
 
 import pytest
 
@@ -32,28 +39,34 @@ def add_options(parser: pytest.Parser) -> None:
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves in ``items`` those that the options ask for."""
     tier, share = config.getoption("--tier"), config.getoption("--share")
+    thorough = thorough_of(items)
     selected: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
-        runs = in_tier(item, tier) or (share is not None and in_share(item, share))
+        if item.nodeid in thorough:
+            runs = tier == "all" or (share is not None and in_share(item.nodeid, share))
+        else:
+            runs = tier != "fast" or is_fast(item)
         (selected if runs else left_out).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = selected
 
 
-def in_tier(item: pytest.Item, tier: str) -> bool:
-    if tier == "all":
-        return True
-    if is_thorough(item):
-        return False
-    return tier == "default" or STARTED.isdisjoint(getattr(item, "fixturenames", ()))
+def thorough_of(items: Sequence[pytest.Item]) -> set[str]:
+    """The ids of the thorough tests among all that were collected."""
+    marked = {item.nodeid for item in items if item.get_closest_marker("thorough")}
+    cases: dict[str, list[str]] = defaultdict(list)
+    for item in items:
+        if item.nodeid not in marked and not is_fast(item) and not item.get_closest_marker("every_case"):
+            cases[item.nodeid.partition("[")[0]].append(item.nodeid)
+    return marked.union(*(same[1:-1] for same in cases.values()))
 
 
-def in_share(item: pytest.Item, share: str) -> bool:
+def is_fast(item: pytest.Item) -> bool:
+    return STARTED.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def in_share(nodeid: str, share: str) -> bool:
     """Whether a thorough test is in share ``K/N``, by the hash of its name."""
     which, shares = (int(part) for part in share.split("/"))
-    return is_thorough(item) and zlib.crc32(item.nodeid.encode()) % shares == which % shares
-
-
-def is_thorough(item: pytest.Item) -> bool:
-    return item.get_closest_marker("thorough") is not None
+    return zlib.crc32(nodeid.encode()) % shares == which % shares

@@ -80,6 +80,7 @@ def slow_events() -> Session:
     return made
 
 
+@pytest.mark.thorough
 def test_q6_is_what_its_definition_says(spark: SparkSession, slow_events: Session) -> None:
     streamed = folded(slow_events.changes(scripts.select("q6")))
     slow_events.execute("SET 'execution.runtime-mode' = 'batch'")
@@ -99,6 +100,7 @@ def test_q6_is_what_its_definition_says(spark: SparkSession, slow_events: Sessio
     assert max(map(len, finals.values())) > 11
 
 
+@pytest.mark.thorough
 def test_q12_counts_every_bid_once(spark: SparkSession, slow_events: Session) -> None:
     """Three seconds of the clock are between epochs."""
     slow_events.environment.context.clock = lambda: 1_714_557_600.0 + 3 * len(slow_events.progress)

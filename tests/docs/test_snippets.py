@@ -18,6 +18,7 @@ from tidemill.client import table_output
 from tidemill.session.environment import TableEnvironment
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("page", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in pages()])
 def test_page(page: Path, spark: SparkSession, tmp_path: Path) -> None:
     environment = TableEnvironment.create()

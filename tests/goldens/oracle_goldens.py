@@ -61,6 +61,7 @@ def session(options: dict[str, str] | None = None) -> TableEnvironment:
     return environment
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("case", parameters(STRAIGHT))
 def test_straight(case: Any, spark: SparkSession) -> None:
     written = io.StringIO()

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.session.environments import new_session
@@ -39,6 +40,7 @@ def net(session: TableEnvironment, query: str) -> Counter[tuple[object, ...]]:
     return +found
 
 
+@pytest.mark.thorough
 def test_changes_on_both_sides(spark: SparkSession) -> None:
     chance = random.Random(1)
     left, right = changing("l", chance, 14), changing("r", chance, 14)
@@ -80,6 +82,7 @@ WINDOW = "(SELECT * FROM TABLE(TUMBLE(TABLE {0}, DESCRIPTOR(ts), INTERVAL '10' S
 SAME_WINDOW = "l.window_start = r.window_start AND l.window_end = r.window_end"
 
 
+@pytest.mark.thorough
 def test_rows_of_near_times_and_of_one_window(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(7)
     sessions = new_session(tidemill__epoch__max_rows="6"), new_session(execution__runtime_mode="batch")

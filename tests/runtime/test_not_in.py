@@ -1,7 +1,7 @@
 """NOT IN in both modes: never true where it cannot be told, always true where there is nothing to compare.
 
-A list of values is compared value by value, and one NULL makes it unknown. A ROW is one value: whether two are
-equal is always known, and NULL inside of one equals NULL."""
+A list of values is compared value by value, and one NULL makes it unknown. A ROW is one value: whether two
+are equal is always known, and NULL inside of one equals NULL."""
 
 from __future__ import annotations
 
