@@ -38,7 +38,6 @@ from tidemill.errors import (
     TidemillError,
     ValidationError,
 )
-from tidemill.files.looks import Outdated, check_believed, is_in_doubt
 from tidemill.functions.decimal_sums import RAN_OVER
 from tidemill.functions.render import render_sql
 from tidemill.interrupts import can_be_heard, ended_by_interrupt
@@ -170,7 +169,6 @@ def _frame_of(
     try:
         return with_room(made)
     except Exception as e:
-        check_believed()
         raise translated(e, batch=True) from e
 
 
@@ -282,8 +280,6 @@ def _recorded(root: b.BatchNode, request: JobRequest) -> Iterator[Seen]:
     try:
         with recording.running():
             yield recording.seen
-    except Outdated:
-        raise  # it begins again, and is told of then
     except BaseException as e:
         recording.end("CANCELED" if was_given_up(request.group) else "FAILED", str(e))
         raise
@@ -370,14 +366,10 @@ def _all_rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> p
         frame = _frame_of(root, request, way, views, named, lambda rows: _shown(rows, root, request))
         try:
             with grouped(request.application.sparkContext, request.group, request.name):
-                if is_in_doubt():
-                    frame._jdf.queryExecution().executedPlan()  # files are looked at meanwhile
-                    check_believed()
                 ran = pipelined(frame, _sorted(root)) if way.pipes else frame
                 found = collected(ran)
             _check_read(named)
         except Exception as e:
-            check_believed()
             raise _failure(e, way) from e
         seen.partitions.extend(_told_partitions(frame, root, request))
         seen.operators.extend(_operators(ran, request))

@@ -20,7 +20,7 @@ from tidemill.config import execution_options, pipeline_options, table_options
 from tidemill.config.emit_options import LATE_ROWS_TABLE
 from tidemill.config.option import Configuration
 from tidemill.errors import NotSupportedError, ValidationError
-from tidemill.files.looks import one_look, with_one_look
+from tidemill.files.file_snapshot import file_snapshot
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
@@ -65,7 +65,8 @@ def run_query(context: SessionContext, plan: n.LogicalNode) -> TableResult:
         if known is not None:
             return _result(context, plan.fields, iter((known,)), None, changelog=False)
         run = batch_job.constant_rows if is_constant(optimized) else batch_job.run_query
-        table = with_one_look(lambda: run(planning.batch(context, optimized), job_request(context, "select")))
+        with file_snapshot():
+            table = run(planning.batch(context, optimized), job_request(context, "select"))
         return _result(context, plan.fields, iter((table,)), None, changelog=False)
     config = bundled(context.configuration, [plan])
     node = planning.physical(config, optimized).runs
@@ -117,7 +118,7 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
     fields = tuple(Field(name, BIGINT) for name in dict.fromkeys(names))
     if is_batch(context):
         for sink in sinks:
-            with one_look():
+            with file_snapshot():
                 batch_job.run_insert(_batch_insert(context, sink), job_request(context, name))
         return _inserted(context, fields, None)
     config = bundled(context.configuration, sinks)
@@ -138,7 +139,7 @@ def run_inserts(context: SessionContext, sinks: Sequence[n.Sink], *, waits: bool
 
 def frame(context: SessionContext, plan: n.LogicalNode) -> DataFrame:
     """The plan as a lazy batch frame."""
-    with one_look():
+    with file_snapshot():
         root = planning.batch(context, planning.optimized(plan))
         return batch_job.batch_frame(root, job_request(context, "frame"))
 

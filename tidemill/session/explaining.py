@@ -14,7 +14,7 @@ from tidemill.config.execution_options import PARALLELISM
 from tidemill.config.option import Configuration
 from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
-from tidemill.files.looks import one_look
+from tidemill.files.file_snapshot import file_snapshot
 from tidemill.physical.batch.explain import Runs, batch_graph, exchange_modes, explain_batch_text
 from tidemill.physical.batch.nodes import BatchNode
 from tidemill.physical.explain.advice import advice_of
@@ -46,7 +46,7 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
             raise NotSupportedError(f"EXPLAIN {detail} is not supported{mode}.")
     _check_length(plans)
     if batch:
-        with one_look():
+        with file_snapshot():
             return _batch_text(context, plans, wanted)
     config = bundled(context.configuration, plans)
     physical = planning.physical_job(config, [planning.optimized(plan) for plan in plans])

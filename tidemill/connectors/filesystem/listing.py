@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from tidemill.errors import ConnectorError
-from tidemill.files.looks import believed, seen_once
+from tidemill.files.file_snapshot import seen_once
+from tidemill.files.listing_cache import CachedListing, DirectoryWalk
 from tidemill.files.storage import FileEntry, FileList, Storage
-from tidemill.files.trees import Tree, Walk
 from tidemill.last_used import LastUsed
 
 _HIDING = "._"
 """What names of hidden files and directories begin with."""
-_MANY = 200
-"""Files and directories of a tree, to look at which takes longer than to have another thread do it."""
-_TREES = LastUsed[Tree](most=64, heaviest=200_000, weight=lambda tree: tree.size)
+_LISTINGS = LastUsed[CachedListing](most=64, heaviest=200_000, weight=lambda listing: listing.size)
 """Listings that may still hold, by what is listed."""
 
 
@@ -47,25 +45,19 @@ def seen_files(storage: Storage) -> FileList:
 
 
 def _files(storage: Storage) -> FileList:
-    """``list_files``, where a tree is known by a look at its directories."""
+    """``list_files``; a look at the directories of a known listing tells whether it still holds."""
     place = storage.root, storage.settings, storage.fence  # a relative path may mean another one by now
-    known = _TREES.get(place)
-    if known is not None:
-        # What changes from query to query is looked at first: each query would be planned twice.
-        if known.lasts and known.size > _MANY and believed(known.holds):
-            return known.files
-        now = known.now()
-        files = known.files if now is None else now
-        lasts = now is known.files
-        if not (lasts and known.lasts):
-            _TREES.keep(place, replace(known, files=files, lasts=lasts))
-        if now is not None:
-            return now
-    walk = Walk(storage)
+    cached = _LISTINGS.get(place)
+    now = None if cached is None else cached.now()
+    if cached is not None and now is not None:
+        if now is not cached.files:
+            _LISTINGS.keep(place, replace(cached, files=now))
+        return now
+    walk = DirectoryWalk(storage)
     found = FileList(list_files(storage, sees=walk.enters))
-    tree = walk.tree(found)
-    if tree is not None:
-        _TREES.keep(place, tree)
+    listing = walk.listing(found)
+    if listing is not None:
+        _LISTINGS.keep(place, listing)
     return found
 
 

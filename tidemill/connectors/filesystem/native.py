@@ -40,7 +40,6 @@ from tidemill.connectors.formats.native import (
     unread,
 )
 from tidemill.errors import ConnectorError
-from tidemill.files.looks import check_believed
 from tidemill.files.storage import FileEntry, FileList, Storage
 from tidemill.last_used import LastUsed
 from tidemill.types.logical import Field
@@ -203,7 +202,6 @@ class NativeScan:
         key = session.application, session.read_by, place, self.format, schema, tuple(told.items())
         known = _TABLES.get(key)
         if known is None:
-            check_believed()  # what is kept for these files is read of them now
             index = self._index(spark, group.files)
             session_of = _sharing_out(spark, len(group.files))
             relation = _relation(spark, self.format.spark_class, index, schema, told, session_of)
@@ -357,7 +355,6 @@ def _stored(declared: NativeFormat, storage: Storage, file: FileEntry) -> Stored
 @lru_cache(maxsize=_KNOWN_FILES)
 def _footer(declared: NativeFormat, storage: Storage, file: FileEntry) -> StoredColumns | None:
     """A file of one size and time is the same: a query that is asked again reads no footers."""
-    check_believed()
     with storage.open(file.path) as opened:
         if opened.size() != file.size:
             raise replaced(storage, file.path)

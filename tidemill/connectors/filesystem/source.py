@@ -45,7 +45,7 @@ from tidemill.connectors.filesystem.taken_log import Known, TakenLog
 from tidemill.connectors.filesystem.watching import DirectoryWatch
 from tidemill.connectors.formats.api import Framing
 from tidemill.connectors.task_frames import assigned, task_frame
-from tidemill.files.looks import check_believed, seen_once
+from tidemill.files.file_snapshot import seen_once
 from tidemill.files.storage import AT_ONCE, FileEntry, FileList, Storage
 from tidemill.types.physical import quote, spark_schema
 
@@ -208,7 +208,6 @@ class FileSource:
         return f"{count} by our decoders: {why} in {self.storage.shown(file.path)}"
 
     def _read_all(self, spark: SparkSession) -> DataFrame:
-        check_believed()  # files are opened to be cut
         rows = self.read(spark, None, self.next_offset(None, ReadLimit(bytes=self.portion)))
         # Or Spark ends the workers whose rows a LIMIT does not take, and forks others for the next query.
         return rows if self.portion is None else rows.repartition(1)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from tidemill.files.looks import check_believed
-
 
 def kept(frame: DataFrame) -> DataFrame:
     """The rows of ``frame``, computed now, as the beginning of a new plan.
@@ -13,7 +11,6 @@ def kept(frame: DataFrame) -> DataFrame:
     A checkpoint still has the old plan's guess of its size. Guesses are multiplied join by join, and those of
     joins upon joins grow to numbers that take longer than the query: here nobody guesses.
     """
-    check_believed()
     rows = frame.localCheckpoint()
     session = rows.sparkSession
     made = session._jsparkSession.internalCreateDataFrame(

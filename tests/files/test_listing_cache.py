@@ -13,8 +13,8 @@ import pytest
 from tidemill.connectors.filesystem import listing
 from tidemill.connectors.filesystem.listing import list_files, seen_files
 from tidemill.errors import ConnectorError
+from tidemill.files import listing_cache
 from tidemill.files import storage as storage_module
-from tidemill.files import trees
 from tidemill.files.storage import FileEntry, Storage
 
 TICK = 0.03
@@ -23,7 +23,7 @@ TICK = 0.03
 
 @pytest.fixture(autouse=True)
 def settles_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trees, "_SETTLED", int(TICK * 1e9))
+    monkeypatch.setattr(listing_cache, "_SETTLED", int(TICK * 1e9))
 
 
 @pytest.fixture(autouse=True, params=[False, True], ids=["few", "many"])
@@ -85,7 +85,7 @@ def test_other_file_systems_are_listed_each_time(
     tmp_path: Path, listed: list[Storage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = tree(tmp_path)
-    monkeypatch.setattr(trees, "_OWN", frozenset({"nfs4"}))
+    monkeypatch.setattr(listing_cache, "_OWN", frozenset({"nfs4"}))
     seen_files(storage)
     seen_files(storage)
     assert len(listed) == 2
@@ -95,7 +95,7 @@ def test_a_system_that_does_not_say_what_is_mounted(
     tmp_path: Path, listed: list[Storage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = tree(tmp_path)
-    monkeypatch.setattr(trees, "_MOUNTS", tmp_path / "none")
+    monkeypatch.setattr(listing_cache, "_MOUNTS", tmp_path / "none")
     seen_files(storage)
     seen_files(storage)
     assert len(listed) == 2
@@ -167,9 +167,9 @@ def test_a_relative_path_after_another_directory_was_entered(
 
 
 def test_odd_names_of_mounts(tmp_path: Path, listed: list[Storage], monkeypatch: pytest.MonkeyPatch) -> None:
-    told = trees._MOUNTS.read_text()
+    told = listing_cache._MOUNTS.read_text()
     (tmp_path / "mounts").write_text(f"1 2 0:9 / /a\x0cb\x85c rw - nfs x rw\nno mount\n\n{told}")
-    monkeypatch.setattr(trees, "_MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(listing_cache, "_MOUNTS", tmp_path / "mounts")
     (tmp_path / "table").mkdir()
     storage = tree(tmp_path / "table")
     assert seen_files(storage) is seen_files(storage)

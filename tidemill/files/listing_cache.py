@@ -32,21 +32,16 @@ _UNKNOWN: _State = (0, 0, sys.maxsize, sys.maxsize)
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
-    """``files``: a listing of ``storage``; ``directories``: what was looked into for it; ``lasts``: whether
-    the last look found the files as they were before."""
+class CachedListing:
+    """``files``: a listing of ``storage``; ``directories``: the state of each before it was listed."""
 
     storage: Storage
     files: FileList
     directories: dict[str, _State]
-    lasts: bool = False
 
     @property
     def size(self) -> int:
         return len(self.files) + len(self.directories)
-
-    def holds(self) -> bool:
-        return self.now() is self.files
 
     def now(self) -> FileList | None:
         """What a listing would give; None where it has to be made. The same list where nothing changed."""
@@ -62,7 +57,7 @@ class Tree:
 
 
 @dataclass(slots=True)
-class Walk:
+class DirectoryWalk:
     """A listing under way: what it says of each directory before it looks into it, and of what is neither a
     directory nor a file, of which nobody knows what it is next time."""
 
@@ -77,14 +72,14 @@ class Walk:
         except OSError:  # it is gone again, or who looks into it says what is wrong
             self._directories[path] = _UNKNOWN
 
-    def tree(self, files: FileList) -> Tree | None:
+    def listing(self, files: FileList) -> CachedListing | None:
         """``files``: what was found; None where they may be others without a sign."""
         states = self._directories.values()
         if not states or max(max(state[2:]) for state in states) >= self.begun - _SETTLED:
             return None
         if not {device for device, *_ in states} <= _own_devices():
             return None
-        return Tree(self.storage, files, self._directories)
+        return CachedListing(self.storage, files, self._directories)
 
 
 def _state(path: str) -> _State:
