@@ -20,7 +20,7 @@ from tidemill.config.option import Configuration
 from tidemill.connectors.jdbc.urls import patience
 from tidemill.errors import SetupError, StateError
 from tidemill.gateway.security.keys import seal_by
-from tidemill.gateway.service.keeping import Keeping
+from tidemill.gateway.service.persistence import Keeping
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
 from tidemill.gateway.store.tables import JOBS, METADATA, OPERATIONS, SESSIONS, VERSIONS

@@ -18,7 +18,7 @@ from tests.goldens.comparer import CASES
 from tidemill.errors import TidemillError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import shared_part
-from tidemill.physical.aggregates.spread import spread_part
+from tidemill.physical.aggregates.salted_distinct import spread_part
 from tidemill.physical.digests import table_digest
 from tidemill.physical.explain.differences import Pair, Runs, differences, pairs
 from tidemill.physical.explain.text import physical_plan

@@ -11,8 +11,8 @@ import pytest
 from tidemill.changelog.rowkind import RowKind
 from tidemill.errors import ExecutionError
 from tidemill.session import tableau, values
-from tidemill.session.carrier import ChangelogRow, rows_of
 from tidemill.session.frames import folded, folded_pandas
+from tidemill.session.row_decoder import ChangelogRow, rows_of
 from tidemill.types import logical as t
 
 FIELDS = (t.Field("k", t.STRING), t.Field("n", t.BIGINT))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tidemill.changelog.rowkind import RowKind
-from tidemill.session.carrier import ChangelogRow
+from tidemill.session.row_decoder import ChangelogRow
 
 Row = tuple[Any, ...]
 

@@ -11,7 +11,7 @@ from tidemill.changelog.rowkind import RowKind
 from tidemill.client.folding import Folding, Row
 from tidemill.client.live import Live
 from tidemill.session import tableau
-from tidemill.session.carrier import ChangelogRow
+from tidemill.session.row_decoder import ChangelogRow
 from tidemill.session.tableau import Show, cut
 from tidemill.types.logical import Field
 

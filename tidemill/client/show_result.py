@@ -18,8 +18,8 @@ from tidemill.client.progress import undisturbed
 from tidemill.config import client_options
 from tidemill.config.option import Configuration
 from tidemill.session import tableau, values
-from tidemill.session.carrier import ChangelogRow
 from tidemill.session.result import TableResult
+from tidemill.session.row_decoder import ChangelogRow
 
 
 def show_query(result: TableResult, config: Configuration, out: TextIO, pager: Pager | None = None) -> None:

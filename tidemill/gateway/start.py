@@ -37,7 +37,7 @@ from tidemill.gateway.log import log_to_standard_error, shown
 from tidemill.gateway.proposed import renamed
 from tidemill.gateway.security.keys import seal_by
 from tidemill.gateway.security.reach import check_reach, reach_of
-from tidemill.gateway.service.keeping import Keeping
+from tidemill.gateway.service.persistence import Keeping
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.service import Gateway
 from tidemill.gateway.service.sessions import Session

@@ -20,7 +20,7 @@ from tidemill.deep_calls import with_room
 from tidemill.errors import NotSupportedError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.planning import plan_aggregate
-from tidemill.physical.aggregates.spread import spread_windows
+from tidemill.physical.aggregates.salted_distinct import spread_windows
 from tidemill.physical.aggregates.two_phase import split_phases
 from tidemill.physical.aggregates.window_phases import split_windows
 from tidemill.physical.conditions import columns, conjunction, conjuncts, substituted

@@ -78,7 +78,7 @@ def _(node: p.GroupAggregate) -> p.PhysicalNode:
 
 @_running.register
 def _(node: p.WindowAggregate) -> p.PhysicalNode:
-    """As one; how DISTINCT is spread is settled with the changelog modes (``aggregates.spread``)."""
+    """As one; how DISTINCT is spread is settled with the changelog modes (``aggregates.salted_distinct``)."""
     if node.core is None or _averages(node):
         return shared_window(node)
     return shared_window(finish(_whole(node, node.core, node.fields)))

@@ -21,7 +21,7 @@ from tidemill.config.execution_options import RUNTIME_MODE
 from tidemill.config.option import Configuration
 from tidemill.config.unknown_options import unknown_option
 from tidemill.errors import ValidationError
-from tidemill.session import arrow_in, dispatch, execution, frames_in, user_modules, view_text
+from tidemill.session import arrow_in, dataframe_types, dispatch, execution, user_modules, view_text
 from tidemill.session.arrow_in import Schema
 from tidemill.session.context import UNNAMED, SessionContext
 from tidemill.session.result import TableResult
@@ -119,8 +119,8 @@ class TableEnvironment:
         elif isinstance(table, pd.DataFrame):
             self._register_arrow(named, arrow_in.from_pandas(table, None), None)
         elif isinstance(table, DataFrame):
-            fields = frames_in.flink_fields(table)
-            self._register(named, fields, frames_in.carrier_frame(table, fields))
+            fields = dataframe_types.flink_fields(table)
+            self._register(named, fields, dataframe_types.carrier_frame(table, fields))
         else:
             raise ValidationError(
                 f"create_temporary_view() takes a Table, a Spark or a pandas DataFrame, not {type(table)}"

@@ -14,7 +14,7 @@ import pandas as pd
 
 from tidemill.errors import InternalError
 from tidemill.session import values
-from tidemill.session.carrier import ChangelogRow
+from tidemill.session.row_decoder import ChangelogRow
 from tidemill.types.logical import Field
 
 

@@ -24,16 +24,16 @@ from tidemill.plan.binder.binder import Binder
 from tidemill.plan.binder.environment import Environment
 from tidemill.plan.optimizer import optimize
 from tidemill.session.context import SessionContext
-from tidemill.session.known_plans import Asked, AskedEnvironment, KnownPlans
+from tidemill.session.plan_cache import DependencyRecorder, PlanCache, RecordedEnvironment
 from tidemill.session.schema.columns import TypeOf
 from tidemill.session.schema.places import place_of
 from tidemill.sql import statements as s
 from tidemill.sql.parser import parse_statement
 from tidemill.types.logical import Field, LogicalType
 
-_BOUND = KnownPlans[Environment, n.LogicalNode]()
-_OPTIMIZED = KnownPlans[None, n.LogicalNode]()
-_BATCH = KnownPlans[None, BatchNode]()
+_BOUND = PlanCache[Environment, n.LogicalNode]()
+_OPTIMIZED = PlanCache[None, n.LogicalNode]()
+_BATCH = PlanCache[None, BatchNode]()
 """The latter by what they are made of, which is kept with them: its identity stays its own."""
 
 
@@ -43,7 +43,7 @@ def bind(context: SessionContext, query: s.Query) -> n.LogicalNode:
     home = context.current_catalog, context.current_database
     key = query.text, query.position, home, frozenset(context.options.items())
     return _BOUND.get(
-        key, context, lambda asked: Binder(AskedEnvironment(context, asked)).bind_query(query.tree)
+        key, context, lambda asked: Binder(RecordedEnvironment(context, asked)).bind_query(query.tree)
     )
 
 
@@ -78,7 +78,7 @@ def batch(context: SessionContext, logical: n.LogicalNode) -> BatchNode:
     """The batch plan of an optimised logical plan, to run or to show."""
     config = context.configuration
 
-    def planned(asked: Asked[None]) -> BatchNode:
+    def planned(asked: DependencyRecorder[None]) -> BatchNode:
         def size(scan: n.Scan | n.FrameScan) -> int | None:
             return asked(lambda _: table_size(scan))
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from tidemill.changelog.rowkind import RowKind
 from tidemill.session import tableau, values
-from tidemill.session.carrier import ChangelogRow, rows_of
 from tidemill.session.frames import folded_pandas
 from tidemill.session.job import JobHandle
 from tidemill.session.job_client import JobClient
 from tidemill.session.row import Row
+from tidemill.session.row_decoder import ChangelogRow, rows_of
 from tidemill.types.logical import STRING, Field
 from tidemill.types.physical import arrow_type
 

@@ -16,7 +16,7 @@ from itertools import chain, islice
 from typing import Any
 
 from tidemill.session import values
-from tidemill.session.carrier import ChangelogRow
+from tidemill.session.row_decoder import ChangelogRow
 from tidemill.types import logical as t
 
 NULL = "<NULL>"

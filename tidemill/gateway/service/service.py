@@ -26,10 +26,10 @@ from tidemill.gateway.api import (
 )
 from tidemill.gateway.security.audit import Audit
 from tidemill.gateway.service.catalog import SessionCatalog
-from tidemill.gateway.service.keeping import Forgetful, Memory
 from tidemill.gateway.service.metrics import Metrics
 from tidemill.gateway.service.operation import Control, Operation, Outcome, Work
 from tidemill.gateway.service.pages import PAGE_ROWS
+from tidemill.gateway.service.persistence import Forgetful, Memory
 from tidemill.gateway.service.quotas import Quotas
 from tidemill.gateway.service.sessions import Session, Sessions, Statements
 from tidemill.gateway.service.telemetry import Silent, Telemetry

@@ -4,7 +4,7 @@ For several such columns an Expand repeats each row per column, with the other b
 saying whose copy it is; calls then count only their own copies. MIN, MAX and the like get a bucket of
 their column too, so that their work spreads as well. The nodes show what Flink would do; ``core`` on
 the final one keeps the aggregation whole, and execution does not follow them: GROUP BY has one operator with
-a local phase, windows are spread by ``spread``.
+a local phase, windows are spread by ``salted_distinct``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from functools import singledispatch
 from tidemill.errors import InternalError
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_reuse import shared_reads
-from tidemill.physical.aggregates.spread import copies_of, spread_part
+from tidemill.physical.aggregates.salted_distinct import copies_of, spread_part
 from tidemill.physical.digests import PASSING, Digests
 from tidemill.physical.explain.printer import Printer, call_text
 from tidemill.physical.joins.by_pairs import decides_by_pairs, inner_join

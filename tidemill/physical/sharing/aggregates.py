@@ -16,7 +16,7 @@ from tidemill.physical.aggregates.two_phase import mergeable
 from tidemill.physical.digests import Digests
 from tidemill.physical.finish import exchange, with_keys
 from tidemill.physical.sharing.family import Calls, Family, Part, all_calls
-from tidemill.physical.sharing.united import origin, united
+from tidemill.physical.sharing.merge_scans import merge_scans, origin
 from tidemill.types.logical import BIGINT, Field
 
 MOST_CALLS = 62
@@ -40,7 +40,7 @@ def _together(
     members: Sequence[p.PhysicalNode], kinds: frozenset[RowKind], digests: Digests
 ) -> list[Part] | None:
     cores = [_core(member)[1] for member in members]
-    below = united([core.input for core in cores], digests)
+    below = merge_scans([core.input for core in cores], digests)
     if below is None:
         return None
     keys = {tuple(places[k] for k in core.keys) for core, places in zip(cores, below.places, strict=True)}

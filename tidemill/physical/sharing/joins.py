@@ -14,7 +14,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import Digests
 from tidemill.physical.finish import exchange, finish
 from tidemill.physical.sharing.family import Family, Part, columns_of, free_name
-from tidemill.physical.sharing.united import Places, origin, united
+from tidemill.physical.sharing.merge_scans import Places, merge_scans, origin
 from tidemill.plan.expressions import Expr
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.rewrite import move_inputs
@@ -36,8 +36,8 @@ def _together(
     members: Sequence[p.PhysicalNode], kinds: frozenset[RowKind], digests: Digests
 ) -> list[Part] | None:
     joins = [_join(member) for member in members]
-    left = united([join.left.inputs[0] for join in joins], digests)
-    right = united([join.right.inputs[0] for join in joins], digests)
+    left = merge_scans([join.left.inputs[0] for join in joins], digests)
+    right = merge_scans([join.right.inputs[0] for join in joins], digests)
     if left is None or right is None:
         return None
     width = len(left.node.fields)

@@ -10,7 +10,7 @@ from tidemill.physical import nodes as p
 from tidemill.physical.digests import Digests
 from tidemill.physical.finish import exchange, finish
 from tidemill.physical.sharing.family import Family, Part, all_calls, columns_of, free_name
-from tidemill.physical.sharing.united import origin, united
+from tidemill.physical.sharing.merge_scans import merge_scans, origin
 from tidemill.types.logical import Field
 
 
@@ -27,7 +27,7 @@ def _together(
     members: Sequence[p.PhysicalNode], kinds: frozenset[RowKind], digests: Digests
 ) -> list[Part] | None:
     found = [member for member in members if isinstance(member, p.WindowAggregate)]
-    below = united([member.input.inputs[0] for member in found], digests)
+    below = merge_scans([member.input.inputs[0] for member in found], digests)
     if below is None:
         return None
     pairs = list(zip(found, below.places, strict=True))

@@ -37,7 +37,7 @@ from tidemill.runtime.spark.exchange import (
     PortRows,
     Writers,
 )
-from tidemill.runtime.spark.kernel import EpochTime, Exchanged, Fed, InPlace, KernelTask, Report
+from tidemill.runtime.spark.kernel import ChainedInput, EpochTime, InPlace, KernelTask, Report, ShuffledInput
 from tidemill.runtime.spark.late_rows import LateWriter
 from tidemill.runtime.spark.lookup_stage import LookupStage
 from tidemill.runtime.spark.reading import CountedReading
@@ -330,9 +330,9 @@ class EpochFrames:
             first=all(isinstance(i, Leaf) and not isinstance(i.below, g.Keyed) for i in task.inputs),
         )
 
-    def _input(self, given: Leaf | Task, port: g.Port) -> Exchanged | Fed:
+    def _input(self, given: Leaf | Task, port: g.Port) -> ShuffledInput | ChainedInput:
         if isinstance(given, Leaf):
-            return Exchanged(
+            return ShuffledInput(
                 number=given.number,
                 schema=port.schema,
                 origins=origins_of(port),
@@ -340,7 +340,7 @@ class EpochFrames:
                 behind=port.behind,
             )
         found = origin(port.input, port.references)
-        return Fed(
+        return ChainedInput(
             task=self._task(given, None),
             shape=_shape(found.node, found.columns, found.marked, port),
             schema=port.schema,

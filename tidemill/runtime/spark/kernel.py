@@ -72,7 +72,7 @@ class EpochTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchanged:
+class ShuffledInput:
     """An input that comes as exchange blocks, the ``number``-th of those of the task; ``origins``: what its
     event time depends on, none where the operator does not ask for it. ``counted``: its rows are rows;
     ``behind``: as in ``Incoming``."""
@@ -100,7 +100,7 @@ class Exchanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fed:
+class ChainedInput:
     """An input that another operator makes in the same partition: it runs in the same task."""
 
     task: KernelTask
@@ -160,7 +160,7 @@ class KernelTask:
     run_id: str
     epoch: int
     time: int
-    inputs: tuple[Exchanged | Fed, ...]
+    inputs: tuple[ShuffledInput | ChainedInput, ...]
     then: BatchMap | None
     report: Accumulator[Report] = field(compare=False)
     event_time: EpochTime = field(default_factory=EpochTime)

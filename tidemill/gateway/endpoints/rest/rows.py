@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.gateway.endpoints.json_values import Encoder, encoder, quoted
 from tidemill.session import values
-from tidemill.session.carrier import column_values
+from tidemill.session.row_decoder import column_values
 from tidemill.types import logical as t
 
 FORMATS = ("JSON", "PLAIN_TEXT")

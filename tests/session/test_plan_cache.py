@@ -16,7 +16,7 @@ from tidemill.errors import ValidationError
 from tidemill.plan.binder.binder import Binder
 from tidemill.session import planning
 from tidemill.session.environment import TableEnvironment
-from tidemill.session.known_plans import Asked, KnownPlans
+from tidemill.session.plan_cache import DependencyRecorder, PlanCache
 
 QUERY = "SELECT SUM(n) FROM t"
 
@@ -186,11 +186,11 @@ def test_many_threads_ask(env: TableEnvironment, tmp_path: Path) -> None:
 
 
 def test_what_is_told_is_asked_again() -> None:
-    known = KnownPlans[dict[str, object], object]()
+    known = PlanCache[dict[str, object], object]()
     outside: dict[str, object] = {"a": 1}
     made: list[object] = []
 
-    def make(asked: Asked[dict[str, object]]) -> object:
+    def make(asked: DependencyRecorder[dict[str, object]]) -> object:
         made.append(asked(lambda world: world.get("a")))
         return made[-1]
 

@@ -42,24 +42,26 @@ class _Known(Generic[W, T]):
             return False
 
 
-class KnownPlans(Generic[W, T]):
+class PlanCache(Generic[W, T]):
     """What was made last, a hundred at the most; for any number of threads."""
 
     def __init__(self) -> None:
         self._known = LastUsed[_Known[W, T]](most=100)
 
-    def get(self, key: Hashable, outside: W, make: Callable[[Asked[W]], T], made_from: object = None) -> T:
+    def get(
+        self, key: Hashable, outside: W, make: Callable[[DependencyRecorder[W]], T], made_from: object = None
+    ) -> T:
         """What ``make`` made for ``key``, where the ``outside`` tells what it told then; else it makes it."""
         known = self._known.get(key)
         if known is not None and known.holds(outside):
             return known.value
-        asked = Asked(outside)
+        asked = DependencyRecorder(outside)
         value = make(asked)
         self._known.keep(key, _Known(value, tuple(asked.told), made_from))
         return value
 
 
-class Asked(Generic[W]):
+class DependencyRecorder(Generic[W]):
     """The outside, by questions that are noted."""
 
     def __init__(self, outside: W) -> None:
@@ -77,12 +79,12 @@ def _is(answer: object, before: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedEnvironment:
+class RecordedEnvironment:
     """An environment of the binder whose names are asked for. What else it is (where names begin, options,
     the time zone) belongs into the key."""
 
     environment: Environment
-    asked: Asked[Environment]
+    asked: DependencyRecorder[Environment]
 
     @property
     def current_catalog(self) -> str:

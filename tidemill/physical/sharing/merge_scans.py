@@ -31,7 +31,7 @@ class United:
     places: tuple[Places, ...]
 
 
-def united(nodes: Sequence[p.PhysicalNode], digests: Digests) -> United | None:
+def merge_scans(nodes: Sequence[p.PhysicalNode], digests: Digests) -> United | None:
     """None where the ``nodes`` differ in more than columns."""
     first = nodes[0]
     if len({digests.of(node) for node in nodes}) == 1:
@@ -75,7 +75,7 @@ def _scans(scans: list[p.TableSourceScan]) -> United | None:
 
 
 def _watermarks(nodes: list[p.WatermarkAssigner], digests: Digests) -> United | None:
-    below = united([node.input for node in nodes], digests)
+    below = merge_scans([node.input for node in nodes], digests)
     if below is None:
         return None
     pairs = list(zip(nodes, below.places, strict=True))
@@ -98,7 +98,7 @@ def _as_calc(node: p.PhysicalNode) -> p.Calc:
 def _calcs(calcs: list[p.Calc], digests: Digests) -> United | None:
     if not all(map(_is_plain, calcs)):
         return None
-    below = united([calc.input for calc in calcs], digests)
+    below = merge_scans([calc.input for calc in calcs], digests)
     if below is None:
         return None
     pairs = list(zip(calcs, below.places, strict=True))
