@@ -22,7 +22,7 @@ from tidemill.config import registry as options  # noqa: E402
 from tidemill.config.option import Duration, MemorySize, Option  # noqa: E402
 from tidemill.connectors import registry as connectors  # noqa: E402
 from tidemill.connectors.api import ConnectorOption  # noqa: E402
-from tidemill.connectors.formats.registry import FORMATS  # noqa: E402
+from tidemill.connectors.formats import registry as formats  # noqa: E402
 from tidemill.functions import registry as functions  # noqa: E402
 from tidemill.functions import unsupported  # noqa: E402
 from tidemill.types.logical import LogicalType  # noqa: E402
@@ -126,7 +126,8 @@ def connectors_page() -> str:
         text += f"\n## `{name}`\n\nA {roles}.\n\n" + _option_table(found.options)
         text += _metadata_table(found.metadata({"format": "raw"}))
     text += "\n# Formats\n"
-    for name, made in sorted(FORMATS.items()):
+    for name in formats.identifiers():
+        made = formats.find_format(name)
         text += f"\n## `{name}`\n\n" + _option_table(made.options) + _metadata_table(made.metadata())
     return text
 

@@ -138,3 +138,6 @@ def _codec(field: Field, given: Mapping[str, str]) -> RawCodec:
     order = "<" if options["endianness"].lower() == "little-endian" else ">"
     layout = _NUMBERS.get(type(field.type), "")
     return RawCodec(field=field, charset=options["charset"], layout=order + layout if layout else "")
+
+
+FORMAT = RawFormat()

@@ -229,3 +229,6 @@ class CanalFormat(CdcFormat):
             rules=self.rules(options),
             filters=tuple((part, text) for part, text in filters if text is not None),
         )
+
+
+FORMAT = CanalFormat()

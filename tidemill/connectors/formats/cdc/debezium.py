@@ -150,3 +150,6 @@ class DebeziumFormat(CdcFormat):
             rules=self.rules(options),
             schema_include=options["schema-include"],
         )
+
+
+FORMAT = DebeziumFormat()

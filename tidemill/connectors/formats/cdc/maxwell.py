@@ -99,3 +99,6 @@ class MaxwellFormat(CdcFormat):
     def decoder(self, request: DecodeRequest) -> Decoder:
         rules = self.rules(self.read(request.options))
         return MaxwellDecoder(wanted=request.wanted, metadata=request.metadata, rules=rules)
+
+
+FORMAT = MaxwellFormat()

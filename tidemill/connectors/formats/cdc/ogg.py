@@ -90,3 +90,6 @@ class OggFormat(CdcFormat):
     def decoder(self, request: DecodeRequest) -> Decoder:
         rules = self.rules(self.read(request.options))
         return OggDecoder(wanted=request.wanted, metadata=request.metadata, rules=rules)
+
+
+FORMAT = OggFormat()

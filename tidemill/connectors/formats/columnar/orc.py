@@ -178,3 +178,6 @@ class OrcFormat(Format):
         options = OptionValues(_OPTIONS, request.options, "orc.")
         name = options["compress"].lower()
         return OrcEncoder(fields=request.fields, compression="uncompressed" if name == "none" else name)
+
+
+FORMAT = OrcFormat()

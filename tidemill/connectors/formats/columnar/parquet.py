@@ -119,3 +119,6 @@ class ParquetFormat(Format):
         options = OptionValues(_OPTIONS, request.options, "parquet.")
         name = options["compression"].lower()
         return ParquetEncoder(fields=request.fields, compression="none" if name == "uncompressed" else name)
+
+
+FORMAT = ParquetFormat()

@@ -39,3 +39,6 @@ class CsvFormat(Format):
     def encoder(self, request: EncodeRequest) -> Encoder:
         dialect = read_dialect(OptionValues(OPTIONS, request.options, "csv."))
         return CsvEncoder(fields=request.fields, dialect=dialect)
+
+
+FORMAT = CsvFormat()

@@ -68,3 +68,6 @@ class JsonFormat(Format):
     def encoder(self, request: EncodeRequest) -> Encoder:
         options = OptionValues(JSON_OPTIONS, request.options, "json.")
         return JsonEncoder(fields=request.fields, style=json_style(options))
+
+
+FORMAT = JsonFormat()
