@@ -8,7 +8,7 @@ WORKERS ?= 2
 CLIENTS ?= ../shared/clients
 SEED ?= $(shell date +%y%m%d000)
 
-.PHONY: help setup demo test test-fast test-all smoke nightly check clients hadoop bench docs site picture
+.PHONY: help setup demo test test-fast test-all test-oldest smoke nightly check clients hadoop bench docs site picture
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile | expand -t 10
@@ -27,6 +27,11 @@ test-fast: setup  ## the tests without Spark, under 3 minutes
 
 test-all: setup  ## every test, under 60 minutes: also processes, clusters, browser, random queries
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(TEST)
+	@$(MAKE) --no-print-directory test-oldest
+
+test-oldest: setup  ## the recorded answers on the oldest supported Spark
+	@sh scripts/install_oldest_spark.sh
+	@PYTHONPATH=.oldest-spark $(PYTHON) -m pytest -n $(WORKERS) --dist worksteal tests/goldens/oracle_goldens.py -k straight
 
 smoke: setup  ## the wheel in a clean environment runs the README's script
 	@sh scripts/smoke_wheel.sh

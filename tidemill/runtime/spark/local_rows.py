@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
+
+from tidemill.runtime.spark.arrow_schema import arrow_schema
 
 _LOCAL = "LocalTableScan"
 _CONVERTERS = "org.apache.spark.sql.execution.arrow.ArrowConverters$"
@@ -28,12 +29,7 @@ def local_rows(frame: DataFrame) -> pa.Table | None:
     batches = converters.toBatchWithSchemaIterator(
         plan.rows().iterator(), plan.schema(), _ROWS, _BYTES, "UTC", True, False
     )
-    schema = to_arrow_schema(
-        frame.schema,
-        error_on_duplicated_field_names_in_struct=True,
-        timezone="UTC",
-        prefers_large_types=False,
-    )
+    schema = arrow_schema(frame)
     if not batches.hasNext():
         return schema.empty_table()
     with pa.ipc.open_stream(batches.next()) as stream:

@@ -19,11 +19,10 @@ import pyarrow as pa
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.serializers import read_int
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.serializers import ArrowCollectSerializer, ArrowStreamSerializer
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.util import _load_from_socket
+from pyspark.util import local_connect_and_auth
 
 from tidemill.errors import StateError
+from tidemill.runtime.spark.arrow_schema import arrow_schema
 
 _READ_INT: Callable[[IO[bytes]], int] = read_int
 MEMORY = 64 << 20
@@ -33,18 +32,13 @@ _ROOM = "Make room there, set TMPDIR to another folder, or write the result into
 
 def collected(frame: DataFrame, memory: int = MEMORY) -> pa.Table:
     """The rows of ``frame``, in order. Runs it; its errors are Spark's."""
-    schema = to_arrow_schema(
-        frame.schema,
-        error_on_duplicated_field_names_in_struct=True,
-        timezone="UTC",
-        prefers_large_types=False,
-    )
+    schema = arrow_schema(frame)
     port, secret, server = frame._jdf.collectAsArrowToPython()
     spool = _Spool(memory)
     ours = False
     try:
-        with _load_from_socket((port, secret), _InOrder(spool)) as batches:
-            found = list(batches)
+        with _stream(port, secret) as stream:
+            found = list(_in_order(stream, spool))
     except StateError:
         ours = True
         raise
@@ -56,20 +50,26 @@ def collected(frame: DataFrame, memory: int = MEMORY) -> pa.Table:
     return pa.Table.from_batches(found).cast(schema) if found else schema.empty_table()
 
 
-class _InOrder(ArrowCollectSerializer):
-    """Reads what the JVM sends: batches as they come, then their order; an error stands where it would."""
+@contextmanager
+def _stream(port: int | str, secret: str) -> Iterator[IO[bytes]]:
+    """What the JVM sends over a socket that it opened for one reader: at a port, or at the path of a file."""
+    stream, connection = local_connect_and_auth(port, secret)
+    connection.settimeout(None)
+    try:
+        yield stream
+    finally:
+        stream.close()
+        connection.close()
 
-    def __init__(self, spool: _Spool) -> None:
-        super().__init__()
-        self._spool = spool
 
-    def load_stream(self, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
-        for batch in ArrowStreamSerializer.load_stream(self, stream):
-            self._spool.add(batch)
-        count = _READ_INT(stream)
-        batches = self._spool.batches() if count > 0 else []
-        for _ in range(count):
-            yield batches[_READ_INT(stream)]
+def _in_order(stream: IO[bytes], spool: _Spool) -> Iterator[pa.RecordBatch]:
+    """Batches come as their tasks end, then their order; an error of the JVM stands where the order would."""
+    for batch in pa.ipc.open_stream(stream):
+        spool.add(batch)
+    count = _READ_INT(stream)
+    batches = spool.batches() if count > 0 else []
+    for _ in range(count):
+        yield batches[_READ_INT(stream)]
 
 
 @dataclass(slots=True)
