@@ -51,8 +51,8 @@ def _slices(layout: Layout, readers: list[RunReader], limit: int) -> Iterator[li
     elif size <= _OFFSETS or largest.bounds[0] == largest.bounds[1]:
         if size > _OFFSETS:
             raise StateError(
-                f"State table '{layout.name}': one key has {size} bytes of rows, it may have {_OFFSETS}",
-                hint="Let the key have fewer or shorter rows.",
+                f"State table '{layout.name}': one key has {size} bytes of rows; the limit is {_OFFSETS}",
+                hint="Give the key fewer or shorter rows.",
             )
         yield readers
     else:

@@ -16,7 +16,7 @@ from tidemill.errors import StateError
 
 _UNKNOWN = "0" * 16
 START_AGAIN = (
-    "Restore the checkpoint directory from a copy, or start again with a new one and with empty sinks."
+    "Restore the checkpoint directory from a copy, or start again with a new directory and empty sinks."
 )
 
 
@@ -53,10 +53,10 @@ def damaged(what: str, why: str) -> StateError:
 
 
 def _other_version(what: str, found: int, version: int) -> StateError:
-    newer = "a newer" if found > version else "an older"
+    newer = "A newer" if found > version else "An older"
     return StateError(
         f"{what[0].upper()}{what[1:]} has format version {found}, this Tidemill reads version {version}",
-        hint=f"It was written by {newer} Tidemill: resume with that one, or start with a new directory.",
+        hint=f"{newer} Tidemill wrote it: resume with that version, or start with a new directory.",
     )
 
 

@@ -150,7 +150,7 @@ class StateStore:
             if found != kind and (found is not None or name not in payload):
                 raise StateError(
                     f"The state of {self.storage.owner} does not fit: column '{name}' of its table "
-                    f"'{layout.name}' is {found or 'not there'}, the query needs {kind}",
+                    f"'{layout.name}' is {found or 'missing'}, the query needs {kind}",
                     hint="Use another checkpoint directory, or run the query that made this one.",
                 )
 
