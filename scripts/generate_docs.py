@@ -155,12 +155,11 @@ def compatibility_page() -> str:
     three = ("what", "flink", "tidemill")
     text = NOTE + "# Compatibility with Flink 2.3\n\n## Other defaults\n\n"
     text += table(("Option", "Flink", "Tidemill"), ([e[k] for k in three] for e in data["default"]))
-    text += "\n## Differs from Flink on purpose\n\nFlink's answer is wrong there.\n\n"
+    text += "\n## Differs from Flink on purpose\n\nIn these cases Flink's answer is wrong or missing.\n\n"
     text += table(("Where", "Flink", "Tidemill"), ([e[k] for k in three] for e in data["better"]))
-    text += "\n## Other details\n\n" + table(
-        ("What", "Tidemill"), ([e["what"], e["tidemill"]] for e in data["detail"])
-    )
-    text += "\n## Not there\n\nEach is refused with an error that names it.\n\n"
+    text += "\n## Other details\n\n"
+    text += table(("What", "Flink", "Tidemill"), ([e.get(k, "") for k in three] for e in data["detail"]))
+    text += "\n## Not supported\n\nEach feature is refused with an error that names it.\n\n"
     text += "".join(f"- {e['what']}\n" for e in data["absent"])
     if GAPS:
         text += "\n## Recorded answers of Flink that Tidemill does not give\n\n"

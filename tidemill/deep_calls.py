@@ -32,7 +32,7 @@ def with_room(call: Callable[[], T]) -> T:
         # Left before the second run: the handler would hold the first one's frames.
         pass
     if getattr(_room, "large", False):
-        raise NotSupportedError("The statement is nested too deeply", hint="Cut it into several views.")
+        raise NotSupportedError("The statement is nested too deeply", hint="Split it into several views.")
     return _on_large_stack(call)
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 NOTHING_COMMITTED = (
-    "Nothing of this epoch was committed: started again once the cause is gone, the job goes on from its "
-    "last one."
+    "Nothing of this epoch was committed. Start the job again once the cause is gone: it continues after its "
+    "last epoch."
 )
 """The hint where a job ends because a file could not be written."""
 NOTHING_KEPT = (
-    "The job has no checkpoint directory, so its state is gone: started again once the cause is gone, it "
-    "begins anew. With 'execution.checkpointing.dir' it would go on from its last epoch."
+    "The job has no checkpoint directory, so its state is gone: if you start it again, it begins anew. "
+    "With 'execution.checkpointing.dir' a job continues after its last epoch."
 )
 """The same of a job whose state was temporary."""
 

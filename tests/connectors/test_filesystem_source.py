@@ -147,7 +147,7 @@ def test_files_that_change_or_vanish_are_errors(spark: SparkSession, tmp_path: P
     with pytest.raises(Exception, match="has changed since it was read"):
         read.read(spark, None, first).collect()
     path.unlink()
-    with pytest.raises(Exception, match="does not exist any more"):
+    with pytest.raises(Exception, match="no longer exists"):
         read.read(spark, None, first).collect()
 
 

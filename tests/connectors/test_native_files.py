@@ -271,7 +271,7 @@ def test_files_that_are_damaged_or_gone(session: SparkSession, tmp_path: Path) -
     entries = gone.entries()
     frame = gone.read_all(session)
     (tmp_path / "gone" / "f.parquet").unlink()
-    shown_path = f"File {tmp_path}/gone/f.parquet does not exist any more, but not all of it was read."
+    shown_path = f"File {tmp_path}/gone/f.parquet no longer exists, but not all of it was read."
     assert failing(frame.collect) == shown_path
     [known], _ = scan.tables(session, entries, 1)
     assert failing(session.table(f"`{known.name}`").collect) == shown_path

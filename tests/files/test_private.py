@@ -29,8 +29,8 @@ def test_this_users_folder_is_closed_to_others(tmp_path: Path, monkeypatch: pyte
 def test_a_link_or_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "x").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConnectorError, match="is no folder"):
+    with pytest.raises(ConnectorError, match="is not a folder"):
         make_private(str(tmp_path / "x"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConnectorError, match="is no folder"):
+    with pytest.raises(ConnectorError, match="is not a folder"):
         make_private(str(tmp_path / "file"))

@@ -39,7 +39,7 @@ def test_the_next_process_knows_what_this_one_was_told(spark: SparkSession, tmp_
 
     second = House(options(tmp_path / "gateway"))
     second.start()
-    with pytest.raises(SetupError, match="Another gateway has the directory"):
+    with pytest.raises(SetupError, match="Another gateway uses the directory"):
         House(options(tmp_path / "gateway"))
     assert stat.S_IMODE((tmp_path / "gateway" / "store").stat().st_mode) == 0o700
     try:

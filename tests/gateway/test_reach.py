@@ -283,7 +283,7 @@ def test_other_ways(limited: Gateway, place: Path, way: str) -> None:
     statements = [text.replace("{place}", str(place)) for text in WAYS[way]]
     error = fails(limited, *statements)
     assert isinstance(error, NotPermittedError), error
-    assert "not for this session" in error.message
+    assert "this session may not" in error.message
 
 
 def test_options_that_come_with_a_statement_or_a_session(limited: Gateway) -> None:
@@ -326,7 +326,7 @@ def test_links_that_a_listing_comes_upon(place: Path) -> None:
     for folder, names in (("eve", ["link", "hard"]), ("other", [])):
         found = Storage(str(place / folder), fence=fence).files()
         if names:
-            with pytest.raises(OSError, match="not for this session"):
+            with pytest.raises(OSError, match="this session may not use"):
                 list(found)
         else:
             assert [file.path for file in found] == ["secret"]
@@ -348,7 +348,7 @@ def test_links_among_the_files_of_a_table(
     session = limited.open_session({"execution.runtime-mode": mode}, user="eve")
     limited.configure_session(session, made, user="eve")
     operation = limited.execute(session, statement, user="eve")
-    with pytest.raises(TidemillError, match="A link leads to what is not for this session"):
+    with pytest.raises(TidemillError, match="A link leads to a path that this session may not use"):
         read(limited, session, operation)
     limited.close_session(session, user="eve")
     assert (place / "users").read_text() == "secret\n"
@@ -393,7 +393,7 @@ def test_modules_that_are_allowed(place: Path) -> None:
 def test_what_users_may_reach_must_be_said(place: Path) -> None:
     for missing in (PATHS, CONNECTORS):
         chosen = {AUTHENTICATION: "PASSWORD", PATHS: "/data", CONNECTORS: "*", missing: ""}
-        with pytest.raises(SetupError, match=f"say what users may reach, by '{missing}'"):
+        with pytest.raises(SetupError, match=f"set '{missing}', which says what users may reach"):
             House(configured(place, **chosen))
     with pytest.raises(SetupError, match="'data' is neither an absolute path nor a URI"):
         House(configured(place, **{AUTHENTICATION: "PASSWORD", PATHS: "data", CONNECTORS: "*"}))

@@ -230,7 +230,7 @@ def test_an_address_that_others_reach_must_be_chosen(tmp_path: Path, users: str)
     address = {"sql-gateway.endpoint.rest.bind-address": "0.0.0.0", "sql-gateway.endpoint.rest.port": "0"}
     with pytest.raises(SetupError, match=r"would listen on 0\.0\.0\.0, where others reach it"):
         RestEndpoint(made, Configuration(address)).start()
-    with pytest.raises(SetupError, match="say who the users are"):
+    with pytest.raises(SetupError, match="which say who the users are"):
         RestEndpoint(made, Configuration({**address, AUTHENTICATION: "PASSWORD"})).start()
     for chosen in (
         {AUTHENTICATION: "NONE"},
@@ -291,7 +291,7 @@ def test_files_of_users(tmp_path: Path) -> None:
     assert [users.with_password("ann", said) for said in "xyz"] == [True, True, False]
     for nobody in ("", "# nobody\n\n", "\ufeff"):
         file.write_text(nobody, encoding="utf-8")
-        with pytest.raises(SetupError, match=f"nobody in the file of users '{file}'"):
+        with pytest.raises(SetupError, match=f"users file '{file}' has no users"):
             users_in(str(file))
     file.write_text(f"ann:{token_hash('t')}\nann:{token_hash('t')}\nbob:{token_hash('t')}", encoding="utf-8")
     with pytest.raises(SetupError, match=f"Line 3 of '{file}' has the token of 'ann' for 'bob'"):
@@ -341,13 +341,13 @@ def test_certificates_that_cannot_be_used(
     broken.write_text("-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n")
     made, _ = gateway(tmp_path)
     for certificate, its_key, told in [
-        (missing, "", f"certificate's file '{missing}' cannot be read: No such file"),
+        (missing, "", f"certificate file '{missing}' cannot be read: No such file"),
         (str(tmp_path), "", f"'{tmp_path}' cannot be read: Is a directory"),
-        (both, missing, f"key's file '{missing}' cannot be read: No such file"),
+        (both, missing, f"key file '{missing}' cannot be read: No such file"),
         (str(broken), key, f"'{broken}' with the key '{key}' cannot be used"),
         (alone, "", f"'{alone}', which must hold its key, too, cannot be used"),
         (alone, other, f"'{alone}' with the key '{other}' cannot be used: .*MISMATCH"),
-        (alone, closed, f"key in '{closed}' has a password"),
+        (alone, closed, f"key in '{closed}' needs a password"),
         ("", key, "private-file' is set, and .* is not"),
     ]:
         files = {

@@ -34,10 +34,10 @@ def test_it_does_not_start(capsys: pytest.CaptureFixture[str], key: str, value: 
     ("endpoint", "key", "value", "told"),
     [
         ("both", "tidemill.gateway.tls.certificate-file", "/nowhere", "certificate's file '/nowhere' cannot"),
-        ("both", "tidemill.gateway.users-file", "/nowhere", "file of users '/nowhere' cannot be read"),
-        ("rest", "sql-gateway.endpoint.rest.bind-address", "0.0.0.0", "asks nobody who he is"),
+        ("both", "tidemill.gateway.users-file", "/nowhere", "users file '/nowhere' cannot be read"),
+        ("rest", "sql-gateway.endpoint.rest.bind-address", "0.0.0.0", "without authentication"),
         ("rest", "sql-gateway.endpoint.rest.port", "", "REST endpoint cannot listen on 127.0.0.1"),
-        ("hiveserver2", "sql-gateway.endpoint.hiveserver2.thrift.host", "0.0.0.0", "asks nobody who he is"),
+        ("hiveserver2", "sql-gateway.endpoint.hiveserver2.thrift.host", "0.0.0.0", "without authentication"),
         ("hiveserver2", "sql-gateway.endpoint.hiveserver2.thrift.port", "", "HiveServer2 endpoint cannot"),
     ],
 )

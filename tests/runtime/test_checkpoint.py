@@ -210,7 +210,7 @@ def test_what_a_killed_process_left_half_written_goes(tmp_path: Path) -> None:
 
 def test_an_epoch_is_committed_once(directory: CheckpointDirectory, tmp_path: Path) -> None:
     directory.write_commit(commit(2))
-    with pytest.raises(StateError, match=r"2\.commit\.json' is there already: another job has written"):
+    with pytest.raises(StateError, match=r"2\.commit\.json' already exists: another job has written"):
         directory.write_commit(replace(commit(2), time=99))
     assert directory.last_commit() == commit(2)
     assert [p.name for p in (tmp_path / "epochs").iterdir()] == ["2.commit.json"]

@@ -218,7 +218,7 @@ def test_time_that_is_lost_is_said(tmp_path: Path, spark: SparkSession) -> None:
     made.execute(
         "CREATE TEMPORARY VIEW pairs AS SELECT a.ts, b.n FROM ticks AS a JOIN ticks AS b ON a.k = b.k"
     )
-    with pytest.raises(NotSupportedError, match="a time attribute, and what Join gives has none"):
+    with pytest.raises(NotSupportedError, match="a time attribute, but the result of Join has none"):
         made.changes(
             "SELECT window_end, MAX(n) AS m FROM TABLE(TUMBLE(TABLE pairs, DESCRIPTOR(ts),"
             " INTERVAL '5' SECOND)) GROUP BY window_start, window_end"

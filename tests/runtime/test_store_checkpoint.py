@@ -52,7 +52,7 @@ def test_records(place: Storage) -> None:
         first.write_commit(commit(epoch))
         first.begin_showing()
     assert first.last_commit() == commit(2)
-    with pytest.raises(StateError, match=r"\w+://.*/2\.commit\.json' is there already"):
+    with pytest.raises(StateError, match=r"\w+://.*/2\.commit\.json' already exists"):
         first.write_commit(replace(commit(2), time=99))
     first.forget_before(2)
     assert sorted(f.path for f in place.files("epochs")) == ["epochs/2.commit.json"]
@@ -80,7 +80,7 @@ def test_an_epoch_under_way_elsewhere_is_closed(place: Storage) -> None:
     again = second.planned(2)
     assert again is not None
     assert (again.start, again.end) == (PLAN.start, PLAN.end)
-    with pytest.raises(StateError, match="is there already"):
+    with pytest.raises(StateError, match="already exists"):
         first._records.put("epochs/1.commit.json", {"epoch": 1})
 
 
@@ -143,7 +143,9 @@ def test_a_store_that_overlooks_the_condition_is_refused(google_store: Mapping[s
             Storage("s3://careless/job", tuple(settings.items())),
             Storage("gs://careless/job", tuple(google.items())),
         ):
-            with pytest.raises(NotSupportedError, match=f"'{place.location}' puts a file where there is one"):
+            with pytest.raises(
+                NotSupportedError, match=f"'{place.location}' overwrites a file even if told not to"
+            ):
                 opened(place)
 
 

@@ -69,7 +69,7 @@ def test_a_job_goes_on_from_a_savepoint(spark: SparkSession, tmp_path: Path) -> 
         going_on.cancel()
     got = rows(tmp_path)
     assert got == [[n, n * (n + 1) // 2] for n in range(1, len(got) + 1)]
-    with pytest.raises(StateError, match="is no savepoint"):
+    with pytest.raises(StateError, match="is not a savepoint"):
         session(tmp_path, "third", **{"execution.state-recovery.path": str(tmp_path)}).execute_sql(insert)
     other = session(tmp_path, "fourth", **{"execution.state-recovery.path": path})
     with pytest.raises(StateError, match="belongs to another query"):

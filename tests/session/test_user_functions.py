@@ -167,7 +167,7 @@ ERRORS: list[tuple[str, type[Exception], str]] = [
     ("SELECT words(s) FROM t", ValidationError, "Cannot call table function here: 'words'"),
     ("SELECT * FROM t, LATERAL TABLE(plus(k, 1))", ValidationError, "cannot be used as a table function"),
     ("SELECT * FROM t, LATERAL TABLE(nope(k))", ValidationError, "No match found for function signature"),
-    ("SELECT untyped(k) FROM t", ValidationError, "declares the type 'NO_TYPE', which is none"),
+    ("SELECT untyped(k) FROM t", ValidationError, "declares 'NO_TYPE', which is not a type"),
     ("SELECT plus(DISTINCT k, 1) FROM t", ValidationError, "DISTINCT/ALL not allowed with PLUS"),
     (f"SELECT largest(n) FROM {SUMS}", ValidationError, "method 'retract' of the aggregate function"),
     ("SELECT total(n) OVER (ORDER BY n) FROM t", NotSupportedError, "aggregate function total with OVER"),

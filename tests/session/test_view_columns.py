@@ -76,7 +76,9 @@ def test_types_stay_by_a_cast(session: TableEnvironment) -> None:
     assert described(session, "v") == ("a INT", "b STRING")
     assert "CAST(a AS INTEGER) AS a" in ask(session, "EXPLAIN SELECT * FROM v")[0][0]
     ask(session, "ALTER TABLE t MODIFY a ARRAY<INT>")
-    with pytest.raises(ValidationError, match="Column 'a' is ARRAY<INT>, but was INT when the view was made"):
+    with pytest.raises(
+        ValidationError, match="Column 'a' is ARRAY<INT>, but was INT when the view was created"
+    ):
         ask(session, "EXPLAIN SELECT * FROM v")
 
 

@@ -88,7 +88,9 @@ def test_more_text_of_one_key_than_a_column_holds_is_said(
         store.table(PAIRS).put(np.array([7, 7], np.uint64), {**columns, "$weight": pa.array([1, 1])})
         if epoch == 0:
             manifest = store.flush()
-    with pytest.raises(StateError, match=r"State table 't': one key has \d+ bytes of rows, it may have 5000"):
+    with pytest.raises(
+        StateError, match=r"State table 't': one key has \d+ bytes of rows; the limit is 5000"
+    ):
         store.flush()
 
 

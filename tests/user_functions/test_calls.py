@@ -109,11 +109,11 @@ WRONG: list[tuple[BoundScalar, str]] = [
     (scalar(samples.fails, "BIGINT", "BIGINT"), r"f failed: ValueError: no 1\n.*samples\.py.*in fails"),
     (scalar(samples.leaves, "BIGINT", "BIGINT"), r"f failed: SystemExit: 1\n.*samples\.py.*in leaves"),
     (scalar(samples.stops, "BIGINT", "BIGINT"), r"f failed: StopIteration"),
-    (scalar(lambda x: "seven", "BIGINT", "BIGINT"), r"f gave 'seven' of type str; expected BIGINT"),
-    (scalar(lambda x: 2**40, "INT", "BIGINT"), r"f gave 1099511627776 of type int; expected INT"),
-    (scalar(lambda x: None, "INT NOT NULL", "BIGINT"), r"f gave NULL; expected INT NOT NULL"),
-    (scalar(lambda x: (1,), "ROW<a INT, b INT>", "BIGINT"), r"f gave \(1,\) of type tuple; expected ROW"),
-    (scalar(lambda x: {"A": 1}, "ROW<a INT>", "BIGINT"), r"f gave \{'A': 1\} of type dict; expected ROW"),
+    (scalar(lambda x: "seven", "BIGINT", "BIGINT"), r"f returned 'seven' of type str; expected BIGINT"),
+    (scalar(lambda x: 2**40, "INT", "BIGINT"), r"f returned 1099511627776 of type int; expected INT"),
+    (scalar(lambda x: None, "INT NOT NULL", "BIGINT"), r"f returned NULL; expected INT NOT NULL"),
+    (scalar(lambda x: (1,), "ROW<a INT, b INT>", "BIGINT"), r"f returned \(1,\) of type tuple; expected ROW"),
+    (scalar(lambda x: {"A": 1}, "ROW<a INT>", "BIGINT"), r"f returned \{'A': 1\} of type dict; expected ROW"),
     (scalar(lambda x: x[:1], "BIGINT", "BIGINT", vectorized=True), "gave 1; expected 2 values, one per row"),
     (
         scalar(lambda x: x.cast(pa.string()), "BIGINT", "BIGINT", vectorized=True),
@@ -162,7 +162,9 @@ OTHER_KINDS: list[tuple[str, list[Any]]] = [
 def test_values_of_another_kind_are_not_read_as_the_declared_type(text: str, values: list[Any]) -> None:
     for value in values:
         gives = scalar(lambda v=value: v, text)
-        shown = f"f gave {value!r} of type {type(value).__name__}; expected {text.split()[0].split('<')[0]}"
+        shown = (
+            f"f returned {value!r} of type {type(value).__name__}; expected {text.split()[0].split('<')[0]}"
+        )
         with pytest.raises(ExecutionError, match=re.escape(shown)):
             gives((), 2)
 
@@ -205,9 +207,9 @@ def test_table_functions_give_a_list_of_rows_per_row() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([(1,)], r"f gave \(1,\); expected rows of 2 columns"),
-        ("text", "f gave 'text'; expected rows to iterate over"),
-        ([(1, "x")], "f gave 'x' of type str; expected INT"),
+        ([(1,)], r"f returned \(1,\); expected rows of 2 columns"),
+        ("text", "f returned 'text'; expected rows to iterate over"),
+        ([(1, "x")], "f returned 'x' of type str; expected INT"),
     ],
 )
 def test_wrong_rows_are_named(given: Any, message: str) -> None:

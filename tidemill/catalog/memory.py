@@ -98,7 +98,7 @@ class InMemoryCatalog:
             if not self.database(name).is_empty and not cascade:
                 raise ValidationError(
                     f"Database {name} in catalog {self.name} is not empty.",
-                    hint="DROP DATABASE ... CASCADE drops what is in it, too.",
+                    hint="DROP DATABASE ... CASCADE also drops its contents.",
                 )
             del self._databases[name]
 

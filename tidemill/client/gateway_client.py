@@ -99,7 +99,7 @@ class GatewayClient:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValidationError(
-                f"'{parts.scheme}://{parts.hostname}' is no address such as http://127.0.0.1:8083"
+                f"'{parts.scheme}://{parts.hostname}' is not an address such as http://127.0.0.1:8083"
             )
         self._headers = {"Content-Type": "application/json", **_authorization(parts.username, parts.password)}
 
@@ -257,7 +257,7 @@ def _answer(status: int, headers: Mapping[str, str], text: str) -> Json:
     try:
         found = json.loads(text, parse_float=Decimal)
     except ValueError as e:
-        raise ConnectorError(f"What answers is no gateway: {text[:200]}") from e
+        raise ConnectorError(f"The server is not a gateway: {text[:200]}") from e
     if status == _GOOD and isinstance(found, dict):
         return found
     errors = found.get("errors") if isinstance(found, dict) else None

@@ -36,7 +36,7 @@ def stop_job(parsed: argparse.Namespace) -> int:
     own = _own(parsed)
     if own is not None:
         if not parsed.savepoint_dir:
-            raise ValidationError("A savepoint of this job needs a place: --savepoint-dir.")
+            raise ValidationError("A savepoint of this job needs a directory: --savepoint-dir.")
         sys.stdout.write(f"{own.stop(parsed.savepoint_dir, drain=parsed.drain)}\n")
         return 0
     drain = " WITH DRAIN" if parsed.drain else ""
@@ -84,7 +84,7 @@ def _opened(parsed: argparse.Namespace, options: dict[str, str]) -> GatewayClien
             raise
         raise ConnectorError(
             f"No process of this user has a job '{parsed.job_id}'. {e.message}",
-            hint="'tidemill jobs' lists the jobs that run, 'tidemill history' those that have ended.",
+            hint="'tidemill jobs' lists running jobs, 'tidemill history' lists ended jobs.",
         ) from e
 
 

@@ -27,11 +27,11 @@ _SHELL, _REMOTE_SHELL = "tidemill.client.shell", "tidemill.client.remote_shell"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 0, 1 where a statement failed, 2 for a wrong command line, 130 after Ctrl-C, 143 where
-    ``run`` was terminated.
+    """Runs a command; gives the exit status.
 
-    ``arguments``: None is the process's own command line, for which Spark is started ahead; a caller within
-    a process (a test) may have a Spark of its own.
+    The status is 0, 1 if a statement failed, 2 for a wrong command line, 130 after Ctrl-C, and 143 if ``run``
+    was terminated. ``arguments`` None means the command line of this process; then Spark starts early, in a
+    thread. A caller with arguments, such as a test, may have its own Spark.
     """
     parsed = _parser().parse_args(arguments)
     terminated = _Terminated()
@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Terminated:
-    """Who schedules jobs ends them by SIGTERM: as Ctrl-C does, which removes what was staged. Where that is
-    not heard, as in the background of a script, the process ends at once."""
+    """A job scheduler ends jobs with SIGTERM. The handler does the same as Ctrl-C: it removes staged files.
+    If the process ignores Ctrl-C, as in the background of a script, the process ends at once."""
 
     def __init__(self) -> None:
         self.heard = False
@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_sql(shell)
     _add_jobs(commands)
     _add_history(commands)
-    user = commands.add_parser("user", help="a line for a gateway's file of users")
+    user = commands.add_parser("user", help="a line for a gateway's users file")
     user.set_defaults(spark=False, module="tidemill.gateway.security.add_user", function="command")
     user.add_argument("name", metavar="NAME")
     user.add_argument("--token", action="store_true", help="a new bearer token instead of a password")
@@ -132,7 +132,7 @@ def _add_jobs(commands: Any) -> None:
         default="",
         help="where the savepoint is written (execution.checkpointing.savepoint-dir)",
     )
-    stopped.add_argument("--drain", action="store_true", help="first let go of what waits for time to pass")
+    stopped.add_argument("--drain", action="store_true", help="first emit the results of open windows")
     cancelled.add_argument("job_id", metavar="ID")
     for parser, function in ((listed, "list_jobs"), (stopped, "stop_job"), (cancelled, "cancel_job")):
         parser.set_defaults(spark=False, module="tidemill.client.jobs", function=function)
@@ -140,41 +140,53 @@ def _add_jobs(commands: Any) -> None:
             "--gateway",
             metavar="URL",
             default="",
-            help="this gateway only, http://[user:password@]HOST:PORT; else those of tidemill run, and of "
-            "the gateway of $TIDEMILL_GATEWAY or http://127.0.0.1:8083",
+            help="only this gateway: http://[user:password@]HOST:PORT; default: jobs of tidemill run, and "
+            "of the gateway at $TIDEMILL_GATEWAY or http://127.0.0.1:8083",
         )
 
 
 def _add_history(commands: Any) -> None:
-    parser = commands.add_parser("history", help="jobs that have ended, and how they ran")
+    parser = commands.add_parser("history", help="ended jobs, and how they ran")
     parser.set_defaults(spark=False, module="tidemill.client.history", function="command")
-    parser.add_argument("job_id", metavar="JOB", nargs="?", default="", help="all of one; its id's beginning")
-    parser.add_argument("--last", type=_count, metavar="N", default=20, help="so many of them (20)")
-    parser.add_argument("--json", action="store_true", help="as JSON, one job a line")
-    parser.add_argument("--directory", metavar="DIR", default="", help="as tidemill.history.directory")
     parser.add_argument(
-        "--gateway", metavar="URL", default="", help="the jobs of this gateway, as for 'tidemill jobs'"
+        "job_id",
+        metavar="JOB",
+        nargs="?",
+        default="",
+        help="everything about one job, by its id or the beginning of its id",
+    )
+    parser.add_argument("--last", type=_count, metavar="N", default=20, help="the last N jobs (20)")
+    parser.add_argument("--json", action="store_true", help="as JSON, one job a line")
+    parser.add_argument(
+        "--directory",
+        metavar="DIR",
+        default="",
+        help="the folder of the history (tidemill.history.directory)",
+    )
+    parser.add_argument(
+        "--gateway",
+        metavar="URL",
+        default="",
+        help="the jobs of this gateway: http://[user:password@]HOST:PORT",
     )
 
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is not how many")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of jobs")
     return int(text)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(module=_RUN)
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="SQL scripts; each gets a session of its own"
-    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="SQL scripts; each has its own session")
     parser.add_argument(
         "-i",
         "--init",
         action="append",
         default=[],
         metavar="FILE",
-        help="run this script first in each session; may be given several times",
+        help="run this script first in each session; may be repeated",
     )
     parser.add_argument(
         "--format",
@@ -189,11 +201,14 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--metrics-port",
         metavar="[HOST:]PORT",
         default="",
-        help="serve the jobs' metrics there for Prometheus, at /metrics; 0 for a port that is free",
+        help="serve the jobs' metrics for Prometheus at /metrics of this address; 0: any free port",
     )
-    parser.add_argument("--console", action="store_true", help="serve a console of the jobs, on a free port")
+    parser.add_argument("--console", action="store_true", help="serve a console of the jobs on a free port")
     parser.add_argument(
-        "--console-port", metavar="[HOST:]PORT", default="", help="serve the console there (with /metrics)"
+        "--console-port",
+        metavar="[HOST:]PORT",
+        default="",
+        help="serve the console, with /metrics, at this address",
     )
     _add_common(parser)
 
@@ -206,7 +221,7 @@ def _add_sql(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=("embedded", "gateway"),
         default="embedded",
-        help="as Flink's clients name them; gateway: a session of the one at -h and -p, or of --gateway",
+        help="Flink's names: embedded runs Spark here; gateway opens a session at -h and -p, or at --gateway",
     )
     parser.add_argument(
         "-h",
@@ -215,7 +230,7 @@ def _add_sql(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="HOST",
         default="",
-        help="with the mode gateway: where it is; alone: this help",
+        help="in mode gateway: the gateway's host; without HOST: this help",
     )
     parser.add_argument(
         "-p",
@@ -223,17 +238,17 @@ def _add_sql(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="PORT",
         default=None,
-        help="its port, 8083 where none is given",
+        help="in mode gateway: the gateway's port (8083)",
     )
     parser.add_argument(
         "--gateway",
         "-e",
         metavar="URL",
         default="",
-        help="a session of this gateway, http://[user:password@]HOST:PORT, instead of a Spark of its own",
+        help="open a session of this gateway, http://[user:password@]HOST:PORT; no Spark runs here",
     )
     parser.add_argument(
-        "-f", "--file", metavar="FILE", default="", help="run this script over the gateway, and leave"
+        "-f", "--file", metavar="FILE", default="", help="run this script over the gateway, and exit"
     )
     parser.add_argument("-i", "--init", metavar="FILE", help="run this script first")
     _add_common(parser)
@@ -246,7 +261,7 @@ def _add_gateway(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         default=None,
-        help="the REST endpoint's port (sql-gateway.endpoint.rest.port; 8083), 0 for one that is free",
+        help="the REST endpoint's port (sql-gateway.endpoint.rest.port; 8083); 0: any free port",
     )
     _add_common(parser)
 
@@ -260,23 +275,26 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="key=value",
         type=_pair,
-        help="an option, Spark's own among them (spark.*)",
+        help="an option, also of Spark (spark.*)",
     )
     parser.add_argument(
-        "--conf-file", metavar="FILE", default="", help="options, one a line, as in spark-defaults.conf"
+        "--conf-file",
+        metavar="FILE",
+        default="",
+        help="a file of options, one per line, as in spark-defaults.conf",
     )
     parser.add_argument(
         "--master",
         metavar="URL",
         default="",
         help="where Spark runs: local[N], spark://HOST:PORT, yarn, k8s://URL; default: $SPARK_MASTER, "
-        "else all cores of this machine",
+        "or all cores of this machine",
     )
     parser.add_argument(
         "--py-env",
         metavar="ENV",
         default="",
-        help="the workers' Python: an archive (.tar.gz, .zip) that they get, or a path on them",
+        help="the workers' Python: an archive (.tar.gz, .zip) to ship to them, or a path on them",
     )
     parser.add_argument(
         "-V",
@@ -285,7 +303,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=value",
         type=_pair,
-        help="${NAME} in scripts; ${DIR} is the script's own folder",
+        help="the value of ${NAME} in scripts; ${DIR} is the script's folder",
     )
 
 

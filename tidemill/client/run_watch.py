@@ -67,7 +67,7 @@ class _Query(EndedJob):
 
     def stop(self) -> None:
         if self.status == "RUNNING":
-            raise NotSupportedError("A query of 'tidemill run' is ended where it runs, with Ctrl-C.")
+            raise NotSupportedError("A query of 'tidemill run' ends only with Ctrl-C in its own terminal.")
 
     abort = stop
 
@@ -87,7 +87,7 @@ def shown(watch: RunWatch, *, metrics_at: str, console_at: str) -> Iterator[None
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not port.isascii() or not port.isdecimal() or int(port) > 65_535:
-        raise ValidationError(f"'{text}' is no [HOST:]PORT.")
+        raise ValidationError(f"'{text}' is not of the form [HOST:]PORT.")
     return host or LOCAL, int(port)
 
 
@@ -115,7 +115,7 @@ def metrics_served(metrics: JobMetrics, host: str, port: int) -> Iterator[int]:
     except OSError as e:
         raise SetupError(
             f"Metrics cannot be served on {host}:{port}: {e.strerror or e}",
-            hint="Choose another --metrics-port, or 0 for any that is free.",
+            hint="Choose another --metrics-port, or 0 for any free port.",
         ) from e
     Thread(target=server.serve_forever, name="tidemill-metrics", daemon=True).start()
     sys.stderr.write(f"Metrics on http://{host}:{server.server_port}/metrics\n")

@@ -62,7 +62,7 @@ def table(columns: Columns, pages: Iterable[Any]) -> pa.Table:
 
 def _shown(page: Any, schema: pa.Schema) -> pa.Table:
     if not isinstance(page, pa.Table):
-        raise NotSupportedError("The gateway gives no Arrow: fetchall() has the rows.")
+        raise NotSupportedError("The gateway sends no Arrow: use fetchall().")
     if KIND_COLUMN in page.column_names and pc.any(pc.not_equal(page.column(KIND_COLUMN), 0)).as_py():
         raise NotSupportedError(
             "The result is a changelog: changes() reads it, and batch mode gives final rows."

@@ -30,7 +30,7 @@ def make_private(path: str) -> None:
     except FileExistsError:
         found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode):
-        raise ConnectorError(f"'{path}' is no folder.", hint="Something else lies where one is to be.")
+        raise ConnectorError(f"'{path}' is not a folder.", hint="Tidemill needs a folder there.")
     if found.st_uid != os.getuid():
         raise ConnectorError(
             f"'{path}' belongs to another user.",

@@ -416,7 +416,7 @@ def _found(entry: os.DirEntry[str], path: str, look: Look) -> Iterator[FileEntry
 def _check(entry: os.DirEntry[str], look: Look, *, leads: bool) -> None:
     """OSError where ``entry``, if it ``leads`` elsewhere, does so beyond the fence."""
     if leads and not look.permits(entry.path):
-        raise OSError(errno.EACCES, "A link leads to what is not for this session", entry.path)
+        raise OSError(errno.EACCES, "A link leads to a path that this session may not use", entry.path)
 
 
 def _stat(path: str, relative: str) -> FileEntry | None:

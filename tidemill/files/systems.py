@@ -43,7 +43,7 @@ def resolve(location: str, settings: Mapping[str, str]) -> tuple[fs.FileSystem, 
     scheme = location.partition("://")[0].lower()
     if scheme not in _SYSTEMS:
         known = ", ".join(["file", *_SYSTEMS])
-        raise NotSupportedError(f"There is no file system for '{scheme}://'; there are {known}.")
+        raise NotSupportedError(f"There is no file system for '{scheme}://'; supported are {known}.")
     parts = urlsplit(location)
     if parts.password or parts.query:
         raise ValidationError(

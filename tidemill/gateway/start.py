@@ -318,7 +318,7 @@ class House:
         for statement in kept.statements:
             environment.execute(parse_statement(statement))
         if not started:
-            raise StateError(f"The statement of job {kept.job_id} starts no job any more")
+            raise StateError(f"The statement of job {kept.job_id} no longer starts a job")
         return started[0]
 
 
@@ -335,7 +335,8 @@ def _locked(root: str) -> TextIO:
     except OSError as e:
         lock.close()
         raise SetupError(
-            f"Another gateway has the directory '{root}'.", hint=f"Give this one another '{g.DIRECTORY.key}'."
+            f"Another gateway uses the directory '{root}'.",
+            hint=f"Give this one another '{g.DIRECTORY.key}'.",
         ) from e
     return lock
 

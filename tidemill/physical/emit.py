@@ -33,7 +33,7 @@ def allowed_lateness(config: Configuration) -> int:
     lateness = config.read(o.ALLOW_LATENESS).milliseconds
     if asking and not lateness:
         raise ValidationError(
-            f"{asking[0]} shows nothing of windows while no row may be late",
+            f"{asking[0]} has no effect on windows without allowed lateness",
             hint=f"Set '{o.ALLOW_LATENESS.key}' to how far the watermark may be beyond a window's end when a "
             "row still counts.",
         )
@@ -45,7 +45,7 @@ def _delay(config: Configuration, enabled: Option[bool], delay: Option[Duration]
         return None
     if delay.key not in config:
         raise ValidationError(
-            f"'{enabled.key}' is set, '{delay.key}' is not",
-            hint=f"SET '{delay.key}' = '0 s' shows every change with its epoch.",
+            f"'{enabled.key}' is set, but '{delay.key}' is not",
+            hint=f"SET '{delay.key}' = '0 s' emits every change with its epoch.",
         )
     return config.read(delay).milliseconds

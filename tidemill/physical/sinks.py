@@ -60,7 +60,7 @@ def _check_kinds(sink: p.Sink) -> None:
 
 def check_only_inserts(node: p.PhysicalNode) -> None:
     """Raises ValidationError where the input of FROM_CHANGELOG is a changelog already."""
-    hint = "FROM_CHANGELOG reads rows that only come, each with the code of its change."
+    hint = "FROM_CHANGELOG reads append-only rows, each with the code of its change."
     _check_consumed(node, INSERT_ONLY, "FROM_CHANGELOG", hint)
 
 

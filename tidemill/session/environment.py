@@ -1,8 +1,9 @@
-"""TableEnvironment: the Python face of a session, in PyFlink's habits.
+"""TableEnvironment: a session for Python programs, with PyFlink's names.
 
-env = TableEnvironment.create(runtime_mode="streaming")
-env.execute_sql("CREATE TABLE ...")
-env.sql_query("SELECT ...").execute().print()
+>>> env = TableEnvironment.create(runtime_mode="batch")
+>>> env.sql_query("SELECT 1 + 1 AS two").to_pandas()
+   two
+0    2
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tidemill.types.logical import Field
 
 
 class TableConfig:
-    """``env.get_config()``: options of the session; each change holds for the statements after it."""
+    """``env.get_config()``: the options of the session. A change applies to the statements after it."""
 
     def __init__(self, context: SessionContext) -> None:
         self._context = context
@@ -55,7 +56,7 @@ class TableConfig:
 
 
 class TableEnvironment:
-    """One session: catalogs, options, and the statements run in it. Not shared between threads."""
+    """One session: its catalogs, its options, and the statements that run in it. Not thread-safe."""
 
     def __init__(self, context: SessionContext) -> None:
         check_parser()
@@ -65,8 +66,11 @@ class TableEnvironment:
     def create(
         cls, configuration: Mapping[str, str] | EnvironmentSettings | None = None, *, runtime_mode: str = ""
     ) -> TableEnvironment:
-        """``configuration``: option texts by key, or PyFlink's settings; ``runtime_mode``: 'streaming' (the
-        default) or 'batch'."""
+        """Opens a session.
+
+        ``configuration``: option texts by key, or PyFlink's ``EnvironmentSettings``. ``runtime_mode``:
+        'streaming' (the default) or 'batch'. ValidationError for a value that an option does not take.
+        """
         if isinstance(configuration, EnvironmentSettings):
             configuration = configuration.options()
         given = dict(configuration or {})
@@ -80,39 +84,48 @@ class TableEnvironment:
         return cls(context)
 
     def execute_sql(self, statement: str) -> TableResult:
-        """Runs one statement. A streaming SELECT or INSERT has been started on return, not ended."""
+        """Runs one statement. A streaming SELECT or INSERT is still running when this returns.
+
+        >>> env.execute_sql("SHOW CATALOGS").print()
+        """
         return self.execute(parse_statement(statement))
 
     def execute(self, statement: s.Statement) -> TableResult:
-        """As ``execute_sql``, of a parsed statement."""
+        """Runs a parsed statement, as ``execute_sql`` does."""
         return dispatch.execute(statement, self.context)
 
     def execute_script(self, script: str) -> Iterator[TableResult]:
-        """The results of a script's statements; each runs when the iteration comes to it."""
+        """The results of a script's statements. Each statement runs when the iteration reaches it."""
         for statement in parse_script(script):
             yield self.execute(statement)
 
     def sql_query(self, query: str) -> Table:
-        """A query as a Table: checked now, run by ``execute``, ``to_pandas`` or ``to_spark``."""
+        """A query as a Table. It is checked now, and runs on ``execute``, ``to_pandas`` or ``to_spark``.
+
+        >>> env.sql_query("SELECT * FROM (VALUES (1, 'a')) AS t (n, s)").execute().print()
+        """
         parsed = parse_statement(query)
         if not isinstance(parsed, s.Query):
             raise ValidationError("sql_query() takes a query: SELECT, VALUES, WITH or a set operation")
         return Table(self.context, parsed)
 
     def from_path(self, path: str) -> Table:
-        """A registered table or view as a Table; ``path`` as in SQL, quoted where needed."""
+        """A registered table or view as a Table. ``path`` is a name as in SQL, with backquotes if needed."""
         return self.sql_query(f"SELECT * FROM {path}")
 
     def from_pandas(self, frame: pd.DataFrame, schema: Schema = None) -> Table:
-        """A pandas frame as a Table; ``schema``: names, or ``ROW<name TYPE, ...>``."""
+        """A pandas frame as a Table. ``schema`` is a list of column names, or ``ROW<name TYPE, ...>``."""
         return self._unnamed(arrow_in.from_pandas(frame, schema), schema)
 
     def from_elements(self, elements: Iterable[Any], schema: Schema = None) -> Table:
-        """Tuples (or single values) as a Table; ``schema`` as in ``from_pandas``."""
+        """Tuples, or single values, as a Table. ``schema`` is as in ``from_pandas``.
+
+        >>> env.from_elements([(1, "a"), (2, "b")], "ROW<n INT, s STRING>")
+        """
         return self._unnamed(arrow_in.from_elements(elements, schema), schema)
 
     def create_temporary_view(self, path: str, table: Table | DataFrame | pd.DataFrame) -> None:
-        """Gives a Table, a Spark or a pandas DataFrame a name in the current catalog and database."""
+        """Names a Table, a Spark DataFrame or a pandas DataFrame in the current catalog and database."""
         named = self.context.catalogs.qualify(_parts(path))
         if isinstance(table, Table):
             self._create_view(named, table)
@@ -147,13 +160,17 @@ class TableEnvironment:
         self.context.frames[key] = frame
 
     def create_temporary_function(self, path: str, function: Any) -> None:
-        """Registers a function of this program: what ``udf``, ``udtf`` or ``udaf`` made, or a plain one with
-        annotated types."""
+        """Registers a function of this program, for the current database.
+
+        ``function`` is the result of ``udf``, ``udtf`` or ``udaf``, or a plain function with annotated types.
+
+        >>> env.create_temporary_function("plus_one", udf(lambda n: n + 1, result_type="BIGINT"))
+        """
         named = self.context.catalogs.qualify(_parts(path))
         self._create_function(named.name, named, function)
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
-        """As ``create_temporary_function``, found in every database, before built-in functions."""
+        """Registers a function for every database. It hides a built-in function of the same name."""
         self._create_function(name, None, function)
 
     def _create_function(self, name: str, path: ObjectPath | None, function: Any) -> None:
@@ -169,11 +186,11 @@ class TableEnvironment:
         self.context.catalogs.functions.create(made, ignore_if_exists=False)
 
     def drop_temporary_function(self, path: str) -> bool:
-        """Whether there was one."""
+        """Drops a function; False if there was no such function."""
         return self._drop_function(_parts(path), system=False)
 
     def drop_temporary_system_function(self, name: str) -> bool:
-        """Whether there was one."""
+        """Drops a function; False if there was no such function."""
         return self._drop_function((name,), system=True)
 
     def _drop_function(self, parts: tuple[str, ...], *, system: bool) -> bool:
@@ -186,7 +203,7 @@ class TableEnvironment:
         return True
 
     def drop_temporary_view(self, path: str) -> bool:
-        """Whether there was one."""
+        """Drops a view; False if there was no such view."""
         named = self.context.catalogs.qualify(_parts(path))
         if named not in self.context.catalogs.temporary:
             return False
@@ -201,7 +218,7 @@ class TableEnvironment:
         return TableConfig(self.context)
 
     def explain_sql(self, statement: str, *details: str) -> str:
-        """The plans of a query or INSERT as EXPLAIN prints them; ``details`` such as CHANGELOG_MODE."""
+        """The plans of a query or INSERT, as EXPLAIN prints them. ``details`` are such as CHANGELOG_MODE."""
         words = ", ".join(details) or "PLAN FOR"
         result = self.execute_sql(f"EXPLAIN {words} {statement}")
         return str(next(result.collect())[0])

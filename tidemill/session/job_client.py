@@ -1,4 +1,4 @@
-"""PyFlink's JobClient over a job: its methods give futures."""
+"""JobClient: a job, with PyFlink's methods, which return futures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class JobExecutionResult:
-    """``milliseconds`` since the client was asked for; a job that had ended by then took none of them."""
+    """``milliseconds`` from the creation of the client to the end of the job."""
 
     job_id: str
     milliseconds: int
@@ -29,7 +29,13 @@ class JobExecutionResult:
 
 @dataclass(slots=True)
 class JobClient:
-    """Besides PyFlink's methods it has the job's own: ``wait``, ``stop``, ``is_running``, ``job_id``."""
+    """PyFlink's JobClient, with four additions: ``wait``, ``stop``, ``is_running`` and ``job_id``.
+
+    >>> client = env.execute_sql("INSERT INTO sink SELECT * FROM source").get_job_client()
+    >>> client.get_job_status().result()
+    'RUNNING'
+    >>> client.cancel().result()
+    """
 
     job: JobHandle
     _since: float = field(default_factory=time.monotonic)
@@ -45,7 +51,7 @@ class JobClient:
         self.job.wait(timeout)
 
     def stop(self) -> None:
-        """Asks the job to stop after its current epoch; returns at once."""
+        """Asks the job to stop after its current epoch, and returns at once."""
         self.job.stop()
 
     def get_job_id(self) -> str:
@@ -56,16 +62,17 @@ class JobClient:
         return _done(self.job.status)
 
     def cancel(self) -> Future[None]:
-        """Stops the job after its current epoch; it has stopped on return."""
+        """Stops the job after its current epoch, and waits until it has stopped."""
         self.job.cancel()
         return _done(None)
 
     def stop_with_savepoint(self, advance_to_end_of_event_time: bool, directory: str) -> Future[str]:
-        """Stops the job after its epoch; the place of the savepoint, below ``directory``."""
+        """Stops the job after its current epoch and writes a savepoint. The result is the savepoint's path,
+        below ``directory``."""
         return _done(self.job.stop_with_savepoint(directory, drain=advance_to_end_of_event_time))
 
     def get_job_execution_result(self) -> Future[JobExecutionResult]:
-        """Done when the job has ended; raises what made it fail."""
+        """A future that is done when the job has ended. Its ``result`` raises the error of a failed job."""
         future: Future[JobExecutionResult] = Future()
         threading.Thread(target=self._follow, args=(future,), name="tidemill-job-result", daemon=True).start()
         return future

@@ -34,7 +34,7 @@ _PLACES = frozenset(
     )
 )
 _SPARK = "spark"
-_WHO = "Whoever runs the gateway says what its users may reach: docs/gateway.md."
+_WHO = "The gateway's options say what its users may reach: docs/gateway.md."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +74,14 @@ class Permissions:
         if named or (ANY in self.connectors and (identifier != _SPARK or ANY in self.fence.allowed)):
             return
         raise NotPermittedError(
-            f"The connector '{identifier}' is not for this session.", position=position, hint=_WHO
+            f"This session may not use the connector '{identifier}'.", position=position, hint=_WHO
         )
 
     def check_place(self, location: str, what: str, position: Position | None = None) -> None:
         """NotPermittedError, the same whether there is anything at ``location``; ``what`` names it."""
         if not self.fence.permits(location):
             raise NotPermittedError(
-                f"{what} names a place that is not for this session.", position=position, hint=_WHO
+                f"{what} names a path that this session may not use.", position=position, hint=_WHO
             )
 
     def check_option(self, key: str, value: str) -> None:
@@ -89,10 +89,10 @@ class Permissions:
         if key in _PLACES and value:
             self.check_place(value, f"Option '{key}'")
         elif key == PYTHON_FILES.key and value and ANY not in self.modules:
-            raise NotPermittedError(f"Option '{key}': files of Python are not for this session.", hint=_WHO)
+            raise NotPermittedError(f"Option '{key}': this session may not bring Python files.", hint=_WHO)
         elif key.startswith((SPARK_PREFIX, "spark.")) and not self.spark:
             raise NotPermittedError(
-                f"Option '{key}': Spark has been started, and its settings are not for this session.",
+                f"Option '{key}': Spark has been started, and this session may not change its settings.",
                 hint=_WHO,
             )
 
@@ -105,7 +105,7 @@ class Permissions:
         module = implementation.strip().rpartition(".")[0]
         if ANY not in self.modules and not any(_is_in(module, one) for one in self.modules):
             raise NotPermittedError(
-                f"Function '{name}': the module '{module}' is not for this session.", hint=_WHO
+                f"Function '{name}': this session may not use the module '{module}'.", hint=_WHO
             )
 
     @property

@@ -1,6 +1,7 @@
-"""The result of one statement: columns, rows as they come, and the job behind them.
+"""TableResult: the columns and rows of one statement, and its job.
 
-A result is read once: ``collect``, ``print`` and ``to_pandas`` share one stream of rows.
+A result can be read once: ``collect``, ``print`` and ``to_pandas`` share one stream of rows. The rows of a
+streaming query arrive epoch by epoch.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ UNCUT = 1 << 30
 
 
 class StatementKind(Enum):
-    """What a statement was, as ``tidemill run --format json`` names it."""
+    """The kind of a statement, as ``tidemill run --format json`` names it."""
 
     SET = "set"
     RESET = "reset"
@@ -44,8 +45,14 @@ class StatementKind(Enum):
 
 
 class TableResult:
-    """Flink's TableResult. ``fields`` are the columns; ``changelog`` says rows may carry any RowKind;
-    ``rendered`` that values other than booleans and numbers come as text already."""
+    """Flink's TableResult.
+
+    ``fields`` are the columns. If ``changelog`` is true, rows may have any RowKind, otherwise only +I. If
+    ``rendered`` is true, values other than booleans and numbers are texts already.
+
+    >>> with env.execute_sql("SELECT 1 AS n").collect() as rows:
+    ...     print([(row.kind, row["n"]) for row in rows])
+    """
 
     def __init__(
         self,
@@ -74,22 +81,22 @@ class TableResult:
 
     @property
     def result_kind(self) -> str:
-        """SUCCESS for statements that only say OK, else SUCCESS_WITH_CONTENT."""
+        """SUCCESS for statements that only answer OK, otherwise SUCCESS_WITH_CONTENT."""
         return "SUCCESS" if self.ok else "SUCCESS_WITH_CONTENT"
 
     @property
     def is_text(self) -> bool:
-        """EXPLAIN and SHOW CREATE answer one long text, which a table would only frame."""
+        """Whether the result is one long text, as of EXPLAIN. Such a text is printed without a frame."""
         if self.ok or self.kind is StatementKind.QUERY:
             return False
         return [f.name for f in self.fields] == ["result"]
 
     def changes(self) -> Iterator[ChangelogRow]:
-        """The rows not yet read, as carriers; a stream may block until the next epoch."""
+        """The unread rows in Spark's types, with their kinds. A stream may block until the next epoch."""
         yield from self._rows
 
     def tables(self) -> Iterator[pa.Table]:
-        """As ``changes``, in Arrow: the columns, and the kinds where there may be others than +I."""
+        """The unread rows as Arrow tables, with a column of kinds if there may be kinds other than +I."""
         yield from self._tables if self._tables is not None else self._in_arrow()
 
     def _in_arrow(self) -> Iterator[pa.Table]:
@@ -101,16 +108,16 @@ class TableResult:
         yield pa.Table.from_arrays(arrays, names=[f.name for f in self.fields])
 
     def collect(self) -> CloseableRows:
-        """The rows not yet read, as Python values; close it to stop the job behind it."""
+        """The unread rows as ``Row`` objects. Closing the iterator stops the job."""
         return CloseableRows(self)
 
     def print(self, file: TextIO | None = None) -> None:
-        """Writes the rows in Flink's tableau style to ``file`` (standard output), a long text as it is."""
+        """Prints the rows in Flink's tableau style, or a long text unchanged. ``file``: standard output."""
         for line in self.lines():
             print(line, file=file or sys.stdout, flush=True)
 
     def lines(self) -> Iterator[str]:
-        """What ``print`` writes, line by line as the rows come."""
+        """The lines that ``print`` writes, as the rows arrive."""
         if self.is_text:
             return (str(carried[0]).rstrip() for _, carried in self._rows)
         lay_out = tableau.stream_lines if self.changelog else tableau.batch_lines
@@ -118,21 +125,21 @@ class TableResult:
         return lay_out(self.fields, self._rows, max_width=self.max_width, zone=self.zone, show=show)
 
     def to_pandas(self) -> pd.DataFrame:
-        """All rows, a changelog folded to its final rows."""
+        """All rows. The changes of a changelog are applied, so only the final rows are left."""
         return folded_pandas(self.fields, self._rows)
 
     def wait(self, timeout: float | None = None) -> None:
-        """Blocks until the job has ended; returns at once where there is none."""
+        """Blocks until the job has ended. Returns at once if there is no job. ``timeout`` is in seconds."""
         if self.job is not None:
             self.job.wait(timeout)
 
     def get_job_client(self) -> JobClient | None:
-        """None where there is no job: statements other than queries and INSERTs, and batch."""
+        """The job, or None: batch statements, and statements other than queries and INSERTs, have no job."""
         return None if self.job is None else JobClient(self.job)
 
 
 class CloseableRows:
-    """An iterator of Row that stops its job when closed or left as a context manager."""
+    """An iterator of ``Row``. ``close``, or the end of a ``with`` block, stops the job."""
 
     def __init__(self, result: TableResult) -> None:
         self._result = result
@@ -166,7 +173,7 @@ def _rows_in(tables: Iterable[pa.Table], width: int) -> Iterator[ChangelogRow]:
 
 
 def ok(kind: StatementKind = StatementKind.OTHER) -> TableResult:
-    """What DDL answers."""
+    """The result of DDL: one row with OK."""
     return TableResult(
         kind=kind, fields=(Field("result", STRING),), rows=[(RowKind.INSERT, ("OK",))], ok=True
     )
@@ -175,6 +182,6 @@ def ok(kind: StatementKind = StatementKind.OTHER) -> TableResult:
 def listing(
     fields: tuple[Field, ...], rows: Iterable[tuple[Any, ...]], kind: StatementKind = StatementKind.OTHER
 ) -> TableResult:
-    """What SHOW and DESCRIBE answer: finished rows."""
+    """The result of SHOW and DESCRIBE: complete rows."""
     changes = [(RowKind.INSERT, r) for r in rows]
     return TableResult(kind=kind, fields=fields, rows=changes, max_width=UNCUT)

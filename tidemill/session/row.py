@@ -1,8 +1,12 @@
-"""A row of a result: a tuple of Python values with column names and a RowKind.
+"""Row: a tuple of Python values, with column names and a RowKind.
 
-Values by type: int, float, bool, str, bytes, ``decimal.Decimal``, ``datetime.date`` / ``time`` /
-``datetime`` (TIMESTAMP naive, TIMESTAMP_LTZ aware in UTC), int months or ``timedelta`` for intervals, list
-(ARRAY), dict (MAP and MULTISET: value to count; keys that Python cannot hash come as tuples), Row.
+Python types by SQL type:
+
+- int, float, bool, str, bytes, ``decimal.Decimal``, ``datetime.date``, ``datetime.time``;
+- ``datetime.datetime``, without a zone for TIMESTAMP and in UTC for TIMESTAMP_LTZ;
+- int (months) or ``timedelta`` for intervals;
+- list for ARRAY, ``Row`` for ROW;
+- dict for MAP and MULTISET (value to count); a key that Python cannot hash becomes a tuple.
 """
 
 from __future__ import annotations
@@ -14,7 +18,11 @@ from tidemill.changelog.rowkind import RowKind
 
 
 class Row(tuple[Any, ...]):
-    """Compares as the tuple of its values; ``row["name"]`` and ``row.as_dict()`` go by column name."""
+    """Compares as the tuple of its values. ``row["name"]`` and ``row.as_dict()`` use column names.
+
+    >>> Row((1, "a"), ("n", "s"))["s"]
+    'a'
+    """
 
     kind: RowKind
     names: tuple[str, ...]
@@ -43,7 +51,7 @@ class Row(tuple[Any, ...]):
 
     @property
     def _fields(self) -> tuple[str, ...]:
-        """With ``_asdict``: by these libraries such as polars know a tuple whose values have names."""
+        """With ``_asdict``, libraries such as polars recognise a tuple whose values have names."""
         return self.names
 
     _asdict = as_dict

@@ -50,7 +50,7 @@ def restored(snapshot: Json) -> SessionContext:
     """A session as ``snapshot`` has it; StateError where it is of another version."""
     if snapshot.get("format") != FORMAT:
         raise StateError(
-            f"A session is kept in form {snapshot.get('format')}, which this version does not know",
+            f"The stored session has format {snapshot.get('format')}, which this version does not know",
             hint="Open a new session, or go back to the version that wrote it.",
         )
     context = SessionContext(Configuration(snapshot["defaults"]))

@@ -1,4 +1,4 @@
-"""Several INSERTs that run as one job and commit together."""
+"""StatementSet: several INSERTs that run as one job and commit together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from tidemill.sql.parser import parse_statement
 
 
 class StatementSet:
-    """PyFlink's StatementSet: add INSERTs, then ``execute`` once."""
+    """PyFlink's StatementSet: add INSERTs, then call ``execute`` once.
+
+    >>> inserts = env.create_statement_set()
+    >>> for sink in ("a", "b"):
+    ...     inserts.add_insert_sql(f"INSERT INTO {sink} SELECT * FROM t")
+    >>> inserts.execute().wait()
+    """
 
     def __init__(self, context: SessionContext) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""A query as a value: checked when made, run when asked."""
+"""Table: a query as a Python object, checked when it is created and run on demand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """PyFlink's Table, as far as SQL goes. ``query`` is its text and tree."""
+    """PyFlink's Table, for queries in SQL; made by ``TableEnvironment.sql_query``. ``query`` has its text and
+    its syntax tree."""
 
     def __init__(self, context: SessionContext, query: s.Query) -> None:
         self._context = context
@@ -27,27 +28,28 @@ class Table:
         self.fields: tuple[Field, ...] = planning.bind(context, query).fields
 
     def execute(self) -> TableResult:
-        """Runs the query; a streaming one has been started on return."""
+        """Runs the query. A streaming query is still running when this returns."""
         return execution.run_query(self._context, planning.bind(self._context, self.query))
 
     def execute_insert(self, table_path: str, overwrite: bool = False) -> TableResult:
-        """Writes the rows into a table; a streaming job has been started on return."""
+        """Writes the rows into a table. A streaming job is still running when this returns."""
         insert = planning.bind_insert(self._context, self.insert_into(table_path, overwrite))
         return execution.run_inserts(self._context, [insert])
 
     def insert_into(self, table_path: str, overwrite: bool = False) -> s.Insert:
-        """The INSERT of the rows into a table."""
+        """The INSERT statement that writes the rows into a table."""
         verb = "OVERWRITE" if overwrite else "INTO"
         parsed = parse_statement(f"INSERT {verb} {table_path} {self.query.text}")
         assert isinstance(parsed, s.Insert)
         return parsed
 
     def to_pandas(self) -> pd.DataFrame:
-        """The final rows; waits for a bounded input's end."""
+        """The final rows. Waits until the query has read its whole input, which must be bounded."""
         return self.execute().to_pandas()
 
     def to_spark(self) -> DataFrame:
-        """The query as a lazy Spark DataFrame (batch): values as ``types.physical`` carries them."""
+        """The query as a lazy Spark DataFrame, in batch mode. ``types.physical`` lists the Spark types of the
+        columns."""
         return execution.frame(self._context, planning.bind(self._context, self.query))
 
     def explain(self, *details: str) -> str:
@@ -55,6 +57,6 @@ class Table:
         return explaining.text(self._context, [plan], details)
 
     def print_schema(self) -> None:
-        """Writes the columns and their types to standard output, as Flink does."""
+        """Prints the columns and their types, as Flink does."""
         lines = [f"  `{f.name}` {f.type}" for f in self.fields]
         sys.stdout.write("(\n" + ",\n".join(lines) + "\n)\n")

@@ -1,13 +1,13 @@
-"""The one collector of a job's state: takes away files that nothing names any more.
+"""The collector of a job's state: removes files that no commit needs any more.
 
-Guarantee: a file that the last commit names, directly or by one of its manifests, is never removed, in
-whichever partition's folder it lies (after a rescaling partitions share files); nor is one of a later epoch
-(the job may have been taken over by another process, which goes on). Files of attempts that failed or lost
-are named by nothing.
+Guarantee: the collector never removes a file that the last commit names, directly or by a manifest, in
+whichever partition's folder the file is. After a rescaling, partitions share files. It also keeps files of
+later epochs, because another process may have taken over the job. No manifest names the files of failed or
+lost attempts, so these files go.
 
-Cost of an epoch: one read of each new manifest, and one listing of each folder the epoch wrote to; in an
-object store, where what was never named is left to the next start, no listing, and reads and removals beside
-each other. At the start of a job one listing of everything.
+Cost of an epoch: one read of each new manifest, and one listing of each folder that the epoch wrote to. In an
+object store the collector does not list, and reads and removes in parallel; files that were never named wait
+for the next start. The start of a job lists everything once.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tidemill.state.storage import StateFiles
 
 @dataclass(slots=True)
 class StateCollector:
-    """``collect`` is told all manifests that count, operator by operator."""
+    """``collect`` takes all manifests that count, operator by operator."""
 
     files: StateFiles
     _named: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def sweep(self, manifests: Iterable[str]) -> list[str]:
-        """Removes all that ``manifests`` do not name; the names that went."""
+        """Removes all files that ``manifests`` do not name. Gives the removed names."""
         return self._remove(self.files.names(), self._all_named(manifests))
 
     def collect(
         self, manifests: Mapping[str, Collection[str]], touched: Iterable[tuple[str, int]], epoch: int
     ) -> list[str]:
-        """The same for the operators and partitions that ``epoch`` has ``touched``, by their folders, and for
-        files anywhere that only manifests of the epoch before named."""
+        """Removes unnamed files of the operators and partitions that ``epoch`` has ``touched``, by their
+        folders, and files anywhere that only manifests of the previous epoch named."""
         touched = list(touched)
         operators = {operator for operator, _ in touched}
         before = self._all_named(m for m in list(self._named) if m.partition("/")[0] in operators)
@@ -62,6 +62,7 @@ class StateCollector:
 
 
 def _epoch(name: str) -> int:
-    """The epoch that wrote a file, which its name begins with; one of no known form is of the first."""
+    """The epoch that wrote a file, from the beginning of its name. A name of no known form belongs to the
+    first."""
     number = name.rpartition("/")[2].partition(".")[0]
     return int(number) if number.isdigit() else 0

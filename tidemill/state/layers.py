@@ -1,7 +1,8 @@
-"""The layers of one state table during an epoch: what was stored, and on top what the epoch puts.
+"""The layers of one state table during an epoch: the stored rows, and above them the rows of the epoch.
 
-``layers`` are newest first; rows put during the epoch form in-memory layers above them, visible at once.
-Nothing is written before ``finish``, which merges within the epoch's budget (see ``state.spine``).
+``layers`` are newest first. Rows that are put during the epoch form layers in memory, and later lookups
+of the same epoch see them. Nothing is written before ``finish``, which merges within the budget of the
+epoch (see ``state.spine``).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class TableLayers:
             self.fresh[:2] = _layers(self.merge([r for layer in self.fresh[:2] for r in layer], False))
 
     def take_below(self, code: int) -> list[RunReader]:
-        """Cuts off the rows with a code below ``code``, newest first: they are in no layer any more."""
+        """Removes the rows with a code below ``code`` from all layers, and gives them, newest first."""
         gone: list[RunReader] = []
         self.fresh = [_cut_below(layer, code, gone) for layer in self.fresh]
         self.stored = [_cut_below(layer, code, gone) for layer in self.stored]
@@ -58,7 +59,7 @@ class TableLayers:
         return gone
 
     def finish(self, write: Callable[[RunReader], RunReader]) -> list[Layer] | None:
-        """The layers after this epoch, every new one written by ``write``; None if nothing changed."""
+        """The layers after this epoch. ``write`` writes each new layer. None if nothing changed."""
         before = [[r.run for r in layer] for layer in self.stored]
         if len(self.fresh) > 1:
             self.fresh = _layers(self.merge([r for layer in self.fresh for r in layer], not self.stored))

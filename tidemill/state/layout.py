@@ -1,12 +1,20 @@
-"""What a state table holds: its identity, its payload and how versions of a row combine.
+"""The layout of a state table: its identity, its payload, and how versions of a row combine.
 
-Two families. *Records*: the newest row of an identity wins, deletions are tombstones. *Multisets*
-(``additive``): rows of an identity add their ``$weight``; weight zero is absence.
-An identity is the key columns, then (two-part tables) the value columns: rows are ordered by a hash code
-whose upper half comes from the key's hash, so that all values of a key lie together. The lower half is
-the hash of the values, but for a ``growing`` multiset: its rows are never taken back, so equal ones need
-not meet, and one value (``coded``) is enough to spread a key's rows.
-Tables ``by_time`` are ordered by the time a row is due (part of its identity) before that: see
+There are two families:
+
+- *Records*: of several rows with the same identity the newest wins. Deletions are tombstones.
+- *Multisets* (``additive``): rows with the same identity add their ``$weight``. A row of weight zero is
+  absent.
+
+    records:    put (k=1, n=5), put (k=1, n=7)       -> (k=1, n=7)
+    multiset:   put (v=1, +1), put (v=1, +1)         -> (v=1, weight 2)
+
+The identity is the key columns, and in two-part tables also the value columns. Rows are ordered by a
+hash code. The upper half of the code is from the key's hash, so all values of a key are neighbours. The
+lower half is the hash of the values. A ``growing`` multiset never takes rows back, so equal rows need
+not meet, and the hash of one value (``coded``) is enough to spread a key's rows.
+
+Tables ``by_time`` are ordered first by the time at which a row is due, which is a part of its identity. See
 ``state.timeline``.
 """
 
@@ -27,8 +35,9 @@ VERSION = b"tidemill.version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """``ttl`` in milliseconds, 0 for ever (records only: a multiset expires with its record). ``growing``:
-    rows of the multiset only come, and it is read by key (``StateTable.pieces``, ``TimeTable.gather``)."""
+    """``ttl`` is in milliseconds; 0 keeps rows forever. Only records have a TTL: a multiset expires with
+    its record. ``growing``: the multiset only gets new rows, and is read by key (``StateTable.pieces``,
+    ``TimeTable.gather``)."""
 
     name: str
     keys: tuple[pa.Field, ...]
@@ -64,7 +73,8 @@ class Layout:
 
     @property
     def described(self) -> dict[str, str]:
-        """Per column what a run must agree on: its type and, where a field says one, its version."""
+        """Per column the description that all runs must agree on: its type and, if a field declares one,
+        its version."""
         versions = {f.name: f.metadata.get(VERSION, b"").decode() for f in self._fields if f.metadata}
         return {f.name: f"{f.type} {versions.get(f.name, '')}".rstrip() for f in self.schema}
 
@@ -74,7 +84,8 @@ class Layout:
 
     @property
     def coded(self) -> tuple[pa.Field, ...]:
-        """The value columns that a row's code is made of; of a growing multiset a cheap one to hash."""
+        """The value columns that form a row's code. In a growing multiset it is one column that is cheap
+        to hash."""
         if not self.growing:
             return self.values
         return tuple(sorted(self.values, key=lambda f: not is_fixed(f.type))[:1])

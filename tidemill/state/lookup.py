@@ -1,8 +1,9 @@
-"""Finding records in a spine: one binary search per run for all queries at once.
+"""Find records in a spine, with one binary search per run for all queries together.
 
-Cost per run: one ``searchsorted`` of the still unanswered queries and one key comparison per hash
-hit; queries are in ascending order, so the search walks the run forward. In a table ordered by time there is
-one search per time that is asked for, or twenty-odd steps for all of them where these are many.
+Cost per run: one ``searchsorted`` of the unanswered queries, and one key comparison per hash hit.
+Queries are in ascending order, so the search moves forward through the run. In a table ordered by time
+there is one search per queried time; if there are many times, there are about twenty steps for all of
+them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _FEW_TIMES = 64
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """Identities that are looked for, in ascending order of their codes; ``dues`` in a table by time."""
+    """The identities to find, in ascending order of their codes. In a table ordered by time they also have
+    ``dues``."""
 
     hashes: Hashes
     dues: Ints | None = None
@@ -47,14 +49,15 @@ class Queries:
         return Queries(self.hashes[rows], None if self.dues is None else self.dues[rows])
 
     def within(self, reader: RunReader) -> slice:
-        """Those that ``reader`` may answer."""
+        """The queries that ``reader`` may answer."""
         lo, hi = reader.bounds
         if self.dues is None:
             return _between(self.hashes, np.uint64(lo), np.uint64(hi))
         return _between(self.dues, *due_range(lo, hi))
 
     def places(self, reader: RunReader, side: Literal["left", "right"] = "left") -> Ints:
-        """Per query the first row of ``reader`` that is not before it; ``right``: that is behind it."""
+        """For each query the first row of ``reader`` at or after it, or with ``right`` the first row after
+        it."""
         dues = reader.dues
         if self.dues is None or dues is None:
             return np.searchsorted(reader.hashes, self.hashes, side)
@@ -107,10 +110,10 @@ class Piece:
 
 @dataclass(slots=True)
 class Answers:
-    """Answers to ``size`` queries; payload columns are fetched when asked for.
+    """The answers to ``size`` queries. Payload columns are read on demand.
 
-    ``there`` is False where there is no record; there every column reads NULL, and so does a column
-    that the record's run predates.
+    ``there`` is False if a record does not exist. Its columns are NULL, as are columns that are newer
+    than the record's run.
     """
 
     size: int
@@ -178,7 +181,7 @@ def find(
 def total_weight(
     layout: Layout, layers: Sequence[Sequence[RunReader]], queries: Queries, keys: list[pa.Array], weight: str
 ) -> Ints:
-    """The sum of weights of each query's identity over all layers."""
+    """The sum of weights of each query's identity, over all layers."""
     totals = np.zeros(len(queries), np.int64)
     nothing = np.zeros(len(queries), np.bool_)
     for layer in layers:
@@ -191,7 +194,7 @@ def total_weight(
 def _hits(
     layout: Layout, layer: Sequence[RunReader], queries: Queries, keys: list[pa.Array], done: Mask
 ) -> Iterator[Piece]:
-    """The rows of one layer that match queries not yet ``done``; at most one row per query."""
+    """The rows of one layer that match queries that are not ``done``. There is at most one row per query."""
     left = None if not done.any() else np.flatnonzero(~done)
     wanted = queries if left is None else queries.take(left)
     for reader in layer:

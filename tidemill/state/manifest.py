@@ -1,10 +1,12 @@
-"""A manifest: which runs make up the state of one operator partition after one epoch.
+"""A manifest: the runs that are the state of one operator's partition after one epoch.
 
-A record (see ``state.record``) named ``<operator>/<partition>/<epoch>.<attempt>.manifest.json`` below the
-state root; paths in it are relative to that root. Per state table it has the columns by name, with type and
-version, and layers, newest first; a layer is a list of runs with disjoint, ascending ranges. Manifests are
-immutable, and mean nothing until a commit record names them: going back to an epoch is naming its manifest,
-a savepoint is a manifest whose files are kept.
+A manifest is a record (see ``state.record``) named
+``<operator>/<partition>/<epoch>.<attempt>.manifest.json`` below the state root, and its paths are
+relative to that root. For each state table it has the columns, with type and version, and the layers,
+newest first. A layer is a list of runs with disjoint, ascending ranges.
+
+Manifests are immutable, and count only if a commit record names them. To go back to an epoch is to name its
+manifest. A savepoint is a manifest whose files are kept.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """``groups``: the key groups of the partition, first and after the last."""
+    """``groups``: the first key group of the partition, and the group after its last."""
 
     epoch: int
     groups: tuple[int, int]
@@ -59,12 +61,12 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """Rows in all runs; a key that several runs hold counts several times."""
+        """The rows of all runs. A key in several runs counts several times."""
         return sum(run.rows for run in self.runs)
 
     @property
     def size(self) -> int:
-        """Bytes of all files named."""
+        """The bytes of all files that it names."""
         return sum({run.path: run.size for run in self.runs}.values())
 
     def to_bytes(self) -> bytes:

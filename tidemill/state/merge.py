@@ -1,8 +1,14 @@
-"""Merging runs of one state table: equal identities become one row.
+"""Merge runs of one state table, so that rows with the same identity become one row.
 
-Inputs come newest first, each sorted by code; the output is sorted by code. Rows of a growing table stay
-as they are. Cost: linear in the rows (a stable sort of sorted pieces), one comparison per pair of equal
-codes. Memory: what is merged at once is bounded in bytes; more of it becomes several runs, one after another.
+    newest: (k=1, n=7), (k=2, deleted)
+    oldest: (k=1, n=5), (k=2, n=3), (k=3, n=9)
+    merged: (k=1, n=7), (k=3, n=9)             if no older layer is below
+
+Inputs come newest first, and all are sorted by code, as is the output. Rows of a growing table stay as
+they are.
+
+Cost: linear in the rows (a stable sort of sorted pieces), and one comparison per pair of equal codes.
+Memory: a merge step is bounded in bytes, and a larger merge writes several runs, one after another.
 """
 
 from __future__ import annotations
@@ -36,7 +42,7 @@ def merge_readers(
 
 
 def _slices(layout: Layout, readers: list[RunReader], limit: int) -> Iterator[list[RunReader]]:
-    """``readers`` in ranges of codes with at most ``limit`` bytes, where codes allow it."""
+    """``readers`` in ranges of codes of at most ``limit`` bytes, if codes can divide them."""
     size = sum(r.table.nbytes for r in readers)
     if size <= limit:
         yield readers
@@ -51,8 +57,8 @@ def _slices(layout: Layout, readers: list[RunReader], limit: int) -> Iterator[li
     elif size <= _OFFSETS or largest.bounds[0] == largest.bounds[1]:
         if size > _OFFSETS:
             raise StateError(
-                f"State table '{layout.name}': one key has {size} bytes of rows, it may have {_OFFSETS}",
-                hint="Let the key have fewer or shorter rows.",
+                f"State table '{layout.name}': one key has {size} bytes of rows; the limit is {_OFFSETS}",
+                hint="Give the key fewer or shorter rows.",
             )
         yield readers
     else:
@@ -65,7 +71,7 @@ def _slices(layout: Layout, readers: list[RunReader], limit: int) -> Iterator[li
 
 
 def merge_tables(layout: Layout, tables: Sequence[pa.Table], *, last: bool, now: int) -> pa.Table:
-    """One sorted table; ``last``: nothing older lies below, so tombstones can go."""
+    """One sorted table. ``last``: no older layer is below, so tombstones can go."""
     schema = layout.schema
     table = pa.concat_tables([conform(t, schema) for t in tables]).combine_chunks()
     if len(table) == 0:
@@ -81,7 +87,7 @@ def merge_tables(layout: Layout, tables: Sequence[pa.Table], *, last: bool, now:
 
 
 def expired(times: Ints, layout: Layout, now: int) -> Mask:
-    """Whether a record last written at ``times`` (ms) reads as absent at ``now``."""
+    """Whether a record that was last written at ``times`` (ms) is expired at ``now``."""
     return times + layout.ttl <= now
 
 

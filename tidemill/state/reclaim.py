@@ -1,9 +1,12 @@
-"""Gives back the space of expired records without looking at all of them.
+"""Reclaim the space of expired records without reading all records.
 
-A run's manifest entry says when half of its rows, and when the last of them, had been written. A run whose
-last row has expired goes as it is. One of which half has expired is written again without those rows, slice
-by slice within an epoch's fuel: so a row that expires costs at most one other row's copy, and what is kept
-is at most about twice what lives. Other runs are not opened.
+The manifest entry of a run has two times: when half of its rows had been written, and when the last of
+them had. If the last row of a run has expired, the run is dropped unread. If half of the run has
+expired, it is rewritten without the expired rows, slice by slice within the epoch's fuel. Other runs
+are not opened.
+
+So an expired row costs at most the copy of one other row, and state is at most about twice the live
+rows.
 """
 
 from __future__ import annotations
@@ -16,9 +19,9 @@ from tidemill.state.spine import Layer, Merge, SpineOptions
 def reclaimed(
     layers: list[Layer], layout: Layout, options: SpineOptions, now: int, merge: Merge
 ) -> list[Layer]:
-    """The layers without expired runs and, as far as ``options.fuel`` goes, without half-expired ones.
+    """The layers without expired runs and, as far as ``options.fuel`` allows, without half-expired runs.
 
-    A version of a record below an expired one is older and has expired, too.
+    A version of a record below an expired version is older, so it has expired, too.
     """
     if not layout.ttl:
         return layers

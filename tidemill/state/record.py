@@ -1,8 +1,10 @@
-"""Record files: one JSON object that says its version and its own checksum.
+"""Record files: one JSON object with its format version and its own checksum.
 
-``{"version":N,"checksum":"<16 hex digits>",...}``; the checksum (xxh3, 64 bit) is that of all bytes of the
-file with zeros in its own place, so that any changed byte is seen. The version is looked at before anything
-else: a record of another version may mean anything by its other fields, the checksum included.
+    {"version":3,"checksum":"<16 hex digits>",...}
+
+The checksum (xxh3, 64 bit) covers all bytes of the file, with zeros in its own place. So every changed
+byte is found. The version is checked before everything else, because in another version the other
+fields, including the checksum, may mean anything.
 """
 
 from __future__ import annotations
@@ -16,18 +18,19 @@ from tidemill.errors import StateError
 
 _UNKNOWN = "0" * 16
 START_AGAIN = (
-    "Restore the checkpoint directory from a copy, or start again with a new one and with empty sinks."
+    "Restore the checkpoint directory from a copy, or start again with a new directory and empty sinks."
 )
 
 
 def encode_record(version: int, fields: dict[str, Any]) -> bytes:
-    """The record's bytes; ``fields`` must be plain JSON."""
+    """The bytes of the record. ``fields`` must be plain JSON."""
     blank = _dumped({"version": version, "checksum": _UNKNOWN, **fields})
     return _with_checksum(blank, version, xxhash.xxh3_64_hexdigest(blank))
 
 
 def decode_record(data: bytes, version: int, what: str) -> dict[str, Any]:
-    """The fields; StateError that names ``what`` ("the commit record 'x'") where they cannot be trusted."""
+    """The fields. StateError if they cannot be trusted; ``what`` names the record, such as "the commit
+    record 'x'"."""
     try:
         record = json.loads(data.decode())
     except (ValueError, RecursionError) as e:
@@ -53,10 +56,10 @@ def damaged(what: str, why: str) -> StateError:
 
 
 def _other_version(what: str, found: int, version: int) -> StateError:
-    newer = "a newer" if found > version else "an older"
+    newer = "A newer" if found > version else "An older"
     return StateError(
         f"{what[0].upper()}{what[1:]} has format version {found}, this Tidemill reads version {version}",
-        hint=f"It was written by {newer} Tidemill: resume with that one, or start with a new directory.",
+        hint=f"{newer} Tidemill wrote it: resume with that version, or start with a new directory.",
     )
 
 
@@ -65,6 +68,6 @@ def _dumped(record: dict[str, Any]) -> bytes:
 
 
 def _with_checksum(data: bytes, version: int, checksum: str) -> bytes:
-    """``data`` with ``checksum`` in the place where a record of ours has it."""
+    """``data`` with ``checksum`` in the place of the record's checksum."""
     start = len(f'{{"version":{version},"checksum":"')
     return data[:start] + checksum.encode() + data[start + len(_UNKNOWN) :]

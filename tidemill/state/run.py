@@ -1,11 +1,11 @@
-"""A run: an immutable Arrow IPC file of sorted rows, and the piece of it that still counts.
+"""A run: an immutable Arrow IPC file of sorted rows, and the part of it that still counts.
 
-``Run`` is what a manifest lists: a file plus the rows ``[start, stop)`` of it. Merging a prefix of a
-run into a deeper one, or taking what was due, only raises ``start``; the file stays as it is. Reading is by
-memory map and lazy: a run that no lookup touches is never opened.
+A manifest lists each run as a ``Run``: a file, and its live rows ``[start, stop)``. A merge that moves the
+beginning of a run into a deeper run only raises ``start``; so does taking due rows. The file stays as it is.
+Runs are read by memory map, on demand: a run that no lookup touches is never opened.
 
-Rows are in the order of their *code*, an integer: the hash, or, in a table ordered by time, the time a row
-is due and then the hash. Everything that cuts and merges runs goes by codes alone.
+Rows are ordered by their *code*, an integer. The code is the hash; in a table ordered by time it is the
+time at which a row is due, then the hash. Every function that cuts or merges runs uses codes only.
 """
 
 from __future__ import annotations
@@ -36,17 +36,19 @@ def due_code(due: int) -> int:
 
 
 def due_range(lo: int, hi: int) -> tuple[int, int]:
-    """When the rows with codes from ``lo`` to ``hi`` are due, first and last."""
+    """The first and the last due time of rows with codes from ``lo`` to ``hi``."""
     return lo // _HASHES - _EPOCH_START, hi // _HASHES - _EPOCH_START
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """``lo``/``hi``: first and last code of the live rows. Epochs: which ones wrote these rows.
+    """``lo`` and ``hi``: the first and the last code of the live rows. Epochs: the epochs that wrote these
+    rows.
 
-    ``size``, ``checksum`` and ``file_rows`` are those of the file. With a TTL ``written`` is the median and
-    the last of the times at which the file's rows were written. ``within``: of rows ordered by time only
-    those count whose hash lies in this range (the file is a neighbour's, from before a rescaling).
+    ``size``, ``checksum`` and ``file_rows`` describe the file. With a TTL, ``written`` has the median
+    and the last of the times at which the rows of the file were written. ``within`` is for rows ordered
+    by time: only rows with a hash in this range count, because the file is a neighbour's from before a
+    rescaling.
     """
 
     path: str
@@ -71,16 +73,16 @@ class Run:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Run:
-        """TypeError or ValueError where ``data`` is no run."""
+        """TypeError or ValueError if ``data`` is not a run."""
         pairs = {name: tuple(data[name]) for name in ("written", "within") if data.get(name) is not None}
         return cls(**{**data, **pairs})
 
 
 @dataclass(slots=True)
 class RunReader:
-    """The rows of a run, opened on first use; or rows still in memory (``run`` None).
+    """The rows of a run, which is opened on first use, or rows still in memory (``run`` is None).
 
-    ``epochs``: the first and the last epoch whose rows are among them.
+    ``epochs``: the first and the last epoch of its rows.
     """
 
     storage: StateFiles
@@ -109,7 +111,7 @@ class RunReader:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """First and last code."""
+        """The first and the last code."""
         if self.run is not None:
             return self.run.lo, self.run.hi
         return self.code(0), self.code(len(self.hashes) - 1)
@@ -124,7 +126,7 @@ class RunReader:
 
     @property
     def own_rows(self) -> pa.Table:
-        """The live rows without those that are ``within`` a neighbour's range."""
+        """The live rows, without rows ``within`` a neighbour's range."""
         if self.run is None or self.run.within is None:
             return self.table
         lo, hi = (np.uint64(bound) for bound in self.run.within)
@@ -138,12 +140,12 @@ class RunReader:
 
     @property
     def dues(self) -> Ints | None:
-        """When each row is due; None in a table ordered by hash."""
+        """The due time of each row; None in a table ordered by hash."""
         at = self.table.schema.get_field_index(DUE)
         return None if at < 0 else vector(self.table.column(at)).values
 
     def column(self, name: str) -> pa.Array | None:
-        """The column as one array; None where this run predates it."""
+        """The column as one array; None if the column is newer than this run."""
         at = self.table.schema.get_field_index(name)
         return None if at < 0 else single(self.table.column(at))
 
@@ -165,7 +167,7 @@ class RunReader:
         return start + int(np.searchsorted(self.hashes[start:stop], np.uint64(code)))
 
     def cut(self, start: int, stop: int) -> RunReader:
-        """The live rows ``[start, stop)`` of these (not none), counted from the first live row."""
+        """The live rows ``[start, stop)``, at least one, counted from the first live row."""
         table = self.table.slice(start, stop - start)
         if self.run is None:
             return RunReader(self.storage, None, self.epochs, table)

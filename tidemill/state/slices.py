@@ -1,9 +1,14 @@
-"""Which part of an operator's state a partition has: slices of manifests, by key groups.
+"""The part of an operator's state that a partition has: slices of manifests, by key groups.
 
-The upper bits of a key's hash are its key group; a partition has a range of groups, so a range of hashes.
-Where the number of partitions has changed, a partition's state is made of slices of what others wrote: their
-runs are cut to its range, no row is written again. A neighbour's part of a run is cut by its place; in a
-table ordered by time, where it has none, the run says whose rows count (``Run.within``).
+The upper bits of a key's hash are its key group. A partition has a range of key groups, so a range of hashes.
+After a rescaling, the state of a partition consists of slices of what other partitions wrote:
+
+    before: partition 0 has groups 0-127, partition 1 has groups 128-255
+    after:  partition 0 has groups 0-84, partition 1 has groups 85-169, partition 2 has groups 170-255
+
+Runs are cut to the partition's range, and no row is rewritten. A run ordered by hash is cut by
+position. A run ordered by time has no such position, so the run says which of its rows count
+(``Run.within``).
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ Slices = dict[str, dict[int, tuple["Slice", ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The key groups from ``first`` to before ``stop`` of what a manifest holds."""
+    """The key groups of a manifest from ``first`` to before ``stop``."""
 
     manifest: str
     first: int
@@ -65,9 +70,9 @@ def resliced(slices: Mapping[int, Iterable[Slice]], partitions: int) -> dict[int
 
 
 def read_slices(files: StateFiles, slices: Sequence[Slice]) -> Manifest | None:
-    """The state that ``slices`` make up, as if one partition had written it; None where there is none.
+    """The state of ``slices``, as if one partition had written it; None if there is none.
 
-    Opens the runs that lie across a boundary, no others.
+    Opens only the runs that cross a boundary.
     """
     parts = [_cut(files, read_manifest(files, s.manifest), s) for s in slices]
     if len(parts) < 2:
@@ -83,8 +88,8 @@ def read_slices(files: StateFiles, slices: Sequence[Slice]) -> Manifest | None:
 
 
 def _side_by_side(columns: Mapping[str, str], entries: list[TableEntry]) -> Layers:
-    """Layers of disjoint hashes, the oldest beside the oldest. Ordered by time their ranges overlap: there
-    they lie on each other, in any order."""
+    """Layers of disjoint hashes, from the oldest on side by side. In a table ordered by time their ranges
+    overlap, so they are stacked in any order."""
     if DUE in columns:
         return tuple(layer for entry in entries for layer in entry.layers)
     depth = max(len(entry.layers) for entry in entries)

@@ -1,13 +1,18 @@
-"""The spine: layers of runs, newest first, kept few by merges whose work is bounded per epoch.
+"""The spine: the layers of runs of a state table, newest first, merged with bounded work per epoch.
 
-A layer is a tuple of readers with disjoint, ascending ranges of codes. When a layer is no longer small
-beside the one below it, it sinks into it: slice by slice from its lowest code, each slice merged with
-the same range below. A half-sunk layer simply starts at a higher code; nothing else records the
-progress, and every state in between is a correct spine, because layers below a range are older.
+A layer is a tuple of readers with disjoint, ascending ranges of codes. If a layer is no longer small
+beside the layer below, it sinks into it: slice by slice from its lowest code, each slice merged with
+the same range below.
 
-Cost: an epoch that adds r rows merges at most ``fuel`` rows (a constant plus a multiple of r), fewer where
-they are wide, so an epoch never pays for the size of the state; over time each row is merged O(log(N / r))
-times.
+    newer: [a b c d e f]          newer:       [c d e f]
+    older: [a   c     f]   ->     older: [a b][c     f]
+
+A half-sunk layer simply starts at a higher code, and nothing else records the progress. Every state in
+between is a correct spine, because layers below a range are older.
+
+Cost: an epoch that adds r rows merges at most ``fuel`` rows (a constant plus a multiple of r), or fewer
+if the rows are wide. So no epoch pays for the size of the whole state. Over time each row is merged
+O(log(N / r)) times.
 """
 
 from __future__ import annotations
@@ -24,11 +29,17 @@ Merge = Callable[[list[RunReader], bool], list[RunReader]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpineOptions:
-    """``ratio``: a layer sinks when ``ratio`` times its rows reach the layer below. ``fuel``: rows an
-    epoch may always merge; ``fuel_per_row``: and as many more per row it adds, for each layer over
-    ``calm_layers`` once more. ``slice_rows``: the smallest piece worth a file. ``wide_row``: rows of more
-    bytes count as several. ``slice_bytes``: what is merged at once. ``lazy_layers``: so many layers may lie
-    as they are, then the two that are cheapest to merge do, whatever ``ratio`` says."""
+    """Limits of the merges of an epoch.
+
+    - ``ratio``: a layer sinks if ``ratio`` times its rows reach the layer below.
+    - ``fuel``: the rows that an epoch may always merge. ``fuel_per_row``: more rows for each row that
+      it adds, and once more for each layer over ``calm_layers``.
+    - ``slice_rows``: the smallest piece that is worth a file. ``slice_bytes``: the bytes of one merge
+      step.
+    - ``wide_row``: a row of more bytes counts as several rows.
+    - ``lazy_layers``: up to so many layers are not merged. Then the two layers that are cheapest to
+      merge are merged, whatever ``ratio`` says.
+    """
 
     ratio: int = 2
     fuel: int = 1 << 18
@@ -48,7 +59,7 @@ def layer_rows(layer: Layer) -> int:
 
 
 def compact(layers: list[Layer], options: SpineOptions, added: int, merge: Merge) -> list[Layer]:
-    """The layers after this epoch's share of merging; smallest merges first."""
+    """The layers after this epoch's share of merging. The smallest merges come first."""
     layers = [layer for layer in layers if layer]
     budget: float = options.budget(added, len(layers))
     while (at := _next_sinking(layers, options)) is not None:
@@ -64,14 +75,15 @@ def compact(layers: list[Layer], options: SpineOptions, added: int, merge: Merge
 
 
 def _share(readers: Layer, options: SpineOptions) -> float:
-    """How many of such rows count as one of ordinary width; 1 at most."""
+    """How many of such rows count as one row of ordinary width; at most 1."""
     rows = layer_rows(readers)
     width = sum(r.rows * r.bytes_per_row for r in readers) / rows
     return min(1.0, options.wide_row / width) if width else 1.0
 
 
 def _next_sinking(layers: list[Layer], options: SpineOptions) -> int | None:
-    """The newest layer that should sink, preferring one that has begun (its range starts higher)."""
+    """The newest layer that should sink. A layer that has begun to sink, and so starts higher, comes
+    first."""
     if options.lazy_layers:
         return _cheapest_sinking(layers) if len(layers) > options.lazy_layers else None
     for at in range(len(layers) - 1):
@@ -82,7 +94,8 @@ def _next_sinking(layers: list[Layer], options: SpineOptions) -> int | None:
 
 
 def _cheapest_sinking(layers: list[Layer]) -> int:
-    """The layer that has begun, else the one with the fewest rows in it and the next."""
+    """The layer that has begun to sink, otherwise the layer with the fewest rows together with the next
+    layer."""
     pairs = range(len(layers) - 1)
     return min(pairs, key=lambda at: (not _begun(layers[at]), sum(map(layer_rows, layers[at : at + 2]))))
 
@@ -93,7 +106,7 @@ def _begun(layer: Layer) -> bool:
 
 
 def _sink(upper: Layer, lower: Layer, budget: int, last: bool, merge: Merge) -> tuple[Layer, Layer, int]:
-    """Merges as much of ``upper``'s lowest range into ``lower`` as ``budget`` rows allow."""
+    """Merges the lowest range of ``upper`` into ``lower``, up to ``budget`` rows."""
     above, rest = _split(lower, upper[0].bounds[0])
     ceiling = _ceiling(upper, rest, budget)
     now, later = _split(upper, ceiling)

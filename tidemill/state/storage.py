@@ -1,9 +1,9 @@
-"""Immutable, checked files below a state root: a directory or a URI, through ``tidemill.files``.
+"""Immutable, checked files below a state root, which is a directory or a URI (``tidemill.files``).
 
-``publish`` makes a file under a name that nobody had before, ``read`` gives back exactly what was published
-or raises StateError; names are relative to the root. Cost of a check: one pass over the file (xxh3, more
-than 10 GB/s) the first time that a process reads it; its length is looked at before it is mapped. Files of
-an object store are mapped from a copy on the machine's own disk (see ``files.cache``).
+``publish`` writes a file under a new name. ``read`` returns exactly what was published, or raises
+StateError. Names are relative to the root. Cost of a check: one pass over the file (xxh3, more than 10
+GB/s) when a process first reads it. The file's length is checked before it is mapped. Files of an
+object store are mapped from a copy on the machine's own disk (see ``files.cache``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _sound: dict[tuple[int, ...], None] = {}
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a reader must find: the file's length and its xxh3 checksum."""
+    """The length and the xxh3 checksum that a reader must find."""
 
     size: int
     checksum: int
@@ -41,7 +41,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class StateFiles:
-    """``owner`` says in errors whose files these are and what is safe."""
+    """``owner`` says in errors whose files these are, and which epoch is safe."""
 
     storage: Storage
     owner: str = ""
@@ -51,11 +51,11 @@ class StateFiles:
         return cls(root if isinstance(root, Storage) else Storage(root), owner)
 
     def path(self, name: str) -> str:
-        """As errors name it."""
+        """The file's path, as errors name it."""
         return self.storage.shown(name)
 
     def read(self, name: str, expected: Published) -> pa.Buffer:
-        """The file's bytes, mapped from a local disk: StateError where they are not what was published."""
+        """The bytes of the file, mapped from a local disk. StateError if they are not what was published."""
         if self.storage.is_local:
             return self._mapped(name, self.storage.absolute(name), expected)
         cache = executor_cache()
@@ -86,17 +86,17 @@ class StateFiles:
         return buffer
 
     def read_bytes(self, name: str) -> bytes:
-        """A whole small file, unchecked: it must know its own checksum."""
+        """A whole small file, unchecked: it must contain its own checksum."""
         try:
             return self.storage.read_bytes(name)
         except OSError as e:
             raise self._unreadable(name, e) from e
 
     def publish(self, name: str, write: Callable[[Any], None]) -> Published:
-        """Writes a new file by ``write(sink)`` and forces it to disk; StateError if there is one already.
+        """Writes a new file with ``write(sink)``, and forces it to disk. StateError if the name exists.
 
-        A file that is half written when its process dies keeps its name: nothing names it. Its folder is
-        forced to disk by ``settle``, once for all files of an epoch.
+        If the process dies, a half-written file keeps its name, but no manifest names it. ``settle``
+        forces the folder to disk, once for all files of an epoch.
         """
         try:
             if self.storage.is_local:
@@ -126,7 +126,7 @@ class StateFiles:
             raise self._unreadable(folder, e) from e
 
     def remove(self, name: str) -> None:
-        """Removes a file; one that is gone already is fine."""
+        """Removes a file. A file that is gone already is no error."""
         try:
             self.storage.remove(name)
         except OSError as e:
@@ -174,7 +174,7 @@ def _written(path: str, write: Callable[[Any], None], *, durable: bool) -> Publi
 
 
 class _Summing:
-    """A file that knows what went through it; buffers pass uncopied."""
+    """A file that computes the checksum of everything written to it. Buffers are not copied."""
 
     closed = False
 
@@ -197,7 +197,7 @@ class _Summing:
         self._file.flush()
 
     def close(self) -> None:
-        """The file itself is closed by who opened it, after it was forced to disk."""
+        """Does nothing: the opener closes the file, after forcing it to disk."""
 
     @property
     def published(self) -> Published:

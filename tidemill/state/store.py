@@ -1,17 +1,20 @@
 """The state of one operator on one partition, for one epoch.
 
-Life of a store, within one task::
+The life of a store, within one task::
 
     store = StateStore.open(root, operator, partition, base, epoch, attempt=..., now=time_ms)
     output = spec.step(inputs, store, context)        # reads the base, buffers this epoch's rows
     manifest = store.flush()                          # writes runs, then the manifest; None: no state
 
-``root`` is a directory or a URI; ``base`` is the name that the previous epoch's ``flush`` returned (relative
-to the root; None: no state yet), or slices of several after a rescaling. ``flush`` returns the new manifest's
-name, ``<operator>/<partition>/<epoch>.<attempt>.manifest.json``, or the base's if the epoch changed nothing.
-No two attempts share a name, so one that outlives its epoch overwrites nothing; which one counts is said by
-the commit record that names its manifest, and by nothing else. All that a manifest names is forced to disk
-before ``flush`` returns, file names included.
+``root`` is a directory or a URI. ``base`` is the name that ``flush`` of the previous epoch returned,
+relative to the root. It is None if there is no state yet, or slices of several manifests after a
+rescaling. ``flush`` returns the name of the new manifest,
+``<operator>/<partition>/<epoch>.<attempt>.manifest.json``, or the name of the base if the epoch changed
+nothing.
+
+No two attempts share a name, so an attempt that outlives its epoch overwrites nothing. Only the commit
+record, which names a manifest, decides which attempt counts. Before ``flush`` returns, everything that
+the manifest names is forced to disk, file names included.
 """
 
 from __future__ import annotations
@@ -62,11 +65,11 @@ class StateStore:
         now: int = 0,
         options: SpineOptions = DEFAULT_OPTIONS,
     ) -> StateStore:
-        """The state after ``base``; ``now`` is the epoch's processing time in milliseconds.
+        """The state after ``base``. ``now`` is the processing time of the epoch in milliseconds.
 
-        ``groups``: the key groups of the partition, ``base`` the slices of manifests that they are in (a
-        name alone is of the same groups). ``attempt``: letters and digits that no other run of this epoch's
-        task has.
+        ``groups``: the key groups of the partition. ``base``: the slices of manifests with these
+        groups; a single name has the same groups. ``attempt``: letters and digits that no other run of
+        this epoch's task has.
         """
         files = StateFiles.open(
             root, f"operator '{operator}', partition {partition} (the last whole epoch is {epoch - 1})"
@@ -82,7 +85,7 @@ class StateStore:
         return cls(files, operator, partition, epoch, now, slices, manifest, attempt, options)
 
     def scratch(self) -> StateStore:
-        """A store of nothing that is never flushed: for what is computed once and shown."""
+        """An empty store that is never flushed, for results that are computed once and emitted."""
         return replace(
             self,
             base=(),
@@ -92,7 +95,7 @@ class StateStore:
         )
 
     def table(self, layout: Layout) -> StateTable:
-        """The table of that name; always the same object within a step."""
+        """The table of that name. Within a step it is always the same object."""
         table = self._tables.get(layout.name)
         if table is None:
             table = self._tables[layout.name] = StateTable(self._opened(layout))
@@ -108,7 +111,7 @@ class StateStore:
         return table
 
     def flush(self) -> str | None:
-        """Writes what the step changed; the name of the manifest that now describes the state."""
+        """Writes what the step changed. Gives the name of the manifest that now describes the state."""
         tables = dict(self.manifest.tables)
         changed = False
         numbers = {name: number for number, name in enumerate(sorted({*tables, *self._layers}))}
@@ -150,7 +153,7 @@ class StateStore:
             if found != kind and (found is not None or name not in payload):
                 raise StateError(
                     f"The state of {self.storage.owner} does not fit: column '{name}' of its table "
-                    f"'{layout.name}' is {found or 'not there'}, the query needs {kind}",
+                    f"'{layout.name}' is {found or 'missing'}, the query needs {kind}",
                     hint="Use another checkpoint directory, or run the query that made this one.",
                 )
 

@@ -1,6 +1,7 @@
-"""One named table of an operator's state: look up, gather, put; merged and written by ``flush``.
+"""One named table of an operator's state: ``lookup``, ``gather`` and ``put``.
 
-Rows put during the epoch are visible to later lookups of the same step.
+Rows that are put during the epoch are visible to later lookups of the same step. ``StateStore.flush``
+merges and writes them.
 """
 
 from __future__ import annotations
@@ -34,25 +35,25 @@ class StateTable:
 
     @property
     def layers(self) -> list[Layer]:
-        """What was stored before this epoch."""
+        """The stored layers, from before this epoch."""
         return self.rows.stored
 
     def lookup(self, hashes: Hashes, keys: list[pa.Array]) -> Answers:
-        """Records of distinct identities. ``hashes`` ascending (``Layout.codes``); ``keys`` are the
-        identity columns, one row per query. Deleted and expired records are not found."""
+        """The records of distinct identities. ``hashes`` are ascending (``Layout.codes``), and ``keys``
+        are the identity columns, with one row per query. Deleted and expired records are not found."""
         found = find(self.layout, self.rows.all, Queries(hashes), keys)
         if found.pieces:
             found.there &= self._alive(found)
         return found
 
     def weights(self, hashes: Hashes, keys: list[pa.Array]) -> Ints:
-        """A multiset's total weight of each queried identity (ascending ``hashes``)."""
+        """The total weight in a multiset of each queried identity (ascending ``hashes``)."""
         return total_weight(self.layout, self.rows.all, Queries(hashes), keys, WEIGHT)
 
     def gather(self, key_hashes: Hashes, keys: list[pa.Array]) -> tuple[Ints, pa.Table]:
         """All live rows of the given distinct keys, in a two-part table.
 
-        Returns the number of the key per row (ascending) and the value, payload and weight columns.
+        Gives the number of the key per row (ascending), and the value, payload and weight columns.
         """
         owners, tables = self._pieces(key_hashes, keys)
         if len(tables) == 1:
@@ -66,15 +67,15 @@ class StateTable:
         return self._consolidate(*self._together(owners, tables))
 
     def pieces(self, key_hashes: Hashes, keys: list[pa.Array]) -> tuple[Ints, pa.Table]:
-        """All rows of the given distinct keys as they are stored, newest layer first: versions of a
-        record, tombstones and parts of a weight stand side by side.
+        """All rows of the given distinct keys as they are stored, newest layer first. Versions of a
+        record, tombstones and parts of a weight are separate rows.
 
-        Returns the number of the key per row (ascending within a layer) and all columns of the layout.
+        Gives the number of the key per row (ascending within a layer), and all columns of the layout.
         """
         return self._together(*self._pieces(key_hashes, keys))
 
     def _pieces(self, key_hashes: Hashes, keys: list[pa.Array]) -> tuple[list[Ints], list[pa.Table]]:
-        """Per run that has rows of the keys the numbers of these keys, and the rows."""
+        """For each run with rows of the keys, the numbers of these keys, and the rows."""
         lo, hi = code_range(key_hashes)
         owners: list[Ints] = []
         tables: list[pa.Table] = []
@@ -93,14 +94,14 @@ class StateTable:
         return np.concatenate(owners), pa.concat_tables(tables).combine_chunks()
 
     def everything(self) -> pa.Table:
-        """All live rows, with all columns of the layout. Cost: that of the whole state."""
+        """All live rows, with all columns of the layout. Costs a read of the whole state."""
         readers = [reader for layer in self.rows.all for reader in layer]
         pieces = [reader.table for reader in (self.rows.merge(readers, True) if readers else ())]
         return pa.concat_tables(pieces or [self.layout.schema.empty_table()])
 
     def put(self, hashes: Hashes, columns: dict[str, pa.Array], deleted: Mask | None = None) -> None:
-        """Adds distinct records; ``deleted`` marks tombstones. Rows of a multiset may repeat in a table
-        that is read by ``pieces`` only."""
+        """Adds distinct records; ``deleted`` marks tombstones. In a table that is only read by ``pieces``,
+        rows of a multiset may repeat."""
         rows = len(hashes)
         if rows == 0:
             return

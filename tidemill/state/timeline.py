@@ -1,12 +1,16 @@
-"""A state table ordered by time: what is due is taken from its start, the rest is not looked at.
+"""A state table ordered by time: due entries are taken from its start, and the other entries are not read.
 
-Timers, rows that expire, interval joins and windows keep their entries here. An entry is identified by the
-time it is due, its key (and value) columns; entries of equal identity follow the family of the layout: the
-newest record wins and a tombstone deletes, weights of a multiset add. Runs are sorted by (time, hash).
+    entries: (due 5, k=1), (due 8, k=2), (due 20, k=1)
+    take_due(10) gives (due 5, k=1), (due 8, k=2); (due 20, k=1) stays
 
-``take_due(t)`` removes all entries with a time at or before t by raising the start of each run: nothing is
-written for it, and files of which nothing is left are dropped. Cost: the entries due, and one comparison of
-bounds per run that has none. An entry added later for a time that was taken is simply taken the next time.
+Timers, expiring rows, interval joins and windows keep their entries here. The identity of an entry is its due
+time and its key columns (and value columns). Entries with the same identity combine as the layout says: the
+newest record wins and a tombstone deletes, or the weights of a multiset add. Runs are sorted by (time, hash).
+
+``take_due(t)`` removes all entries due at or before t by raising the start of each run. It writes
+nothing, and drops files without live rows. Cost: the due entries, and one comparison of bounds per run
+without due entries. If an entry is added for a time that was already taken, the next ``take_due`` takes
+it.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ _TOLD_BITS = 20
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Entries where they are stored; what is asked for of them is fetched then."""
+    """Entries where they are stored. Their columns are read on demand."""
 
     layout: Layout
     pieces: list[Piece]
@@ -56,7 +60,7 @@ class Gathered:
         )
 
     def where(self, chosen: Mask) -> Gathered:
-        """Some of the entries."""
+        """The entries that a mask selects."""
         if chosen.all():
             return self
         sizes = np.cumsum([len(p.rows) for p in self.pieces])
@@ -69,7 +73,7 @@ class Gathered:
 
 @dataclass(slots=True)
 class TimeTable:
-    """A table whose layout is ``by_time``; times are any integers, by habit milliseconds."""
+    """A table whose layout is ``by_time``. Times are integers, usually milliseconds."""
 
     rows: TableLayers
 
@@ -80,8 +84,8 @@ class TimeTable:
     def put(
         self, dues: Ints, hashes: Hashes, columns: dict[str, pa.Array], deleted: Mask | None = None
     ) -> None:
-        """Adds or replaces distinct entries; ``deleted`` marks those to delete. ``hashes`` are the codes of
-        the keys (``Layout.codes``); any order."""
+        """Adds or replaces distinct entries; ``deleted`` marks entries to delete. ``hashes`` are the codes
+        of the keys (``Layout.codes``), in any order."""
         if len(dues) == 0:
             return
         columns = {HASH: hash_array(hashes), DUE: to_arrow(Vec(dues), pa.int64()), **columns}
@@ -94,29 +98,29 @@ class TimeTable:
         self.rows.add(table)
 
     def take_due(self, time: int) -> pa.Table:
-        """All entries that are due at or before ``time``, by time (``$due``) and hash; they are gone.
+        """Removes all entries due at or before ``time``, and gives them by time (``$due``) and hash.
 
-        The columns are the layout's, with ``$hash`` and, of a multiset, ``$weight``.
+        The columns are the layout's, with ``$hash`` and, in a multiset, ``$weight``.
         """
         return self._merged(self.rows.take_below(due_code(time + 1)))
 
     def forget_due(self, time: int) -> None:
-        """``take_due`` where nobody looks at what goes. Cost: one comparison of bounds per run."""
+        """Removes due entries without reading them. Cost: one comparison of bounds per run."""
         self.rows.take_below(due_code(time + 1))
 
     def earliest(self) -> int | None:
-        """No entry is due before this time; None if there is none at all. Cost: no file is opened."""
+        """A time before which no entry is due; None if there are no entries. Opens no file."""
         bounds = [layer[0].bounds for layer in self.rows.all if layer]
         return min((due_range(lo, hi)[0] for lo, hi in bounds), default=None)
 
     def latest(self) -> int | None:
-        """No entry is due after this time; None if there is none at all. Cost: no file is opened."""
+        """A time after which no entry is due; None if there are no entries. Opens no file."""
         bounds = [layer[-1].bounds for layer in self.rows.all if layer]
         return max((due_range(lo, hi)[1] for lo, hi in bounds), default=None)
 
     def lookup(self, dues: Ints, hashes: Hashes, keys: list[pa.Array]) -> Answers:
-        """Records of distinct identities, in ascending order of (``dues``, ``hashes``); ``keys`` are the key
-        (and value) columns, one row per query. Deleted ones are not found."""
+        """The records of distinct identities, in ascending order of (``dues``, ``hashes``). ``keys`` are
+        the key (and value) columns, with one row per query. Deleted records are not found."""
         found = find(self.layout, self.rows.all, Queries(hashes, dues), [_times(dues), *keys])
         if found.pieces:
             deleted = found.vec(DELETED)
@@ -124,21 +128,22 @@ class TimeTable:
         return found
 
     def weights(self, dues: Ints, hashes: Hashes, keys: list[pa.Array]) -> Ints:
-        """A multiset's total weight of each queried identity, asked as in ``lookup``."""
+        """The total weight in a multiset of each queried identity, with the arguments of ``lookup``."""
         queries = Queries(hashes, dues)
         return total_weight(self.layout, self.rows.all, queries, [_times(dues), *keys], WEIGHT)
 
     def may_have(self, hashes: Hashes) -> Mask:
-        """Which of these keys an entry may have: of those that none has most are told. Nothing is looked at
-        where there are more entries than keys are asked for. Cost: a pass over either."""
+        """Which of these keys may have an entry. Most keys without entries are recognised. If there are
+        more entries than keys, all keys may have one. Cost: a pass over either."""
         readers = [reader for layer in self.rows.all for reader in layer]
         if sum(reader.rows for reader in readers) > len(hashes):
             return np.ones(len(hashes), np.bool_)
         return shared_keys(hashes, [reader.hashes for reader in readers])
 
     def gather(self, dues: Ints, hashes: Hashes, keys: list[pa.Array], rows: Ints) -> Gathered:
-        """All entries of a growing table that have a queried time and key: of query ``i`` the keys are those
-        at ``rows[i]`` of ``keys``. Queries in ascending order of (``dues``, ``hashes``); they may repeat."""
+        """All entries of a growing table with a queried time and key. The keys of query ``i`` are at
+        ``rows[i]`` of ``keys``. Queries are in ascending order of (``dues``, ``hashes``), and may
+        repeat."""
         low, high = code_range(hashes) if self.layout.values else (hashes, hashes)
         first, last = Queries(low, dues), Queries(high, dues)
         pieces = []
@@ -158,7 +163,8 @@ class TimeTable:
         return Gathered(self.layout, pieces)
 
     def range(self, first: int, last: int) -> pa.Table:
-        """All entries that are due from ``first`` to ``last``; they stay. Columns as in ``take_due``."""
+        """All entries due from ``first`` to ``last``. They stay in the table. The columns are as in
+        ``take_due``."""
         lo, hi = due_code(first), due_code(last + 1)
         found = []
         for reader in (r for layer in self.rows.all for r in layer):
@@ -168,15 +174,15 @@ class TimeTable:
         return self._merged(found)
 
     def _merged(self, readers: list[RunReader]) -> pa.Table:
-        """What is alive of ``readers``, which hold all versions of their entries, newest first."""
+        """The live entries of ``readers``, which hold all versions of their entries, newest first."""
         tables = [reader.table for reader in (self.rows.merge(readers, True) if readers else ())]
         rows = pa.concat_tables(tables or [self.layout.schema.empty_table()])
         return rows if self.layout.additive else rows.drop_columns([DELETED])
 
 
 def shared_keys(hashes: Hashes, others: Sequence[Hashes]) -> Mask:
-    """Which of these keys the ``others``, hashes or codes, may have: of most that they have not it is told.
-    Cost: a pass over either."""
+    """Which of these keys may be among ``others``, hashes or codes. Most keys that are not among them are
+    recognised. Cost: a pass over either."""
     there = np.zeros(1 << _TOLD_BITS, np.bool_)
     for codes in others:
         there[_told(codes)] = True
@@ -185,8 +191,8 @@ def shared_keys(hashes: Hashes, others: Sequence[Hashes]) -> Mask:
 
 
 def _told(codes: Hashes) -> Hashes:
-    """Bits that a row's code has of the hash of its key. Not the first ones, which rows of a
-    partition share."""
+    """Bits that a row's code has of the hash of its key. The first bits are left out, because the rows of
+    a partition share them."""
     return (codes >> np.uint64(32)) & np.uint64((1 << _TOLD_BITS) - 1)
 
 
@@ -203,6 +209,6 @@ def by_time_order(dues: Ints, hashes: Hashes) -> Ints:
 
 
 def due_times(rows: pa.Table) -> Ints:
-    """When each row of ``take_due`` was due."""
+    """The due time of each row of ``take_due``."""
     times: Ints = vector(rows.column(DUE)).values
     return times

@@ -1,8 +1,8 @@
-"""What a module of user functions declares: the decorators ``udf``, ``udtf``, ``udaf``, in PyFlink's habits.
+"""The decorators of user functions, ``udf``, ``udtf`` and ``udaf``, with PyFlink's arguments.
 
-``func_type='general'`` (the default, as in PyFlink) gives the function Python values, one row at a time;
-``'arrow'`` gives it ``pyarrow`` arrays, one value per row of a batch. Types are Flink's type texts or
-``pyarrow`` types. A declared function is still callable as the Python function it is.
+With ``func_type='general'`` (the default, as in PyFlink) the function gets Python values, row by row. With
+``'arrow'`` it gets ``pyarrow`` arrays, with one value per row of a batch. Types are Flink's type texts or
+``pyarrow`` types. A declared function can still be called from Python.
 """
 
 from __future__ import annotations
@@ -52,9 +52,13 @@ def udf(
 ) -> Any:
     """Declares a scalar function: ``@udf(result_type='BIGINT')`` or ``udf(f, result_type=...)``.
 
-    ``f`` is a function or an object with ``eval``. Types that are not given come from the function's
-    annotations (``int`` is BIGINT, ``str`` STRING, ...). With ``func_type='arrow'`` it takes one array
-    per argument and gives one array of the same length.
+    ``f`` is a function or an object with ``eval``. Missing types come from the function's annotations
+    (``int`` is BIGINT, ``str`` is STRING, ...). With ``func_type='arrow'`` the function takes one array per
+    argument and returns one array of the same length. DeclarationError if no function can be declared.
+
+    >>> @udf
+    ... def plus_one(n: int) -> int:
+    ...     return n + 1
     """
 
     def declare(given: Any) -> UserScalarFunction:
@@ -99,9 +103,15 @@ def udtf(
 ) -> Any:
     """Declares a table function: ``@udtf(result_types=['STRING', 'INT'])``.
 
-    Per row it yields (or returns an iterable of) tuples, or plain values where there is one column; None is
-    no rows. With ``func_type='arrow'`` it takes arrays and gives one list array, an entry per input row:
-    of values where there is one column, else of structs, by position.
+    For each input row the function yields tuples, or returns an iterable of tuples. With a single result
+    column it yields plain values. None means no rows. With ``func_type='arrow'`` the function takes arrays
+    and returns a list array with one entry per input row: lists of values for a single column, otherwise
+    lists of structs, by position.
+
+    >>> @udtf(result_types=["STRING", "INT"])
+    ... def words(line: str):
+    ...     for word in line.split():
+    ...         yield word, len(word)
     """
 
     def declare(given: Any) -> UserTableFunction:
@@ -147,7 +157,17 @@ def udaf(
     func_type: str = "general",
 ) -> Any:
     """Declares an aggregate function: ``@udaf(result_type=..., accumulator_type=...)`` over a class that
-    derives from ``AggregateFunction``. The accumulator's type is how it is kept in state."""
+    derives from ``AggregateFunction``. State stores the accumulator as ``accumulator_type``.
+
+    >>> @udaf(result_type="BIGINT", accumulator_type="ROW<n BIGINT>")
+    ... class Count(AggregateFunction):
+    ...     def create_accumulator(self):
+    ...         return [0]
+    ...     def accumulate(self, accumulator, value):
+    ...         accumulator[0] += 1
+    ...     def get_value(self, accumulator):
+    ...         return accumulator[0]
+    """
 
     def declare(given: Any) -> UserAggregateFunction:
         body = given() if isinstance(given, type) else given
@@ -173,8 +193,7 @@ def udaf(
 
 
 def plain_function(given: Callable[..., Any]) -> UserScalarFunction | None:
-    """An undecorated function as a scalar function, by its annotations; None where they do not say the
-    result's type."""
+    """An undecorated function as a scalar function, by its annotations. None if they have no result type."""
     if not inspect.isfunction(given) or result_text(given) is None:
         return None
     return udf(given)

@@ -42,4 +42,4 @@ def stopped_short(name: str) -> ExecutionError:
 
 def wrong_result(name: str, expected: object, found: object) -> ExecutionError:
     """The function gave something else than it declared."""
-    return ExecutionError(f"The function {name} gave {found}; expected {expected}")
+    return ExecutionError(f"The function {name} returned {found}; expected {expected}")

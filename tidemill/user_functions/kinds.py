@@ -1,4 +1,4 @@
-"""The kinds of user functions as they were declared, and the class that aggregate functions derive from."""
+"""Declared user functions by kind, and the base class of aggregate functions."""
 
 from __future__ import annotations
 
@@ -7,52 +7,53 @@ from typing import Any, Protocol, runtime_checkable
 
 
 class DeclarationError(Exception):
-    """A declaration that no function can be made of; raised where the module is imported."""
+    """A wrong declaration of a user function, raised when its module is imported."""
 
 
 class AggregateFunction:
-    """The base of aggregate functions; give an instance or the class to ``udaf``. ``retract`` and ``merge``
-    are faces that a function has or has not: ``Retracting``, ``Merging``.
+    """The base class of aggregate functions. Pass the class, or an instance, to ``udaf``.
 
-    Per row (``general``): ``accumulate(accumulator, *args)`` and ``retract(accumulator, *args)`` change
-    the accumulator, or return a new one. A ROW accumulator is a list of its fields. ``retract`` is needed
-    where input rows are taken back.
+    A subclass may also have ``retract`` (``Retracting``), which updating input needs, and ``merge``
+    (``Merging``).
 
-    Over arrays (``arrow``): ``accumulate(groups, *columns)`` and ``retract(groups, *columns)`` give one
-    accumulator per group, as an array; ``groups`` holds each row's group number, 0, 0, 1, 2, 2, ...;
-    ``merge(left, right)`` and ``get_value(accumulators)`` work on arrays of accumulators.
+    Row by row (``general``): ``accumulate(accumulator, *args)`` and ``retract(accumulator, *args)`` change
+    the accumulator, or return a new accumulator. A ROW accumulator is a list of its fields.
+
+    Over arrays (``arrow``): ``accumulate(groups, *columns)`` and ``retract(groups, *columns)`` return an
+    array with one accumulator per group. ``groups`` has the group number of each row: 0, 0, 1, 2, 2, ...
+    ``merge(left, right)`` and ``get_value(accumulators)`` take arrays of accumulators.
     """
 
     def create_accumulator(self) -> Any:
-        """The accumulator of no rows."""
+        """The accumulator before any row."""
         raise NotImplementedError
 
     def accumulate(self, *args: Any) -> Any:
         raise NotImplementedError
 
     def get_value(self, accumulator: Any) -> Any:
-        """The result."""
+        """The function's result for an accumulator."""
         raise NotImplementedError
 
 
 @runtime_checkable
 class Retracting(Protocol):
-    """Optional face of an aggregate function: it takes rows back."""
+    """An aggregate function that can retract rows."""
 
     def retract(self, *args: Any) -> Any: ...
 
 
 @runtime_checkable
 class Merging(Protocol):
-    """Optional face of an aggregate function, needed over arrays: two accumulators are one."""
+    """An aggregate function that can merge two accumulators, which ``func_type='arrow'`` needs."""
 
     def merge(self, left: Any, right: Any) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UserFunction:
-    """``body`` is what is called (of an aggregate: an object with its methods); ``input_types`` None:
-    arguments come in the types they have."""
+    """``body`` is the Python function, or for an aggregate the object with the methods. If ``input_types`` is
+    None, arguments keep their own types."""
 
     name: str
     body: Any = field(repr=False)

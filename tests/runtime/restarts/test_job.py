@@ -137,4 +137,4 @@ def test_what_would_fail_again_ends_the_job_at_once(spark: SparkSession, tmp_pat
     with pytest.raises(StateError) as raised:
         forgetful.start().wait(LONG)
     assert "it begins anew" in raised.value.hint
-    assert "goes on from its last one" not in raised.value.hint
+    assert NOTHING_COMMITTED not in raised.value.hint

@@ -20,8 +20,8 @@ from tidemill.files.storage import FileEntry, FileList, Storage
 _END = 1024
 _WHOLE = "Files must appear in a source's path at once and complete, for example by a rename."
 _APPENDED = (
-    "A watched file may get new lines at its end; what was read of it must stay as it is. To read it again,"
-    " give it another name."
+    "A watched file may get new lines at its end; the part that was read must stay as it is. To read the file"
+    " again, give it another name."
 )
 
 
@@ -49,7 +49,7 @@ def opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
 
 
 def vanished(path: str) -> str:
-    return f"File {path} does not exist any more, but not all of it was read."
+    return f"File {path} no longer exists, but not all of it was read."
 
 
 def check_unchanged(storage: Storage, file: TakenFile, now: FileEntry | None, *, appends: bool) -> None:
@@ -66,7 +66,7 @@ def check_unchanged(storage: Storage, file: TakenFile, now: FileEntry | None, *,
     same_time = now.size != file.size or now.modified == file.modified
     if not same_time or (file.ends and ends_of(storage, file.path, file.size) != file.ends):
         raise ConnectorError(
-            f"File {path} has changed since it was read: it was written again.",
+            f"File {path} has changed since it was read: it was rewritten.",
             hint=_APPENDED if appends else _WHOLE,
         )
 
@@ -105,8 +105,8 @@ def continuation(storage: Storage, file: TakenFile) -> int:
         if border[1:].startswith(ending):
             return file.length + len(ending)
     raise ConnectorError(
-        f"File {storage.shown(file.path)}: its last line was read, and then went on.",
-        hint="Append whole lines, each with its end of line in the same write.",
+        f"File {storage.shown(file.path)}: its last line was read before the line was complete.",
+        hint="Append whole lines: write each line and its end together.",
     )
 
 

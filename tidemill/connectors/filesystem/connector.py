@@ -120,7 +120,7 @@ class FilesystemConnector(Connector):
         if self.source_kinds(request.table, request.options) != INSERT_ONLY:
             raise NotSupportedError(
                 f"Table '{request.table.path}' is a changelog ('format' = '{request.options['format']}'): its"
-                " rows are not what it holds, and cannot be looked up",
+                " rows are changes, which cannot be looked up",
                 hint="Join it by event time: FOR SYSTEM_TIME AS OF o.ts, WATERMARK FOR ts.",
             )
         source = self.source(

@@ -115,7 +115,7 @@ def from_json(offset: Offset | None, root: str) -> FilePosition:
         raise StateError(f"Not an offset of a filesystem source: {str(offset)[:200]}") from None
     if position.root != root:
         raise StateError(
-            f"The checkpoint is of a table that read '{position.root}'; its path is '{root}' now.",
+            f"The checkpoint belongs to a table with the path '{position.root}'; the path is now '{root}'.",
             hint="Start the changed table with a checkpoint directory of its own.",
         )
     return position
@@ -137,7 +137,7 @@ def ranges(start: FilePosition, end: FilePosition) -> list[FileRange]:
     known = start.files[-1:]
     same = end.files[first - end.sealed :][: len(known)] if first >= end.sealed else ()
     if first > end.taken or [(f.path, f.begin) for f in known] != [(f.path, f.begin) for f in same]:
-        raise StateError("The offsets are not of one job: their lists of files differ.")
+        raise StateError("The offsets belong to different jobs: their lists of files differ.")
     base = start.base if start.taken else 0
     found = []
     for number, file in enumerate(end.files[first - end.sealed :]):

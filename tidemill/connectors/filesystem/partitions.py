@@ -30,7 +30,9 @@ def partition_values(path: str, fields: tuple[Field, ...], default: str) -> dict
 
 def _value(field: Field, texts: dict[str, str], path: str, default: str) -> pa.Scalar:
     if field.name not in texts:
-        raise ConnectorError(f"File {path} lies in no directory '{field.name}=...' though it is a partition.")
+        raise ConnectorError(
+            f"File {path} is in no directory '{field.name}=...', but the table is partitioned."
+        )
     text = unquote(texts[field.name])
     if text == default:
         return pa.scalar(None, arrow_type(field.type))

@@ -89,9 +89,7 @@ class StagedWriter:
             said = f"Cannot write to table '{self.table}': {e.message}"
             raise WorkerError(ConnectorError(said, hint=e.hint)) from None
         if not self.is_wanted:
-            raise WorkerError(
-                ConnectorError(f"What was written to table '{self.table}' is not wanted any more")
-            )
+            raise WorkerError(ConnectorError(f"The task that wrote to table '{self.table}' was canceled"))
         return json.dumps({"attempt": task.attempt, "files": files})
 
     @property

@@ -84,7 +84,7 @@ class Publication:
                 time.sleep(_PAUSE)
             except OSError as e:
                 raise ConnectorError(
-                    f"Rows of epoch {self.epoch} for '{self._at}' are staged no more: {e}",
+                    f"The staged rows of epoch {self.epoch} for '{self._at}' are gone: {e}",
                     hint="Set 'sink.staging-path' to a directory that outlives the machine's restarts.",
                 ) from None
 
@@ -117,6 +117,8 @@ class Publication:
         if not self._unknown or not is_fleeting(error):
             return failed
         return CommitUnknownError(
-            f"{failed.message}. It went away during COMMIT: whether it has epoch {self.epoch} is not known.",
-            hint="Start the job again once the database is back: it finds out; nothing is lost or doubled.",
+            f"{failed.message}. The connection was lost during COMMIT: it is not known whether the database "
+            f"has epoch {self.epoch}.",
+            hint="Start the job again once the database is back. The job then finds out; nothing is lost or "
+            "written twice.",
         )

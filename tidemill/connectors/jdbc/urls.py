@@ -57,7 +57,9 @@ class Database:
                 f"'{self.shown}' is not a JDBC URL such as jdbc:postgresql://host/database."
             )
         if name not in _DRIVERS:
-            raise NotSupportedError(f"JDBC database '{name}' is not supported; there are {sorted(_DRIVERS)}.")
+            raise NotSupportedError(
+                f"JDBC database '{name}' is not supported; supported are {sorted(_DRIVERS)}."
+            )
         if name == "postgresql" and _NETWORK.fullmatch(self.url.split(":", 2)[2]) is None:
             raise ValidationError(
                 f"'{self.shown}' is not a JDBC URL such as jdbc:postgresql://host/database.",

@@ -158,7 +158,7 @@ def _reload(options: OptionValues) -> Periodic | Timed:
         return Timed(time=dt.time.fromisoformat(given), days=options[_DAYS])
     except ValueError:
         raise ValidationError(
-            f"Could not parse value '{given}' for key '{key}': it is no ISO time such as 10:15, 10:15Z."
+            f"Could not parse value '{given}' for key '{key}': it is not an ISO time such as 10:15, 10:15Z."
         ) from None
 
 

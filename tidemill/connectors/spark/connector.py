@@ -48,11 +48,13 @@ class SparkConnector(Connector):
 
     def validate(self, table: CatalogTable, options: Mapping[str, str]) -> None:
         if ("format" in options) == ("table" in options):
-            raise ValidationError("The connector 'spark' wants the option 'format' or the option 'table'.")
+            raise ValidationError(
+                "The connector 'spark' needs either the option 'format' or the option 'table'."
+            )
         for column in table.physical_columns:
             if isinstance(column.type, _CARRIED):
                 raise ValidationError(
-                    f"Column '{column.name}': the connector 'spark' has no type {column.type}."
+                    f"Column '{column.name}': the connector 'spark' does not support the type {column.type}."
                 )
 
     def places(self, options: Mapping[str, str], *, role: str, streaming: bool) -> Mapping[str, str]:

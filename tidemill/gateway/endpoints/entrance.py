@@ -38,7 +38,7 @@ class Entrance:
         except OSError as e:
             raise SetupError(
                 f"The {self.name} endpoint cannot listen on {host}:{port}: {e.strerror or e}",
-                hint=f"Choose another port with '{self.port.key}', or 0 for any that is free.",
+                hint=f"Choose another port with '{self.port.key}', or 0 for any free port.",
             ) from e
         return Opened(host, access, tls, listening)
 

@@ -52,8 +52,8 @@ class Access:
         file, function = config.read(g.USERS_FILE), config.read(g.AUTHENTICATOR)
         if bool(file) == bool(function):
             raise SetupError(
-                f"'{g.AUTHENTICATION.key}' is PASSWORD: say who the users are, by '{g.USERS_FILE.key}' or "
-                f"'{g.AUTHENTICATOR.key}'."
+                f"'{g.AUTHENTICATION.key}' is PASSWORD: set either '{g.USERS_FILE.key}' or "
+                f"'{g.AUTHENTICATOR.key}', which say who the users are."
             )
         return cls(users_in(file) if file else users_by(function), audit=audit)
 
@@ -104,8 +104,8 @@ def check_chosen(config: Configuration, address: str) -> None:
     if config.read(g.AUTHENTICATION) or is_loopback(address):
         return
     raise SetupError(
-        f"The gateway would listen on {address}, where others reach it, and asks nobody who he is.",
-        hint=f"Set '{g.AUTHENTICATION.key}' to PASSWORD, or to NONE if all who reach it may use it.",
+        f"The gateway would listen on {address}, which other machines reach, without authentication.",
+        hint=f"Set '{g.AUTHENTICATION.key}' to PASSWORD, or to NONE to admit everybody.",
     )
 
 

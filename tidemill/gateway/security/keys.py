@@ -24,11 +24,11 @@ def seal_by(file: str) -> Seal:
         keys = _keys(file)
         fernet = MultiFernet([Fernet(key) for key in keys])
     except OSError as e:
-        raise SetupError(f"The key's file '{file}' cannot be used: {e.strerror or e}") from e
+        raise SetupError(f"The key file '{file}' cannot be used: {e.strerror or e}") from e
     except ValueError as e:
         raise SetupError(
-            f"The key's file '{file}' does not hold keys.",
-            hint="Each line is 32 random bytes in URL-safe base64; without the file a new one is made.",
+            f"The key file '{file}' contains no keys.",
+            hint="Each line is 32 random bytes in URL-safe base64. If there is no file, a new key is made.",
         ) from e
     return Seal(partial(_close, fernet), partial(_open, fernet, file))
 
@@ -45,7 +45,7 @@ def _keys(file: str) -> list[str]:
             os.fsync(new.fileno())
     with open(file, encoding="ascii") as kept:
         if os.fstat(kept.fileno()).st_mode & 0o077:
-            raise SetupError(f"Others may read the key's file '{file}'.", hint=f"chmod 600 '{file}'")
+            raise SetupError(f"Other users can read the key file '{file}'.", hint=f"chmod 600 '{file}'")
         return kept.read().split()
 
 
@@ -60,6 +60,6 @@ def _open(fernet: MultiFernet, file: str, text: str) -> str:
         return fernet.decrypt(text.removeprefix(_SEALED)).decode()
     except InvalidToken:
         raise StateError(
-            f"The gateway's store was sealed with another key than that in '{file}'.",
-            hint="Put the key's file back, as it was. Without it the store is lost: name another one.",
+            f"The gateway's store was encrypted with a key that is not in '{file}'.",
+            hint="Restore the key file. Without its key the store is lost: name another store.",
         ) from None

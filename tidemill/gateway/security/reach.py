@@ -46,8 +46,8 @@ def check_reach(config: Configuration) -> None:
     for option in (g.ALLOWED_PATHS, g.ALLOWED_CONNECTORS):
         if asks(config) and not config.read(option).strip():
             raise SetupError(
-                f"'{g.AUTHENTICATION.key}' is PASSWORD: say what users may reach, by '{option.key}'.",
-                hint="'*' is everything but what the gateway keeps for itself; docs/gateway.md says more.",
+                f"'{g.AUTHENTICATION.key}' is PASSWORD: set '{option.key}', which says what users may reach.",
+                hint="'*' is everything except the gateway's own files; see docs/gateway.md.",
             )
     for _, path in _entries(config, g.ALLOWED_PATHS):
         if path != ANY and not path.startswith("/") and "://" not in path:

@@ -31,8 +31,8 @@ def server_context(config: Configuration) -> ssl.SSLContext | None:
     except (OSError, ValueError) as e:
         if asked:
             raise SetupError(
-                f"The key in '{key or certificate}' has a password, and nobody to ask for it.",
-                hint="'openssl pkey -in KEY -out NEW' writes one without, for the gateway's user alone.",
+                f"The private key in '{key or certificate}' needs a password, and nobody can type it.",
+                hint="'openssl pkey -in KEY -out NEW' writes a key without a password: protect it.",
             ) from e
         files = f"'{certificate}'" + (f" with the key '{key}'" if key else ", which must hold its key, too,")
         raise SetupError(f"The certificate {files} cannot be used: {e}") from e
@@ -45,4 +45,4 @@ def _check_readable(file: str, what: str) -> None:
             pass
     except (OSError, ValueError) as e:
         reason = e.strerror if isinstance(e, OSError) else e
-        raise SetupError(f"The {what}'s file '{file}' cannot be read: {reason}") from e
+        raise SetupError(f"The {what} file '{file}' cannot be read: {reason}") from e

@@ -77,7 +77,7 @@ def users_in(file: str) -> Users:
     try:
         lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as e:
-        raise SetupError(f"The file of users '{file}' cannot be read: {e}") from e
+        raise SetupError(f"The users file '{file}' cannot be read: {e}") from e
     passwords: dict[str, list[str]] = {}
     tokens: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
@@ -89,11 +89,9 @@ def users_in(file: str) -> Users:
         if not kept.startswith(_TOKEN):
             passwords.setdefault(name, []).append(kept)
         elif tokens.setdefault(kept, name) != name:
-            raise SetupError(
-                f"Line {number} of '{file}' has the token of '{tokens[kept]}' for '{name}', too."
-            )
+            raise SetupError(f"Line {number} of '{file}' gives '{name}' the token of '{tokens[kept]}'.")
     if not passwords and not tokens:
-        raise SetupError(f"There is nobody in the file of users '{file}'.", hint=_MAKES_ONE)
+        raise SetupError(f"The users file '{file}' has no users.", hint=_MAKES_ONE)
     nobody = [password_hash(secrets.token_urlsafe())]
 
     def check(name: str, password: str) -> bool:
@@ -110,7 +108,7 @@ def users_by(function: str) -> Users:
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as e:
-        raise SetupError(f"'{function}' is no function 'module:function': {e}") from e
+        raise SetupError(f"'{function}' does not name a function as 'module:function': {e}") from e
     return Users(lambda user, password: bool(found(user, password)))
 
 

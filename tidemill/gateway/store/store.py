@@ -26,7 +26,7 @@ from tidemill.session.catalogs.database import engine, said
 
 Json = dict[str, Any]
 _WHAT = "The gateway's store"
-_HINT = "Statements that were running go on; what is asked now is not taken down."
+_HINT = "Running statements continue, but the gateway takes no new requests until the store works again."
 _ADD = OPERATIONS.insert()
 _END = (
     OPERATIONS.update()
@@ -109,7 +109,7 @@ class Store:
             elif found != VERSION:
                 where = self.engine.url.render_as_string(hide_password=True)
                 raise StateError(
-                    f"The gateway's store '{where}' is of version {found}, this one knows {VERSION}",
+                    f"The gateway's store '{where}' has version {found}; this gateway reads {VERSION}",
                     hint="Start the version that wrote it, or name another store.",
                 )
             else:

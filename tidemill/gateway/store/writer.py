@@ -116,7 +116,7 @@ class Writer:
             if not self._closed:
                 self._waiting.append((write, made))
                 return made
-        made.set_exception(StateError("The gateway ends: nothing is taken down any more."))
+        made.set_exception(StateError("The gateway is shutting down: its store takes no more writes."))
         return made
 
     def _work(self) -> None:

@@ -117,10 +117,10 @@ def _onward(row: int, target: int) -> int:
         return target
     if target < 0:
         raise ExecutionError(
-            "Could not skip to a variable of AFTER MATCH SKIP: no row of the match found is of it",
+            "Could not skip to a variable of AFTER MATCH SKIP: the match has no row of this variable",
             hint="Skip to a variable that every match has, or use SKIP TO NEXT ROW or SKIP PAST LAST ROW.",
         )
     raise ExecutionError(
-        "Could not skip to first element of a match: the search would find the same match for ever",
+        "Could not skip to first element of a match: the search would find the same match forever",
         hint="Skip to a variable that cannot stand first, or use SKIP TO NEXT ROW or SKIP PAST LAST ROW.",
     )

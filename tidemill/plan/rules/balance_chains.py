@@ -1,9 +1,13 @@
-"""Very long chains of one associative operator become trees of little depth: ``((a + b) + c) + d`` is
-``(a + b) + (c + d)``.
+"""Turn a long chain of one associative operator into a shallow tree.
 
-Spark writes the code of an expression around that of its operands, level by level, so a sum of a thousand
-terms that hang on each other costs a million; and every pass recurses. Only what is the same in any grouping:
-AND, OR, texts put together, sums and products of integers, which wrap. The order of the operands stays.
+    before: ((a + b) + c) + d
+    after:  (a + b) + (c + d)
+
+Spark generates the code of an expression around the code of its operands, level by level. So a chain of a
+thousand terms would cost a million steps. Every pass over the plan also recurses as deep as the chain.
+
+The rule applies only to operators whose grouping does not matter: AND, OR, string concatenation, and sums and
+products of integers, which wrap around. The order of the operands stays.
 """
 
 from __future__ import annotations

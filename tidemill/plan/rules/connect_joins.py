@@ -1,9 +1,14 @@
-"""Inner joins that FROM's order would make cross products are put into an order in which keys connect them.
+"""Reorder inner joins that would be cross products in FROM's order, so that keys connect them.
 
-The inputs of a tree of inner joins keep the order of FROM, but one that no equality connects with those
-before it waits until one does: ``FROM part, supplier, lineitem`` with keys of lineitem in WHERE joins
-lineitem second. A tree whose joins all have keys stays as it was written, and sizes decide nothing: the
-plan of a streaming job must not change with its data. What nothing connects is crossed last.
+    FROM part, supplier, lineitem WHERE p_key = l_part AND s_key = l_supplier
+
+    before: (part CROSS JOIN supplier) JOIN lineitem
+    after:  (part JOIN lineitem ON p_key = l_part) JOIN supplier ON s_key = l_supplier
+
+The inputs keep FROM's order, but an input without an equality to the inputs before it waits until an
+input brings one. If no equality connects an input, it is crossed last. If all joins of a tree have
+keys, the tree stays as it was written. Sizes decide nothing: the plan of a streaming job must not
+change with its data.
 """
 
 from __future__ import annotations
@@ -51,7 +56,7 @@ class _Tree:
 
 
 def connect_joins(root: n.LogicalNode) -> n.LogicalNode | None:
-    """Over the whole plan, from the root: a tree of joins is seen whole."""
+    """Works on the whole plan from the root, because a tree of joins must be seen as a whole."""
     changed = _connected(root)
     return None if changed is root else changed
 

@@ -1,4 +1,8 @@
-"""Small builders for the expressions and nodes that rules make."""
+"""Small builders for the expressions and nodes that rules make.
+
+named([a, b])       -> the fields of a and b, under free names
+choose(c, x, y)     -> CASE WHEN c THEN x ELSE y END
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ NOT_NULL_BIGINT = t.BigIntType(nullable=False)
 
 
 def predicate(function: str, *args: Expr) -> Call:
-    """A BOOLEAN call that is NULL only where an argument may be."""
+    """A BOOLEAN call that is NULL only if an argument is nullable."""
     return Call(type=t.BooleanType(nullable=any(a.type.nullable for a in args)), function=function, args=args)
 
 
@@ -25,7 +29,7 @@ def test(function: str, *args: Expr) -> Call:
 
 
 def same_value(left: Expr, right: Expr) -> Expr:
-    """Whether a row's value is the one that a DISTINCT over such rows kept."""
+    """Whether a row's value is the value that a DISTINCT over such rows kept."""
     if not is_identity(left.type):
         return test(SAME, left, right)
     return test("IS NOT DISTINCT FROM", left, right) if left.type.nullable else predicate("=", left, right)
@@ -49,12 +53,12 @@ def column(node: n.LogicalNode, index: int) -> InputRef:
 
 
 def columns(node: n.LogicalNode, count: int | None = None) -> tuple[InputRef, ...]:
-    """The first ``count`` columns of ``node``, all without it."""
+    """The first ``count`` columns of ``node``, or all columns."""
     return tuple(column(node, i) for i in range(len(node.fields) if count is None else count))
 
 
 def named(names: Sequence[str], expressions: Sequence[Expr]) -> tuple[t.Field, ...]:
-    """Fields for ``expressions``; a name that was taken gets a number."""
+    """Fields for ``expressions``. A name that is taken gets a number."""
     used: set[str] = set()
     fields = []
     for name, expr in zip(names, expressions, strict=True):
@@ -71,7 +75,7 @@ def project(source: n.LogicalNode, expressions: Sequence[Expr], names: Sequence[
 
 
 def join(left: n.LogicalNode, right: n.LogicalNode, kind: n.JoinKind, condition: Expr) -> n.Join:
-    """A join with fields as its kind makes them: padded, renamed apart, or the left's only."""
+    """A join whose fields fit its kind: nullable, renamed, or only the left side's."""
     if kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
         return n.Join(fields=left.fields, left=left, right=right, kind=kind, condition=condition)
     left_null = kind in (n.JoinKind.RIGHT, n.JoinKind.FULL)

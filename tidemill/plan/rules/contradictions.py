@@ -1,7 +1,12 @@
-"""A condition that no row can meet is FALSE: ``n > 5 AND n < 3``, ``n IN (1, 2) AND n = 3``, ``n = NULL``.
+"""Replace a condition that no row can meet by FALSE.
 
-Only where rows are chosen, in filters and joins: there NULL is as good as FALSE. Where n is NULL,
-``SELECT n > 5 AND n < 3`` shows NULL.
+    before: WHERE n > 5 AND n < 3
+    before: WHERE n IN (1, 2) AND n = 3
+    before: WHERE n = NULL
+    after:  WHERE FALSE
+
+The rule applies to the conditions of filters and joins only: there NULL and FALSE both reject the row. In
+``SELECT n > 5 AND n < 3`` the value must stay NULL if n is NULL.
 """
 
 from __future__ import annotations

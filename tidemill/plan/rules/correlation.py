@@ -1,12 +1,17 @@
-"""Taking references to the enclosing row out of a subquery's plan.
+"""Remove the references to the outer row from a subquery's plan.
 
-``correlate`` answers a plan that stands alone: the subquery's columns, then extra ones, and a condition
-over (outer row + that plan's row) that says which of its rows belong to an outer row. Two ways:
+    subquery: SELECT i.v FROM i WHERE i.k = o.k AND i.v > 3
+    plan:     SELECT i.v, i.k FROM i WHERE i.v > 3
+    condition: the plan's i.k = the outer row's o.k
 
-- *pull up*: correlated conjuncts of Filters move out; the inner columns they read come along as extra
-  columns, through an Aggregate as keys of it, which needs them to be equalities;
-- *dependent*: where that does not hold, the distinct values of the outer columns are joined in below, so
-  that every reference becomes a column; the condition compares those columns, NULLs as equal. It costs
+``correlate`` gives a plan that stands alone, and a condition over the outer row and the plan's row. The
+condition says which rows of the plan belong to an outer row. The plan has the subquery's columns first, then
+the columns that the condition needs. There are two ways:
+
+- *Pull up*: correlated conjuncts of a Filter become part of the condition. The inner columns that they read
+  become extra columns. An Aggregate gets these columns as keys, so the conjuncts must be equalities.
+- *Dependent join*: if pulling up is impossible, the distinct outer values are joined into the subquery. Every
+  reference becomes a column, and the condition compares these columns, with NULL equal to NULL. This costs
   one more read of the outer plan.
 """
 
@@ -38,8 +43,8 @@ from tidemill.types.logical import Field
 
 @dataclass(frozen=True, slots=True)
 class Correlated:
-    """``width``: how many columns of ``plan`` are the subquery's own; ``condition`` is over the outer
-    row's columns, then the plan's."""
+    """``width``: the number of the subquery's own columns in ``plan``. ``condition`` is over the outer
+    row's columns, then the plan's columns."""
 
     plan: n.LogicalNode
     width: int
@@ -48,7 +53,7 @@ class Correlated:
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """``conditions``: conjuncts in which OuterRefs of level 1 still stand, over ``plan``'s fields."""
+    """``conditions``: conjuncts over the fields of ``plan`` that still contain OuterRefs of level 1."""
 
     plan: n.LogicalNode
     width: int
@@ -59,16 +64,16 @@ Plan = TypeVar("Plan", bound=n.LogicalNode)
 
 
 class NotPulled(Exception):
-    """A correlation that cannot be pulled up through some node."""
+    """A correlated conjunct that cannot be pulled up through a node."""
 
 
 def correlate(outer: n.LogicalNode, plan: n.LogicalNode) -> Correlated:
-    """The subquery ``plan`` of a query over ``outer``, standing alone."""
+    """The subquery ``plan`` of a query over ``outer``, as a plan that stands alone."""
     return _correlate(outer, plan, pull, depend)
 
 
 def correlate_groups(outer: n.LogicalNode, plan: n.Aggregate) -> Correlated:
-    """As ``correlate``, but outer rows for which a global aggregate has nothing to read may lack its row."""
+    """As ``correlate``, but an outer row may lack its row if a global aggregate has no rows to read."""
     return _correlate(outer, plan, _pull_groups, depend_groups)
 
 
@@ -108,7 +113,7 @@ def is_correlated(expr: Expr) -> bool:
 
 
 def pull(node: n.LogicalNode) -> Pulled:
-    """``node`` without the correlated conjuncts below it; NotPulled where one cannot move."""
+    """``node`` without the correlated conjuncts below it. NotPulled if a conjunct cannot move."""
     if not outer_refs_at(node, 1):
         return Pulled(node, len(node.fields))
     handler = _PULL.get(type(node))

@@ -1,11 +1,16 @@
-"""Correlation by value: the outer columns a subquery reads are joined into it as columns.
+"""Decorrelate a subquery by joining the outer values into it as columns.
 
-``depend`` gives the subquery over every combination of those columns' distinct values ("domain"), with the
-domain's columns behind its own. From "Unnesting Arbitrary Queries" (Neumann, Kemper, 2015), without its
-later elimination of the domain: the simpler way of ``correlation`` is tried before.
+    subquery: SELECT MAX(i.v) FROM i WHERE i.k < o.k
+    domain:   SELECT DISTINCT k FROM o
+    after:    SELECT MAX(i.v), d.k FROM domain AS d JOIN i ON i.k < d.k GROUP BY d.k
 
-The domain is made of the outer plan, whose own references to what is around it are right as they are; the
-subquery moves up beside that plan, so that its references further out count one level less.
+``depend`` gives the subquery for every distinct combination of the outer columns that it reads (the domain).
+The columns of the domain follow the subquery's own columns. The method is from "Unnesting Arbitrary Queries"
+(Neumann, Kemper, 2015), without its later elimination of the domain, because ``correlation`` first tries the
+simpler way.
+
+The domain is computed from the outer plan, whose own outer references stay as they are. The subquery moves up
+beside that plan, so its references further out count one level less.
 """
 
 from __future__ import annotations
@@ -35,7 +40,8 @@ def depend(outer: n.LogicalNode, plan: n.LogicalNode) -> Bound:
 
 
 def depend_groups(outer: n.LogicalNode, plan: n.Aggregate) -> Bound:
-    """As ``depend``, without a row of the global aggregate ``plan`` where it has nothing to read."""
+    """As ``depend``, but without a row of the global aggregate ``plan`` for outer rows without matching
+    rows."""
     domain = Domain.of(outer, plan)
     return _groups(plan, domain), domain.belongs(outer, plan)
 

@@ -1,4 +1,8 @@
-"""Which expressions may be computed more or less often than written without changing the answer."""
+"""Which expressions a rule may copy, drop or move without changing the answer.
+
+``a + 1`` may be computed any number of times. ``RAND()`` and ``UUID()`` must be computed once per row, where
+the query says so.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ def is_deterministic(expr: Expr) -> bool:
 
 
 def drawn_by(expr: Expr) -> list[str]:
-    """The built-in functions in it that draw a value for each row."""
+    """The built-in functions in it that compute a new value for each row, such as RAND."""
     calls = (registry.scalar(x.function) for x in expr.walk() if isinstance(x, Call))
     return sorted({function.name for function in calls if function is not None and function.draws})
 

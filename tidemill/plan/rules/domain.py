@@ -1,6 +1,10 @@
-"""The outer values by which a subquery is correlated: the distinct values of the outer columns that it reads.
+"""The domain of a correlated subquery: the distinct values of the outer columns that the subquery reads.
 
-They are computed beside the outer rows, so rows that are drawn anew each time cannot have them.
+    SELECT (SELECT MAX(v) FROM i WHERE i.k < o.k) FROM o
+    domain: SELECT DISTINCT k FROM o
+
+The domain is computed beside the outer rows, from the same plan. So the outer rows must not contain values
+that are computed anew each time, such as RAND().
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from tidemill.plan.rules.prune_columns import narrow
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """``plan``: the distinct outer values; ``places``: its column per outer column."""
+    """``plan``: the distinct outer values. ``places``: the column of ``plan`` for each outer column."""
 
     plan: n.LogicalNode
     places: dict[int, int]

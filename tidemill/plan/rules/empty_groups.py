@@ -1,7 +1,10 @@
-"""What an aggregate gives over no rows.
+"""The value of an aggregate over no rows.
 
-A group without rows is missing where groups are joined: what a global aggregate says of no rows is put in
-its place. ``COUNT(*)`` of a missing group is ``COALESCE(count, 0)``, ``MAX(x)`` of it is NULL.
+If a subquery's groups are joined to the outer rows, a group without rows is missing. Its aggregates must get
+the value that a global aggregate has over no rows:
+
+    COUNT(*) -> COALESCE(count, 0)
+    MAX(x)   -> NULL
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from tidemill.plan.expressions import AggregateCall, Call, Expr, InputRef, Liter
 
 
 def or_of_nothing(value: InputRef, call: AggregateCall) -> Expr:
-    """The value of ``call`` where ``value`` is NULL for want of a group."""
+    """``value`` of ``call``, or the aggregate's value over no rows if the group is missing."""
     found = declared(call.function)
     if found is None or found.over_no_rows is None:
         return value
@@ -23,7 +26,7 @@ def or_of_nothing(value: InputRef, call: AggregateCall) -> Expr:
 
 
 def refuse_user_calls(aggregate: n.Aggregate) -> None:
-    """What a user's aggregate gives for no rows is known only where it runs."""
+    """NotSupportedError for a user's aggregate: only running it gives its value over no rows."""
     user = next((c.user for c in aggregate.calls if c.user is not None), None)
     if user is not None:
         raise NotSupportedError(

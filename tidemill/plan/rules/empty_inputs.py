@@ -1,7 +1,10 @@
-"""What reads nothing gives nothing: LIMIT 0, and nodes over inputs without rows.
+"""Remove nodes that cannot give a row: LIMIT 0, and nodes over inputs without rows.
 
-A global aggregate of them is one row, of COUNT, SUM, MIN and MAX as Flink knows it: a streaming
-aggregate that never sees a row would show none.
+    before: SELECT * FROM t JOIN (SELECT * FROM u WHERE FALSE) AS e ON t.k = e.k
+    after:  an empty Values
+
+A global aggregate over no rows is one row. For COUNT, SUM, MIN and MAX the rule writes the row with Flink's
+values, because a streaming aggregate without input would give no row at all.
 """
 
 from __future__ import annotations

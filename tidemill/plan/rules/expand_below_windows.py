@@ -1,6 +1,11 @@
-"""GROUPING SETS over TUMBLE, HOP or CUMULATE: rows are given once per set before they get their windows.
+"""Expand GROUPING SETS below TUMBLE, HOP or CUMULATE, instead of above.
 
-Not over windows that rows make: their rows are those of the PARTITION BY, whatever the sets are."""
+    before: rows -> window -> one copy per grouping set -> aggregate
+    after:  rows -> one copy per grouping set -> window -> aggregate
+
+The rule does not apply to SESSION and DYNAMIC_CUMULATE. The rows of a PARTITION BY key decide the bounds of
+these windows, whatever the grouping sets are.
+"""
 
 from __future__ import annotations
 

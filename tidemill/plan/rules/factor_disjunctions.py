@@ -1,6 +1,10 @@
-"""What all operands of an OR demand is demanded once: ``(a AND b) OR (a AND c)`` is ``a AND (b OR c)``.
+"""Move a condition that all operands of an OR share out of the OR.
 
-So a key that every alternative repeats becomes a join's key, and a condition on one side can move there.
+    before: (a AND b) OR (a AND c)
+    after:  a AND (b OR c)
+
+So a key that every alternative repeats becomes a join key, and a condition on one side can move to that
+side.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""LIMIT within each group of rows: ``ORDER BY x LIMIT 2`` of each k is ``ROW_NUMBER() OVER (PARTITION BY k
-ORDER BY x) <= 2``."""
+"""Write a LIMIT per group as a Top-N.
+
+before: for each k: ORDER BY x LIMIT 2
+after:  ROW_NUMBER() OVER (PARTITION BY k ORDER BY x) <= 2
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from tidemill.plan.rules.push_filters import filtered
 
 
 def first_rows(plan: n.LogicalNode, sort: n.Sort, partition: tuple[int, ...]) -> n.LogicalNode:
-    """``sort``'s LIMIT within each ``partition`` of ``plan``."""
+    """The LIMIT of ``sort``, applied within each ``partition`` of ``plan``."""
     number = OverCall(
         function="ROW_NUMBER",
         args=(),

@@ -1,10 +1,14 @@
-"""A UNION ALL of very many branches is a few nodes: constants are rows, and one input is read once.
+"""Replace the many branches of a long UNION ALL by few nodes.
 
-A branch costs a scan, a task and its share of every pass over the plan, whatever it holds; scripts that are
-written by programs have a thousand of them. Branches of constants become the rows of one Values; filters and
-projections of equal inputs become an Expand, which gives each row once for each of them, and a filter of what
-they keep. A branch that filters by a column that its table is partitioned by stays: it may be spared most of
-the table. Short unions stay as they were written.
+    before: SELECT 1 UNION ALL SELECT 2 UNION ALL ...
+    after:  VALUES (1), (2), ...
+
+    before: SELECT a FROM t WHERE a > 1 UNION ALL SELECT b FROM t UNION ALL ...
+    after:  one read of t, an Expand with a copy of each row per branch, a filter over the copies
+
+Each branch costs a scan, a task, and time in every pass over the plan. Generated scripts have a thousand
+branches. A branch that filters by a partition column of its table stays, because it may skip most of the
+table. Short unions stay as they were written.
 """
 
 from __future__ import annotations

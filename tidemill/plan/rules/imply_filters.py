@@ -1,7 +1,9 @@
-"""What an OR over both sides of an inner or semi join demands of one side is a Filter of that side.
+"""Derive a filter of one side from an OR over both sides of an inner or semi join.
 
-``(l = 1 AND r = 2) OR (l = 3 AND r = 4)`` holds for no row with another ``l`` than 1 and 3. The whole
-condition stays where it is: this may not be repeated, as it would find the same again.
+    before: l JOIN r ON (l.a = 1 AND r.b = 2) OR (l.a = 3 AND r.b = 4)
+    after:  (l WHERE a = 1 OR a = 3) JOIN (r WHERE b = 2 OR b = 4) ON the same condition
+
+The condition of the join stays. So the rule must run only once: it would find the same filters again.
 """
 
 from __future__ import annotations

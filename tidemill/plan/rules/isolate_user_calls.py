@@ -1,9 +1,12 @@
-"""User functions stand alone: each call is a column of a Project, over arguments without user functions.
+"""Give each call of a user function its own column of a Project, over arguments without user functions.
 
-Python functions run outside of Spark's expressions, so a call inside an expression becomes a column of a
-Project below (``f(x) + 1`` over ``f(x)``), a call in a call one of a Project below that. A Filter's other
-conjuncts stay below, so that the function sees only the rows that pass them. In a join a call that reads one
-side goes to that side; of an inner join, a conjunct that calls over both sides becomes a Filter above.
+    before: SELECT f(g(x)) + 1 FROM t
+    after:  SELECT c2 + 1 FROM (SELECT f(c1) AS c2 FROM (SELECT g(x) AS c1 FROM t))
+
+Python functions run outside of Spark's expressions. The other conjuncts of a Filter stay below the
+call, so the function sees only the rows that pass them. In a join, a call that reads one side moves to
+that side. If a conjunct of an inner join calls a function over both sides, the conjunct becomes a
+Filter above the join.
 """
 
 from __future__ import annotations
@@ -165,8 +168,8 @@ def _join_fields(node: n.Join, left: n.LogicalNode, right: n.LogicalNode) -> tup
 
 
 def computed(source: n.LogicalNode, expressions: Exprs) -> tuple[n.LogicalNode, Exprs]:
-    """``source`` with all user calls of ``expressions`` as columns behind its own, and the expressions over
-    them. Calls of calls take several Projects."""
+    """``source`` with all user calls of ``expressions`` as extra columns, and the expressions over them.
+    Nested calls take several Projects."""
     while any(map(has_user_call, expressions)):
         source, places = _with_columns(source, _innermost(expressions))
 

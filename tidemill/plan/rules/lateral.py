@@ -1,4 +1,8 @@
-"""A join whose right side reads the left row, as a join of two plans that stand alone."""
+"""Turn a LATERAL join, whose right side reads the left row, into a join of two plans that stand alone.
+
+before: o CROSS JOIN LATERAL (SELECT v FROM i WHERE i.k = o.k)
+after:  o JOIN (SELECT v, k FROM i) AS s ON s.k = o.k
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from tidemill.plan.rules.single_row import SingleRow, join_single_row, single_ro
 
 
 def lateral_join(node: n.LateralJoin) -> n.LogicalNode:
-    """The right side holds no subquery any more."""
+    """The right side must not contain subqueries any more."""
     single = single_row(node.right)
     if single is not None:
         return _single(node, single)

@@ -1,7 +1,14 @@
-"""``x IN (query)``: as a semi join, NOT IN as an anti join that looks at NULLs; as a value by joined columns.
+"""Turn ``x IN (query)`` into a join.
 
-As a value it is TRUE on a match, else NULL if x or a member is NULL, else FALSE. A query that has one row by
-its form is compared with that row.
+    before: WHERE x IN (SELECT y FROM i)
+    after:  SEMI JOIN (SELECT y FROM i) ON x = y
+
+    before: WHERE x NOT IN (SELECT y FROM i)
+    after:  ANTI JOIN that also rejects rows if x or a y is NULL
+
+As a value, IN becomes columns of a left join. The value is TRUE on a match. Without a match it is NULL
+if x or a member is NULL, otherwise FALSE. If the query has exactly one row by its form, x is compared
+with that row.
 """
 
 from __future__ import annotations
@@ -38,8 +45,8 @@ Marked = tuple[n.LogicalNode, Expr]
 def join_members(
     plan: n.LogicalNode, operands: Operands, inner: n.LogicalNode, kind: n.JoinKind
 ) -> n.LogicalNode | None:
-    """The rows of ``plan`` whose operands are in ``inner`` (SEMI), or are known not to be (ANTI); None where
-    a join would lack the one row of ``inner``."""
+    """The rows of ``plan`` whose operands are in ``inner`` (SEMI), or are certainly not in it (ANTI). None
+    if ``inner`` has one row by its form, which a join would lose."""
     if single_row(inner) is not None:
         return None
     found = correlate(plan, inner)
@@ -59,7 +66,8 @@ def join_members(
 
 
 def mark(plan: n.LogicalNode, operands: Operands, inner: n.LogicalNode, *, certain: bool) -> Marked:
-    """Whether the operands are in ``inner``; where only ``certain`` counts, FALSE may stand for NULL."""
+    """Whether the operands are in ``inner``. If ``certain``, only TRUE counts, and FALSE may stand for
+    NULL."""
     single = single_row(inner)
     if single is not None:
         return _equal_to(plan, operands, single)
@@ -122,8 +130,8 @@ def _seen_from_inside(expr: Expr) -> Expr:
 
 
 def matched(plan: n.LogicalNode, operands: Operands, inner: n.LogicalNode) -> Marked:
-    """``plan`` left-joined with the distinct members (of what the two are correlated by, too), and whether
-    the operands met one. None where a member comes or goes beside others: it says nothing new."""
+    """``plan`` left-joined with the distinct members and the correlated columns, and whether the operands
+    met a member. A member that comes or goes beside equal members changes nothing."""
     count = len(operands)
     source = of_one_zero(inner) if count else inner
     distinct = n.Aggregate(fields=source.fields[:count], input=source, keys=tuple(range(count)), calls=())

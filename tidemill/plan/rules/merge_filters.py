@@ -1,4 +1,9 @@
-"""Filter over Filter is one Filter; a Filter that is always TRUE is none, one that never is no rows."""
+"""Merge a Filter over a Filter, and remove trivial Filters.
+
+before: Filter(a > 1, Filter(b < 2, t))    after: Filter(b < 2 AND a > 1, t)
+before: Filter(TRUE, t)                    after: t
+before: Filter(FALSE, t)                   after: an empty Values
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""Project over Project is one Project; one that only picks columns of constant rows is such rows, and
-one that only passes its input on is nothing.
+"""Merge a Project over a Project, and remove Projects that change nothing.
 
-Merging copies an inner expression into every place that reads it, so an expression that is costly
-(a call) is only merged where it is read once, and a non-deterministic one never.
+    before: SELECT y + 1 FROM (SELECT x * 2 AS y FROM t)
+    after:  SELECT x * 2 + 1 FROM t
+
+A Project that only picks columns of constant rows becomes constant rows. Merging copies an inner expression
+into every place that reads it. So an expression with a call is only merged if it is read once, and a
+non-deterministic expression is never merged.
 """
 
 from __future__ import annotations
@@ -40,13 +43,13 @@ def merge_picks(node: LogicalNode) -> LogicalNode | None:
 
 
 def is_identity(node: Project) -> bool:
-    """Same columns, same names, same order."""
+    """Whether it passes on the same columns under the same names in the same order."""
     columns = tuple(InputRef(type=f.type, index=i) for i, f in enumerate(node.input.fields))
     return node.fields == node.input.fields and node.expressions == columns
 
 
 def can_inline(readers: tuple[Expr, ...], below: Project) -> bool:
-    """Whether the expressions of ``below`` may take the place of the columns that ``readers`` read."""
+    """Whether the expressions of ``below`` may replace the columns that ``readers`` read."""
     reads = Counter(x.index for r in readers for x in r.walk() if isinstance(x, InputRef))
     for index in {i for r in readers for i in input_indexes(r)}:
         inner = below.expressions[index]

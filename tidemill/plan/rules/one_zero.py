@@ -1,7 +1,10 @@
-"""Keys of which at most one equals a value.
+"""Keys in which 0.0 and -0.0 are one value.
 
-GROUP BY, DISTINCT and PARTITION BY tell 0.0 and -0.0 apart, ``=`` does not. Where their groups are joined by
-``=``, a row must not meet two of them: such keys have one zero. Keys without floats are left as they are.
+    before: GROUP BY f               0.0 and -0.0 are two groups
+    after:  GROUP BY one_zero(f)     one group
+
+GROUP BY, DISTINCT and PARTITION BY tell 0.0 and -0.0 apart, but ``=`` does not. If groups are joined by
+``=``, a row must not meet two of them. Keys without floats stay as they are.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ def of_one_zero(plan: n.LogicalNode) -> n.LogicalNode:
 
 
 def with_one_zero(plan: n.LogicalNode, keys: Sequence[int]) -> tuple[n.LogicalNode, tuple[int, ...]]:
-    """``plan``, behind its columns those of ``keys`` that have two zeros with one; where ``keys`` are now."""
+    """``plan`` with extra columns for those of ``keys`` that have two zeros, and the places of all keys in
+    it."""
     changed = [k for k in keys if has_two_zeros(plan.fields[k].type)]
     if not changed:
         return plan, tuple(keys)

@@ -1,8 +1,11 @@
-"""Every node keeps only the columns that something above reads; a Scan reads only those.
+"""Drop columns that nothing reads, down to the Scans.
 
-One walk from the root: ``narrow(node, needed)`` answers a node that has at least the ``needed`` columns and
-where each old column stands in it. A column that a node cannot drop without changing its rows stays (keys
-of a DISTINCT, inputs of INTERSECT). A node never loses its last column.
+    before: SELECT a FROM (SELECT a, b + c AS d FROM t)      t reads a, b, c, e
+    after:  SELECT a FROM (SELECT a FROM t)                  t reads a
+
+One walk from the root: ``narrow(node, needed)`` gives a node that has at least the ``needed`` columns,
+and the new place of each old column. A column stays if its node needs it for its rows, such as the keys
+of a DISTINCT or the inputs of an INTERSECT. A node never loses its last column.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ Narrowed = tuple[n.LogicalNode, Places]
 
 
 def prune_columns(root: n.LogicalNode) -> n.LogicalNode | None:
-    """``root`` over narrower inputs; its own columns stay. None: nothing to drop."""
+    """``root`` over narrower inputs, with its own columns unchanged. None if there is nothing to drop."""
     plan, places = narrow(root, _all(root))
     restored = _restore(plan, places, root.fields)
     return None if restored is root else restored
@@ -69,7 +72,7 @@ def _pick(fields: tuple[Field, ...], kept: Iterable[int]) -> tuple[Field, ...]:
 
 @once_per_node
 def narrow(node: n.LogicalNode, needed: Needed) -> Narrowed:
-    """``node`` itself where nothing below it changes, so that a pass without work is seen by identity."""
+    """``node`` itself if nothing below it changes, so the driver sees by identity that a pass did nothing."""
     changed, places = _narrow(node, needed)
     return (node if _is_equal(changed, node) else changed), places
 

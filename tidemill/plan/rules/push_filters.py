@@ -1,10 +1,16 @@
-"""Filters move towards the sources: each conjunct as far down as its columns come from.
+"""Move each conjunct of a Filter as close to the sources as its columns allow.
 
-Through Project (the columns replaced by what they are), into the sides of a Join, the left side of a temporal
-join, into UNION branches, below an Aggregate (keys only), Over and SESSION (partition keys only), Unnest and
-a whole Sort. Not below a Watermark: the rows it filters out still tell the time. An outer join's padded side
-takes no condition from above; where the condition rejects its NULLs the join is simplified first (see
-``simplify_outer_joins``).
+    before: SELECT * FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k) WHERE k > 5 AND n > 1
+    after:  SELECT * FROM (SELECT k, COUNT(*) AS n FROM t WHERE k > 5 GROUP BY k) WHERE n > 1
+
+A conjunct moves through a Project (its columns become the Project's expressions), into the sides of a
+Join, into the left side of a temporal join, into UNION branches, and below Unnest and a whole Sort. It
+moves below an Aggregate if it reads only keys, and below Over and SESSION if it reads only partition
+keys.
+
+It does not move below a Watermark: the rows that it rejects still advance the time. The padded side of an
+outer join takes no condition from above. If the condition rejects the padding, ``simplify_outer_joins`` first
+makes the join narrower.
 """
 
 from __future__ import annotations
@@ -29,13 +35,13 @@ def push_filters(node: n.LogicalNode) -> n.LogicalNode | None:
 
 
 def filtered(node: n.LogicalNode, parts: Iterable[Expr]) -> n.LogicalNode:
-    """``node`` under a Filter of ``parts``, if any."""
+    """``node`` under a Filter of ``parts``, or ``node`` itself if there are no parts."""
     condition = conjunction(parts)
     return node if not conjuncts(condition) else n.Filter(fields=node.fields, input=node, condition=condition)
 
 
 def split(parts: Parts, allowed: Callable[[Expr], bool]) -> tuple[Parts, Parts]:
-    """(the conjuncts that may go down, the rest)."""
+    """The conjuncts that may go down, and the rest."""
     down = tuple(p for p in parts if is_deterministic(p) and allowed(p))
     return down, tuple(p for p in parts if p not in down)
 

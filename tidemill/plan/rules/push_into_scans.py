@@ -1,4 +1,8 @@
-"""Conjuncts over a Scan are offered to the source, which may skip data by them; the Filter stays."""
+"""Offer the conjuncts over a Scan to its source, which may use them to skip data. The Filter stays.
+
+before: Filter(day = '2024-05-01', Scan(t))
+after:  Filter(day = '2024-05-01', Scan(t, filters=[day = '2024-05-01']))
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
-"""Conjuncts of a join's condition that read one side only become a Filter of that side.
+"""Turn conjuncts of a join's condition that read only one side into a Filter of that side.
 
-Where the kind allows it: an outer join's preserved side keeps all its rows whatever the condition says.
+    before: l JOIN r ON l.k = r.k AND r.n > 5
+    after:  l JOIN (r WHERE n > 5) ON l.k = r.k
+
+An outer join keeps all rows of its preserved side, whatever its condition says. So the rule does not filter
+that side.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""AND, OR, NOT, COALESCE and comparisons of constants; casts that change nothing. Values stay, nullability at
-most narrows.
+"""Evaluate constant conditions and remove casts that change nothing.
 
-``x AND TRUE`` is x, ``x OR TRUE`` is TRUE, ``NOT NOT x`` is x, ``1 = 0`` is FALSE. An operand that could
-fail at run time may be dropped this way, which SQL allows.
+    x AND TRUE -> x        x OR TRUE -> TRUE        NOT NOT x -> x        1 = 0 -> FALSE
+    COALESCE(NULL, x) -> x
+
+Values stay the same; a type may become NOT NULL. The rule may drop an operand that would fail at run time,
+which SQL allows.
 """
 
 from __future__ import annotations

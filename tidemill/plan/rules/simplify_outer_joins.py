@@ -1,6 +1,9 @@
-"""An outer join under a Filter that rejects its padded rows pads nothing: it becomes narrower.
+"""Make an outer join narrower if a Filter above it rejects the padded rows.
 
-The fields stay nullable, as the plan above was typed with them.
+    before: SELECT * FROM l LEFT JOIN r ON l.k = r.k WHERE r.n > 5
+    after:  SELECT * FROM l JOIN r ON l.k = r.k WHERE r.n > 5
+
+The fields stay nullable, because the plan above was typed with nullable fields.
 """
 
 from __future__ import annotations

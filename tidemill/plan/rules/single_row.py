@@ -1,8 +1,11 @@
-"""Subqueries that have one row by their form: a global aggregate, whatever there is to read.
+"""Subqueries that have exactly one row by their form: a global aggregate, whatever its input is.
 
-Projections, HAVING, DISTINCT and a LIMIT may stand on top: ``SELECT MAX(x) + 1 ... HAVING COUNT(*) > 2``.
-Such a row is joined to each outer row as columns, and what stands on top of the aggregate is computed there:
-no row is lost for want of rows to read.
+    SELECT o.x, (SELECT MAX(i.v) + 1 FROM i WHERE i.k = o.k) FROM o
+
+    after: o joined with MAX(i.v) per i.k, and MAX + 1 computed above the join
+
+Projections, HAVING, DISTINCT and a LIMIT may be on top of the aggregate. They are computed above the join, so
+an outer row without matching rows is not lost.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from tidemill.plan.rules.empty_groups import or_of_nothing, refuse_user_calls
 
 @dataclass(frozen=True, slots=True)
 class SingleRow:
-    """``values`` over ``aggregate``, where all ``conditions`` over it hold; else no row."""
+    """``values`` over ``aggregate`` if all ``conditions`` over it hold; otherwise there is no row."""
 
     aggregate: n.Aggregate
     values: tuple[Expr, ...]
@@ -43,7 +46,7 @@ class SingleRow:
 
 
 def single_row(plan: n.LogicalNode) -> SingleRow | None:
-    """What ``plan`` is as one row; None where its form does not say so."""
+    """``plan`` as a single row. None if its form does not guarantee one row."""
     if isinstance(plan, n.Aggregate) and not plan.keys:
         return SingleRow(plan, columns(plan))
     below = single_row(plan.input) if isinstance(plan, _ON_TOP) else None
@@ -70,16 +73,17 @@ def _inlined(expr: Expr, inner: tuple[Expr, ...]) -> Expr:
 
 
 def join_single_row(plan: n.LogicalNode, single: SingleRow) -> tuple[n.LogicalNode, tuple[Expr, ...], Expr]:
-    """``plan`` with the aggregate's columns behind its own; over that the values, and if there is a row."""
+    """``plan`` with the aggregate's columns as extra columns; over these the values, and whether there is
+    a row."""
     wide, found = join_aggregate(plan, single.aggregate)
     return wide, *single.over(found)
 
 
 def join_aggregate(plan: n.LogicalNode, aggregate: n.Aggregate) -> tuple[n.LogicalNode, tuple[Expr, ...]]:
-    """``plan`` with the columns of a global aggregate behind its own, and these columns.
+    """``plan`` with the columns of a global aggregate as extra columns, and these columns.
 
-    Each row of ``plan`` meets the aggregate of its own correlated rows, or none at all, which counts as the
-    aggregate over no rows.
+    Each row of ``plan`` meets the aggregate of its own correlated rows. If there are none, it meets no
+    row, which counts as the aggregate over no rows.
     """
     if any(True for _ in outer_refs(aggregate)):
         refuse_user_calls(aggregate)
@@ -90,7 +94,7 @@ def join_aggregate(plan: n.LogicalNode, aggregate: n.Aggregate) -> tuple[n.Logic
 
 
 def where_present(value: Expr, present: Expr) -> Expr:
-    """``value`` where there is a row, else NULL."""
+    """``value`` if there is a row, otherwise NULL."""
     if present == TRUE:
         return value
     kind = value.type.with_nullable(True)

@@ -1,10 +1,15 @@
-"""Subqueries in conditions and projections become joins.
+"""Turn subqueries in conditions and projections into joins.
 
-As a conjunct of a Filter, EXISTS and IN are semi joins, their negations anti joins (NOT IN looks at NULLs).
-Anywhere else a subquery becomes columns of a left join of the input: the value of a scalar subquery (whose
-aggregate over no rows is not NULL where it counts), a mark for EXISTS and IN (of two values where TRUE is all
-that counts). A scalar subquery that is not one row by its form gets SINGLE_VALUE, which fails on a second
-row.
+    before: SELECT * FROM o WHERE EXISTS (SELECT * FROM i WHERE i.k = o.k)
+    after:  o SEMI JOIN i ON i.k = o.k
+
+    before: SELECT o.x, (SELECT MAX(v) FROM i WHERE i.k = o.k) FROM o
+    after:  SELECT o.x, m.v FROM o LEFT JOIN (SELECT k, MAX(v) AS v FROM i GROUP BY k) AS m ON m.k = o.k
+
+As a conjunct of a Filter, EXISTS and IN become semi joins, and their negations become anti joins; NOT IN also
+handles NULLs. Elsewhere a subquery becomes columns of a left join. EXISTS and IN get a mark, with only two
+values if only TRUE counts. A scalar subquery gets its value, and over no rows the aggregate's value. If a
+scalar subquery may have several rows, SINGLE_VALUE fails on a second row.
 """
 
 from __future__ import annotations
@@ -45,7 +50,8 @@ from tidemill.plan.subquery_expressions import Exists, InSubquery, ScalarSubquer
 
 
 def unnest_subqueries(root: n.LogicalNode) -> n.LogicalNode | None:
-    """Over the whole plan, from the root: what a query and its subqueries share is rewritten once."""
+    """Works on the whole plan from the root, so parts that a query and its subqueries share are rewritten
+    once."""
     changed = unnested(root)
     return None if changed is root else changed
 

@@ -191,8 +191,8 @@ class CheckpointDirectory:
             if self._records.exists(_SHOWN):
                 raise StateError(
                     f"The commit record of the job in '{self.root.shown('')}' is lost: epochs were "
-                    f"committed, but '{self.root.shown(_EPOCHS)}' has none. From the beginning the job would "
-                    "write everything twice",
+                    f"committed, but '{self.root.shown(_EPOCHS)}' has no record. From the beginning the job "
+                    "would write everything twice",
                     hint=START_AGAIN,
                 )
             return None
@@ -278,7 +278,7 @@ class CheckpointDirectory:
             if self._records.numbered(_EPOCHS, _COMMIT) or self._records.exists(_SHOWN):
                 raise StateError(
                     f"The job record '{self.root.shown(_IDENTITY)}' is lost: there are epochs, "
-                    "but not whose they are",
+                    "but the directory does not say which job they belong to",
                     hint=START_AGAIN,
                 )
             self._put(_IDENTITY, asdict(wanted))

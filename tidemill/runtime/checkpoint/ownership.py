@@ -109,8 +109,8 @@ def _next_token(records: Records) -> int:
             continue
         except OutcomeUnknownError as e:
             raise CommitUnknownError(
-                f"Whether '{records.storage.shown('')}' was taken is not known: {said(e)}",
-                hint="Start the job again when the cause is gone.",
+                f"It is not known whether this job has '{records.storage.shown('')}': {said(e)}",
+                hint="Start the job again once the cause is gone.",
             ) from e
     if not records.storage.is_local:
         _check_condition(records, token, {**me, "start": uuid.uuid4().hex})
@@ -124,10 +124,10 @@ def _check_condition(records: Records, token: int, me: dict[str, Any]) -> None:
     except FileExistsError:
         return
     raise NotSupportedError(
-        f"The store of '{records.storage.shown('')}' puts a file where there is one, though it is asked "
-        "not to: it cannot tell two jobs on one directory apart.",
-        hint="Keep checkpoints in a store that knows conditional writes, or on a mounted file system; tables "
-        "may be there.",
+        f"The store of '{records.storage.shown('')}' overwrites a file even if told not to: it cannot "
+        "keep two jobs out of one directory.",
+        hint="Keep checkpoints in a store with conditional writes, or on a mounted file system. Tables may "
+        "stay in this store.",
     )
 
 

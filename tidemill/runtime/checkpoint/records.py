@@ -51,13 +51,13 @@ class Records:
             self.exclusive.put(name, encode_record(FORMAT_VERSION, fields))
         except FileExistsError as e:
             raise OwnershipError(
-                f"The record '{path}' is there already: another job has written to this checkpoint directory",
+                f"The record '{path}' already exists: another job has written to this checkpoint directory",
                 hint="Stop one of the two jobs, or give it a directory of its own.",
             ) from e
         except OutcomeUnknownError as e:
             raise CommitUnknownError(
-                f"Whether '{path}' was written is not known: {said(e)}",
-                hint="Start the job again when the cause is gone: it finds out and goes on.",
+                f"It is not known whether '{path}' was written: {said(e)}",
+                hint="Start the job again once the cause is gone. The job then finds out, and continues.",
             ) from e
         except OSError as e:
             raise StateError(f"Cannot write '{path}': {said(e)}", hint=NOTHING_COMMITTED) from e

@@ -37,12 +37,12 @@ def take_savepoint(savepoint: Storage, checkpoint: Storage) -> None:
     try:
         if savepoint.stat(MARK) is None:
             raise StateError(
-                f"'{savepoint.shown('')}' is no savepoint: it has no '{MARK}'.",
-                hint="Name what STOP JOB ... WITH SAVEPOINT has answered.",
+                f"'{savepoint.shown('')}' is not a savepoint: it has no '{MARK}'.",
+                hint="Use the path that STOP JOB ... WITH SAVEPOINT returned.",
             )
         _copy(savepoint, checkpoint)
     except OSError as e:
-        raise StateError(f"The savepoint '{savepoint.shown('')}' cannot be taken: {e.strerror or e}") from e
+        raise StateError(f"The savepoint '{savepoint.shown('')}' cannot be copied: {e.strerror or e}") from e
 
 
 def _copy(source: Storage, target: Storage) -> None:

@@ -83,16 +83,16 @@ def timed_input(node: p.Unary, context: CompileContext, sequenced: bool) -> g.Ex
 def timed_rows(
     node: p.PhysicalNode, source: p.PhysicalNode, context: CompileContext, sequenced: bool
 ) -> g.ExecNode:
-    """The input ``source`` of ``node``, which works by event time; refused where rows have no watermark."""
+    """The input ``source`` of ``node``, an event-time operator; NotSupportedError if it has no watermark."""
     below = compile_node(source, context, sequenced)
     if below.timed:
         return below
     holder = next((n for n in walk(source) if not hands_time_on(n)), source)
     raise NotSupportedError(
-        f"{node_name(node)} requires a time attribute, and what {node_name(holder)} gives has none",
-        hint="The watermark goes from a table through filters, projections, UNION ALL, OVER by its time, the "
-        "first rows by its time, to windows also the last ones, and through what works by window_start and "
-        "window_end: aggregation, Top-N, joins.",
+        f"{node_name(node)} requires a time attribute, but the result of {node_name(holder)} has none",
+        hint="A watermark passes through filters, projections, UNION ALL, OVER by its time, the first rows "
+        "by its time, and aggregations, Top-N and joins by window_start and window_end. The last rows by its "
+        "time pass it on to windows only.",
     )
 
 

@@ -32,8 +32,8 @@ _NO_PYTHON = re.compile(r'Cannot run program "([^"]*)"')
 _OTHER_PYTHON = re.compile(r"\[PYTHON_VERSION_MISMATCH\] (.*?)(?:\n|$)")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 WORKERS_PYTHON = (
-    "Name a Python on the workers that has what is needed with --py-env (a path over there, or an archive "
-    "that is shipped, as venv-pack and conda-pack make them), or install it on every worker."
+    "With --py-env, name a Python for the workers that has the packages: a path on the workers, or an "
+    "archive made by venv-pack or conda-pack. Or install the packages on every worker."
 )
 SENT_TOO_MUCH = "A side of a join is too large to be sent to every task"
 _UNSENT = "broadcast the table"
@@ -62,13 +62,11 @@ _LOST = re.compile(
 
 
 _NOTHING_PUBLISHED = (
-    "A batch job publishes all or nothing: run it again once there is room, or with 'spark.local.dir' (or "
-    "SPARK_LOCAL_DIRS, which comes first) set to another folder. What exchanges and sorts have no memory for "
-    "is written there."
+    "A batch job publishes all or nothing. Run it again once there is room, or set 'spark.local.dir' (or "
+    "SPARK_LOCAL_DIRS, which wins) to another folder. Exchanges and sorts that exceed the memory write there."
 )
 _MAY_NOT_WRITE = (
-    "Set 'spark.local.dir' (or SPARK_LOCAL_DIRS, which comes first) to a folder that Spark's processes may "
-    "write to."
+    "Set 'spark.local.dir' (or SPARK_LOCAL_DIRS, which wins) to a folder that Spark's processes may write to."
 )
 
 
@@ -95,7 +93,7 @@ def translated(error: Exception, *, batch: bool = False) -> errors.TidemillError
     if _TOO_DEEP.search(text):
         return errors.NotSupportedError(
             "The statement is nested too deeply for the stack of Spark's Java threads",
-            hint="Cut it into several views, or start Spark with a larger one, as in "
+            hint="Split it into several views, or start Spark with a larger stack, as in "
             "spark.driver.extraJavaOptions=-Xss64m.",
         )
     worker = _worker_python(text)
@@ -119,9 +117,9 @@ def translated(error: Exception, *, batch: bool = False) -> errors.TidemillError
     told = "\n".join(_told(text.strip().splitlines()))
     if _LOST.search(text):
         return errors.LostProcessError(
-            f"Processes of Spark's were lost time and again: {told}",
-            hint="Was there memory enough? Who was killed for want of it stands in the kernel's log (dmesg), "
-            "or in that of the container.",
+            f"Spark lost processes repeatedly: {told}",
+            hint="Was there enough memory? The kernel's log (dmesg) or the container's log names processes "
+            "that were killed for lack of memory.",
         )
     return errors.InternalError(f"Spark failed: {told}")
 
@@ -181,7 +179,7 @@ def _bad_file(kind: str, place: str, text: str) -> errors.ConnectorError:
     """A file that Spark's own reader could not read."""
     path = unquote(re.sub("^file:/+", "/", place))
     if kind == "FILE_NOT_EXIST":
-        return errors.ConnectorError(f"File {path} does not exist any more, but not all of it was read.")
+        return errors.ConnectorError(f"File {path} no longer exists, but not all of it was read.")
     causes = _CAUSE.findall(text)
     return errors.ConnectorError(f"Cannot read file {path}: {causes[-1] if causes else kind}")
 

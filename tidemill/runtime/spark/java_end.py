@@ -17,9 +17,9 @@ from pyspark import SparkContext
 from tidemill.errors import LostDriverError
 
 _HINT = (
-    "Was there memory enough? Who was killed for want of it stands in the kernel's log (dmesg), or in that "
-    "of the container. Start this command again: a job with a checkpoint directory goes on from its last "
-    "epoch, and a batch job has published nothing."
+    "Was there enough memory? The kernel's log (dmesg) or the container's log names processes that were "
+    "killed for lack of memory. Start this command again: a job with a checkpoint directory continues after "
+    "its last epoch, and a batch job has published nothing."
 )
 _ENDS_SECONDS = 5.0
 """How long a process may take to end after its connections have."""

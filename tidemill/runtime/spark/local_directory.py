@@ -40,8 +40,8 @@ def check_local_directories(given: str) -> None:
     failures = [failure for folder in folders for failure in _failure(folder)]
     if failures and len(failures) == len(folders):
         raise SetupError(
-            f"Spark can write to no folder for what it keeps meanwhile: {'; '.join(failures)}.",
-            hint="Set 'spark.local.dir' (or SPARK_LOCAL_DIRS, which comes first) to one on a large disk.",
+            f"Spark has no folder that it can write temporary files to: {'; '.join(failures)}.",
+            hint="Set 'spark.local.dir' (or SPARK_LOCAL_DIRS, which wins) to a folder on a large disk.",
         )
 
 

@@ -56,7 +56,7 @@ def compare(here: dict[str, str], there: dict[str, str]) -> None:
             )
     if os.path.basename(package_archive()) not in there[OWN]:
         raise SetupError(
-            f"{where} loads another Tidemill than the driver's: {there[OWN]}",
+            f"{where} loads another Tidemill than the driver: {there[OWN]}",
             hint="Remove it from the workers' PYTHONPATH; the driver ships its own.",
         )
 

@@ -51,7 +51,7 @@ def engine(url: str, what: str, *, pooled: bool = True) -> sa.Engine:
         if parsed.get_backend_name() != "sqlite":
             return sa.create_engine(parsed, pool_pre_ping=True, connect_args=patience(parsed), **pool)
     except (sa.exc.ArgumentError, ModuleNotFoundError) as e:
-        raise StateError(f"'{masked(url)}' is no URL of a database that can be used: {e}") from e
+        raise StateError(f"'{masked(url)}' is not the URL of a usable database: {e}") from e
     if parsed.database and not parsed.database.startswith("file:"):  # a URI of SQLite's own
         try:
             os.makedirs(os.path.dirname(os.path.abspath(parsed.database)), mode=0o700, exist_ok=True)

@@ -202,6 +202,6 @@ def _read(file: str, context: SessionContext) -> Json:
         )
     if kept.get("format") != _FORMAT:
         raise StateError(
-            f"The plan in '{file}' is of form {kept.get('format')}, which this version does not know"
+            f"The plan in '{file}' has format {kept.get('format')}, which this version does not know"
         )
     return kept

@@ -210,8 +210,8 @@ def _inserts(page: ResultPage) -> Any:
     assert table is not None
     if KIND_COLUMN in table.column_names and pc.any(pc.not_equal(table.column(KIND_COLUMN), 0)).as_py():
         raise NotSupportedError(
-            "The query updates or deletes rows that it has given, which HiveServer2's protocol cannot tell.",
-            hint=f"SET '{h.RESULT_MODE.key}' = 'table' for what it comes to at its end, or "
+            "The query updates or deletes earlier rows, which HiveServer2's protocol cannot express.",
+            hint=f"SET '{h.RESULT_MODE.key}' = 'table' for the final table, or "
             "'execution.runtime-mode' = 'batch'.",
         )
     return table

@@ -38,7 +38,7 @@ def read(content: bytes) -> dict[str, Any]:
     facts = json.loads((rows.schema.metadata or {}).get(_FACTS, b"{}"))
     if facts.pop("version", 0) != _VERSION:
         raise ConnectorError(
-            "The gateway's pages in Arrow are of another version than this client's.",
-            hint="Take a client of the gateway's version.",
+            "The gateway and this client have different versions of Arrow pages.",
+            hint="Use a client of the gateway's version.",
         )
     return {**facts, "results": {"columns": facts.pop("columns"), "data": rows.replace_schema_metadata()}}

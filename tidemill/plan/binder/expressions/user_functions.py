@@ -116,7 +116,7 @@ def _type(text: str, node: exp.Expr) -> t.LogicalType:
         return parse_type(text)
     except (SqlSyntaxError, ValidationError) as error:
         raise ValidationError(
-            f"Function '{node.this}' declares the type '{text}', which is none: {error.message}",
+            f"Function '{node.this}' declares '{text}', which is not a type: {error.message}",
             position=position_of(node),
         ) from None
 

@@ -108,7 +108,7 @@ class _Reader:
         least = int(low or 0)
         most = (int(high) if high else None) if comma else least
         if (not low and not high) or most == 0 or (most is not None and most < least):
-            raise ValidationError(f"PATTERN: {token} is no number of rows", position=self.position)
+            raise ValidationError(f"PATTERN: {token} is not a number of rows", position=self.position)
         return least, most
 
     def _is(self, symbol: str) -> bool:

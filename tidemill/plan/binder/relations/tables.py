@@ -156,7 +156,7 @@ def _of_type(name: str, column: Expr, kind: LogicalType, position: Position | No
         return column
     if not casts.can_cast(column.type, kind):
         raise ValidationError(
-            f"Column '{name}' is {column.type}, but was {kind} when the view was made", position=position
+            f"Column '{name}' is {column.type}, but was {kind} when the view was created", position=position
         )
     return Cast(type=kind.with_nullable(column.type.nullable), operand=column, implicit=True)
 
