@@ -1,4 +1,4 @@
-"""The parentheses of a statement, paired once: a parser that counts them at each level takes quadratic time."""
+"""The parentheses of a statement, paired once: to count them at each level would take quadratic time."""
 
 from __future__ import annotations
 

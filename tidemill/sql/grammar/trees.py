@@ -7,7 +7,6 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError
-
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.expressions.calls import Calls
 from tidemill.sql.grammar.expressions.constructors import Constructors
