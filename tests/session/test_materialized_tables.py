@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.session.environments import ask, new_session
+from tidemill.catalog.table import CatalogTable, CatalogView
 from tidemill.errors import (
     ConnectorError,
     NotSupportedError,
@@ -16,7 +17,8 @@ from tidemill.errors import (
     ValidationError,
 )
 from tidemill.session import execution
-from tidemill.session.catalogs.documents import object_documents, restored_object
+from tidemill.session.catalogs.documents import object_documents
+from tidemill.session.catalogs.reading import read
 from tidemill.session.environment import TableEnvironment
 
 ENDLESS = (
@@ -134,7 +136,8 @@ def test_a_store_keeps_what_it_is(session: TableEnvironment) -> None:
     entry = catalogs.find(catalogs.qualify(("daily",)))
     assert entry is not None
     (document,) = object_documents([entry])
-    assert restored_object(json.loads(json.dumps(document))) == entry
+    kept = json.loads(json.dumps([document]))
+    assert read(tuple[CatalogTable | CatalogView, ...], kept, "objects") == (entry,)
     ask(session, "DROP MATERIALIZED TABLE daily")
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.session.environments import ask, new_session
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.session import snapshot
 from tidemill.session.environment import TableEnvironment
 
 TABLES = (
@@ -98,3 +101,38 @@ def test_a_table_of_python_is_such_a_view(session: TableEnvironment) -> None:
     session.create_temporary_view("v", session.sql_query("SELECT * FROM t"))
     ask(session, "ALTER TABLE t ADD (d AS a * 10 FIRST)")
     assert described(session, "v") == ("a INT", "b STRING")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP TABLE timed",
+        "ALTER TABLE timed DROP a",
+        "ALTER TABLE timed DROP WATERMARK",
+        "ALTER TABLE timed MODIFY a BIGINT NOT NULL",
+    ],
+)
+def test_a_view_is_described_as_it_was_made_whatever_becomes_of_its_table(
+    session: TableEnvironment, change: str
+) -> None:
+    columns = "a INT, b STRING NOT NULL, ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
+    ask(session, f"CREATE TABLE timed ({columns}) WITH ('connector'='datagen')")
+    ask(session, "CREATE VIEW v AS SELECT a, b, ts, PROCTIME() AS p FROM timed")
+    ask(session, "CREATE TEMPORARY VIEW w AS SELECT * FROM v", change)
+    for statement in ("DESCRIBE v", "DESCRIBE EXTENDED w", "SHOW COLUMNS IN v"):
+        assert [row[:3] for row in ask(session, statement)] == [
+            ("a", "INT", True),
+            ("b", "STRING", False),
+            ("ts", "TIMESTAMP(3) *ROWTIME*", True),
+            ("p", "TIMESTAMP_LTZ(3) *PROCTIME*", False),
+        ]
+    assert "FROM `default_catalog`.`default_database`.`timed`" in ask(session, "SHOW CREATE VIEW v")[0][0]
+    ask(session, "DROP VIEW v", "DROP TEMPORARY VIEW w")
+
+
+def test_every_type_of_a_view_comes_back(session: TableEnvironment) -> None:
+    values = "PROCTIME() AS p, ROW(1, CAST(NULL AS INT)) AS r, MAP[1, ARRAY['x']] AS m, INTERVAL '1' DAY AS i"
+    ask(session, f"CREATE VIEW v AS SELECT {values}, x'00' AS b, 'x' AS c, 1.50 AS d, DATE '2020-01-01' AS e")
+    again = TableEnvironment(snapshot.restored(json.loads(json.dumps(snapshot.taken(session.context)))))
+    assert ask(again, "DESCRIBE v") == ask(session, "DESCRIBE v")
+    assert ask(again, "SHOW CREATE VIEW v") == ask(session, "SHOW CREATE VIEW v")

@@ -41,7 +41,7 @@ from tidemill.gateway.service.persistence import Keeping
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.service import Gateway
 from tidemill.gateway.service.sessions import Session
-from tidemill.gateway.service.statements import Json, SqlStatements, new_environment
+from tidemill.gateway.service.statements import Json, SqlStatements, new_environment, restored_environment
 from tidemill.gateway.service.telemetry import Silent, Telemetry
 from tidemill.gateway.store.store import KeptJob, KeptSession, Store
 from tidemill.runtime.spark.session import spark_application
@@ -49,13 +49,11 @@ from tidemill.runtime.spark.settings import MASTER, is_within_machine, spark_set
 from tidemill.session.catalogs.database import sqlite_url
 from tidemill.session.catalogs.places import state_directory
 from tidemill.session.context import SessionContext
-from tidemill.session.environment import TableEnvironment
 from tidemill.session.history.keeper import Keeper, own_records
 from tidemill.session.history.records import Records
 from tidemill.session.job import EndedJob, JobHandle
 from tidemill.session.jobs import Jobs
 from tidemill.session.permissions import Permissions
-from tidemill.session.snapshot import restored
 from tidemill.sql.parser import parse_statement
 
 _LOGGER = logging.getLogger("tidemill.gateway")
@@ -306,7 +304,7 @@ class House:
             self._follow(job, kept.place, kept.owner)
 
     def _resumed(self, kept: KeptJob) -> JobHandle:
-        environment = TableEnvironment(restored(kept.snapshot))
+        environment = restored_environment(kept.snapshot)
         context = environment.context
         context.place_job = lambda: kept.place
         context.catalogs_url, context.catalogs_seal = lambda: self._url, self._seal

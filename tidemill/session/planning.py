@@ -130,9 +130,11 @@ def typer(context: SessionContext, statement: s.Statement) -> TypeOf:
 
 
 def view_fields(context: SessionContext, path: ObjectPath) -> tuple[Field, ...]:
-    """The columns of a view: its query's, under the view's names."""
+    """The columns of a view as they were when it was made, whatever has become of its tables."""
     view = context.catalogs.find(path)
     assert isinstance(view, CatalogView)
+    if view.column_types:
+        return tuple(map(Field, view.column_names, view.column_types))
     star = _query(f"SELECT * FROM `{path.catalog}`.`{path.database}`.`{path.name}`")
     return Binder(context).bind_query(star.tree).fields
 

@@ -6,23 +6,25 @@ Python program registered live in that program alone: they are left out.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.memory import InMemoryCatalog
+from tidemill.catalog.model import CatalogModel
+from tidemill.catalog.table import CatalogTable, CatalogView
 from tidemill.config.option import Configuration
 from tidemill.errors import StateError
 from tidemill.session.catalogs.documents import (
+    DatabaseDocument,
     database_document,
     function_document,
     model_document,
     object_documents,
-    restored_database,
-    restored_function,
-    restored_model,
-    restored_object,
 )
+from tidemill.session.catalogs.reading import read
 from tidemill.session.context import SessionContext
-from tidemill.session.modules import Modules
+from tidemill.session.modules import CORE, Modules
 
 Json = dict[str, Any]
 FORMAT = 1
@@ -46,26 +48,61 @@ def taken(context: SessionContext, *, whole: bool = False) -> Json:
     }
 
 
-def restored(snapshot: Json) -> SessionContext:
-    """A session as ``snapshot`` has it; StateError where it is of another version."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptCatalog:
+    """``databases`` is None of a catalog that outlives the session: it is made again by its options."""
+
+    name: str
+    comment: str | None
+    options: dict[str, str]
+    default: str
+    databases: tuple[DatabaseDocument, ...] | None
+
+    def restored(self, context: SessionContext) -> InMemoryCatalog:
+        if self.databases is None:
+            return context.catalogs.made(self.name, self.options, self.comment)
+        made = InMemoryCatalog(self.name, self.default, options=self.options, comment=self.comment)
+        made.fill(document.restored() for document in self.databases)
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """What ``taken`` writes."""
+
+    format: int
+    defaults: dict[str, str]
+    options: dict[str, str]
+    current: tuple[str, str]
+    catalogs: tuple[_KeptCatalog, ...]
+    temporary: tuple[CatalogTable | CatalogView, ...]
+    functions: tuple[CatalogFunction, ...]
+    folders: tuple[str, ...]
+    models: tuple[CatalogModel, ...] = ()
+    modules: tuple[list[str], list[str]] = ([CORE], [CORE])
+
+
+def restored(snapshot: Json, place: str = "session") -> SessionContext:
+    """A session as ``snapshot`` has it; StateError, which names the place, where it is damaged or of another
+    version."""
     if snapshot.get("format") != FORMAT:
         raise StateError(
             f"The stored session has format {snapshot.get('format')}, which this version does not know",
             hint="Open a new session, or go back to the version that wrote it.",
         )
-    context = SessionContext(Configuration(snapshot["defaults"]))
-    context.configuration = Configuration(snapshot["options"])
-    context.module_folders = tuple(snapshot["folders"])
-    if "modules" in snapshot:
-        context.modules = Modules(*snapshot["modules"])
+    kept = read(_Kept, snapshot, place)
+    context = SessionContext(Configuration(kept.defaults))
+    context.configuration = Configuration(kept.options)
+    context.module_folders = kept.folders
+    context.modules = Modules(*map(list, kept.modules))
     catalogs = context.catalogs
-    catalogs.catalogs = {c["name"]: _restored_catalog(c, context) for c in snapshot["catalogs"]}
-    catalogs.current_catalog, catalogs.current_database = snapshot["current"]
-    for entry in map(restored_object, snapshot["temporary"]):
+    catalogs.catalogs = {c.name: c.restored(context) for c in kept.catalogs}
+    catalogs.current_catalog, catalogs.current_database = kept.current
+    for entry in kept.temporary:
         catalogs.temporary[entry.path] = entry
-    for function in snapshot["functions"]:
-        catalogs.functions.create(restored_function(function), ignore_if_exists=True)
-    for model in map(restored_model, snapshot.get("models", ())):
+    for function in kept.functions:
+        catalogs.functions.create(function, ignore_if_exists=True)
+    for model in kept.models:
         catalogs.models.temporary[model.path] = model
     return context
 
@@ -80,11 +117,3 @@ def _catalog(catalog: InMemoryCatalog, whole: bool) -> Json:
         "default": catalog.default_database,
         "databases": kept,
     }
-
-
-def _restored_catalog(kept: Json, context: SessionContext) -> InMemoryCatalog:
-    if kept["databases"] is None:
-        return context.catalogs.made(kept["name"], kept["options"], kept["comment"])
-    made = InMemoryCatalog(kept["name"], kept["default"], options=kept["options"], comment=kept["comment"])
-    made.fill(map(restored_database, kept["databases"]))
-    return made

@@ -21,7 +21,6 @@ from tidemill.sql.full_text.names import Unprintable
 from tidemill.sql.full_text.queries import full_text
 from tidemill.sql.full_text.stars import without_stars
 from tidemill.sql.parser import parse_statement
-from tidemill.types.logical import without_attribute
 
 
 def kept(context: SessionContext, written: CatalogView, position: Position | None = None) -> CatalogView:
@@ -31,7 +30,7 @@ def kept(context: SessionContext, written: CatalogView, position: Position | Non
         written,
         text=kept_text(context, written.text, position),
         column_names=written.column_names or tuple(f.name for f in fields),
-        column_types=tuple(without_attribute(f.type) for f in fields),
+        column_types=tuple(f.type for f in fields),
         default_catalog=context.current_catalog,
         default_database=context.current_database,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidemill.deep_calls import with_room
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.types import Types
 from tidemill.types.logical import LogicalType
@@ -13,7 +14,10 @@ def parse_type(text: str) -> LogicalType:
     Raises SqlSyntaxError or ValidationError with the position in ``text``, NotSupportedError for types
     Tidemill has no values of (RAW, VARIANT, STRUCTURED).
     """
-    cursor = Cursor(text)
+    return with_room(lambda: _parsed(Cursor(text)))
+
+
+def _parsed(cursor: Cursor) -> LogicalType:
     kind = Types(cursor, interval_columns=True).nullable_type()
     if not cursor.at_end():
         cursor.fail("<EOF>")

@@ -25,7 +25,7 @@ from tidemill.gateway.service.pages import restored
 from tidemill.gateway.service.results import Results
 from tidemill.gateway.service.sessions import Session
 from tidemill.gateway.store.store import KeptJob, KeptOperation, KeptSession, Store
-from tidemill.session.catalogs.documents import type_named
+from tidemill.session.catalogs.reading import type_named
 from tidemill.session.history.documents import document
 from tidemill.session.history.documents import restored as restored_look
 from tidemill.session.history.watch import JobLook

@@ -119,8 +119,9 @@ class SqlStatements:
     @classmethod
     def restored(cls, kept: Json, results: Results, job_started: JobStarted) -> SqlStatements:
         """As ``snapshot`` took them down."""
-        environment = TableEnvironment(snapshot.restored(kept))
-        return cls(environment=environment, results=results, job_started=job_started, _set=kept["set"])
+        return cls(
+            environment=restored_environment(kept), results=results, job_started=job_started, _set=kept["set"]
+        )
 
     def snapshot(self) -> Json:
         return {**snapshot.taken(self.environment.context), "set": self._set}
@@ -204,6 +205,11 @@ class SqlStatements:
             if not changes:
                 context.configuration = before
             self._changed |= isinstance(statement, CONFIGURING)
+
+
+def restored_environment(kept: Json) -> TableEnvironment:
+    """Of what ``SqlStatements.snapshot`` took down, without the statement set that was open."""
+    return TableEnvironment(snapshot.restored({key: value for key, value in kept.items() if key != "set"}))
 
 
 def new_environment(gateway: Mapping[str, str], properties: Mapping[str, str]) -> TableEnvironment:

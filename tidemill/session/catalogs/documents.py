@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidemill.catalog.function import CatalogFunction
 from tidemill.catalog.memory import Database
 from tidemill.catalog.model import CatalogModel
-from tidemill.catalog.table import (
-    CatalogObject,
-    CatalogTable,
-    CatalogView,
-    Column,
-    ColumnKind,
-    Distribution,
-    ObjectPath,
-    Partition,
-    Upkeep,
-    WatermarkSpec,
-)
-from tidemill.sql.types import parse_type
-from tidemill.types import logical as t
+from tidemill.catalog.table import CatalogObject, CatalogTable, CatalogView, Column
+from tidemill.session.catalogs.reading import read
 
 Json = dict[str, Any]
 
@@ -38,18 +26,31 @@ def database_document(database: Database) -> Json:
     }
 
 
-def restored_database(kept: Json) -> Database:
-    objects = map(restored_object, kept["objects"])
-    functions = map(restored_function, kept["functions"])
-    models = map(restored_model, kept.get("models", ()))
-    return Database(
-        name=kept["name"],
-        comment=kept["comment"],
-        properties=kept["properties"],
-        tables={entry.path.name: entry for entry in objects},
-        functions={function.name.lower(): function for function in functions},
-        models={model.path.name: model for model in models},
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseDocument:
+    """What ``database_document`` writes."""
+
+    name: str
+    comment: str
+    properties: dict[str, str]
+    objects: tuple[CatalogTable | CatalogView, ...]
+    functions: tuple[CatalogFunction, ...]
+    models: tuple[CatalogModel, ...] = ()
+
+    def restored(self) -> Database:
+        return Database(
+            name=self.name,
+            comment=self.comment,
+            properties=self.properties,
+            tables={entry.path.name: entry for entry in self.objects},
+            functions={function.name.lower(): function for function in self.functions},
+            models={model.path.name: model for model in self.models},
+        )
+
+
+def restored_databases(kept: object, place: str) -> list[Database]:
+    """Of a list of ``database_document``; StateError, which names the place, where it is none."""
+    return [document.restored() for document in read(tuple[DatabaseDocument, ...], kept, place)]
 
 
 def object_documents(entries: Iterable[CatalogObject]) -> list[Json]:
@@ -69,46 +70,6 @@ def _column_document(column: Column) -> Json:
     return asdict(column) | {"type": str(column.type), "kind": column.kind.value}
 
 
-def restored_object(kept: Json) -> CatalogTable | CatalogView:
-    fields: Json = {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items() if k != "kind"}
-    fields["path"] = ObjectPath(**kept["path"])
-    if kept["kind"] == "view":
-        fields["column_types"] = tuple(map(type_named, kept.get("column_types", ())))
-        return CatalogView(**fields)
-    fields["columns"] = tuple(map(_restored_column, kept["columns"]))
-    if kept.get("distribution") is not None:
-        found = kept["distribution"]
-        fields["distribution"] = Distribution(**{**found, "columns": tuple(found["columns"])})
-    if kept.get("upkeep") is not None:
-        fields["upkeep"] = Upkeep(**kept["upkeep"])
-    fields["partitions"] = tuple(map(_restored_partition, kept.get("partitions", ())))
-    if kept["watermark"] is not None:
-        fields["watermark"] = WatermarkSpec(**kept["watermark"])
-    return CatalogTable(**fields)
-
-
-def _restored_partition(kept: Json) -> Partition:
-    return Partition(values=tuple(map(tuple, kept["values"])), options=tuple(map(tuple, kept["options"])))
-
-
-def _restored_column(kept: Json) -> Column:
-    return Column(**{**kept, "type": type_named(kept["type"]), "kind": ColumnKind(kept["kind"])})
-
-
-def type_named(text: str) -> t.LogicalType:
-    """A type by its text; that it is a time attribute is no part of SQL's syntax."""
-    plain, star, mark = text.partition(" *")
-    kind = parse_type(plain)
-    if not star:
-        return kind
-    if isinstance(kind, t.LocalZonedTimestampType):
-        return t.LocalZonedTimestampType(
-            nullable=kind.nullable, precision=kind.precision, attribute=mark.rstrip("*")
-        )
-    assert isinstance(kind, t.TimestampType)
-    return t.TimestampType(nullable=kind.nullable, precision=kind.precision, rowtime=True)
-
-
 def function_document(function: CatalogFunction) -> Json:
     return {
         "name": function.name,
@@ -122,13 +83,3 @@ def function_document(function: CatalogFunction) -> Json:
 def model_document(model: CatalogModel) -> Json:
     columns = {"inputs": model.inputs, "outputs": model.outputs}
     return asdict(model) | {key: list(map(_column_document, found)) for key, found in columns.items()}
-
-
-def restored_model(kept: Json) -> CatalogModel:
-    columns = {key: tuple(map(_restored_column, kept[key])) for key in ("inputs", "outputs")}
-    return CatalogModel(**{**kept, **columns, "path": ObjectPath(**kept["path"])})
-
-
-def restored_function(kept: Json) -> CatalogFunction:
-    path = None if kept["path"] is None else ObjectPath(**kept["path"])
-    return CatalogFunction(**{**kept, "path": path})

@@ -22,7 +22,7 @@ from tidemill.catalog.kinds import DEFAULT_DATABASE, CatalogDescription, Catalog
 from tidemill.catalog.memory import Database, InMemoryCatalog
 from tidemill.config.seal import PLAIN, Seal
 from tidemill.session.catalogs.database import engine, said
-from tidemill.session.catalogs.documents import database_document, restored_database
+from tidemill.session.catalogs.documents import database_document, restored_databases
 
 TYPE = "stored"
 URL = "url"
@@ -116,7 +116,8 @@ class StoredCatalog(InMemoryCatalog):
 
     def _take(self, version: int, document: str) -> None:
         if version != self._version:
-            self.fill(map(restored_database, json.loads(self._place().seal.open(document))))
+            kept = json.loads(self._place().seal.open(document))
+            self.fill(restored_databases(kept, f"catalog '{self.name}'"))
             self._version = version
         self._fresh = True
 

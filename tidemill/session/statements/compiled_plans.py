@@ -8,31 +8,25 @@ the statement, which is planned anew.
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from tidemill.catalog.table import CatalogFrame, CatalogObject, ObjectPath
 from tidemill.config.table_options import FORCE_RECOMPILE
-from tidemill.errors import ConnectorError, NotSupportedError, StateError, ValidationError
+from tidemill.errors import NotSupportedError, TidemillError, ValidationError
 from tidemill.files.storage import Storage
 from tidemill.files.systems import SETTINGS
+from tidemill.plan.nodes import Sink
 from tidemill.session import execution, planning, snapshot
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
+from tidemill.session.statements import plan_files
 from tidemill.sql import statements as s
-from tidemill.sql.parser import parse_statement
 from tidemill.user_functions.kinds import UserFunction
 
 Json = dict[str, Any]
-_FORMAT = 1
-_PRIVATE = 0o600
-"""Options of tables hold passwords."""
 _PROGRAM = "What a Python program registers lives in that program alone."
 
 
@@ -49,7 +43,7 @@ def compile_plan(statement: s.CompilePlan, context: SessionContext) -> TableResu
             position=statement.position,
         )
     if not there or (forced and not statement.if_not_exists):
-        _write(statement.file, kept, context)
+        plan_files.write(*_storage(statement.file, context), statement.file, kept)
     return _executed(statement.file, context) if statement.execute else ok()
 
 
@@ -61,22 +55,28 @@ def execute_plan(statement: s.ExecutePlan, context: SessionContext) -> TableResu
 
 
 def _executed(file: str, context: SessionContext) -> TableResult:
-    kept = _read(file, context)
-    with _as_compiled(kept, context):
-        found = parse_statement(kept["statement"])
-        assert isinstance(found, s.Insert | s.StatementSet)
-        return execution.run_inserts(context, [planning.bind_insert(context, i) for i in _inserts(found)])
+    plan = plan_files.read(*_storage(file, context), file)
+    with _as_compiled(plan, context):
+        return execution.run_inserts(context, _bound(plan, file, context))
+
+
+def _bound(plan: plan_files.Plan, file: str, context: SessionContext) -> list[Sink]:
+    try:
+        return [planning.bind_insert(context, insert) for insert in _inserts(plan.statement)]
+    except TidemillError as e:
+        e.message = f"In the statement of the plan file '{file}': {e.message}"
+        raise
 
 
 @contextmanager
-def _as_compiled(kept: Json, context: SessionContext) -> Iterator[None]:
+def _as_compiled(plan: plan_files.Plan, context: SessionContext) -> Iterator[None]:
     """The session has the plan's catalogs, which reach what it may reach; what it has itself comes back."""
     own = context.catalogs, context.module_folders, context.compiled
-    made = snapshot.restored({**kept["session"], "defaults": {}, "options": {}})
+    made = plan.session
     made.permissions = context.permissions
     made.catalogs_url, made.catalogs_seal = context.catalogs_url, context.catalogs_seal
     context.catalogs, context.module_folders = made.catalogs, made.module_folders
-    context.compiled = kept["statement"]
+    context.compiled = plan.text
     try:
         yield
     finally:
@@ -120,7 +120,7 @@ def _kept(statement: s.CompilePlan, context: SessionContext) -> Json:
     if isinstance(statement.target, s.StatementSet):
         text = f"EXECUTE {text}"
     named = _Named({(p.catalog, p.database, p.name) for p in recording.paths})
-    return {"format": _FORMAT, "statement": text, "session": named.of(snapshot.taken(context, whole=True))}
+    return plan_files.document(text, named.of(snapshot.taken(context, whole=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,34 +174,3 @@ def _storage(file: str, context: SessionContext) -> tuple[Storage, str]:
 def _exists(file: str, context: SessionContext) -> bool:
     storage, name = _storage(file, context)
     return storage.stat(name) is not None
-
-
-def _write(file: str, kept: Json, context: SessionContext) -> None:
-    storage, name = _storage(file, context)
-    data = json.dumps(kept, indent=2).encode()
-    try:
-        storage.publish(name, lambda stream: stream.write(data))
-        if storage.is_local:
-            os.chmod(storage.absolute(name), _PRIVATE)
-    except (OSError, pa.ArrowException) as e:
-        raise ConnectorError(f"Cannot write the plan file '{file}': {e}") from None
-
-
-def _read(file: str, context: SessionContext) -> Json:
-    storage, name = _storage(file, context)
-    try:
-        kept = json.loads(storage.read_bytes(name))
-    except (OSError, pa.ArrowException) as e:
-        raise ConnectorError(f"Cannot read the plan file '{file}': {e}") from None
-    except ValueError:
-        kept = None
-    if not isinstance(kept, dict) or "statement" not in kept:
-        raise StateError(
-            f"'{file}' is not a plan that COMPILE PLAN of Tidemill wrote",
-            hint="Plans of Flink name its own operators: compile the statement again.",
-        )
-    if kept.get("format") != _FORMAT:
-        raise StateError(
-            f"The plan in '{file}' has format {kept.get('format')}, which this version does not know"
-        )
-    return kept

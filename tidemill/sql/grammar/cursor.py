@@ -13,6 +13,7 @@ from typing import NoReturn, TypeVar
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, Position, SqlSyntaxError
+from tidemill.sql.grammar.parentheses import Parentheses
 from tidemill.sql.lexer import START, Kind, Token, swallowing, tokens, unicode_string
 from tidemill.sql.positions import place
 from tidemill.sql.reserved import RESERVED
@@ -33,22 +34,31 @@ T = TypeVar("T")
 
 
 class Cursor:
-    """Tokens of one statement, whose text is ``text``; ``current`` is the next one to be taken."""
+    """Tokens of one statement, whose text is ``text``; ``current`` is the next one to be taken, the one at
+    ``index``."""
 
-    __slots__ = ("_index", "_tokens", "current", "text")
+    __slots__ = ("_parentheses", "_tokens", "current", "index", "text")
 
     def __init__(self, text: str, origin: Position = START) -> None:
         self.text = text
         self._tokens = list(tokens(text, origin))
-        self._index = 0
+        self.index = 0
         self.current = self._tokens[0]
+        self._parentheses: Parentheses | None = None
+
+    @property
+    def parentheses(self) -> Parentheses:
+        """Of the whole statement, by the tokens' indexes."""
+        if self._parentheses is None:
+            self._parentheses = Parentheses.of(self._tokens)
+        return self._parentheses
 
     @property
     def previous(self) -> Token:
-        return self._tokens[max(self._index - 1, 0)]
+        return self._tokens[max(self.index - 1, 0)]
 
     def peek(self, ahead: int = 1) -> Token:
-        return self._tokens[min(self._index + ahead, len(self._tokens) - 1)]
+        return self._tokens[min(self.index + ahead, len(self._tokens) - 1)]
 
     def advance(self) -> Token:
         token = self.current
@@ -57,8 +67,8 @@ class Cursor:
         return token
 
     def _move(self, count: int) -> None:
-        self._index += count
-        self.current = self._tokens[self._index]
+        self.index += count
+        self.current = self._tokens[self.index]
 
     def at_end(self) -> bool:
         return self.current.kind is Kind.EOF
@@ -110,7 +120,7 @@ class Cursor:
         raise SqlSyntaxError(message, position=token.position, expected=expected, hint=hint)
 
     def _swallowed(self) -> str:
-        return next(filter(None, map(swallowing, self._tokens[: self._index + 1])), "")
+        return next(filter(None, map(swallowing, self._tokens[: self.index + 1])), "")
 
     def nearest(self, expected: tuple[str, ...]) -> str:
         """A hint where this word, or the one before it, looks like a misspelt keyword.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
+from tidemill.errors import NotSupportedError
 from tidemill.sql.grammar.cursor import Cursor
 from tidemill.sql.grammar.expressions.calls import Calls
 from tidemill.sql.grammar.expressions.constructors import Constructors
@@ -21,6 +24,8 @@ from tidemill.sql.grammar.queries.select import Selects
 from tidemill.sql.grammar.tables import TableArguments
 from tidemill.sql.grammar.types import Types
 
+DEEPEST = 5_000
+
 
 class Trees:
     """Text -> syntax trees; the ``Nested`` that its own parts hold.
@@ -28,9 +33,11 @@ class Trees:
     Every part is given what it needs when it is made; only what holds itself goes round through here.
     """
 
-    __slots__ = ("_operators", "_queries", "types")
+    __slots__ = ("_cursor", "_depth", "_operators", "_queries", "types")
 
     def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._depth = 0
         self.types = Types(cursor)
         ordering = Ordering(cursor, self)
         windows = Windows(cursor, self, ordering)
@@ -50,10 +57,23 @@ class Trees:
         self._queries = Queries(cursor, self, ordering, selects)
 
     def expression(self) -> exp.Expression:
-        return self._operators.expression()
+        return self._inside(self._operators.expression)
 
     def operand(self) -> exp.Expression:
-        return self._operators.operand()
+        return self._inside(self._operators.operand)
 
     def query(self) -> exp.Expression:
-        return self._queries.query()
+        return self._inside(self._queries.query)
+
+    def _inside(self, read: Callable[[], exp.Expression]) -> exp.Expression:
+        """One level deeper; the limit is far below what ends the stack."""
+        if self._depth == DEEPEST:
+            raise NotSupportedError(
+                f"An expression or query inside of {DEEPEST:,} others is not supported",
+                position=self._cursor.current.position,
+                hint="Cut the statement into several views.",
+            )
+        self._depth += 1
+        found = read()
+        self._depth -= 1
+        return found

@@ -152,6 +152,7 @@ def _as_created(query: BoundQuery, view: CatalogView, position: Position | None)
 
 
 def _of_type(name: str, column: Expr, kind: LogicalType, position: Position | None) -> Expr:
+    kind = without_attribute(kind)
     if without_attribute(column.type).with_nullable(True) == kind.with_nullable(True):
         return column
     if not casts.can_cast(column.type, kind):

@@ -35,7 +35,9 @@ class Constructors:
                 tests.append(self.nested.expression())
             self.cursor.expect("THEN")
             result = self.nested.expression()
-            branches += [exp.If(this=test, true=result.copy()) for test in tests]
+            # A tree belongs to one branch; to copy the only one's would take time at each level of nesting.
+            results = [result, *(result.copy() for _ in tests[1:])]
+            branches += [exp.If(this=x, true=y) for x, y in zip(tests, results, strict=True)]
         if not branches:
             self.cursor.fail("WHEN")
         default = self.nested.expression() if self.cursor.take("ELSE") else None

@@ -152,7 +152,8 @@ class Relations:
         if self.cursor.at("AS") or self.cursor.at_identifier():
             message = "Join expression encountered in illegal context"
             raise SqlSyntaxError(message, position=token.position)
-        node.set("joins", [*(node.args.get("joins") or []), *joins])
+        for join in joins:
+            node.append("joins", join)
         return node
 
     def _is_join_ahead(self) -> bool:
