@@ -20,11 +20,11 @@ from tidemill.changelog.watermarks import NONE
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
 from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.assigners.slices import Kind, Windows
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.slices import Kind, Windows
 from tidemill.state.store import StateStore
 
 MINUTE = 60_000

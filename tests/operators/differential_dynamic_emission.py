@@ -28,8 +28,8 @@ from tests.operators.epochs import fold
 from tests.operators.timed_epochs import TimedEpochs
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END, NONE, Running, held_back
-from tidemill.operators.window.emission import Emission
 from tidemill.operators.window.emitting_dynamic import EmittingDynamicSpec
+from tidemill.operators.window.triggers.emission import Emission
 
 EMISSIONS = {
     "early": Emission(early=0),

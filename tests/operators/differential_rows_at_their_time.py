@@ -23,13 +23,13 @@ from tidemill.changelog.watermarks import END, NONE, held_back
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
-from tidemill.operators.window.emission import Emission
 from tidemill.operators.window.emitting_dynamic import EmittingDynamicSpec
 from tidemill.operators.window.emitting_session import EmittingSessionSpec
-from tidemill.operators.window.netted_session import NettedSessionSpec
 from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.retractable_session import RetractableSessionSpec
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.session_shape import SessionShape
+from tidemill.operators.window.triggers.emission import Emission
 
 GAP, STEP = 5, 4
 BEHIND = 1
@@ -56,14 +56,14 @@ _SHAPE: dict[str, Any] = {
 }
 Spec = (
     SessionAggregateSpec
-    | NettedSessionSpec
+    | RetractableSessionSpec
     | EmittingSessionSpec
     | DynamicAggregateSpec
     | EmittingDynamicSpec
 )
 SPECS: dict[str, Spec] = {
     "sessions": SessionAggregateSpec(**_SHAPE),
-    "sessions of rows that may go": NettedSessionSpec(**_SHAPE, retracts=True),
+    "sessions of rows that may go": RetractableSessionSpec(**_SHAPE, retracts=True),
     "sessions that show early": EmittingSessionSpec(**_SHAPE, emission=Emission(early=0)),
     "sessions that may change after their end": EmittingSessionSpec(**_SHAPE, emission=Emission(lateness=3)),
     "windows that grow": DynamicAggregateSpec(**_SHAPE, slide=STEP),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.operators.window.merging import LATE, Sessions, Spans, merge
+from tidemill.operators.window.assigners.session import LATE, Sessions, Spans, merge
 
 _GAP = 5
 Row = tuple[int, int, int]

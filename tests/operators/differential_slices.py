@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.changelog.watermarks import END, NONE
-from tidemill.operators.window.attached import AttachedWindows
-from tidemill.operators.window.slices import CalendarWindows, Kind, StepsOfMonths, Windows
+from tidemill.operators.window.assigners.attached import AttachedWindows
+from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, StepsOfMonths, Windows
 
 _SHAPES = [
     Windows(kind=Kind.TUMBLE, size=10),

@@ -21,10 +21,10 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import Running
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, Windows
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
 
 I64 = pa.int64()
 COUNT = AggregateSpec(function="COUNT", name="n", args=(), arg_types=(), result=I64)

@@ -27,9 +27,9 @@ from tests.operators.timed_epochs import TimedEpochs, pieces
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END, NONE, Running
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.window.emission import Emission
+from tidemill.operators.window.assigners.slices import Kind, Windows
 from tidemill.operators.window.emitting import EmittingAggregateSpec
-from tidemill.operators.window.slices import Kind, Windows
+from tidemill.operators.window.triggers.emission import Emission
 
 EMISSIONS = {
     "early": Emission(early=0),

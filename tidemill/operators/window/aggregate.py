@@ -35,15 +35,23 @@ from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.rows.copies import counts_copies, one_each, read_by, together
-from tidemill.operators.window.firsts import FirstSlices
+from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, Windows
 from tidemill.operators.window.local import ROWS, LocalSlices
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.overlapping import by_window
-from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, pieces_of, straying
-from tidemill.operators.window.sets import SliceSets
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
-from tidemill.operators.window.views import last_places, shown_at
+from tidemill.operators.window.store.first_slice_distinct import FirstSliceDistinct
+from tidemill.operators.window.store.overlapping import by_window
+from tidemill.operators.window.store.partial_aggregates import (
+    END,
+    Accumulated,
+    Pieces,
+    at_ends,
+    ends_of,
+    pieces_of,
+    straying,
+)
+from tidemill.operators.window.store.slice_sets import SliceSets
+from tidemill.operators.window.store.views import last_places, shown_at
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable
@@ -79,13 +87,13 @@ class WindowAggregateSpec(WindowShape):
         return self.asked if self.distinct is None else self.distinct.summing
 
     @cached_property
-    def distinct(self) -> FirstSlices | None:
+    def distinct(self) -> FirstSliceDistinct | None:
         """How distinct values are counted apart from rows; None where there are none, or rows are kept."""
-        found = FirstSlices(group=self.asked, keys=self.keys)
+        found = FirstSliceDistinct(group=self.asked, keys=self.keys)
         return found if (found.serves if self.cumulates else found.separates) else None
 
     @property
-    def firsts(self) -> FirstSlices | None:
+    def firsts(self) -> FirstSliceDistinct | None:
         """Of windows that cumulate: values by their first slices."""
         return self.distinct if self.cumulates else None
 
@@ -272,7 +280,7 @@ class WindowAggregateSpec(WindowShape):
         opened[fired] = self.windows.slice_ends(after[fired])
         return opened
 
-    def _values(self, rows: pa.Table, ends: Ints, firsts: FirstSlices, state: StateStore) -> pa.Table:
+    def _values(self, rows: pa.Table, ends: Ints, firsts: FirstSliceDistinct, state: StateStore) -> pa.Table:
         """What the rows add to the numbers of distinct values."""
         if self.copies_input:
             rows = rows.drop_columns([COPIES])

@@ -25,14 +25,14 @@ from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
 from tidemill.operators.rows.numbered_keys import Keys
+from tidemill.operators.window.assigners.dynamic_cumulate import Growth, grow
+from tidemill.operators.window.assigners.session import Spans
 from tidemill.operators.window.dynamic_steps import Passed, Steps
-from tidemill.operators.window.growing import Growth, grow
-from tidemill.operators.window.merging import Spans
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.pieces import END, Pieces, ends_of
-from tidemill.operators.window.session_state import Open
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.sliced_state import Parts, SlicedState, SlicedTables, numbered
+from tidemill.operators.window.store.partial_aggregates import END, Pieces, ends_of
+from tidemill.operators.window.store.sessions import Open
+from tidemill.operators.window.store.sliced_sessions import Parts, SlicedState, SlicedTables, numbered
 from tidemill.state.store import StateStore
 
 

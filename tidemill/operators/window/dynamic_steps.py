@@ -12,13 +12,13 @@ from tidemill.changelog.columns import Ints, Mask
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, held_back
 from tidemill.operators.api import EpochContext
+from tidemill.operators.window.assigners.dynamic_cumulate import Growth
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.growing import Growth
 from tidemill.operators.window.output import WindowColumns
-from tidemill.operators.window.pieces import Pieces
-from tidemill.operators.window.session_state import Open
-from tidemill.operators.window.sliced_state import SHOWN, Parts, SlicedState
-from tidemill.operators.window.views import last_places, shown_at
+from tidemill.operators.window.store.partial_aggregates import Pieces
+from tidemill.operators.window.store.sessions import Open
+from tidemill.operators.window.store.sliced_sessions import SHOWN, Parts, SlicedState
+from tidemill.operators.window.store.views import last_places, shown_at
 from tidemill.state.store import StateStore
 
 

@@ -27,15 +27,22 @@ from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
-from tidemill.operators.window.emission import Emission, Horizons
-from tidemill.operators.window.held import held_pieces
+from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, Windows
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.overlapping import by_window
-from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, straying
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.shown import START, ShownWindows, distinct, places_in
-from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
-from tidemill.operators.window.timers import Timers
+from tidemill.operators.window.store.overlapping import by_window
+from tidemill.operators.window.store.pane_lookup import window_pieces
+from tidemill.operators.window.store.partial_aggregates import (
+    END,
+    Accumulated,
+    Pieces,
+    at_ends,
+    ends_of,
+    straying,
+)
+from tidemill.operators.window.triggers.emission import Emission, Horizons
+from tidemill.operators.window.triggers.shown import START, ShownWindows, distinct, places_in
+from tidemill.operators.window.triggers.timers import Timers
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable
 
@@ -157,8 +164,8 @@ class _Step:
         asked = distinct(pa.concat_tables(windows))
         rest = asked.filter(pa.array(~self._fires(ends_of(asked))))
         # What came between this epoch's rows is not seen by the windows that were shut before it.
-        pieces = [firing, held_pieces(spec.pieces, rest, spec.parts(ends_of(rest)), slices)]
-        pieces.append(held_pieces(spec.pieces, rest, (np.arange(len(rest)), ends_of(rest)), self._strays))
+        pieces = [firing, window_pieces(spec.pieces, rest, spec.parts(ends_of(rest)), slices)]
+        pieces.append(window_pieces(spec.pieces, rest, (np.arange(len(rest)), ends_of(rest)), self._strays))
         pieces += [self._behind(value, cut, rest) for value, cut in strays]
         output = spec.changed(asked, self._results(pa.concat_tables(pieces)), self.state, self.epoch)
         for value, cut in strays:

@@ -26,9 +26,9 @@ from tidemill.operators.api import EpochContext
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.dynamic_steps import Passed, Points, Steps
 from tidemill.operators.window.emitting import EmittingShape
-from tidemill.operators.window.pieces import END
-from tidemill.operators.window.shown import START, ShownWindows, distinct, places_in
-from tidemill.operators.window.sliced_state import Parts
+from tidemill.operators.window.store.partial_aggregates import END
+from tidemill.operators.window.store.sliced_sessions import Parts
+from tidemill.operators.window.triggers.shown import START, ShownWindows, distinct, places_in
 from tidemill.state.store import StateStore
 
 

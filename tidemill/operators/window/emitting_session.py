@@ -25,14 +25,14 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.operators.api import AGAIN, EpochContext
 from tidemill.operators.rows.numbered_keys import Keys
-from tidemill.operators.window.emission import Horizons
+from tidemill.operators.window.assigners.session import Sessions
 from tidemill.operators.window.emitting import EmittingShape
 from tidemill.operators.window.local_sessions import sessions_of
-from tidemill.operators.window.merging import Sessions
-from tidemill.operators.window.pieces import END, ends_of
 from tidemill.operators.window.session_shape import SessionShape
-from tidemill.operators.window.session_state import Open, SessionState, rewritten
-from tidemill.operators.window.shown import START, ShownWindows, distinct, places_in
+from tidemill.operators.window.store.partial_aggregates import END, ends_of
+from tidemill.operators.window.store.sessions import Open, SessionState, rewritten
+from tidemill.operators.window.triggers.emission import Horizons
+from tidemill.operators.window.triggers.shown import START, ShownWindows, distinct, places_in
 from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
 

@@ -30,12 +30,12 @@ from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import HASH_COLUMN
 from tidemill.operators.buckets import TELLS
 from tidemill.operators.rows.copies import LOCAL_GAIN
+from tidemill.operators.window.assigners.session import Sessions, Spans, clusters_of, may_meet_the_gone, merge
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.local import ROWS
-from tidemill.operators.window.merging import Sessions, Spans, clusters_of, may_meet_the_gone, merge
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.pieces import END, Accumulated, Pieces, ends_of
-from tidemill.operators.window.session_state import Open
+from tidemill.operators.window.store.partial_aggregates import END, Accumulated, Pieces, ends_of
+from tidemill.operators.window.store.sessions import Open
 
 LAST = "$last"
 """The end of a stretch."""

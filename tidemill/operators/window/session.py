@@ -24,11 +24,11 @@ import pyarrow as pa
 from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow
 from tidemill.operators.api import AGAIN, EpochContext
+from tidemill.operators.window.assigners.session import Sessions
 from tidemill.operators.window.local_sessions import sessions_of
-from tidemill.operators.window.merging import Sessions
-from tidemill.operators.window.pieces import END, ends_of
 from tidemill.operators.window.session_shape import SessionShape
-from tidemill.operators.window.session_state import Open, SessionState, rewritten
+from tidemill.operators.window.store.partial_aggregates import END, ends_of
+from tidemill.operators.window.store.sessions import Open, SessionState, rewritten
 from tidemill.state.store import StateStore
 
 

@@ -14,9 +14,9 @@ from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_typ
 from tidemill.changelog.columns import Ints, single, vector
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.local_sessions import LocalSessions
-from tidemill.operators.window.pieces import Pieces
-from tidemill.operators.window.session_state import Tables
 from tidemill.operators.window.shape import WindowShape
+from tidemill.operators.window.store.partial_aggregates import Pieces
+from tidemill.operators.window.store.sessions import Tables
 from tidemill.state.run import HASH
 from tidemill.state.store import StateStore
 

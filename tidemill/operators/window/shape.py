@@ -16,7 +16,7 @@ from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
-from tidemill.operators.window.pieces import END, Pieces, Whole, pieces_of
+from tidemill.operators.window.store.partial_aggregates import END, Pieces, Whole, pieces_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.api import EpochContext
 from tidemill.operators.shared_distinct.shared_keys import BITS, Bits, SharedKeys, bits_of
 from tidemill.operators.window.aggregate import Came, Firing, WindowAggregateSpec
-from tidemill.operators.window.pieces import END, ends_of
+from tidemill.operators.window.store.partial_aggregates import END, ends_of
 from tidemill.state.layout import Layout
 from tidemill.state.run import DUE
 from tidemill.state.store import StateStore

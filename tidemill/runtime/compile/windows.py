@@ -16,20 +16,20 @@ from tidemill.operators.api import LocalPhase, OperatorSpec
 from tidemill.operators.buckets import BUCKET, Buckets, Everywhere
 from tidemill.operators.shared_distinct.shared_keys import SharedKeys
 from tidemill.operators.window.aggregate import WindowAggregateSpec
-from tidemill.operators.window.attached import AttachedWindows
-from tidemill.operators.window.by_clock import ByClockSpec
+from tidemill.operators.window.assigners.attached import AttachedWindows
+from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, StepsOfMonths, Windows
 from tidemill.operators.window.clock import INSTANTS, Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
-from tidemill.operators.window.emission import Emission
 from tidemill.operators.window.emitting import EmittingAggregateSpec
 from tidemill.operators.window.emitting_dynamic import EmittingDynamicSpec
 from tidemill.operators.window.emitting_session import EmittingSessionSpec
-from tidemill.operators.window.netted_session import NettedSessionSpec
 from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.retractable_session import RetractableSessionSpec
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.shared_values import SharedValuesSpec
-from tidemill.operators.window.slices import CalendarWindows, Kind, StepsOfMonths, Windows
+from tidemill.operators.window.triggers.emission import Emission
+from tidemill.operators.window.triggers.processing_time import ByClockSpec
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.parts import starts_tell
 from tidemill.physical.names import free_name
@@ -51,7 +51,7 @@ HOT_ROWS = 16_384
 _Kernel = (
     WindowAggregateSpec
     | SessionAggregateSpec
-    | NettedSessionSpec
+    | RetractableSessionSpec
     | DynamicAggregateSpec
     | EmittingAggregateSpec
     | EmittingSessionSpec
@@ -253,12 +253,12 @@ def by_instants(node: p.WindowAggregate | p.WindowsOfRows) -> bool:
 
 def made_by_rows(
     shape: WindowShape, window: p.Window
-) -> SessionAggregateSpec | NettedSessionSpec | DynamicAggregateSpec:
+) -> SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec:
     """The kernel of windows that rows make."""
     if window.kind is WindowKind.SESSION:
         # By processing time a row is taken back at another time than it came.
         netted = shape.retracts and not window.proctime
-        spec = NettedSessionSpec if netted else SessionAggregateSpec
+        spec = RetractableSessionSpec if netted else SessionAggregateSpec
         return spec(**_parts(shape), gap=window.size)
     return DynamicAggregateSpec(
         **_parts(shape), slide=window.slide, gap=window.size, state_ttl=window.state_ttl

@@ -9,10 +9,10 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import LocalPhase, OperatorSpec
-from tidemill.operators.window.by_clock import ByClockSpec
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.emitting_gate import EmittingGateSpec
-from tidemill.operators.window.gate import GatedPort, WindowGateSpec
+from tidemill.operators.window.emitting_buffer import EmittingBufferSpec
+from tidemill.operators.window.triggers.processing_time import ByClockSpec
+from tidemill.operators.window.window_buffer import BufferedPort, WindowBufferSpec
 from tidemill.physical import nodes as p
 from tidemill.plan.expressions import InputRef
 from tidemill.runtime import graph as g
@@ -28,7 +28,7 @@ from tidemill.runtime.compile.windows import emission
 @build.register
 def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNode:
     fields, append = node.input.fields, node.input.traits.kinds == INSERT_ONLY
-    port = GatedPort(
+    port = BufferedPort(
         name="rows",
         columns=columns_of(fields),
         keys=tuple(fields[k].name for k in node.keys),
@@ -80,7 +80,7 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
     by = _sent_by(node, joined.condition)
     sides, ends = (joined.spec.left, joined.spec.right), _end_columns(node, joined.condition)
     ports = tuple(
-        GatedPort(
+        BufferedPort(
             name=name,
             columns=side.columns,
             keys=tuple(side.keys[place] for place in by),
@@ -123,20 +123,20 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
 def _gate(
     node: p.WindowRank | p.WindowJoin,
     inner: OperatorSpec,
-    ports: tuple[GatedPort, ...],
+    ports: tuple[BufferedPort, ...],
     ends: tuple[str, ...],
     attached: p.AttachedWindow,
     context: CompileContext,
     sequenced: bool,
-) -> WindowGateSpec | EmittingGateSpec:
+) -> WindowBufferSpec | EmittingBufferSpec:
     """The kernel: ``inner`` behind what waits for windows, or shows them more than once."""
     clock = Clock(context.zone if attached.window.zoned else "")
     keeps_time = context.digests.of(node) in context.timed_digests
     if node.emit is None:
-        return WindowGateSpec(
+        return WindowBufferSpec(
             inner=inner, ports=ports, clock=clock, ends=ends, keeps_time=keeps_time, sequence=sequenced
         )
-    return EmittingGateSpec(
+    return EmittingBufferSpec(
         inner=inner,
         ports=ports,
         clock=clock,
@@ -179,7 +179,7 @@ def _place(node: p.WindowJoin, condition: JoinCondition, left: int, right: int) 
     return pairs.index((left, right))
 
 
-def _port_schema(port: GatedPort, below: g.ExecNode, proctime: bool) -> pa.Schema:
+def _port_schema(port: BufferedPort, below: g.ExecNode, proctime: bool) -> pa.Schema:
     hidden = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
     fields = [pa.field(*column) for column in port.columns]
     wanted = (h for h in below.hidden if h != WATERMARK_COLUMN or not proctime)

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.operators.differential_window_emission import EMISSIONS
-from tests.operators.differential_window_gate import (
+from tests.operators.differential_window_buffer import (
     KINDS,
     TOPS,
     Row,
@@ -28,18 +27,19 @@ from tests.operators.differential_window_gate import (
     reached,
     table_of,
 )
+from tests.operators.differential_window_emission import EMISSIONS
 from tests.operators.epochs import fold
 from tests.operators.timed_epochs import TimedEpochs, pieces
 from tidemill.changelog.watermarks import END, NONE
-from tidemill.operators.window.emission import Emission
-from tidemill.operators.window.emitting_gate import EmittingGateSpec
-from tidemill.operators.window.gate import WindowGateSpec
+from tidemill.operators.window.emitting_buffer import EmittingBufferSpec
+from tidemill.operators.window.triggers.emission import Emission
+from tidemill.operators.window.window_buffer import WindowBufferSpec
 
 Rows = list[tuple[Any, ...]]
 
 
-def emitting(gate: WindowGateSpec, emission: str) -> EmittingGateSpec:
-    return EmittingGateSpec(
+def emitting(gate: WindowBufferSpec, emission: str) -> EmittingBufferSpec:
+    return EmittingBufferSpec(
         inner=gate.inner,
         ports=gate.ports,
         clock=gate.clock,

@@ -19,7 +19,7 @@ from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.changelog.watermarks import NONE
-from tidemill.operators.window.pieces import END
+from tidemill.operators.window.store.partial_aggregates import END
 from tidemill.state.layout import Layout
 from tidemill.state.run import DUE
 from tidemill.state.store import StateStore

@@ -15,9 +15,9 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, single
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
-from tidemill.operators.window.pieces import Accumulated, at_ends, ends_of
-from tidemill.operators.window.slices import CalendarWindows, Windows
-from tidemill.operators.window.views import last_places
+from tidemill.operators.window.assigners.slices import CalendarWindows, Windows
+from tidemill.operators.window.store.partial_aggregates import Accumulated, at_ends, ends_of
+from tidemill.operators.window.store.views import last_places
 
 _FEW = 2
 """Windows of a slice, on average, up to which its pieces are merged once for each."""

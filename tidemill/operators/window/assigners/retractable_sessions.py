@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tidemill.changelog.columns import Ints
-from tidemill.operators.window.merging import (
+from tidemill.operators.window.assigners.session import (
     LATE,
     Spans,
     clusters_of,

@@ -23,11 +23,11 @@ from tidemill.operators.api import TIMER, EpochContext, OperatorSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.emitting import EmittingAggregateSpec
-from tidemill.operators.window.emitting_gate import EmittingGateSpec
+from tidemill.operators.window.emitting_buffer import EmittingBufferSpec
 from tidemill.operators.window.emitting_session import EmittingSessionSpec
-from tidemill.operators.window.gate import WindowGateSpec
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.session import SessionAggregateSpec
+from tidemill.operators.window.window_buffer import WindowBufferSpec
 from tidemill.state.store import StateStore
 
 
@@ -94,8 +94,8 @@ def _(spec: SessionAggregateSpec, state: StateStore, ended: int) -> int | None:
     return state.timeline(spec.tables.wake).earliest()
 
 
-@next_end.register(WindowGateSpec)
-@next_end.register(EmittingGateSpec)
-def _(spec: WindowGateSpec | EmittingGateSpec, state: StateStore, ended: int) -> int | None:
+@next_end.register(WindowBufferSpec)
+@next_end.register(EmittingBufferSpec)
+def _(spec: WindowBufferSpec | EmittingBufferSpec, state: StateStore, ended: int) -> int | None:
     found = (state.timeline(port.waiting.layout).earliest() for port in spec.ports)
     return min((end for end in found if end is not None), default=None)

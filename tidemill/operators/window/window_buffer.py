@@ -47,7 +47,7 @@ class Choosing(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GatedPort:
+class BufferedPort:
     """``columns``: the row, (name, type); ``keys``: those that rows are sent by; ``end``: the end of the
     window, in local time. ``ordered``: rows only come, and carry ``$seq``; ``retracts``: they are changes,
     whose rows have no order but that of their contents."""
@@ -74,12 +74,12 @@ class GatedPort:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowGateSpec:
+class WindowBufferSpec:
     """``ends``: columns of the output with the end of the window, of which the first that is not NULL counts.
     ``inner`` gives no ``$seq``."""
 
     inner: OperatorSpec
-    ports: tuple[GatedPort, ...]
+    ports: tuple[BufferedPort, ...]
     clock: Clock
     ends: tuple[str, ...]
     keeps_time: bool = False
@@ -121,7 +121,7 @@ class WindowGateSpec:
         kept = np.sort(np.concatenate([chosen, np.flatnonzero(late)]))
         return table.take(pa.array(kept)).append_column(ROWS, pa.array(sizes[kept]))
 
-    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[WindowGateSpec, pa.Table]:
+    def merged(self, raw: list[pa.Table], combined: list[pa.Table]) -> tuple[WindowBufferSpec, pa.Table]:
         """Where some of the rows came combined, the others stand for themselves."""
         types = dict(self.ports[0].columns)
         ones = [with_types(t, types).append_column(ROWS, pa.array(np.ones(len(t), np.int64))) for t in raw]
@@ -160,8 +160,8 @@ class WindowGateSpec:
 class _Wait:
     """One port in one epoch."""
 
-    spec: WindowGateSpec
-    port: GatedPort
+    spec: WindowBufferSpec
+    port: BufferedPort
     state: StateStore
     epoch: EpochContext
 

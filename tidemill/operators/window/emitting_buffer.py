@@ -26,23 +26,23 @@ from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext, OperatorSpec
 from tidemill.operators.rows.waiting import WaitingRows, each_copy, summed
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.emission import Emission, Horizons
-from tidemill.operators.window.gate import Choosing, GatedPort, window_ends
-from tidemill.operators.window.pieces import END, ends_of
-from tidemill.operators.window.shown import distinct, places_in
-from tidemill.operators.window.timers import Timers
+from tidemill.operators.window.store.partial_aggregates import END, ends_of
+from tidemill.operators.window.triggers.emission import Emission, Horizons
+from tidemill.operators.window.triggers.shown import distinct, places_in
+from tidemill.operators.window.triggers.timers import Timers
+from tidemill.operators.window.window_buffer import BufferedPort, Choosing, window_ends
 from tidemill.state.run import DUE, WEIGHT
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import by_time_order
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmittingGateSpec:
+class EmittingBufferSpec:
     """``ends``: columns of the output with the end of the window, of which the first that is not NULL counts.
     ``inner`` gives no ``$seq``. The output has +I and -D."""
 
     inner: OperatorSpec
-    ports: tuple[GatedPort, ...]
+    ports: tuple[BufferedPort, ...]
     clock: Clock
     ends: tuple[str, ...]
     emission: Emission
@@ -89,7 +89,7 @@ class EmittingGateSpec:
 class _Came:
     """Of one port: the epoch's rows that count, and those that have waited and whose window is over."""
 
-    port: GatedPort
+    port: BufferedPort
     new: pa.Table
     waited: pa.Table
 
@@ -101,7 +101,7 @@ class _Came:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    spec: EmittingGateSpec
+    spec: EmittingBufferSpec
     state: StateStore
     epoch: EpochContext
     horizons: Horizons
@@ -121,7 +121,7 @@ class _Step:
         spec.timers.report(self.state, self.epoch)
         return output
 
-    def _came(self, port: GatedPort, table: pa.Table) -> _Came:
+    def _came(self, port: BufferedPort, table: pa.Table) -> _Came:
         table = contiguous(with_types(table, dict(port.columns)))
         ends = port.ends(table)
         late = np.zeros(0, np.bool_)
@@ -202,7 +202,7 @@ class _Step:
         return pa.concat_tables([stored, rows.filter(pa.array(shows))])
 
     def _see(
-        self, port: GatedPort, seen: WaitingRows, old: pa.Table, fresh: pa.Table, whole: pa.Table
+        self, port: BufferedPort, seen: WaitingRows, old: pa.Table, fresh: pa.Table, whole: pa.Table
     ) -> None:
         """``fresh`` rows count from now on; those that no Top-N can show any more are not kept."""
         inner = self.spec.inner
@@ -215,7 +215,7 @@ class _Step:
         seen.put(self.state, fresh.filter(pa.array(~hopeless[len(old) :])))
         seen.put(self.state, _negative(old.filter(pa.array(hopeless[: len(old)]))))
 
-    def _rows(self, port: GatedPort, rows: pa.Table) -> pa.Table:
+    def _rows(self, port: BufferedPort, rows: pa.Table) -> pa.Table:
         """As the inner operator gets them: what they add up to, changes in the order of contents."""
         whole = each_copy(summed(rows) if port.retracts else rows).drop_columns([DUE])
         if not port.retracts:

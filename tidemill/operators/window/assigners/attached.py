@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
+from tidemill.operators.window.assigners.slices import CalendarWindows, Windows
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.slices import CalendarWindows, Windows
 
 _ROWS = 1 << 18
 _BOUNDS = ("start", "end", "time")

@@ -18,7 +18,7 @@ import numpy as np
 
 from tidemill.changelog.columns import Ints, Mask
 from tidemill.changelog.watermarks import END
-from tidemill.operators.window.merging import (
+from tidemill.operators.window.assigners.session import (
     LATE,
     Spans,
     clusters_of,

@@ -21,12 +21,12 @@ from tidemill.changelog.batch import contiguous, weights_of
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
-from tidemill.operators.window.merging import LATE, Spans
-from tidemill.operators.window.netting import NOWHERE, Times, netted
+from tidemill.operators.window.assigners.retractable_sessions import NOWHERE, Times, netted
+from tidemill.operators.window.assigners.session import LATE, Spans
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.pieces import END, ends_of
 from tidemill.operators.window.session_shape import SessionShape
-from tidemill.operators.window.session_state import SESSION, Open, SessionState, Tables, rewritten
+from tidemill.operators.window.store.partial_aggregates import END, ends_of
+from tidemill.operators.window.store.sessions import SESSION, Open, SessionState, Tables, rewritten
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
@@ -45,7 +45,7 @@ class TimesTables(Tables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NettedSessionSpec(SessionShape):
+class RetractableSessionSpec(SessionShape):
     """Rows come with their kinds."""
 
     @cached_property
@@ -121,7 +121,7 @@ class _Kept(SessionState):
 class _Change:
     """What an epoch makes of the times that were: ``times.of`` says what each became."""
 
-    spec: NettedSessionSpec
+    spec: RetractableSessionSpec
     kept: _Kept
     before: Open
     times: Times
