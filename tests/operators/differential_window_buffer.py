@@ -21,8 +21,9 @@ from tidemill.operators.join.operator import JoinSpec
 from tidemill.operators.join.shape import JoinSide
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rows.ordering import OrderKey
+from tidemill.operators.window.buffered_port import BufferedPort
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.window_buffer import BufferedPort, WindowBufferSpec
+from tidemill.operators.window.window_buffer import WindowBufferSpec
 
 SIZE = 10
 STAMP = pa.timestamp("us")

@@ -29,13 +29,13 @@ from tidemill.changelog.watermarks import END, NONE, Running
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.window.assigners.slices import Kind, Windows
 from tidemill.operators.window.emitting import EmittingAggregateSpec
-from tidemill.operators.window.triggers.emission import Emission
+from tidemill.operators.window.triggers.trigger import Trigger
 
 EMISSIONS = {
-    "early": Emission(early=0),
-    "early, late": Emission(early=0, lateness=6),
-    "late": Emission(lateness=11),
-    "early after a while, late after another": Emission(early=10, late=7, lateness=9),
+    "early": Trigger(early=0),
+    "early, late": Trigger(early=0, lateness=6),
+    "late": Trigger(lateness=11),
+    "early after a while, late after another": Trigger(early=10, late=7, lateness=9),
 }
 CALLS = ("accumulated, one key", "distinct", "several sets", "rows go, with sets")
 Shown = dict[tuple[Any, ...], int]
@@ -45,9 +45,9 @@ class Naive:
     """Every row in all its windows; which of them can be seen."""
 
     def __init__(
-        self, windows: Windows | ShortMonths, emission: Emission, calls: tuple[AggregateSpec, ...]
+        self, windows: Windows | ShortMonths, trigger: Trigger, calls: tuple[AggregateSpec, ...]
     ) -> None:
-        self.windows, self.emission, self.calls = windows, emission, calls
+        self.windows, self.trigger, self.calls = windows, trigger, calls
         self.rows: dict[tuple[str | None, int], list[Row]] = {}
         self.own: set[tuple[str | None, int]] = set()
         self.late = 0
@@ -55,7 +55,7 @@ class Naive:
     def take(self, rows: list[Row], marks: list[int], reached: int) -> None:
         for row, mark in zip(rows, marks, strict=True):
             all_ends = ends_of(self.windows, row.time)
-            ends = [e for e in all_ends if e - 1 + self.emission.lateness > mark or mark == NONE]
+            ends = [e for e in all_ends if e - 1 + self.trigger.lateness > mark or mark == NONE]
             self.late += not ends and bool(all_ends)
             for end in ends:
                 self.rows.setdefault((row.key, end), []).append(row)
@@ -67,7 +67,7 @@ class Naive:
         shown: Shown = {}
         for (key, end), rows in self.rows.items():
             ended = reached >= end - 1
-            early = self.emission.early is not None and (
+            early = self.trigger.early is not None and (
                 self.windows.kind is not Kind.CUMULATE or (key, end) in self.own
             )
             found = results(self.calls, rows)
@@ -76,7 +76,7 @@ class Naive:
         return shown
 
 
-def emitting(windows: str, calls: str, emission: Emission) -> EmittingAggregateSpec:
+def emitting(windows: str, calls: str, trigger: Trigger) -> EmittingAggregateSpec:
     plain = spec_of(windows, calls)
     return EmittingAggregateSpec(
         keys=plain.keys,
@@ -87,11 +87,11 @@ def emitting(windows: str, calls: str, emission: Emission) -> EmittingAggregateS
         columns=plain.columns,
         output=plain.output,
         retracts=plain.retracts,
-        emission=emission,
+        trigger=trigger,
     )
 
 
-@pytest.mark.parametrize("emission", EMISSIONS)
+@pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize("calls", CALLS)
 @pytest.mark.parametrize("windows", WINDOWS)
 @settings(max_examples=6, deadline=None)
@@ -105,7 +105,7 @@ def emitting(windows: str, calls: str, emission: Emission) -> EmittingAggregateS
 def test_right_at_every_epoch(
     windows: str,
     calls: str,
-    emission: str,
+    trigger: str,
     came: tuple[list[Row], int, int],
     cuts: list[int],
     gone: list[int],
@@ -113,15 +113,15 @@ def test_right_at_every_epoch(
     patient: list[bool],
 ) -> None:
     """After some epochs there is time for all timers: then everything is there that should be."""
-    spec = emitting(windows, calls, EMISSIONS[emission])
+    spec = emitting(windows, calls, EMISSIONS[trigger])
     rows, delay, interval = came
     rows = rows if spec.keys else [replace(row, key=None) for row in rows]
     if spec.retracts:
         rows = [*rows, *(replace(row, weight=-1) for i, row in enumerate(rows) if i in gone)]
     running = Running(interval=interval)
-    twin = Naive(WINDOWS[windows], spec.emission, spec.calls)
+    twin = Naive(WINDOWS[windows], spec.trigger, spec.calls)
     shown: Shown = {}
-    at_once = not spec.emission.early and not spec.emission.late
+    at_once = not spec.trigger.early and not spec.trigger.late
     now = 0
     with tempfile.TemporaryDirectory() as root:
         kernel = TimedEpochs(root, spec)

@@ -26,14 +26,13 @@ from tests.operators.timed_epochs import TimedEpochs
 from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, StepsOfMonths, Windows
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
-from tidemill.operators.window.emitting_dynamic import EmittingDynamicSpec
-from tidemill.operators.window.triggers.emission import Emission
 from tidemill.operators.window.triggers.processing_time import ByClockSpec
+from tidemill.operators.window.triggers.trigger import Trigger
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
 RECORDED = Path(__file__).with_name("window_state.json")
-LATE = Emission(early=10, late=7, lateness=9)
+LATE = Trigger(early=10, late=7, lateness=9)
 _SLICES = ("accumulated", "distinct", "rows go, with sets")
 
 
@@ -62,7 +61,7 @@ def _specs() -> dict[str, Any]:
     for calls in differential_dynamic_aggregate.CALLS:
         parts = differential_dynamic_aggregate.parts_of(calls, 12, 3)
         found[f"dynamic, {calls}"] = DynamicAggregateSpec(**parts)
-        found[f"dynamic, {calls}, more than once"] = EmittingDynamicSpec(**parts, emission=LATE)
+        found[f"dynamic, {calls}, more than once"] = DynamicAggregateSpec(**parts, trigger=LATE)
     for windows in ("hop", "cumulate"):
         found[f"shared values, {windows}"] = differential_shared_values.spec_of(windows, 8)
     top = differential_window_buffer.top(1, 3, keyed=True, append=True)

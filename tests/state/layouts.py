@@ -46,7 +46,7 @@ from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.store.first_slice_distinct import FirstSliceDistinct
-from tidemill.operators.window.triggers.emission import Emission
+from tidemill.operators.window.triggers.trigger import Trigger
 from tidemill.state.layout import Layout
 
 TTL = 40
@@ -93,14 +93,14 @@ def _for_a_while(ttl: int) -> Iterator[Any]:
 
 def _by_time() -> Iterator[Any]:
     """Specs whose state goes as time passes, or never."""
-    emission = Emission(early=10, late=7, lateness=9)
+    trigger = Trigger(early=10, late=7, lateness=9)
     for calls in differential_window_aggregate.CALLS:
         for windows in ("hop", "cumulate"):
             yield differential_window_aggregate.spec_of(windows, calls)
-        yield differential_window_emission.emitting("tumble", calls, emission)
+        yield differential_window_emission.emitting("tumble", calls, trigger)
     for shape in differential_session_aggregate.SHAPES:
         yield differential_session_aggregate.spec_of(*differential_session_aggregate.SHAPES[shape])
-        yield differential_session_emission.emitting(shape, emission)
+        yield differential_session_emission.emitting(shape, trigger)
     for kind in ("INNER", "FULL"):
         yield differential_interval_join.spec_of(kind, -2, 3, False, False)
     for width in (8, 64):

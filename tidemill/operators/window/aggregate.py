@@ -117,6 +117,15 @@ class WindowAggregateSpec(WindowShape):
         """Whether a slice is a window."""
         return self.attached or self.windows.kind is Kind.TUMBLE
 
+    def next_end(self, state: StateStore, ended: int) -> int | None:
+        """See ``triggers.processing_time``."""
+        earliest = state.timeline(self.pieces.layout).earliest()
+        if earliest is None or self.whole:
+            return earliest
+        bounds = (np.array([x], np.int64) for x in (earliest, ended, FOREVER))
+        _, ends = self.windows.containing(*bounds)
+        return int(ends.min()) if len(ends) else None
+
     @property
     def needs_sequence(self) -> bool:
         return self.group.needs_sequence

@@ -2,7 +2,7 @@
 
 What is counted is what ``aggregate`` counts; a row is late when the watermark before it had passed the end of
 its last window by ``lateness``. A window of a key shows its result when it ends, before that and after it as
-``emission`` says, and each time what has changed since it was last shown: so the output is right at every
+``trigger`` says, and each time what has changed since it was last shown: so the output is right at every
 epoch, and what it adds up to does not depend on where epochs are cut. A window that is shut shows what it
 still had to.
 
@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous, with_types
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
@@ -40,9 +38,8 @@ from tidemill.operators.window.store.partial_aggregates import (
     ends_of,
     straying,
 )
-from tidemill.operators.window.triggers.emission import Emission, Horizons
-from tidemill.operators.window.triggers.shown import START, ShownWindows, distinct, places_in
-from tidemill.operators.window.triggers.timers import Timers
+from tidemill.operators.window.triggers.shown import START, distinct, places_in
+from tidemill.operators.window.triggers.trigger import Horizons
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable
 
@@ -50,39 +47,7 @@ _AFTER = "$after"
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmittingShape(WindowShape):
-    """What aggregations that show their windows more than once are told beside the rest."""
-
-    emission: Emission
-    update_before: bool = True
-
-    @cached_property
-    def shown(self) -> ShownWindows:
-        results = ((START, pa.int64()), *((c.name, c.result) for c in self.calls))
-        return ShownWindows(keys=self.keys, results=results, update_before=self.update_before)
-
-    @cached_property
-    def timers(self) -> Timers:
-        return Timers(identity=self.shown.identity)
-
-    def output_schema(self) -> pa.Schema:
-        plain = super().output_schema()
-        visible = len(self.output)
-        fields = list(plain)
-        return pa.schema([*fields[:visible], pa.field(KIND_COLUMN, pa.int8()), *fields[visible:]])
-
-    def changed(self, asked: pa.Table, now: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
-        """The output for windows ``asked`` (distinct): from what they have shown to ``now``."""
-        if len(asked) == 0:
-            return self.output_schema().empty_table()
-        changes = self.shown.changes(asked, now, state)
-        ends, starts = ends_of(changes), vector(single(changes.column(START))).values
-        last = self.clock.instants(ends - 1)
-        return self.columns.shown(changes, starts, ends, last, self.output_schema(), epoch)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EmittingAggregateSpec(EmittingShape):
+class EmittingAggregateSpec(WindowShape):
     """Windows of fixed size; ``time``, where rows are ``attached`` to a window, is the end of it."""
 
     windows: Windows | CalendarWindows
@@ -101,6 +66,15 @@ class EmittingAggregateSpec(EmittingShape):
     def cumulates(self) -> bool:
         return self.windows.kind is Kind.CUMULATE and not self.attached
 
+    def next_end(self, state: StateStore, ended: int) -> int | None:
+        """See ``triggers.processing_time``."""
+        earliest = state.timeline(self.pieces.layout).earliest()
+        if earliest is None or self.whole:
+            return earliest
+        bounds = (np.array([x], np.int64) for x in (earliest, ended, FOREVER))
+        _, ends = self.windows.containing(*bounds)
+        return int(ends.min()) if len(ends) else None
+
     @property
     def needs_sequence(self) -> bool:
         return self.group.needs_sequence
@@ -113,7 +87,7 @@ class EmittingAggregateSpec(EmittingShape):
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """What has changed of the windows that show something in this epoch."""
-        return _Step(self, state, epoch, self.emission.horizons(self.clock, epoch)).run(inputs[0])
+        return _Step(self, state, epoch, self.trigger.horizons(self.clock, epoch)).run(inputs[0])
 
     def windows_of(self, ends: Ints, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
         """The windows of slices that end in (``after``, ``upto``]: the slice's place, the window's end."""
@@ -159,7 +133,7 @@ class _Step:
         ]
         firing = self._firing(slices, strays)
         windows = [firing.select(self._names), self._out_of_turn(came)]
-        if spec.emission.early is not None:
+        if spec.trigger.early is not None:
             windows.append(spec.shown.ending(at.before, at.upto, self.state))
         asked = distinct(pa.concat_tables(windows))
         rest = asked.filter(pa.array(~self._fires(ends_of(asked))))
@@ -187,7 +161,7 @@ class _Step:
             return _Came(table, np.zeros(0, np.int64), np.zeros(0, np.int64))
         times: Ints = vector(table.column(spec.time)).values // MICROSECONDS
         ends = times if spec.attached else spec.windows.slice_ends(times)
-        marks = spec.emission.judged(vector(table.column(WATERMARK_COLUMN)).values)
+        marks = spec.trigger.judged(vector(table.column(WATERMARK_COLUMN)).values)
         first, last = ends, ends
         if not spec.attached:
             first, last = spec.windows.first_ends(ends), spec.windows.last_ends(ends)
@@ -255,18 +229,18 @@ class _Step:
     def _out_of_turn(self, came: _Came) -> pa.Table:
         """The windows, and keys, that are shown now though they do not end now; some more than once. What is
         to be shown later is noted."""
-        spec, at, emission = self.spec, self.horizons, self.spec.emission
+        spec, at, trigger = self.spec, self.horizons, self.spec.trigger
         due = spec.timers.take(self.state, self.epoch.time)
         asked = [due.filter(pa.array(ends_of(due) > at.shut_before))]
         touched = self._touched(came)
         ends = ends_of(touched)
-        for chosen, delay in ((ends <= at.before, emission.late), (ends > at.upto, emission.early)):
+        for chosen, delay in ((ends <= at.before, trigger.late), (ends > at.upto, trigger.early)):
             windows = touched.filter(pa.array(chosen))
             if delay == 0:
                 asked.append(windows)
             elif delay is not None:
-                spec.timers.put(self.state, emission.due(self.epoch.time, delay), windows)
-        if emission.late:
+                spec.timers.put(self.state, trigger.due(self.epoch.time, delay), windows)
+        if trigger.late:
             spec.timers.remember(self.state, touched.filter(pa.array(ends <= at.before)))
             asked.append(spec.timers.shutting(self.state, at.shut))
         return pa.concat_tables(asked)
@@ -280,7 +254,7 @@ class _Step:
         slices = distinct(rows.select(schema.names).cast(schema))
         ends, after = ends_of(slices), vector(single(slices.column(_AFTER))).values
         slices = slices.drop_columns([_AFTER])
-        early, upto = spec.emission.early is not None, at.upto
+        early, upto = spec.trigger.early is not None, at.upto
         if early:
             upto = max(upto, spec.shown.latest(state)) if spec.cumulates else FOREVER
         bounds = np.full(len(ends), upto, np.int64)

@@ -60,8 +60,9 @@ class RetractableSessionSpec(SessionShape):
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the sessions that fire in this epoch."""
-        upto = self.clock.ended(epoch.watermark)
-        rows, keys, numbers = self.asked_about(inputs[0], state, upto)
+        upto, rows = self.clock.ended(epoch.watermark), self.arrived(inputs[0])
+        keys, numbers = self.keys_of([rows, state.timeline(self.tables.wake).take_due(upto)])
+        numbers = numbers[: len(rows)]
         if len(keys.hashes) == 0:
             return self.output_schema().empty_table()
         kept = _Kept(tables=self.tables, store=state, keys=keys)
@@ -74,9 +75,7 @@ class RetractableSessionSpec(SessionShape):
             return self.output_schema().empty_table()
         results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
         of = ends_of(results)
-        starts, ends = times.starts[of], times.ends[of]
-        last = self.clock.instants(ends - 1)
-        return self.columns.shown(results, starts, ends, last, self.output_schema(), epoch)
+        return self.given(results, times.starts[of], times.ends[of], epoch)
 
     def _spans(self, before: Open, rows: pa.Table, numbers: Ints) -> Spans:
         """The times that were, then the rows."""

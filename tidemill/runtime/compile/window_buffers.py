@@ -9,10 +9,10 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import LocalPhase, OperatorSpec
+from tidemill.operators.window.buffered_port import BufferedPort
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.emitting_buffer import EmittingBufferSpec
 from tidemill.operators.window.triggers.processing_time import ByClockSpec
-from tidemill.operators.window.window_buffer import BufferedPort, WindowBufferSpec
+from tidemill.operators.window.window_buffer import WindowBufferSpec
 from tidemill.physical import nodes as p
 from tidemill.plan.expressions import InputRef
 from tidemill.runtime import graph as g
@@ -22,7 +22,7 @@ from tidemill.runtime.compile.join import JoinCondition, join_parts, partitioned
 from tidemill.runtime.compile.rank import rank_spec
 from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.windows import emission
+from tidemill.runtime.compile.windows import trigger
 
 
 @build.register
@@ -36,7 +36,7 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
         ordered=append,
         retracts=not append,
     )
-    spec = _gate(
+    spec = _buffer(
         node,
         rank_spec(node),
         (port,),
@@ -96,7 +96,7 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
         insert_only=True,
     )
     shown = tuple(side.keys[ends] for side in sides if side.output)
-    spec = _gate(node, inner, ports, shown, node.left_window, context, sequenced)
+    spec = _buffer(node, inner, ports, shown, node.left_window, context, sequenced)
     return g.Keyed(
         columns=names(node.fields),
         kinds=node.traits.kinds,
@@ -106,11 +106,11 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
         ports=tuple(
             replace(
                 port,
-                keys=gated.keys,
-                schema=_port_schema(gated, port.input, proctime),
+                keys=buffered.keys,
+                schema=_port_schema(buffered, port.input, proctime),
                 timed=not proctime,
             )
-            for port, gated in zip(joined.ports, ports, strict=True)
+            for port, buffered in zip(joined.ports, ports, strict=True)
         ),
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced, spec.keeps_time),
         single=not by,
@@ -120,7 +120,7 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
     )
 
 
-def _gate(
+def _buffer(
     node: p.WindowRank | p.WindowJoin,
     inner: OperatorSpec,
     ports: tuple[BufferedPort, ...],
@@ -128,20 +128,16 @@ def _gate(
     attached: p.AttachedWindow,
     context: CompileContext,
     sequenced: bool,
-) -> WindowBufferSpec | EmittingBufferSpec:
-    """The kernel: ``inner`` behind what waits for windows, or shows them more than once."""
+) -> WindowBufferSpec:
+    """The kernel: ``inner`` behind the buffer where rows wait for their windows."""
     clock = Clock(context.zone if attached.window.zoned else "")
     keeps_time = context.digests.of(node) in context.timed_digests
-    if node.emit is None:
-        return WindowBufferSpec(
-            inner=inner, ports=ports, clock=clock, ends=ends, keeps_time=keeps_time, sequence=sequenced
-        )
-    return EmittingBufferSpec(
+    return WindowBufferSpec(
         inner=inner,
         ports=ports,
         clock=clock,
         ends=ends,
-        emission=emission(node.emit),
+        trigger=trigger(node.emit),
         keeps_time=keeps_time,
         sequence=sequenced,
     )

@@ -21,15 +21,13 @@ from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, St
 from tidemill.operators.window.clock import INSTANTS, Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.emitting import EmittingAggregateSpec
-from tidemill.operators.window.emitting_dynamic import EmittingDynamicSpec
-from tidemill.operators.window.emitting_session import EmittingSessionSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.retractable_session import RetractableSessionSpec
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.shared_values import SharedValuesSpec
-from tidemill.operators.window.triggers.emission import Emission
 from tidemill.operators.window.triggers.processing_time import ByClockSpec
+from tidemill.operators.window.triggers.trigger import AT_END, Trigger
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.parts import starts_tell
 from tidemill.physical.names import free_name
@@ -54,7 +52,6 @@ _Kernel = (
     | RetractableSessionSpec
     | DynamicAggregateSpec
     | EmittingAggregateSpec
-    | EmittingSessionSpec
 )
 
 
@@ -267,22 +264,24 @@ def made_by_rows(
 
 def _emitting(
     shape: WindowShape, node: p.WindowAggregate, emit: p.Emit
-) -> EmittingAggregateSpec | EmittingSessionSpec | EmittingDynamicSpec:
+) -> EmittingAggregateSpec | SessionAggregateSpec | DynamicAggregateSpec:
     """The kernel of windows that show more than their end."""
     parts = _parts(shape) | {
-        "emission": emission(emit),
+        "trigger": trigger(emit),
         "update_before": RowKind.UPDATE_BEFORE in node.traits.kinds,
     }
     if node.attached or not node.window.kind.made_by_rows:
         return EmittingAggregateSpec(**parts, windows=_windows(node), attached=node.attached)
     window = node.window
     if window.kind is WindowKind.SESSION:
-        return EmittingSessionSpec(**parts, gap=window.size)
-    return EmittingDynamicSpec(**parts, slide=window.slide, gap=window.size, state_ttl=window.state_ttl)
+        return SessionAggregateSpec(**parts, gap=window.size)
+    return DynamicAggregateSpec(**parts, slide=window.slide, gap=window.size, state_ttl=window.state_ttl)
 
 
-def emission(emit: p.Emit) -> Emission:
-    return Emission(early=emit.early, late=emit.late or 0, lateness=emit.lateness)
+def trigger(emit: p.Emit | None) -> Trigger:
+    if emit is None:
+        return AT_END
+    return Trigger(early=emit.early, late=emit.late or 0, lateness=emit.lateness)
 
 
 def by_clock(inner: _Kernel, time: str) -> ByClockSpec:

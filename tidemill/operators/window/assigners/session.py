@@ -51,6 +51,12 @@ class Sessions:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def heirs(self, stored: int) -> Ints:
+        """Per session the first of the ``stored`` open ones that it goes on, or -1."""
+        heirs = np.full(len(self), -1, np.int64)
+        heirs[self.of[:stored][::-1]] = np.arange(stored)[::-1]
+        return heirs
+
 
 def merge(spans: Spans) -> Sessions:
     """The sessions that ``spans`` make: those that are open after the last row, and those gone by then."""

@@ -25,8 +25,8 @@ from tidemill.state.run import DUE
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable, by_time_order
 
-START = "$start"
-"""Of a window, in ms like its end."""
+START, LAST = "$start", "$last"
+"""Of a window, in ms like its end: where it begins, and where it ends if it is not told by its end."""
 _REPLACED = np.array([RowKind.INSERT, RowKind.DELETE, RowKind.INSERT, RowKind.DELETE], np.int8)
 """By kind, where an update is of another window than before."""
 
