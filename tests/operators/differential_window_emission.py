@@ -27,8 +27,8 @@ from tests.operators.timed_epochs import TimedEpochs, pieces
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END, NONE, Running
 from tidemill.operators.aggregates.api import AggregateSpec
+from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.assigners.slices import Kind, Windows
-from tidemill.operators.window.emitting import EmittingAggregateSpec
 from tidemill.operators.window.triggers.trigger import Trigger
 
 EMISSIONS = {
@@ -76,9 +76,9 @@ class Naive:
         return shown
 
 
-def emitting(windows: str, calls: str, trigger: Trigger) -> EmittingAggregateSpec:
+def emitting(windows: str, calls: str, trigger: Trigger) -> WindowAggregateSpec:
     plain = spec_of(windows, calls)
-    return EmittingAggregateSpec(
+    return WindowAggregateSpec(
         keys=plain.keys,
         calls=plain.calls,
         time=plain.time,

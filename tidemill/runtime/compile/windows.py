@@ -20,7 +20,6 @@ from tidemill.operators.window.assigners.attached import AttachedWindows
 from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, StepsOfMonths, Windows
 from tidemill.operators.window.clock import INSTANTS, Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
-from tidemill.operators.window.emitting import EmittingAggregateSpec
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.retractable_session import RetractableSessionSpec
 from tidemill.operators.window.session import SessionAggregateSpec
@@ -46,13 +45,7 @@ TIME = "$time"
 _BUCKET = "$bucket"
 HOT_ROWS = 16_384
 """What must come of a key in an epoch for it to go to all buckets; equal values of a task may be one."""
-_Kernel = (
-    WindowAggregateSpec
-    | SessionAggregateSpec
-    | RetractableSessionSpec
-    | DynamicAggregateSpec
-    | EmittingAggregateSpec
-)
+_Kernel = WindowAggregateSpec | SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec
 
 
 @build.register
@@ -186,14 +179,14 @@ def _spec(
         bucket=_BUCKET if node.spread is not None and starts_tell(node) else "",
         hot=HOT_ROWS,
         itself=_itself(node),
+        trigger=trigger(node.emit),
+        update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         **how_it_runs(node, context, sequenced),
     )
     window = node.window
-    if node.emit is not None:
-        return _emitting(shape, node, node.emit)
     if not node.attached and window.kind.made_by_rows:
         return made_by_rows(shape, window)
-    if node.reuse is not None:
+    if node.reuse is not None and node.emit is None:
         inputs = node.input.fields
         shared = shared_keys(node.reuse, inputs, tuple(inputs[key] for key in node.keys))
         return SharedValuesSpec(
@@ -254,28 +247,12 @@ def made_by_rows(
     """The kernel of windows that rows make."""
     if window.kind is WindowKind.SESSION:
         # By processing time a row is taken back at another time than it came.
-        netted = shape.retracts and not window.proctime
-        spec = RetractableSessionSpec if netted else SessionAggregateSpec
+        retractable = shape.retracts and not window.proctime and not shape.trigger.repeats
+        spec = RetractableSessionSpec if retractable else SessionAggregateSpec
         return spec(**_parts(shape), gap=window.size)
     return DynamicAggregateSpec(
         **_parts(shape), slide=window.slide, gap=window.size, state_ttl=window.state_ttl
     )
-
-
-def _emitting(
-    shape: WindowShape, node: p.WindowAggregate, emit: p.Emit
-) -> EmittingAggregateSpec | SessionAggregateSpec | DynamicAggregateSpec:
-    """The kernel of windows that show more than their end."""
-    parts = _parts(shape) | {
-        "trigger": trigger(emit),
-        "update_before": RowKind.UPDATE_BEFORE in node.traits.kinds,
-    }
-    if node.attached or not node.window.kind.made_by_rows:
-        return EmittingAggregateSpec(**parts, windows=_windows(node), attached=node.attached)
-    window = node.window
-    if window.kind is WindowKind.SESSION:
-        return SessionAggregateSpec(**parts, gap=window.size)
-    return DynamicAggregateSpec(**parts, slide=window.slide, gap=window.size, state_ttl=window.state_ttl)
 
 
 def trigger(emit: p.Emit | None) -> Trigger:
