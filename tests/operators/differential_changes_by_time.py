@@ -25,7 +25,7 @@ from tidemill.operators.join.shape import JoinSide
 from tidemill.operators.lookup_join import LookupJoinSpec
 from tidemill.operators.temporal_join.operator import TemporalJoinSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
-from tidemill.operators.window.assigners.slices import Kind, Windows
+from tidemill.operators.window.assigners.hop import Hop
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.retractable_session import RetractableSessionSpec
@@ -56,7 +56,7 @@ _SHAPE: dict[str, Any] = {
     "retracts": True,
 }
 WINDOWS: dict[str, WindowAggregateSpec | RetractableSessionSpec] = {
-    "of a size": WindowAggregateSpec(**_SHAPE, windows=Windows(kind=Kind.HOP, size=6, slide=3)),
+    "of a size": WindowAggregateSpec(**_SHAPE, windows=Hop(size=6, slide=3)),
     "that rows make": RetractableSessionSpec(**_SHAPE, gap=3, behind=1),
 }
 VERSIONS = [("a", 0), ("b", 3), ("a", 6), ("a", 11)]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tests.operators.differential_window_aggregate import (
     WINDOWS,
     Row,
-    ShortMonths,
     arrivals,
     ends_of,
     results,
@@ -28,7 +27,7 @@ from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END, NONE, Running
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
-from tidemill.operators.window.assigners.slices import Kind, Windows
+from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.operators.window.triggers.trigger import Trigger
 
 EMISSIONS = {
@@ -44,9 +43,7 @@ Shown = dict[tuple[Any, ...], int]
 class Naive:
     """Every row in all its windows; which of them can be seen."""
 
-    def __init__(
-        self, windows: Windows | ShortMonths, trigger: Trigger, calls: tuple[AggregateSpec, ...]
-    ) -> None:
+    def __init__(self, windows: Assigner, trigger: Trigger, calls: tuple[AggregateSpec, ...]) -> None:
         self.windows, self.trigger, self.calls = windows, trigger, calls
         self.rows: dict[tuple[str | None, int], list[Row]] = {}
         self.own: set[tuple[str | None, int]] = set()
@@ -67,9 +64,7 @@ class Naive:
         shown: Shown = {}
         for (key, end), rows in self.rows.items():
             ended = reached >= end - 1
-            early = self.trigger.early is not None and (
-                self.windows.kind is not Kind.CUMULATE or (key, end) in self.own
-            )
+            early = self.trigger.early is not None and (not self.windows.cumulates or (key, end) in self.own)
             found = results(self.calls, rows)
             if found is not None and (ended or early):
                 shown[(key, end, *found)] = 1

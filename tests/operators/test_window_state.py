@@ -23,7 +23,11 @@ from tests.operators import (
     differential_window_emission,
 )
 from tests.operators.timed_epochs import TimedEpochs
-from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, StepsOfMonths, Windows
+from tidemill.operators.window.assigners.assigner import Assigner
+from tidemill.operators.window.assigners.calendar import Calendar, CumulateOverMonths
+from tidemill.operators.window.assigners.cumulate import Cumulate
+from tidemill.operators.window.assigners.hop import Hop
+from tidemill.operators.window.assigners.tumble import Tumble
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.triggers.processing_time import ByClockSpec
@@ -40,18 +44,19 @@ def _specs() -> dict[str, Any]:
     of = differential_window_aggregate.spec_of
     found: dict[str, Any] = {}
     for calls in _SLICES:
-        for windows in ("tumble", "hop", "cumulate"):
-            found[f"{windows}, {calls}"] = of(windows, calls)
-            found[f"{windows}, {calls}, more than once"] = differential_window_emission.emitting(
-                windows, calls, LATE
+        for fixed in ("tumble", "hop", "cumulate"):
+            found[f"{fixed}, {calls}"] = of(fixed, calls)
+            found[f"{fixed}, {calls}, more than once"] = differential_window_emission.emitting(
+                fixed, calls, LATE
             )
     hop = of("hop", "accumulated")
-    for name, windows in {
-        "months": CalendarWindows(inner=Windows(kind=Kind.TUMBLE, size=3, offset=1), offset=4),
-        "months, hop": CalendarWindows(inner=Windows(kind=Kind.HOP, size=3, slide=1)),
-        "months, cumulate": CalendarWindows(inner=Windows(kind=Kind.CUMULATE, size=4, slide=2)),
-        "months by days": StepsOfMonths(kind=Kind.CUMULATE, size=0, months=1, slide=86_400_000, offset=5),
-    }.items():
+    months: dict[str, Assigner] = {
+        "months": Calendar(inner=Tumble(size=3, offset=1), offset=4),
+        "months, hop": Calendar(inner=Hop(size=3, slide=1)),
+        "months, cumulate": Calendar(inner=Cumulate(size=4, slide=2)),
+        "months by days": CumulateOverMonths(months=1, slide=86_400_000, offset=5),
+    }
+    for name, windows in months.items():
         found[name] = replace(hop, windows=windows)
     for shape in differential_session_aggregate.SHAPES:
         found[f"sessions, {shape}"] = differential_session_aggregate.spec_of(
@@ -62,8 +67,8 @@ def _specs() -> dict[str, Any]:
         parts = differential_dynamic_aggregate.parts_of(calls, 12, 3)
         found[f"dynamic, {calls}"] = DynamicAggregateSpec(**parts)
         found[f"dynamic, {calls}, more than once"] = DynamicAggregateSpec(**parts, trigger=LATE)
-    for windows in ("hop", "cumulate"):
-        found[f"shared values, {windows}"] = differential_shared_values.spec_of(windows, 8)
+    for shape in ("hop", "cumulate"):
+        found[f"shared values, {shape}"] = differential_shared_values.spec_of(shape, 8)
     top = differential_window_buffer.top(1, 3, keyed=True, append=True)
     join = differential_window_buffer.join("FULL", retracts=False)
     for name, gate in {"top": top, "join": join}.items():

@@ -32,7 +32,7 @@ from tidemill.operators.api import EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.rows.copies import counts_copies, one_each, read_by, together
 from tidemill.operators.window.aggregate_changes import Came, Changes
-from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, Windows
+from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.operators.window.local import ROWS, LocalSlices
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.shape import WindowShape
@@ -54,7 +54,7 @@ from tidemill.state.store import StateStore
 class WindowAggregateSpec(WindowShape):
     """``time``: where rows are ``attached`` to a window, the end of it."""
 
-    windows: Windows | CalendarWindows
+    windows: Assigner
     attached: bool = False
     partial_input: bool = False
     copies_input: bool = False
@@ -86,7 +86,7 @@ class WindowAggregateSpec(WindowShape):
 
     @property
     def cumulates(self) -> bool:
-        return self.windows.kind is Kind.CUMULATE and not self.attached
+        return self.windows.cumulates and not self.attached
 
     @property
     def pieces(self) -> Pieces:
@@ -95,7 +95,7 @@ class WindowAggregateSpec(WindowShape):
     @property
     def whole(self) -> bool:
         """Whether a slice is a window."""
-        return self.attached or self.windows.kind is Kind.TUMBLE
+        return self.attached or self.windows.whole
 
     def next_end(self, state: StateStore, ended: int) -> int | None:
         """See ``triggers.processing_time``."""
@@ -113,9 +113,9 @@ class WindowAggregateSpec(WindowShape):
     @property
     def fingerprint(self) -> str:
         kept = self.pieces.layout.schema
-        facts = f"window-aggregate {kept} {self.windows}"
+        facts = f"window-aggregate {kept} {self.windows.on_disk}"
         if self.trigger.repeats:
-            facts = f"emitting-window-aggregate {(kept, self.shown.layout.schema)} {self.windows}"
+            facts = f"emitting-window-aggregate {(kept, self.shown.layout.schema)} {self.windows.on_disk}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     @cached_property

@@ -28,7 +28,7 @@ from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
 from tidemill.operators.window.assigners.dynamic_cumulate import Growth, grow
-from tidemill.operators.window.assigners.session import Spans
+from tidemill.operators.window.assigners.spans import Spans
 from tidemill.operators.window.dynamic_changes import Changes
 from tidemill.operators.window.dynamic_steps import Passed, Steps, shown_once
 from tidemill.operators.window.output import MICROSECONDS
@@ -136,14 +136,7 @@ class DynamicAggregateSpec(WindowShape):
         times = vector(rows.column(self.time)).values // MICROSECONDS if len(rows) else nothing
         marks = self.reached(rows, self.trigger.lateness)
         ends = times + self.gap if self.gap else np.full(len(times), FOREVER, np.int64)
-        before = np.full(len(open_), NONE, np.int64)
-        spans = Spans(
-            keys=np.concatenate([open_.keys, keys]),
-            starts=np.concatenate([open_.starts, times]),
-            ends=np.concatenate([open_.ends, ends]),
-            marks=np.concatenate([before, marks]),
-            stored=len(open_),
-        )
+        spans = Spans.behind(open_, keys, times, ends, marks)
         shown = np.where(marks == NONE, NONE, (np.minimum(marks, FOREVER - 1) + 1) // self.slide * self.slide)
         shown = np.maximum(shown, passed.shown)
         return spans, np.concatenate([np.full(len(open_), passed.shown, np.int64), shown])

@@ -19,10 +19,9 @@ import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous, weights_of
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
 from tidemill.operators.window.assigners.retractable_sessions import NOWHERE, Times, netted
-from tidemill.operators.window.assigners.session import LATE, Spans
+from tidemill.operators.window.assigners.spans import LATE, Spans
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.session_shape import SessionShape
 from tidemill.operators.window.store.partial_aggregates import END, ends_of
@@ -81,13 +80,7 @@ class RetractableSessionSpec(SessionShape):
         """The times that were, then the rows."""
         nothing = numbers[:0]
         at = vector(rows.column(self.time)).values // MICROSECONDS if len(rows) else nothing
-        return Spans(
-            keys=np.concatenate([before.keys, numbers]),
-            starts=np.concatenate([before.starts, at]),
-            ends=np.concatenate([before.ends, at + self.gap]),
-            marks=np.concatenate([np.full(len(before), NONE, np.int64), self.reached(rows)]),
-            stored=len(before),
-        )
+        return Spans.behind(before, numbers, at, at + self.gap, self.reached(rows))
 
 
 def _each(rows: pa.Table) -> Ints:

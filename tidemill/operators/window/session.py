@@ -94,7 +94,7 @@ class SessionAggregateSpec(SessionShape):
 
     def next_end(self, state: StateStore, ended: int) -> int | None:
         """See ``triggers.processing_time``. By the clock what has ended is shut."""
-        earliest = state.timeline(self.tables.wake).earliest()
+        earliest = super().next_end(state, ended)
         return self.clock.ended(earliest) if earliest is not None and self.trigger.repeats else earliest
 
 

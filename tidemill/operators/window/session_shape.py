@@ -12,6 +12,7 @@ from tidemill.operators.window.local_sessions import LocalSessions
 from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.store.partial_aggregates import Pieces
 from tidemill.operators.window.store.sessions import Tables
+from tidemill.state.store import StateStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,10 @@ class SessionShape(WindowShape):
     @property
     def pieces(self) -> Pieces:
         return self.tables.pieces
+
+    def next_end(self, state: StateStore, ended: int) -> int | None:
+        """See ``triggers.processing_time``."""
+        return state.timeline(self.tables.wake).earliest()
 
     @property
     def needs_sequence(self) -> bool:

@@ -133,7 +133,7 @@ class SharedValuesSpec(WindowAggregateSpec):
 
     @property
     def fingerprint(self) -> str:
-        facts = f"shared-values {self.values.layout.schema} {self.shared.known} {self.windows}"
+        facts = f"shared-values {self.values.layout.schema} {self.shared.known} {self.windows.on_disk}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:

@@ -16,8 +16,9 @@ from tidemill.operators.api import LocalPhase, OperatorSpec
 from tidemill.operators.buckets import BUCKET, Buckets, Everywhere
 from tidemill.operators.shared_distinct.shared_keys import SharedKeys
 from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.operators.window.assigners.attached import AttachedWindows
-from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, StepsOfMonths, Windows
+from tidemill.operators.window.assigners.tumble import Tumble
 from tidemill.operators.window.clock import INSTANTS, Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
 from tidemill.operators.window.output import WindowColumns
@@ -38,7 +39,7 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, sources_of, timed_input
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.window_text import local_time, window_rows
+from tidemill.runtime.compile.window_text import assigner_of, local_time, window_rows
 from tidemill.types.physical import arrow_type, quote
 
 TIME = "$time"
@@ -70,7 +71,7 @@ def _attached(node: p.WindowTableFunction, context: CompileContext) -> AttachedW
     window = node.window
     if window.proctime or (window.zoned and context.zone != "UTC"):
         return None
-    return AttachedWindows(windows=_cut(window), rowtime=arrow_type(node.fields[-1].type))
+    return AttachedWindows(windows=assigner_of(window), rowtime=arrow_type(node.fields[-1].type))
 
 
 @build.register
@@ -283,21 +284,11 @@ def _itself(node: p.WindowAggregate) -> str:
     return "" if spread is None or spread.itself is None else node.input.fields[spread.itself].name
 
 
-def _windows(node: p.WindowAggregate) -> Windows | CalendarWindows:
+def _windows(node: p.WindowAggregate) -> Assigner:
     if node.window.kind.made_by_rows:
         # Rows are in their windows already, whose starts are keys.
-        return Windows(kind=Kind.TUMBLE, size=max(node.window.size, 1))
-    return _cut(node.window)
-
-
-def _cut(window: p.Window) -> Windows | CalendarWindows:
-    kind, months = Kind(window.kind.value), window.months
-    if months is None:
-        return Windows(kind=kind, size=window.size, slide=window.slide, offset=window.offset)
-    if window.slide:
-        return StepsOfMonths(kind=kind, size=0, months=months.size, slide=window.slide, offset=window.offset)
-    counted = Windows(kind=kind, size=months.size, slide=months.slide, offset=months.offset)
-    return CalendarWindows(inner=counted, offset=window.offset)
+        return Tumble(size=max(node.window.size, 1))
+    return assigner_of(node.window)
 
 
 def port_schema(

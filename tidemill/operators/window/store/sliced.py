@@ -20,7 +20,7 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, Mask
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE
-from tidemill.operators.window.assigners.slices import CalendarWindows, Kind, Windows
+from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.operators.window.store.overlapping import by_window
 from tidemill.operators.window.store.partial_aggregates import Accumulated, at_ends, ends_of, straying
 from tidemill.operators.window.triggers.trigger import Horizons
@@ -49,16 +49,14 @@ class Slices:
     """``whole``: a slice is a window. ``at``: the windows that end in this epoch, and those that are shut."""
 
     kept: Kept
-    windows: Windows | CalendarWindows
+    windows: Assigner
     whole: bool
     at: Horizons
     slices: TimeTable
     strays: TimeTable
 
     @staticmethod
-    def of(
-        kept: Kept, windows: Windows | CalendarWindows, whole: bool, at: Horizons, state: StateStore
-    ) -> Slices:
+    def of(kept: Kept, windows: Assigner, whole: bool, at: Horizons, state: StateStore) -> Slices:
         """The tables of ``kept``."""
         tables = state.timeline(kept.layout), state.timeline(straying(kept.layout))
         return Slices(kept, windows, whole, at, *tables)
@@ -157,7 +155,7 @@ class Slices:
             self._settle()
 
     def _settle(self) -> None:
-        if self.windows.kind is not Kind.CUMULATE or not isinstance(self.kept, Accumulated):
+        if not self.windows.cumulates or not isinstance(self.kept, Accumulated):
             return
         (settled,) = self.windows.fired(np.array([self.at.shut])).tolist()
         taken = self.kept.stored(self.slices.take_due(settled))
