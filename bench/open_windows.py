@@ -20,11 +20,11 @@ from tidemill.changelog.watermarks import NONE
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import EpochContext
 from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.assigners.hop import Hop
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.slices import Kind, Windows
 from tidemill.state.store import StateStore
 
 MINUTE = 60_000
@@ -38,7 +38,7 @@ _SHAPE = {
     "output": ("k", "n", "s", "e"),
 }
 SESSIONS = SessionAggregateSpec(**_SHAPE, gap=HOUR)  # type: ignore[arg-type]
-HOPS = WindowAggregateSpec(**_SHAPE, windows=Windows(kind=Kind.HOP, size=10 * MINUTE, slide=MINUTE))  # type: ignore[arg-type]
+HOPS = WindowAggregateSpec(**_SHAPE, windows=Hop(size=10 * MINUTE, slide=MINUTE))  # type: ignore[arg-type]
 CASES: tuple[tuple[str, WindowShape, int], ...] = (("SESSION", SESSIONS, 1), ("HOP 10 by 1", HOPS, 10))
 
 

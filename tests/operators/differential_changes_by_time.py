@@ -25,10 +25,10 @@ from tidemill.operators.join.shape import JoinSide
 from tidemill.operators.lookup_join import LookupJoinSpec
 from tidemill.operators.temporal_join.operator import TemporalJoinSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.assigners.hop import Hop
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.netted_session import NettedSessionSpec
 from tidemill.operators.window.output import WindowColumns
-from tidemill.operators.window.slices import Kind, Windows
+from tidemill.operators.window.retractable_session import RetractableSessionSpec
 
 I64, STAMP = pa.int64(), pa.timestamp("us")
 ROW = (("t", STAMP), ("k", pa.string()), ("v", I64))
@@ -55,9 +55,9 @@ _SHAPE: dict[str, Any] = {
     "output": ("k", "n", "s", "ws", "we"),
     "retracts": True,
 }
-WINDOWS: dict[str, WindowAggregateSpec | NettedSessionSpec] = {
-    "of a size": WindowAggregateSpec(**_SHAPE, windows=Windows(kind=Kind.HOP, size=6, slide=3)),
-    "that rows make": NettedSessionSpec(**_SHAPE, gap=3, behind=1),
+WINDOWS: dict[str, WindowAggregateSpec | RetractableSessionSpec] = {
+    "of a size": WindowAggregateSpec(**_SHAPE, windows=Hop(size=6, slide=3)),
+    "that rows make": RetractableSessionSpec(**_SHAPE, gap=3, behind=1),
 }
 VERSIONS = [("a", 0), ("b", 3), ("a", 6), ("a", 11)]
 
@@ -94,7 +94,7 @@ class Chain:
 
     root: str
     outer: bool
-    windows: WindowAggregateSpec | NettedSessionSpec
+    windows: WindowAggregateSpec | RetractableSessionSpec
 
     def run(self, changes: list[Change], cuts: list[int], delay: int) -> Counter[tuple[Any, ...]]:
         kept = LookupJoinSpec(

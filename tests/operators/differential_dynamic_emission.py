@@ -28,14 +28,14 @@ from tests.operators.epochs import fold
 from tests.operators.timed_epochs import TimedEpochs
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END, NONE, Running, held_back
-from tidemill.operators.window.emission import Emission
-from tidemill.operators.window.emitting_dynamic import EmittingDynamicSpec
+from tidemill.operators.window.dynamic import DynamicAggregateSpec
+from tidemill.operators.window.triggers.trigger import Trigger
 
 EMISSIONS = {
-    "early": Emission(early=0),
-    "early, late": Emission(early=0, lateness=6),
-    "late": Emission(lateness=7),
-    "early after a while, late after another": Emission(early=10, late=7, lateness=9),
+    "early": Trigger(early=0),
+    "early, late": Trigger(early=0, lateness=6),
+    "late": Trigger(lateness=7),
+    "early after a while, late after another": Trigger(early=10, late=7, lateness=9),
 }
 I64 = pa.int64()
 
@@ -60,11 +60,11 @@ class Twin(Naive):
         return found.shown
 
 
-def cut(rows: list[Row], emission: Emission, delay: int, gap: int, calls: str) -> Twin:
+def cut(rows: list[Row], trigger: Trigger, delay: int, gap: int, calls: str) -> Twin:
     twin = Twin(gap, CALLS[calls][0])
     for row, mark in zip(rows, marks_of(rows, delay), strict=True):
         if mark != NONE:
-            twin.pass_to(held_back(mark, emission.lateness))
+            twin.pass_to(held_back(mark, trigger.lateness))
         twin.add(row)
     return twin
 
@@ -73,7 +73,7 @@ def marks_of(rows: list[Row], delay: int) -> list[int]:
     return [int(m) for m in Running().before(np.array([r.time - delay for r in rows], np.int64))]
 
 
-@pytest.mark.parametrize("emission", EMISSIONS)
+@pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize(("calls", "gap"), [s for s in SHAPES if s[1] != 10])
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
@@ -84,7 +84,7 @@ def marks_of(rows: list[Row], delay: int) -> list[int]:
     gone=st.lists(st.integers(0, 29), max_size=4),
 )
 def test_right_at_every_epoch(
-    emission: str,
+    trigger: str,
     calls: str,
     gap: int,
     came: tuple[list[Row], int],
@@ -95,9 +95,9 @@ def test_right_at_every_epoch(
 ) -> None:
     """After some epochs there is time for all timers: then everything is there that should be."""
     rows, delay = came
-    spec = EmittingDynamicSpec(**parts_of(calls, gap, delay), emission=EMISSIONS[emission])
+    spec = DynamicAggregateSpec(**parts_of(calls, gap, delay), trigger=EMISSIONS[trigger])
     rows = changes_of(rows, gone, spec)
-    at_once = not spec.emission.early and not spec.emission.late
+    at_once = not spec.trigger.early and not spec.trigger.late
     marks, now, shown = marks_of(rows, delay), 0, dict[tuple[Any, ...], int]()
     bounds = [0, *sorted(c for c in cuts if c <= len(rows)), len(rows), len(rows)]
     with tempfile.TemporaryDirectory() as root:
@@ -114,17 +114,17 @@ def test_right_at_every_epoch(
                 nothing = table_of([], [], 0, spec)
                 fold(shown, _changes(kernel.step(nothing, mark=mark, reached=reached, time=now), spec))
             if at_once or patient[number] or last:
-                twin = cut(rows[:behind], spec.emission, delay, gap, calls)
+                twin = cut(rows[:behind], spec.trigger, delay, gap, calls)
                 if last:
                     twin.end_with(rows)
                 else:
-                    twin.pass_to(held_back(reached, spec.emission.lateness))
-                early = spec.emission.early is not None
+                    twin.pass_to(held_back(reached, spec.trigger.lateness))
+                early = spec.trigger.early is not None
                 assert shown == dict(twin.visible(reached, early and not last))
-    assert kernel.late == cut(rows, spec.emission, delay, gap, calls).late
+    assert kernel.late == cut(rows, spec.trigger, delay, gap, calls).late
 
 
-def _changes(output: pa.Table, spec: EmittingDynamicSpec) -> list[tuple[int, tuple[Any, ...]]]:
+def _changes(output: pa.Table, spec: DynamicAggregateSpec) -> list[tuple[int, tuple[Any, ...]]]:
     keys = output.column("k").to_pylist() if spec.keys else [None] * len(output)
     bounds = [[v // 1000 for v in output.column(n).cast(I64).to_pylist()] for n in ("ws", "we")]
     values = [output.column(c.name).to_pylist() for c in spec.calls]

@@ -23,13 +23,11 @@ from tidemill.changelog.watermarks import END, NONE, held_back
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
-from tidemill.operators.window.emission import Emission
-from tidemill.operators.window.emitting_dynamic import EmittingDynamicSpec
-from tidemill.operators.window.emitting_session import EmittingSessionSpec
-from tidemill.operators.window.netted_session import NettedSessionSpec
 from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.retractable_session import RetractableSessionSpec
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.session_shape import SessionShape
+from tidemill.operators.window.triggers.trigger import Trigger
 
 GAP, STEP = 5, 4
 BEHIND = 1
@@ -54,20 +52,14 @@ _SHAPE: dict[str, Any] = {
     "output": ("k", "n", "ws", "we"),
     "behind": BEHIND,
 }
-Spec = (
-    SessionAggregateSpec
-    | NettedSessionSpec
-    | EmittingSessionSpec
-    | DynamicAggregateSpec
-    | EmittingDynamicSpec
-)
+Spec = SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec
 SPECS: dict[str, Spec] = {
     "sessions": SessionAggregateSpec(**_SHAPE),
-    "sessions of rows that may go": NettedSessionSpec(**_SHAPE, retracts=True),
-    "sessions that show early": EmittingSessionSpec(**_SHAPE, emission=Emission(early=0)),
-    "sessions that may change after their end": EmittingSessionSpec(**_SHAPE, emission=Emission(lateness=3)),
+    "sessions of rows that may go": RetractableSessionSpec(**_SHAPE, retracts=True),
+    "sessions that show early": SessionAggregateSpec(**_SHAPE, trigger=Trigger(early=0)),
+    "sessions that may change after their end": SessionAggregateSpec(**_SHAPE, trigger=Trigger(lateness=3)),
     "windows that grow": DynamicAggregateSpec(**_SHAPE, slide=STEP),
-    "windows that grow and show early": EmittingDynamicSpec(**_SHAPE, slide=STEP, emission=Emission(early=0)),
+    "windows that grow and show early": DynamicAggregateSpec(**_SHAPE, slide=STEP, trigger=Trigger(early=0)),
 }
 
 

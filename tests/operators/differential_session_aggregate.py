@@ -18,12 +18,12 @@ from tidemill.changelog.watermarks import END, NONE
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import AGAIN, EpochContext
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.netted_session import NettedSessionSpec
 from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.retractable_session import RetractableSessionSpec
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.state.store import StateStore
 
-Spec = SessionAggregateSpec | NettedSessionSpec
+Spec = SessionAggregateSpec | RetractableSessionSpec
 
 _GAP = 5
 _COUNT = AggregateSpec(function="COUNT", name="n", args=(), arg_types=(), result=pa.int64())
@@ -179,7 +179,7 @@ def table_of(rows: list[tuple[int, Row]], retracts: bool) -> pa.Table:
 def spec_of(
     calls: tuple[AggregateSpec, ...], keys: tuple[tuple[str, pa.DataType], ...], retracts: bool
 ) -> Spec:
-    return (NettedSessionSpec if retracts else SessionAggregateSpec)(
+    return (RetractableSessionSpec if retracts else SessionAggregateSpec)(
         keys=keys,
         calls=calls,
         time="t",

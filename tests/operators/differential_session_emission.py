@@ -24,20 +24,20 @@ from tests.operators.epochs import fold
 from tests.operators.timed_epochs import TimedEpochs
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END, NONE, held_back
-from tidemill.operators.window.emission import Emission
-from tidemill.operators.window.emitting_session import EmittingSessionSpec
+from tidemill.operators.window.session import SessionAggregateSpec
+from tidemill.operators.window.triggers.trigger import Trigger
 
 EMISSIONS = {
-    "early": Emission(early=0),
-    "early, late": Emission(early=0, lateness=6),
-    "late": Emission(lateness=7),
-    "early after a while, late after another": Emission(early=10, late=7, lateness=9),
+    "early": Trigger(early=0),
+    "early, late": Trigger(early=0, lateness=6),
+    "late": Trigger(lateness=7),
+    "early after a while, late after another": Trigger(early=10, late=7, lateness=9),
 }
 
 
-def emitting(shape: str, emission: Emission) -> EmittingSessionSpec:
+def emitting(shape: str, trigger: Trigger) -> SessionAggregateSpec:
     plain = spec_of(*SHAPES[shape])
-    return EmittingSessionSpec(
+    return SessionAggregateSpec(
         keys=plain.keys,
         calls=plain.calls,
         time=plain.time,
@@ -46,21 +46,21 @@ def emitting(shape: str, emission: Emission) -> EmittingSessionSpec:
         columns=plain.columns,
         output=plain.output,
         retracts=plain.retracts,
-        emission=emission,
+        trigger=trigger,
     )
 
 
-def seen(naive: Naive, reached: int, emission: Emission) -> dict[tuple[Any, ...], int]:
+def seen(naive: Naive, reached: int, trigger: Trigger) -> dict[tuple[Any, ...], int]:
     """What is shut, and what is open and shown."""
     whole = Naive(naive.calls, fired=list(naive.fired))
     for key, sessions in naive.open.items():
         for session in sessions:
-            if session.end - 1 <= reached or emission.early is not None:
+            if session.end - 1 <= reached or trigger.early is not None:
                 whole.show(key, session)
     return dict.fromkeys(whole.fired, 1)
 
 
-@pytest.mark.parametrize("emission", EMISSIONS)
+@pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
@@ -71,16 +71,16 @@ def seen(naive: Naive, reached: int, emission: Emission) -> dict[tuple[Any, ...]
 )
 def test_right_at_every_epoch(
     shape: str,
-    emission: str,
+    trigger: str,
     rows: list[Row],
     cuts: list[int],
     waits: list[int],
     patient: list[bool],
 ) -> None:
     """After some epochs there is time for all timers: then everything is there that should be."""
-    spec = emitting(shape, EMISSIONS[emission])
-    lateness = spec.emission.lateness
-    at_once = not spec.emission.early and not spec.emission.late
+    spec = emitting(shape, EMISSIONS[trigger])
+    lateness = spec.trigger.lateness
+    at_once = not spec.trigger.early and not spec.trigger.late
     naive, taken = Naive(spec.calls), []
     wholes = []
     for row in rows:
@@ -113,7 +113,7 @@ def test_right_at_every_epoch(
                     twin.reach(row.mark)
                     twin.add(row)
                 twin.reach(held_back(reached, lateness))
-                assert shown == seen(twin, reached, spec.emission)
+                assert shown == seen(twin, reached, spec.trigger)
     assert kernel.late == late
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.operators.window.merging import LATE, Sessions, Spans, merge
+from tidemill.operators.window.assigners.session import Sessions, merge
+from tidemill.operators.window.assigners.spans import LATE, Spans
 
 _GAP = 5
 Row = tuple[int, int, int]

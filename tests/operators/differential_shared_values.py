@@ -66,7 +66,7 @@ def naive(spec: SharedValuesSpec, rows: list[Row], marks: list[int]) -> tuple[Co
     found: dict[tuple[str | None, int], set[int]] = defaultdict(set)
     late = 0
     for row, mark in zip(rows, marks, strict=True):
-        every = ends_of(spec.windows, row.time)  # type: ignore[arg-type]  # of WINDOWS
+        every = ends_of(spec.windows, row.time)
         ends = [end for end in every if end - 1 > mark]
         late += not ends and bool(every)
         for end in ends:

@@ -12,28 +12,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.changelog.watermarks import END, NONE
-from tidemill.operators.window.attached import AttachedWindows
-from tidemill.operators.window.slices import CalendarWindows, Kind, StepsOfMonths, Windows
+from tidemill.operators.window.assigners.attached import AttachedWindows
+from tidemill.operators.window.assigners.calendar import Calendar, CumulateOverMonths
+from tidemill.operators.window.assigners.cumulate import Cumulate
+from tidemill.operators.window.assigners.hop import Hop
+from tidemill.operators.window.assigners.tumble import Tumble
 
-_SHAPES = [
-    Windows(kind=Kind.TUMBLE, size=10),
-    Windows(kind=Kind.TUMBLE, size=10, offset=-3),
-    Windows(kind=Kind.HOP, size=10, slide=5),
-    Windows(kind=Kind.HOP, size=10, slide=7, offset=2),
-    Windows(kind=Kind.HOP, size=5, slide=8),
-    Windows(kind=Kind.CUMULATE, size=12, slide=4, offset=1),
-    Windows(kind=Kind.CUMULATE, size=10, slide=4),
+Sliced = Tumble | Hop | Cumulate
+_SHAPES: list[Sliced] = [
+    Tumble(size=10),
+    Tumble(size=10, offset=-3),
+    Hop(size=10, slide=5),
+    Hop(size=10, slide=7, offset=2),
+    Hop(size=5, slide=8),
+    Cumulate(size=12, slide=4, offset=1),
+    Cumulate(size=10, slide=4),
 ]
 
 
-def windows_of(shape: Windows, time: int) -> list[tuple[int, int]]:
+def windows_of(shape: Sliced, time: int) -> list[tuple[int, int]]:
     """All windows (start, end) that contain ``time``."""
-    if shape.kind is Kind.CUMULATE:
+    if isinstance(shape, Cumulate):
         start = (time - shape.offset) // shape.size * shape.size + shape.offset
         steps = -(-shape.size // shape.slide)
         ends = [min(start + k * shape.slide, start + shape.size) for k in range(1, steps + 1)]
         return [(start, end) for end in ends if time < end]
-    slide = shape.slide if shape.kind is Kind.HOP else shape.size
+    slide = shape.slide if isinstance(shape, Hop) else shape.size
     first = (time - shape.offset) // slide * slide + shape.offset
     starts = range(first, time - shape.size, -slide)
     return sorted((s, s + shape.size) for s in starts)
@@ -41,7 +45,7 @@ def windows_of(shape: Windows, time: int) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("shape", _SHAPES, ids=repr)
 @given(time=st.integers(-100, 100), after=st.integers(-60, 60), span=st.integers(0, 60))
-def test_a_slice_has_the_windows_of_its_rows(shape: Windows, time: int, after: int, span: int) -> None:
+def test_a_slice_has_the_windows_of_its_rows(shape: Sliced, time: int, after: int, span: int) -> None:
     slices = shape.slice_ends(np.array([time], np.int64))
     wanted = windows_of(shape, time)
     bounds = np.array([after]), np.array([after + span])
@@ -59,7 +63,7 @@ def test_a_slice_has_the_windows_of_its_rows(shape: Windows, time: int, after: i
 
 @pytest.mark.parametrize("shape", _SHAPES, ids=repr)
 @given(time=st.integers(-100, 100))
-def test_rows_of_a_slice_are_in_the_same_windows(shape: Windows, time: int) -> None:
+def test_rows_of_a_slice_are_in_the_same_windows(shape: Sliced, time: int) -> None:
     """The slice's end less one is in the slice, and in the same windows."""
     (end,) = shape.slice_ends(np.array([time], np.int64)).tolist()
     assert time < end
@@ -69,7 +73,7 @@ def test_rows_of_a_slice_are_in_the_same_windows(shape: Windows, time: int) -> N
 
 @pytest.mark.parametrize("shape", _SHAPES, ids=repr)
 @given(times=st.lists(st.none() | st.integers(-100_999, 100_999), max_size=8))
-def test_rows_get_a_row_for_every_window(shape: Windows, times: list[int | None]) -> None:
+def test_rows_get_a_row_for_every_window(shape: Sliced, times: list[int | None]) -> None:
     """Times are in microseconds, and may be missing."""
     stamp = pa.timestamp("us")
     batch = pa.record_batch({"v": pa.array(range(len(times))), "t": pa.array(times, pa.int64()).cast(stamp)})
@@ -90,15 +94,13 @@ def test_rows_get_a_row_for_every_window(shape: Windows, times: list[int | None]
 
 
 _DAY = 86_400_000
-Months = CalendarWindows | StepsOfMonths
+Months = Calendar | CumulateOverMonths
 _MONTHS: dict[str, Months] = {
-    "quarters": CalendarWindows(inner=Windows(kind=Kind.TUMBLE, size=3)),
-    "months that begin on the fifth": CalendarWindows(
-        inner=Windows(kind=Kind.TUMBLE, size=1), offset=4 * _DAY
-    ),
-    "years by quarters": CalendarWindows(inner=Windows(kind=Kind.HOP, size=12, slide=3)),
-    "fiscal years so far": CalendarWindows(inner=Windows(kind=Kind.CUMULATE, size=12, slide=5, offset=3)),
-    "months so far": StepsOfMonths(kind=Kind.CUMULATE, size=0, months=1, slide=7 * _DAY, offset=_DAY // 2),
+    "quarters": Calendar(inner=Tumble(size=3)),
+    "months that begin on the fifth": Calendar(inner=Tumble(size=1), offset=4 * _DAY),
+    "years by quarters": Calendar(inner=Hop(size=12, slide=3)),
+    "fiscal years so far": Calendar(inner=Cumulate(size=12, slide=5, offset=3)),
+    "months so far": CumulateOverMonths(months=1, slide=7 * _DAY, offset=_DAY // 2),
 }
 
 
@@ -112,11 +114,12 @@ def months_since_1970(count: int) -> int:
 def _every_window(shape: Months) -> list[tuple[int, int]]:
     """The windows of fifteen years, by going through the months."""
     every = range(-90, 90)
-    if isinstance(shape, StepsOfMonths):
+    if isinstance(shape, CumulateOverMonths):
         bounds = [tuple(months_since_1970(m) + shape.offset for m in (m, m + 1)) for m in every]
         return [
             (low, end) for low, high in bounds for end in [*range(low + shape.slide, high, shape.slide), high]
         ]
+    assert isinstance(shape.inner, Sliced)
     spans = {w for m in every for w in windows_of(shape.inner, m)}
     return [(months_since_1970(a) + shape.offset, months_since_1970(b) + shape.offset) for a, b in spans]
 

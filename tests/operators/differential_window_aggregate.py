@@ -21,10 +21,14 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import Running
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.assigners.assigner import Assigner
+from tidemill.operators.window.assigners.calendar import Calendar
+from tidemill.operators.window.assigners.cumulate import Cumulate
+from tidemill.operators.window.assigners.hop import Hop
+from tidemill.operators.window.assigners.tumble import Tumble
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
 
 I64 = pa.int64()
 COUNT = AggregateSpec(function="COUNT", name="n", args=(), arg_types=(), result=I64)
@@ -37,34 +41,36 @@ LENGTHS = (3, 5, 2, 4)
 STARTS = np.cumsum([0, *LENGTHS])[:-1]
 
 
-class ShortMonths(CalendarWindows):
+class ShortMonths(Calendar):
     """Months of some milliseconds each, so that many come and go."""
 
-    def _months(self, times: Ints) -> Ints:
+    def months(self, times: Ints) -> Ints:
         year, day = np.divmod(times - self.offset, sum(LENGTHS))
         return year * len(LENGTHS) + np.searchsorted(STARTS, day, side="right") - 1
 
-    def _times(self, months: Ints) -> Ints:
+    def times(self, months: Ints) -> Ints:
         year, month = np.divmod(months, len(LENGTHS))
         times: Ints = year * sum(LENGTHS) + STARTS[month] + self.offset
         return times
 
     def month(self, time: int) -> int:
-        return self._month(time)
+        return int(self.months(np.array([time]))[0])
 
     def time(self, month: int) -> int:
-        return self._time(month)
+        return int(self.times(np.array([month]))[0])
 
 
-WINDOWS: dict[str, Windows | ShortMonths] = {
-    "tumble": Windows(kind=Kind.TUMBLE, size=10, offset=3),
-    "hop": Windows(kind=Kind.HOP, size=10, slide=5),
-    "hop, each slice in many": Windows(kind=Kind.HOP, size=12, slide=2),
-    "hop that divides nothing": Windows(kind=Kind.HOP, size=7, slide=3),
-    "cumulate": Windows(kind=Kind.CUMULATE, size=12, slide=4),
-    "cumulate with a short step": Windows(kind=Kind.CUMULATE, size=10, slide=4),
-    "hop by months": ShortMonths(inner=Windows(kind=Kind.HOP, size=3, slide=1), offset=1),
-    "cumulate by months": ShortMonths(inner=Windows(kind=Kind.CUMULATE, size=4, slide=3)),
+FromClock = Tumble | Hop | Cumulate | ShortMonths
+"""The assigners that are tested."""
+WINDOWS: dict[str, FromClock] = {
+    "tumble": Tumble(size=10, offset=3),
+    "hop": Hop(size=10, slide=5),
+    "hop, each slice in many": Hop(size=12, slide=2),
+    "hop that divides nothing": Hop(size=7, slide=3),
+    "cumulate": Cumulate(size=12, slide=4),
+    "cumulate with a short step": Cumulate(size=10, slide=4),
+    "hop by months": ShortMonths(inner=Hop(size=3, slide=1), offset=1),
+    "cumulate by months": ShortMonths(inner=Cumulate(size=4, slide=3)),
 }
 TOTAL = AggregateSpec(function="SUM", name="total", args=("v",), arg_types=(I64,), result=I64, distinct=True)
 SMALL = AggregateSpec(
@@ -93,12 +99,14 @@ class Row:
     weight: int = 1
 
 
-def ends_of(windows: Windows | ShortMonths, time: int) -> list[int]:
+def ends_of(windows: Assigner, time: int) -> list[int]:
     """Of all windows that ``time`` is in."""
     if isinstance(windows, ShortMonths):
         return [windows.time(end) for end in ends_of(windows.inner, windows.month(time))]
-    size, slide, offset = windows.size, windows.slide or windows.size, windows.offset
-    if windows.kind is Kind.CUMULATE:
+    assert isinstance(windows, Tumble | Hop | Cumulate)
+    size, offset = windows.size, windows.offset
+    slide = size if isinstance(windows, Tumble) else windows.slide
+    if isinstance(windows, Cumulate):
         start = (time - offset) // size * size + offset
         ends = [start + min(i * slide, size) for i in range(1, -(-size // slide) + 1)]
         return sorted({e for e in ends if e > time})
@@ -130,7 +138,6 @@ def naive(
     spec: WindowAggregateSpec, rows: list[Row], marks: list[int]
 ) -> tuple[Counter[tuple[Any, ...]], int]:
     """What the windows give, and how many rows were late for all of theirs."""
-    assert isinstance(spec.windows, Windows | ShortMonths)
     found: dict[tuple[str | None, int], list[Row]] = {}
     late = 0
     for row, mark in zip(rows, marks, strict=True):

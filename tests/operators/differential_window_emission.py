@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tests.operators.differential_window_aggregate import (
     WINDOWS,
     Row,
-    ShortMonths,
     arrivals,
     ends_of,
     results,
@@ -27,15 +26,15 @@ from tests.operators.timed_epochs import TimedEpochs, pieces
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import END, NONE, Running
 from tidemill.operators.aggregates.api import AggregateSpec
-from tidemill.operators.window.emission import Emission
-from tidemill.operators.window.emitting import EmittingAggregateSpec
-from tidemill.operators.window.slices import Kind, Windows
+from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.assigners.assigner import Assigner
+from tidemill.operators.window.triggers.trigger import Trigger
 
 EMISSIONS = {
-    "early": Emission(early=0),
-    "early, late": Emission(early=0, lateness=6),
-    "late": Emission(lateness=11),
-    "early after a while, late after another": Emission(early=10, late=7, lateness=9),
+    "early": Trigger(early=0),
+    "early, late": Trigger(early=0, lateness=6),
+    "late": Trigger(lateness=11),
+    "early after a while, late after another": Trigger(early=10, late=7, lateness=9),
 }
 CALLS = ("accumulated, one key", "distinct", "several sets", "rows go, with sets")
 Shown = dict[tuple[Any, ...], int]
@@ -44,10 +43,8 @@ Shown = dict[tuple[Any, ...], int]
 class Naive:
     """Every row in all its windows; which of them can be seen."""
 
-    def __init__(
-        self, windows: Windows | ShortMonths, emission: Emission, calls: tuple[AggregateSpec, ...]
-    ) -> None:
-        self.windows, self.emission, self.calls = windows, emission, calls
+    def __init__(self, windows: Assigner, trigger: Trigger, calls: tuple[AggregateSpec, ...]) -> None:
+        self.windows, self.trigger, self.calls = windows, trigger, calls
         self.rows: dict[tuple[str | None, int], list[Row]] = {}
         self.own: set[tuple[str | None, int]] = set()
         self.late = 0
@@ -55,7 +52,7 @@ class Naive:
     def take(self, rows: list[Row], marks: list[int], reached: int) -> None:
         for row, mark in zip(rows, marks, strict=True):
             all_ends = ends_of(self.windows, row.time)
-            ends = [e for e in all_ends if e - 1 + self.emission.lateness > mark or mark == NONE]
+            ends = [e for e in all_ends if e - 1 + self.trigger.lateness > mark or mark == NONE]
             self.late += not ends and bool(all_ends)
             for end in ends:
                 self.rows.setdefault((row.key, end), []).append(row)
@@ -67,18 +64,16 @@ class Naive:
         shown: Shown = {}
         for (key, end), rows in self.rows.items():
             ended = reached >= end - 1
-            early = self.emission.early is not None and (
-                self.windows.kind is not Kind.CUMULATE or (key, end) in self.own
-            )
+            early = self.trigger.early is not None and (not self.windows.cumulates or (key, end) in self.own)
             found = results(self.calls, rows)
             if found is not None and (ended or early):
                 shown[(key, end, *found)] = 1
         return shown
 
 
-def emitting(windows: str, calls: str, emission: Emission) -> EmittingAggregateSpec:
+def emitting(windows: str, calls: str, trigger: Trigger) -> WindowAggregateSpec:
     plain = spec_of(windows, calls)
-    return EmittingAggregateSpec(
+    return WindowAggregateSpec(
         keys=plain.keys,
         calls=plain.calls,
         time=plain.time,
@@ -87,11 +82,11 @@ def emitting(windows: str, calls: str, emission: Emission) -> EmittingAggregateS
         columns=plain.columns,
         output=plain.output,
         retracts=plain.retracts,
-        emission=emission,
+        trigger=trigger,
     )
 
 
-@pytest.mark.parametrize("emission", EMISSIONS)
+@pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize("calls", CALLS)
 @pytest.mark.parametrize("windows", WINDOWS)
 @settings(max_examples=6, deadline=None)
@@ -105,7 +100,7 @@ def emitting(windows: str, calls: str, emission: Emission) -> EmittingAggregateS
 def test_right_at_every_epoch(
     windows: str,
     calls: str,
-    emission: str,
+    trigger: str,
     came: tuple[list[Row], int, int],
     cuts: list[int],
     gone: list[int],
@@ -113,15 +108,15 @@ def test_right_at_every_epoch(
     patient: list[bool],
 ) -> None:
     """After some epochs there is time for all timers: then everything is there that should be."""
-    spec = emitting(windows, calls, EMISSIONS[emission])
+    spec = emitting(windows, calls, EMISSIONS[trigger])
     rows, delay, interval = came
     rows = rows if spec.keys else [replace(row, key=None) for row in rows]
     if spec.retracts:
         rows = [*rows, *(replace(row, weight=-1) for i, row in enumerate(rows) if i in gone)]
     running = Running(interval=interval)
-    twin = Naive(WINDOWS[windows], spec.emission, spec.calls)
+    twin = Naive(WINDOWS[windows], spec.trigger, spec.calls)
     shown: Shown = {}
-    at_once = not spec.emission.early and not spec.emission.late
+    at_once = not spec.trigger.early and not spec.trigger.late
     now = 0
     with tempfile.TemporaryDirectory() as root:
         kernel = TimedEpochs(root, spec)

@@ -31,8 +31,8 @@ from tests.operators import (
     differential_temporal_join,
     differential_temporal_sort,
     differential_window_aggregate,
+    differential_window_buffer,
     differential_window_emission,
-    differential_window_gate,
     test_match_by_clock,
 )
 from tests.operators.differential_group_aggregate import DISTINCT, EXTREMES, LINEAR, ORDERED
@@ -44,9 +44,9 @@ from tidemill.operators.join.operator import JoinSpec
 from tidemill.operators.join.shape import JoinSide
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
-from tidemill.operators.window.emission import Emission
-from tidemill.operators.window.firsts import FirstSlices
 from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.store.first_slice_distinct import FirstSliceDistinct
+from tidemill.operators.window.triggers.trigger import Trigger
 from tidemill.state.layout import Layout
 
 TTL = 40
@@ -93,14 +93,14 @@ def _for_a_while(ttl: int) -> Iterator[Any]:
 
 def _by_time() -> Iterator[Any]:
     """Specs whose state goes as time passes, or never."""
-    emission = Emission(early=10, late=7, lateness=9)
+    trigger = Trigger(early=10, late=7, lateness=9)
     for calls in differential_window_aggregate.CALLS:
         for windows in ("hop", "cumulate"):
             yield differential_window_aggregate.spec_of(windows, calls)
-        yield differential_window_emission.emitting("tumble", calls, emission)
+        yield differential_window_emission.emitting("tumble", calls, trigger)
     for shape in differential_session_aggregate.SHAPES:
         yield differential_session_aggregate.spec_of(*differential_session_aggregate.SHAPES[shape])
-        yield differential_session_emission.emitting(shape, emission)
+        yield differential_session_emission.emitting(shape, trigger)
     for kind in ("INNER", "FULL"):
         yield differential_interval_join.spec_of(kind, -2, 3, False, False)
     for width in (8, 64):
@@ -113,8 +113,8 @@ def _by_time() -> Iterator[Any]:
     yield differential_lookup_join.spec(True)
     yield differential_computed_once.SPEC
     yield differential_null_aware.SPEC
-    yield differential_window_gate.top(1, 2, keyed=True, append=True)
-    yield differential_window_gate.join("FULL", retracts=True)
+    yield differential_window_buffer.top(1, 2, keyed=True, append=True)
+    yield differential_window_buffer.join("FULL", retracts=True)
 
 
 # -- walking ----------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def _layouts(value: Any, path: str) -> Iterator[tuple[str, Layout]]:
     elif isinstance(value, Mapping):
         yield from _layouts(list(value.values()), path)
     elif dataclasses.is_dataclass(value) and type(value).__module__.startswith("tidemill.operators"):
-        if isinstance(value, FirstSlices):
+        if isinstance(value, FirstSliceDistinct):
             yield from _layouts([view.layout(value.fields) for view in value.views.values()], path)
         for part in _parts(value):
             yield from _layouts(part, path)

@@ -18,7 +18,7 @@ from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.connectors.lookup.asking import Asking
 from tidemill.operators.api import OperatorSpec, Summary
 from tidemill.operators.buckets import Buckets, Everywhere
-from tidemill.operators.window.attached import AttachedWindows
+from tidemill.operators.window.assigners.attached import AttachedWindows
 from tidemill.runtime.pace import ALWAYS, Pace
 from tidemill.types.physical import quote
 from tidemill.user_functions.calls import BoundScalar, BoundTable

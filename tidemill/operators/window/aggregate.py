@@ -1,27 +1,23 @@
-"""Aggregation in windows: one row per window and key, when the window's end has come.
+"""Aggregation in windows made of slices: one row per window and key, when the window's end has come.
 
-A row counts in its slice, and so in every window with that slice that has not fired: it is late for those
-whose end the watermark *before the row* had reached, wherever the epoch was cut. Fired windows are the
-ones whose end lies between the watermarks before and after the epoch; CUMULATE fires at each step, rows
-or not.
+A row counts in its slice, and so in every window with that slice that is not shut: it is late for those that
+the watermark *before the row* had shut, wherever the epoch was cut. The windows that end between the
+watermarks before and after the epoch are shown; CUMULATE shows each step, rows or not. See
+``aggregate_changes`` for triggers that show a window again.
 
 Before the exchange rows of a key and slice become one, where they are accumulators (``local``), or those that
 are equal (``counts_copies``): as long as a task has not seen the end of one of their windows itself, whether
 they are late is decided by what came before the task, and so in one way for all of them. The others keep
 their watermark.
 
-Cost of an epoch: the slices it touches, and the pieces of the windows that fire. What no later window needs
-goes in the same step, without being written (see ``state.timeline``). A CUMULATE's slices become one
-once they have fired.
+Cost of an epoch: see ``store.sliced``.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -35,40 +31,30 @@ from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import EpochContext
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.rows.copies import counts_copies, one_each, read_by, together
-from tidemill.operators.window.firsts import FirstSlices
+from tidemill.operators.window.aggregate_changes import Came, Changes
+from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.operators.window.local import ROWS, LocalSlices
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.overlapping import by_window
-from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of, pieces_of, straying
-from tidemill.operators.window.sets import SliceSets
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.slices import CalendarWindows, Kind, Windows
-from tidemill.operators.window.views import last_places, shown_at
-from tidemill.state.layout import Layout
+from tidemill.operators.window.store.first_slice_distinct import FirstSliceDistinct
+from tidemill.operators.window.store.partial_aggregates import (
+    END,
+    Accumulated,
+    Pieces,
+    at_ends,
+    ends_of,
+)
+from tidemill.operators.window.store.slice_sets import SliceSets
+from tidemill.operators.window.store.sliced import Kept, Slices
+from tidemill.operators.window.store.views import last_places, shown_at
 from tidemill.state.store import StateStore
-from tidemill.state.timeline import TimeTable
-
-
-class Kept(Protocol):
-    """What is kept of rows, in tables by time."""
-
-    @property
-    def layout(self) -> Layout: ...
-
-    def add(self, pieces: pa.Table, slices: TimeTable) -> None: ...
-
-    def folded(self, pieces: pa.Table) -> pa.Table: ...
-
-    def stored(self, entries: pa.Table) -> pa.Table: ...
-
-    def together(self, ended: pa.Table, fresh: pa.Table) -> pa.Table: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class WindowAggregateSpec(WindowShape):
     """``time``: where rows are ``attached`` to a window, the end of it."""
 
-    windows: Windows | CalendarWindows
+    windows: Assigner
     attached: bool = False
     partial_input: bool = False
     copies_input: bool = False
@@ -79,13 +65,15 @@ class WindowAggregateSpec(WindowShape):
         return self.asked if self.distinct is None else self.distinct.summing
 
     @cached_property
-    def distinct(self) -> FirstSlices | None:
+    def distinct(self) -> FirstSliceDistinct | None:
         """How distinct values are counted apart from rows; None where there are none, or rows are kept."""
-        found = FirstSlices(group=self.asked, keys=self.keys)
+        if self.trigger.repeats:
+            return None
+        found = FirstSliceDistinct(group=self.asked, keys=self.keys)
         return found if (found.serves if self.cumulates else found.separates) else None
 
     @property
-    def firsts(self) -> FirstSlices | None:
+    def firsts(self) -> FirstSliceDistinct | None:
         """Of windows that cumulate: values by their first slices."""
         return self.distinct if self.cumulates else None
 
@@ -98,16 +86,25 @@ class WindowAggregateSpec(WindowShape):
 
     @property
     def cumulates(self) -> bool:
-        return self.windows.kind is Kind.CUMULATE and not self.attached
+        return self.windows.cumulates and not self.attached
 
-    @cached_property
+    @property
     def pieces(self) -> Pieces:
-        return pieces_of(self.group, self.keys)
+        return self.counted
 
     @property
     def whole(self) -> bool:
         """Whether a slice is a window."""
-        return self.attached or self.windows.kind is Kind.TUMBLE
+        return self.attached or self.windows.whole
+
+    def next_end(self, state: StateStore, ended: int) -> int | None:
+        """See ``triggers.processing_time``."""
+        earliest = state.timeline(self.pieces.layout).earliest()
+        if earliest is None or self.whole:
+            return earliest
+        bounds = (np.array([x], np.int64) for x in (earliest, ended, FOREVER))
+        _, ends = self.windows.containing(*bounds)
+        return int(ends.min()) if len(ends) else None
 
     @property
     def needs_sequence(self) -> bool:
@@ -115,7 +112,10 @@ class WindowAggregateSpec(WindowShape):
 
     @property
     def fingerprint(self) -> str:
-        facts = f"window-aggregate {self.pieces.layout.schema} {self.windows}"
+        kept = self.pieces.layout.schema
+        facts = f"window-aggregate {kept} {self.windows.on_disk}"
+        if self.trigger.repeats:
+            facts = f"emitting-window-aggregate {(kept, self.shown.layout.schema)} {self.windows.on_disk}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     @cached_property
@@ -127,7 +127,7 @@ class WindowAggregateSpec(WindowShape):
 
     @property
     def combinable(self) -> bool:
-        return self.local is not None or self.counts_copies
+        return not self.trigger.repeats and (self.local is not None or self.counts_copies)
 
     @property
     def counts_copies(self) -> bool:
@@ -171,62 +171,50 @@ class WindowAggregateSpec(WindowShape):
         return replace(self, partial_input=True), pa.concat_tables([*combined, *rest])
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
-        """The results of the windows that fire in this epoch."""
-        (table,) = inputs
-        firing = self.firing(self.pieces, state, epoch)
-        rows, ends, after = self._counted(table, firing.before, epoch)
+        """The results of the windows that are shown in this epoch, or what has changed of them."""
+        slices = self.slices(self.pieces, state, epoch)
+        rows, ends, after = self._counted(inputs[0], slices.at.shut_before, epoch)
+        if self.trigger.repeats:
+            return Changes(self, slices, state, epoch).of(Came(rows, ends, after))
         if self.cumulates:
-            return self._grown(rows, self._open(ends, after), firing, state, epoch)
-        came = Came(after, firing.before)
-        fired = [came.fired(firing, lambda chosen: self._cut(rows, ends, chosen))]
+            return self._grown(rows, self._open(ends, after), slices, state, epoch)
+        fired = [slices.fired(after, lambda chosen: self.cut(rows, ends, chosen))]
         if self.distinct is not None:
-            fired.append(
-                self.distinct.told([self._told(s, rows, ends, came, firing, state) for s in self.sets])
-            )
+            told = [self._told(s, rows, ends, after, slices, state) for s in self.sets]
+            fired.append(self.distinct.told(told))
         return self._shown(pa.concat_tables(fired), state, epoch)
 
-    def firing(self, kept: Kept, state: StateStore, epoch: EpochContext) -> Firing:
-        """The windows that end in this epoch, of what is ``kept``."""
-        return Firing(
-            self,
-            slices=state.timeline(kept.layout),
-            strays=state.timeline(straying(kept.layout)),
-            before=self.clock.ended(epoch.before),
-            upto=self.clock.ended(epoch.watermark),
-            kept=kept,
-        )
+    def slices(self, kept: Kept, state: StateStore, epoch: EpochContext) -> Slices:
+        """What is ``kept`` by slice, and the windows that end in this epoch."""
+        return Slices.of(kept, self.windows, self.whole, self.trigger.horizons(self.clock, epoch), state)
 
     def _told(
-        self, values: SliceSets, rows: pa.Table, ends: Ints, came: Came, firing: Firing, state: StateStore
+        self, values: SliceSets, rows: pa.Table, ends: Ints, after: Ints, slices: Slices, state: StateStore
     ) -> pa.Table:
-        """The distinct values of the windows that fire, as rows that tell them."""
-        own = replace(
-            firing,
-            slices=state.timeline(values.layout),
-            strays=state.timeline(straying(values.layout)),
-            kept=values,
-        )
-        return values.rows(came.fired(own, lambda chosen: values.cut(rows, ends, chosen)))
+        """The distinct values of the windows that end, as rows that tell them."""
+        own = Slices.of(values, self.windows, self.whole, slices.at, state)
+        return values.rows(own.fired(after, lambda chosen: values.cut(rows, ends, chosen)))
 
     def _grown(
-        self, rows: pa.Table, ends: Ints, firing: Firing, state: StateStore, epoch: EpochContext
+        self, rows: pa.Table, ends: Ints, slices: Slices, state: StateStore, epoch: EpochContext
     ) -> pa.Table:
         """Of windows that cumulate: each is shown by what the one before it was, and the slices since."""
-        self.pieces.add(self._cut(rows, ends, np.ones(len(ends), np.bool_)), firing.slices)
+        self.pieces.add(self.cut(rows, ends, np.ones(len(ends), np.bool_)), slices.slices)
         if self.firsts is not None and len(rows):
-            self.pieces.add(self._values(rows, ends, self.firsts, state), firing.slices)
-        table, starts, numbers = self._in_order(firing.due())
-        slices = ends_of(table)
-        bounds = (np.full(len(starts), t, np.int64) for t in (firing.before, firing.upto))
-        asked, fired = self.windows.containing(slices[starts], *bounds)
+            self.pieces.add(self._values(rows, ends, self.firsts, state), slices.slices)
+        table, starts, numbers = self._in_order(slices.due())
+        own = ends_of(table)
+        bounds = (np.full(len(starts), t, np.int64) for t in (slices.at.before, slices.at.upto))
+        asked, fired = self.windows.containing(own[starts], *bounds)
         output = self.output_schema().empty_table()
         if len(asked):
-            last = last_places(numbers, slices, asked, fired)
+            last = last_places(numbers, own, asked, fired)
             results, points = shown_at(self.pieces, table, starts, last, state, epoch)
             output = self._with_windows(results, fired[points], epoch)
-        firing.forget()
-        if self.firsts is not None and firing.fires:
-            self.firsts.forget(firing.expired, state)
+        fires = slices.fires
+        slices.forget()
+        if self.firsts is not None and fires:
+            self.firsts.forget(slices.expired, state)
         return output
 
     def _in_order(self, pieces: pa.Table) -> tuple[pa.Table, Ints, Ints]:
@@ -240,15 +228,15 @@ class WindowAggregateSpec(WindowShape):
         return pieces.take(pa.array(order)), groups.starts, numbers
 
     def _counted(self, table: pa.Table, before: int, epoch: EpochContext) -> tuple[pa.Table, Ints, Ints]:
-        """The rows that are not late for all their windows; their slices' ends; and up to where windows had
-        fired when a row came (``before`` where none of its own had)."""
+        """The rows that are not late for all their windows; their slices' ends; and up to where windows were
+        shut when a row came (``before`` where none of its own was)."""
         table = contiguous(with_types(table, dict(self.keys)))
         if len(table) == 0:
             return table, np.zeros(0, np.int64), np.zeros(0, np.int64)
         ends = self._slices(table)
         if self.copies_input:
             table = table.drop_columns([END])
-        marks: Ints = vector(table.column(WATERMARK_COLUMN)).values
+        marks = self.trigger.judged(vector(table.column(WATERMARK_COLUMN)).values)
         first, last = ends, ends
         if not self.attached:
             first, last = self.windows.first_ends(ends), self.windows.last_ends(ends)
@@ -272,7 +260,7 @@ class WindowAggregateSpec(WindowShape):
         opened[fired] = self.windows.slice_ends(after[fired])
         return opened
 
-    def _values(self, rows: pa.Table, ends: Ints, firsts: FirstSlices, state: StateStore) -> pa.Table:
+    def _values(self, rows: pa.Table, ends: Ints, firsts: FirstSliceDistinct, state: StateStore) -> pa.Table:
         """What the rows add to the numbers of distinct values."""
         if self.copies_input:
             rows = rows.drop_columns([COPIES])
@@ -293,7 +281,7 @@ class WindowAggregateSpec(WindowShape):
         rows: Ints = vector(table.column(COPIES if self.copies_input else ROWS)).values
         return rows
 
-    def _cut(self, rows: pa.Table, ends: Ints, chosen: Mask) -> pa.Table:
+    def cut(self, rows: pa.Table, ends: Ints, chosen: Mask) -> pa.Table:
         if self.partial_input:
             rows = rows.select(self.pieces.schema.names).cast(self.pieces.schema)
             rows = at_ends(rows, np.flatnonzero(chosen), ends[chosen])
@@ -313,106 +301,4 @@ class WindowAggregateSpec(WindowShape):
         return self._with_windows(results, ends_of(results), epoch)
 
     def _with_windows(self, results: pa.Table, ends: Ints, epoch: EpochContext) -> pa.Table:
-        starts, last = self.windows.starts(ends), self.clock.instants(ends - 1)
-        return self.columns.shown(results, starts, ends, last, self.output_schema(), epoch)
-
-
-@dataclass(frozen=True, slots=True)
-class Came:
-    """Up to where windows had fired when each row came (``after``), and at the beginning (``before``)."""
-
-    after: Ints
-    before: int
-
-    def fired(self, firing: Firing, cut: Callable[[Mask], pa.Table]) -> pa.Table:
-        """What the windows that fire hold, of accumulators one piece each; the rest stays. ``cut`` makes what
-        is kept of rows."""
-        clean, kept = self.after <= self.before, firing.kept
-        if firing.spec.whole:
-            return firing.whole(cut(clean))
-        kept.add(cut(clean), firing.slices)
-        found = kept.together(firing.stored(), kept.stored(firing.strays.take_due(firing.upto)))
-        for value in np.unique(self.after[~clean]).tolist():
-            # Windows that ended between this epoch's rows do not see the rows behind them.
-            strays = cut(self.after == value)
-            if value <= firing.upto:
-                found = kept.together(found, firing.windows(strays, value))
-                kept.add(strays, firing.slices)
-            elif len(strays):
-                kept.add(kept.folded(firing.later(strays, value)), firing.strays)
-        firing.forget()
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Firing:
-    """The windows that end in (``before``, ``upto``], and the slices they are made of. ``strays``: by window
-    what came when the row's own source had gone on beyond earlier windows of its slice, for which others are
-    still waited for."""
-
-    spec: WindowAggregateSpec
-    slices: TimeTable
-    strays: TimeTable
-    before: int
-    upto: int
-    kept: Kept
-
-    @property
-    def fires(self) -> bool:
-        """Whether any window ends: as long as none does, nothing that is kept is looked at."""
-        if self.upto in (NONE, FOREVER):
-            return self.upto > self.before
-        (last,) = self.spec.windows.fired(np.array([self.upto], np.int64)).tolist()
-        return bool(last > self.before)
-
-    def due(self) -> pa.Table:
-        """The pieces of which windows fire, and no others that come later."""
-        first, last = (NONE, self.upto) if self.fires else (1, 0)
-        return self.kept.stored(self.slices.range(first, last))
-
-    def whole(self, fresh: pa.Table) -> pa.Table:
-        """What the windows hold that end, where a slice is a window and ``fresh`` came: what is not kept is
-        not written. No row of such a window comes when it has ended, so there are no strays."""
-        over = ends_of(fresh) <= self.upto
-        self.kept.add(fresh.filter(pa.array(~over)), self.slices)
-        ended = self.kept.stored(self.slices.take_due(self.upto))
-        return self.kept.together(ended, fresh.filter(pa.array(over)))
-
-    def stored(self) -> pa.Table:
-        """The pieces that are kept, by window."""
-        return self.windows(self.due(), self.before)
-
-    def windows(self, pieces: pa.Table, after: int) -> pa.Table:
-        """``pieces`` by window, of those that end after ``after``."""
-        if isinstance(self.kept, Accumulated):
-            return by_window(self.kept, pieces, self.spec.windows, after, self.upto)
-        ends = ends_of(pieces)
-        bounds = np.full(len(ends), after, np.int64), np.full(len(ends), self.upto, np.int64)
-        return at_ends(pieces, *self.spec.windows.containing(ends, *bounds))
-
-    def later(self, pieces: pa.Table, after: int) -> pa.Table:
-        """``pieces`` by window, of all those that end after ``after``."""
-        ends, windows = ends_of(pieces), self.spec.windows
-        bound = np.full(len(ends), after, np.int64)
-        return at_ends(pieces, *windows.containing(ends, bound, windows.last_ends(ends)))
-
-    @property
-    def expired(self) -> int:
-        """No later window has a slice that ends at or before this."""
-        if self.upto in (NONE, FOREVER):
-            return self.upto
-        return self.spec.windows.expired(self.upto)
-
-    def forget(self) -> None:
-        """What no later window needs goes; a CUMULATE's slices that have fired become one."""
-        windows, pieces = self.spec.windows, self.spec.pieces
-        if self.upto == FOREVER:
-            self.slices.take_due(FOREVER)
-        if self.spec.whole or self.upto in (NONE, FOREVER) or not self.fires:
-            return
-        self.slices.take_due(windows.expired(self.upto))
-        if windows.kind is Kind.CUMULATE and isinstance(pieces, Accumulated):
-            (settled,) = windows.fired(np.array([self.upto])).tolist()
-            if settled > windows.expired(self.upto):
-                taken = pieces.stored(self.slices.take_due(settled))
-                pieces.add(pieces.settle(taken, settled), self.slices)
+        return self.given(results, self.windows.starts(ends), ends, epoch)

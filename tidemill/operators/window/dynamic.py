@@ -6,6 +6,9 @@ A row counts in the steps after its time that had not been shown when it came; i
 window and its own span has ended (see ``growing``). Without a gap windows never end: at the end of the
 input they show the step that time was in.
 
+With a trigger that shows windows again, see ``dynamic_changes``: what is one window, what a row counts in and
+when state goes follow from the watermark held back by the lateness that is allowed.
+
 Cost of an epoch in which no step ends: the keys that have rows or whose time has come. Where one ends,
 every open window gives a row; its pieces are read, and those of the slices with rows are written.
 """
@@ -14,25 +17,26 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_types
-from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
+from tidemill.changelog.columns import Ints, Vec, to_arrow, vector
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
-from tidemill.operators.rows.numbered_keys import Keys
-from tidemill.operators.window.dynamic_steps import Passed, Steps
-from tidemill.operators.window.growing import Growth, grow
-from tidemill.operators.window.merging import Spans
+from tidemill.operators.window.assigners.dynamic_cumulate import Growth, grow
+from tidemill.operators.window.assigners.spans import Spans
+from tidemill.operators.window.dynamic_changes import Changes
+from tidemill.operators.window.dynamic_steps import Passed, Steps, shown_once
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.pieces import END, Pieces, ends_of
-from tidemill.operators.window.session_state import Open
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.sliced_state import Parts, SlicedState, SlicedTables, numbered
+from tidemill.operators.window.store.partial_aggregates import END, Pieces, ends_of
+from tidemill.operators.window.store.sessions import Open
+from tidemill.operators.window.store.sliced_sessions import Parts, SlicedState, SlicedTables, numbered
+from tidemill.operators.window.triggers.shown import START
 from tidemill.state.store import StateStore
 
 
@@ -45,6 +49,8 @@ class DynamicAggregateSpec(WindowShape):
     gap: int = 0
     delayed: int = 0
     state_ttl: int = 0
+
+    moving: ClassVar[tuple[str, ...]] = (START,)
 
     @cached_property
     def tables(self) -> SlicedTables:
@@ -63,76 +69,74 @@ class DynamicAggregateSpec(WindowShape):
 
     @property
     def fingerprint(self) -> str:
-        facts = f"dynamic-aggregate {self.tables.counted.schema} {self.slide} {self.gap}"
+        kept = self.tables.counted.schema
+        facts = f"dynamic-aggregate {kept} {self.slide} {self.gap}"
+        if self.trigger.repeats:
+            facts = f"emitting-dynamic {(kept, self.shown.layout.schema)} {self.slide} {self.gap}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
-        """The steps that windows show in this epoch."""
-        rows, passed = self.arrived(inputs[0]), Passed.of(self, epoch)
-        due = state.timeline(self.tables.wake).take_due(passed.upto)
-        kept, numbers = self.looked_at([rows, due], state, every=passed.steps)
+        """The steps that windows show in this epoch, or what has changed of them."""
+        output = self._shown(self.arrived(inputs[0]), state, epoch)
+        if self.trigger.repeats:
+            self.timers.report(state, epoch)
+        return output
+
+    def _shown(self, rows: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
+        trigger, reached = self.trigger, Passed.of(self, epoch)
+        passed = Passed.of(self, epoch, trigger.lateness) if trigger.lateness else reached
+        asking = [rows, state.timeline(self.tables.wake).take_due(reached.upto)]
+        if trigger.repeats:
+            asking.append(self.timers.take(state, epoch.time))
+        every = reached.steps or (passed.steps and trigger.late > 0)
+        kept, numbers = self._looked_at(asking, state, every=every)
         if len(kept.keys.hashes) == 0:
             return self.output_schema().empty_table()
-        open_, growth, came = self.grown(rows, numbers[: len(rows)], kept, passed, epoch)
-        shows = Steps(self, kept, open_, growth, passed, came).results(state, epoch)
-        return self.output_schema().empty_table() if shows is None else shows
+        own = numbers[: len(rows)]
+        open_, growth, came = self._grown(rows, own, kept, passed, epoch)
+        steps = Steps(self, kept, open_, growth, passed, reached, came)
+        if not trigger.repeats:
+            return steps.run(partial(shown_once, steps, state, epoch))
+        waited = numbers[len(rows) + len(asking[1]) : sum(map(len, asking))]
+        changes = Changes.of(self, steps, own[growth.of[len(open_) :] >= 0], waited)
+        output = steps.run(partial(changes.shown, state, epoch))
+        if passed.upto != NONE:
+            self.shown.table(state).forget_due(passed.upto)
+        return output
 
-    def arrived(self, table: pa.Table) -> pa.Table:
-        """An epoch's rows in the order in which they came."""
-        table = with_types(table, self.types)
-        return contiguous(by_arrival(table) if len(table) else table)
-
-    def looked_at(
+    def _looked_at(
         self, tables: list[pa.Table], state: StateStore, *, every: bool
     ) -> tuple[SlicedState, Ints]:
         """The state of the keys that ``tables`` have, or of all (``every``); the number of each row's key."""
-        names = [name for name, _ in self.keys]
-        size = sum(map(len, tables))
         if every:
             # What is told apart by more than its key has another hash.
+            names = [name for name, _ in self.keys]
             tables = [*tables, state.table(self.tables.sessions).everything().select(names)]
-        columns = [pa.concat_arrays([single(t.column(n)) for t in tables]) for n in names]
-        hashes = [hashes_of(t, [single(t.column(n)) for n in names]) for t in tables]
-        keys, numbers = Keys.of(columns, np.concatenate(hashes))
+        keys, numbers = self.keys_of(tables)
         kept = SlicedState(tables=self.tables, store=state, keys=keys)
         if self.tables.ttl and every:
             kept.forget_orphans()
-        return kept, numbers[:size]
+        return kept, numbers
 
-    def grown(
-        self,
-        rows: pa.Table,
-        numbers: Ints,
-        kept: SlicedState,
-        passed: Passed,
-        epoch: EpochContext,
-        lateness: int = 0,
+    def _grown(
+        self, rows: pa.Table, numbers: Ints, kept: SlicedState, passed: Passed, epoch: EpochContext
     ) -> tuple[Open, Growth, Parts]:
         """The windows that were open, what they become by ``rows``, and the pieces of these."""
         open_ = kept.open()
-        spans, shown = self._spans(rows, numbers, open_, passed, lateness)
+        spans, shown = self._spans(rows, numbers, open_, passed)
         growth = grow(spans, self.slide, shown)
         of = growth.of[len(open_) :]
         self.note_hot(kept.keys, numbers, open_.keys, epoch)
         self.add_late(rows, of < 0, epoch)
         return open_, growth, self._cut(rows, of, np.maximum(spans.starts, shown)[len(open_) :])
 
-    def _spans(
-        self, rows: pa.Table, keys: Ints, open_: Open, passed: Passed, lateness: int
-    ) -> tuple[Spans, Ints]:
+    def _spans(self, rows: pa.Table, keys: Ints, open_: Open, passed: Passed) -> tuple[Spans, Ints]:
         """Open windows and rows, and the last step that had been shown before each."""
         nothing = np.zeros(0, np.int64)
         times = vector(rows.column(self.time)).values // MICROSECONDS if len(rows) else nothing
-        marks = self.reached(rows, lateness)
+        marks = self.reached(rows, self.trigger.lateness)
         ends = times + self.gap if self.gap else np.full(len(times), FOREVER, np.int64)
-        before = np.full(len(open_), NONE, np.int64)
-        spans = Spans(
-            keys=np.concatenate([open_.keys, keys]),
-            starts=np.concatenate([open_.starts, times]),
-            ends=np.concatenate([open_.ends, ends]),
-            marks=np.concatenate([before, marks]),
-            stored=len(open_),
-        )
+        spans = Spans.behind(open_, keys, times, ends, marks)
         shown = np.where(marks == NONE, NONE, (np.minimum(marks, FOREVER - 1) + 1) // self.slide * self.slide)
         shown = np.maximum(shown, passed.shown)
         return spans, np.concatenate([np.full(len(open_), passed.shown, np.int64), shown])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,13 +13,13 @@ from tidemill.changelog.columns import Ints, Mask
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, held_back
 from tidemill.operators.api import EpochContext
+from tidemill.operators.window.assigners.dynamic_cumulate import Growth
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.growing import Growth
-from tidemill.operators.window.output import WindowColumns
-from tidemill.operators.window.pieces import Pieces
-from tidemill.operators.window.session_state import Open
-from tidemill.operators.window.sliced_state import SHOWN, Parts, SlicedState
-from tidemill.operators.window.views import last_places, shown_at
+from tidemill.operators.window.store.partial_aggregates import Pieces
+from tidemill.operators.window.store.sessions import Open
+from tidemill.operators.window.store.sliced_sessions import SHOWN, Parts, SlicedState
+from tidemill.operators.window.store.views import last_places, shown_at
+from tidemill.operators.window.triggers.trigger import Trigger
 from tidemill.state.store import StateStore
 
 
@@ -34,10 +35,11 @@ class GrowingWindows(Protocol):
     @property
     def clock(self) -> Clock: ...
     @property
-    def columns(self) -> WindowColumns: ...
+    def trigger(self) -> Trigger: ...
     @property
     def pieces(self) -> Pieces: ...
     def output_schema(self) -> pa.Schema: ...
+    def given(self, results: pa.Table, starts: Ints, ends: Ints, epoch: EpochContext) -> pa.Table: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,18 +84,20 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What an epoch makes of the windows that were open. ``passed``: what can change no more; ``came``: the
-    pieces of its rows."""
+    """What an epoch makes of the windows that were open. ``passed``: what can change no more; ``reached``:
+    what has come to its end; ``came``: the pieces of its rows."""
 
     spec: GrowingWindows
     kept: SlicedState
     open: Open
     growth: Growth
     passed: Passed
+    reached: Passed
     came: Parts
 
-    def results(self, state: StateStore, epoch: EpochContext) -> pa.Table | None:
-        """The rows that are shown; the state is that of what stays open."""
+    def run(self, shown: Callable[[Parts, Parts], pa.Table]) -> pa.Table:
+        """What ``shown`` makes of all that is held, by window and slice, and of what was held of the open
+        windows before the epoch; the state is that of what stays open."""
         final = self.growth.final()
         gone = (self.growth.heirs >= 0) | (self.growth.ends <= self.passed.upto)
         before = self.growth.of[: len(self.open)]
@@ -103,18 +107,20 @@ class Steps:
         parts = Parts(pieces=stored.pieces, windows=before[place], slices=stored.slices)
         parts = parts.and_those(self.came)
         held = Parts(pieces=stored.pieces, windows=place, slices=stored.slices)
-        shows = self._show(self._inherited(parts), held, state, epoch)
+        every, _ = self._inherited(parts).folded(self.spec.pieces)
+        output = shown(every, held)
         self._keep(parts, place, final, gone)
-        return shows
+        return output
 
     def _wanted(self, before: Ints, final: Ints, gone: Mask) -> Mask:
         """The open windows whose pieces are shown, moved or added to."""
         touched = np.zeros(len(self.growth), np.bool_)
+        if self.passed.steps or self.spec.trigger.repeats:
+            touched[:] = True
+            return touched[before]
         touched[self.came.windows] = not self.spec.pieces.layout.additive
         touched |= gone | (np.bincount(final, minlength=len(touched)) > 1)
         touched |= np.bincount(before, minlength=len(touched)) > 1
-        if self.passed.steps:
-            touched[:] = True
         return touched[before]
 
     def _inherited(self, parts: Parts) -> Parts:
@@ -133,26 +139,7 @@ class Steps:
             )
             parts = parts.and_those(given)
 
-    def _show(self, parts: Parts, stored: Parts, state: StateStore, epoch: EpochContext) -> pa.Table | None:
-        """``parts``: all that is held; ``stored``: what was before the epoch, of the open windows."""
-        parts, _ = parts.folded(self.spec.pieces)
-        if len(parts) == 0:
-            return None
-        points = self._points(parts, self.passed)
-        found = self._results(parts, points, state, epoch)
-        if found is None:
-            return None
-        results, points = found
-        return self.spec.columns.shown(
-            results,
-            self.growth.starts[points.windows],
-            points.ends,
-            self.spec.clock.instants(points.ends - 1),
-            self.spec.output_schema(),
-            epoch,
-        )
-
-    def _results(
+    def results(
         self, parts: Parts, points: Points, state: StateStore, epoch: EpochContext
     ) -> tuple[pa.Table, Points] | None:
         """What is held at ``points``, where anything is; ``parts`` are folded."""
@@ -165,7 +152,7 @@ class Steps:
         results, shown = shown_at(self.spec.pieces, parts.pieces, starts, last, state, epoch)
         return results, points.take(shown)
 
-    def _points(self, parts: Parts, reached: Passed) -> Points:
+    def points(self, parts: Parts, reached: Passed) -> Points:
         """All that windows show which have come to ``reached``, of what may have changed since."""
         starts = np.flatnonzero(np.diff(parts.windows, prepend=-1))
         behind = np.append(starts[1:], len(parts))[: len(starts)]
@@ -243,20 +230,18 @@ class Steps:
             kept = kept.take(np.flatnonzero(changed))
         self.kept.write(kept, after)
 
-    @property
-    def _looked(self) -> int:
-        """Up to when windows have been looked at."""
-        return self.passed.upto
-
     def _next_look(self) -> Ints:
-        """When each window should be looked at again."""
-        return self.growth.ends
+        """When each window should be looked at again: when it ends, then when it is shut."""
+        ends, lateness = self.growth.ends, self.spec.trigger.lateness
+        if not lateness:
+            return ends
+        return np.where((ends <= self.reached.upto) & (ends < FOREVER), ends + lateness, ends)
 
     def _awake(self, final: Ints) -> Ints:
         """When each is, as it was arranged."""
         awake = np.full(len(self.growth), FOREVER, np.int64)
         before = final[self.growth.of[: len(self.open)]]
-        np.minimum.at(awake, before, np.where(self.open.wakes > self._looked, self.open.wakes, FOREVER))
+        np.minimum.at(awake, before, np.where(self.open.wakes > self.reached.upto, self.open.wakes, FOREVER))
         return awake
 
     def _asleep(self, final: Ints) -> Mask:
@@ -280,3 +265,12 @@ class Steps:
             Open(keys=growth.keys, names=names, starts=growth.firsts, ends=growth.ends, wakes=wakes),
             touched,
         )
+
+
+def shown_once(steps: Steps, state: StateStore, epoch: EpochContext, parts: Parts, stored: Parts) -> pa.Table:
+    """The output of windows that show every step once; ``parts``: all that is held, folded."""
+    found = steps.results(parts, steps.points(parts, steps.passed), state, epoch) if len(parts) else None
+    if found is None:
+        return steps.spec.output_schema().empty_table()
+    results, points = found
+    return steps.spec.given(results, steps.growth.starts[points.windows], points.ends, epoch)

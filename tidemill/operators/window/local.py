@@ -14,7 +14,7 @@ from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import HASH_COLUMN
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
-from tidemill.operators.window.pieces import END
+from tidemill.operators.window.store.partial_aggregates import END
 
 ROWS = "$rows"
 """How many rows a combined one stands for."""

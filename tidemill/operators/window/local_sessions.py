@@ -30,12 +30,13 @@ from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import HASH_COLUMN
 from tidemill.operators.buckets import TELLS
 from tidemill.operators.rows.copies import LOCAL_GAIN
+from tidemill.operators.window.assigners.session import Sessions, merge
+from tidemill.operators.window.assigners.spans import Spans, clusters_of, may_meet_the_gone
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.local import ROWS
-from tidemill.operators.window.merging import Sessions, Spans, clusters_of, may_meet_the_gone, merge
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.pieces import END, Accumulated, Pieces, ends_of
-from tidemill.operators.window.session_state import Open
+from tidemill.operators.window.store.partial_aggregates import END, Accumulated, Pieces, ends_of
+from tidemill.operators.window.store.sessions import Open
 
 LAST = "$last"
 """The end of a stretch."""
@@ -203,13 +204,7 @@ def _spans_of(rows: pa.Table, keys: Ints, open_: Open, *, time: str, gap: int, m
     nothing = np.zeros(0, np.int64)
     times = vector(rows.column(time)).values // MICROSECONDS if len(rows) else nothing
     ends = vector(rows.column(LAST)).values if LAST in rows.schema.names and len(rows) else times + gap
-    return Spans(
-        keys=np.concatenate([open_.keys, keys]),
-        starts=np.concatenate([open_.starts, times]),
-        ends=np.concatenate([open_.ends, ends]),
-        marks=np.concatenate([np.full(len(open_), NONE, np.int64), marks]),
-        stored=len(open_),
-    )
+    return Spans.behind(open_, keys, times, ends, marks)
 
 
 def _undecided(spans: Spans, rows: pa.Table, gap: int) -> bool:

@@ -1,34 +1,40 @@
-"""Aggregation in sessions: one row per session and key, when a gap has passed without a row of the key.
+"""Aggregation in sessions of rows that only come: one row per session and key.
 
 A row's span [time, time + gap) merges with every open session of its key that it overlaps or touches, also
-with several. It is late only where it meets none and its own span has come to its end; a session fires when
-the watermark has reached its last millisecond, and rows after that do not meet it, wherever the epoch was
-cut (see ``merging``). Rows that can be taken back are ``netted_session``'s; here, by processing time, one
-goes from the session that is open, whose bounds stay.
+with several. It is late only where it meets none and its own span has come to its end; a session ends when
+the watermark has reached its last millisecond, wherever the epoch was cut (see ``assigners.session``). A
+session is open until it is shut (see ``triggers.trigger``). A session that grows or takes in others is
+another session then: what was shown of it, and of those it took in, is taken back. Rows that can be taken
+back are for ``retractable_session``; but by processing time, and with a trigger that shows sessions again,
+such a row goes from the session that is open, whose bounds stay.
 
 Rows that only come can be put together where they are made, as far as they are of one session whatever else
 there is (see ``local_sessions``).
 
-Cost of an epoch: the keys that have rows or whose time has come, with their open sessions; the pieces
-of sessions that fire or merge, and where pieces are accumulators those that rows go to.
+Cost of an epoch: the keys that have rows or whose time has come, with their open sessions; the pieces of
+sessions that are shown, merge or are shut, and where pieces are accumulators those that rows go to.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Ints, Mask, Vec, to_arrow
+from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.operators.api import AGAIN, EpochContext
+from tidemill.operators.window.assigners.session import Sessions
 from tidemill.operators.window.local_sessions import sessions_of
-from tidemill.operators.window.merging import Sessions
-from tidemill.operators.window.pieces import END, ends_of
 from tidemill.operators.window.session_shape import SessionShape
-from tidemill.operators.window.session_state import Open, SessionState, rewritten
+from tidemill.operators.window.store.partial_aggregates import END, ends_of
+from tidemill.operators.window.store.sessions import Open, SessionState, rewritten
+from tidemill.operators.window.triggers.shown import LAST, START, distinct, places_in
+from tidemill.operators.window.triggers.trigger import Horizons
 from tidemill.state.store import StateStore
 
 
@@ -36,102 +42,212 @@ from tidemill.state.store import StateStore
 class SessionAggregateSpec(SessionShape):
     """A session's number is its place within the epoch."""
 
+    moving: ClassVar[tuple[str, ...]] = (START, LAST)
+
     @property
     def fingerprint(self) -> str:
-        facts = f"session-aggregate {self.tables.counted.schema} {self.gap}{self.counted_by}"
+        kept = self.tables.counted.schema
+        facts = f"session-aggregate {kept} {self.gap}{self.counted_by}"
+        if self.trigger.repeats:
+            layouts = kept, self.shown.layout.schema
+            facts = f"emitting-session {layouts} {self.gap}{self.counted_by}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
-        """The results of the sessions that fire in this epoch."""
-        upto = self.clock.ended(epoch.watermark)
-        rows, keys, numbers = self.asked_about(inputs[0], state, upto)
-        if len(keys.hashes) == 0:
+        """The results of the sessions that are shown in this epoch, or what has changed of them."""
+        output = self._shown(self.arrived(inputs[0]), state, epoch)
+        if self.trigger.repeats:
+            self.timers.report(state, epoch)
+        return output
+
+    def _shown(self, rows: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
+        looked = self.looked_at(epoch)
+        asking = [rows, state.timeline(self.tables.wake).take_due(looked)]
+        if self.trigger.repeats:
+            asking.append(self.timers.take(state, epoch.time))
+        if not sum(map(len, asking)):
             return self.output_schema().empty_table()
+        keys, numbers = self.keys_of(asking)
+        numbers = numbers[: len(rows)]
         kept = SessionState(tables=self.tables, store=state, keys=keys)
         open_ = kept.open()
-        marks = self.reached(rows)
+        marks = self.reached(rows, self.trigger.lateness)
         sessions = sessions_of(rows, numbers, open_, time=self.time, gap=self.gap, marks=marks)
         if sessions is None:
             epoch.notes[AGAIN] = 1
             return self.output_schema().empty_table()
         self.note_hot(keys, numbers, open_.keys, epoch)
         self.add_late(rows, sessions.of[len(open_) :] < 0, epoch)
-        fired = _Change(self, kept, open_, sessions, upto).apply(rows)
-        if len(fired) == 0:
-            return self.output_schema().empty_table()
-        results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
-        of = ends_of(results)
-        starts, ends = sessions.starts[of], sessions.ends[of]
-        last = self.clock.instants(ends - 1)
-        return self.columns.shown(results, starts, ends, last, self.output_schema(), epoch)
+        at = self.trigger.horizons(self.clock, epoch)
+        return _Step(self, kept, open_, sessions, epoch, at, looked).run(rows, asking[2:])
+
+    def looked_at(self, epoch: EpochContext) -> int:
+        """Up to when sessions are looked at: an instant if they are shown again, else a local time."""
+        return epoch.watermark if self.trigger.repeats else self.clock.ended(epoch.watermark)
+
+    def next_look(self, ends: Ints, ended: Mask) -> Ints:
+        """When sessions are looked at (see ``looked_at``): when they end, then when they are shut."""
+        if not self.trigger.repeats:
+            return ends
+        instants = self.clock.instants(ends - 1)
+        return np.where(ended, instants + self.trigger.lateness, instants)
+
+    def next_end(self, state: StateStore, ended: int) -> int | None:
+        """See ``triggers.processing_time``. By the clock what has ended is shut."""
+        earliest = super().next_end(state, ended)
+        return self.clock.ended(earliest) if earliest is not None and self.trigger.repeats else earliest
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class _Step:
     """What an epoch makes of the sessions that were open: ``sessions.of`` says what each became."""
 
     spec: SessionAggregateSpec
     kept: SessionState
     open: Open
     sessions: Sessions
-    upto: int
+    epoch: EpochContext
+    horizons: Horizons
+    looked: int
 
-    def apply(self, rows: pa.Table) -> pa.Table:
-        """The pieces of what fires; the state is that of what stays open."""
+    def run(self, rows: pa.Table, due: list[pa.Table]) -> pa.Table:
+        """``due``: sessions whose timers have come. The state is that of what stays open."""
         sessions, before = self.sessions, self.sessions.of[: len(self.open)]
-        fires = sessions.ends <= self.upto
-        heirs = self._heirs(before)
-        gone = fires[before] | (heirs[before] != np.arange(len(before)))
-        after, touched = self._after(heirs, before)
-        old = self._old(before, gone, fires)
-        pieces = pa.concat_tables([old, self._new(rows)])
-        self.kept.forget(self.open.take(gone))
-        self.kept.keep(after.take(touched & ~fires))
-        waking = ~fires & touched & self._asleep(heirs)
-        self.kept.look_again(after.take(waking))
-        firing = fires[ends_of(pieces)]
-        self.kept.put(pieces.filter(pa.array(~firing)), after.keys, after.names)
-        return pieces.filter(pa.array(firing))
+        heirs = sessions.heirs(len(self.open))
+        merged = np.bincount(before, minlength=len(sessions)) > 1
+        touched = (sessions.rows > 0) | merged
+        ended, shut = sessions.ends <= self.horizons.upto, sessions.ends <= self.horizons.shut
+        lost = heirs[before] != np.arange(len(before))
+        names = self._names(heirs)
+        shows = self._shows(heirs, touched, ended, shut)
+        if not self.spec.trigger.repeats:
+            output = self._once(self._pieces(rows, names, lost, merged, shows, shut))
+        else:
+            told = self._told(sessions.keys, names)
+            shows |= self._wanted(told, due)
+            pieces = self._pieces(rows, names, lost, merged, shows, shut)
+            output = self._again(pieces, told, shows, touched & ~ended, lost)
+            self._wait(told, touched & ~shows & ~shut, ended)
+            self.spec.shown.forget(told.filter(pa.array(shut)), self.kept.store)
+        self.kept.forget(self.open.take(lost | shut[before]))
+        self._keep(heirs, names, touched, ended, shut)
+        return output
 
-    def _heirs(self, before: Ints) -> Ints:
-        """Per session the one of the open ones that it goes on, or -1."""
-        heirs = np.full(len(self.sessions), -1, np.int64)
-        heirs[before[::-1]] = np.arange(len(before))[::-1]
-        return heirs
+    def _names(self, heirs: Ints) -> Ints:
+        names = self.kept.new_names(len(self.sessions))
+        names[heirs >= 0] = self.open.names[heirs[heirs >= 0]]
+        return names
 
-    def _asleep(self, heirs: Ints) -> Mask:
-        """Sessions that nothing will look at: new ones, and those whose time to be looked at has come."""
-        asleep = heirs < 0
-        asleep[~asleep] = self.open.wakes[heirs[~asleep]] <= self.upto
-        return asleep
+    def _shows(self, heirs: Ints, touched: Mask, ended: Mask, shut: Mask) -> Mask:
+        """Which sessions show what they have: those that end, and as the trigger says."""
+        trigger = self.spec.trigger
+        if not trigger.repeats:
+            return ended
+        had_ended = np.zeros(len(heirs), np.bool_)
+        had_ended[heirs >= 0] = self.open.ends[heirs[heirs >= 0]] <= self.horizons.before
+        shows = (ended & ~had_ended) | (ended & (touched if trigger.late == 0 else shut))
+        return shows | (touched & ~ended) if trigger.early == 0 else shows
 
-    def _after(self, heirs: Ints, before: Ints) -> tuple[Open, Mask]:
-        """All sessions as they are now, and which of them are not as they were."""
-        sessions, old = self.sessions, heirs >= 0
-        names, wakes = self.kept.new_names(len(sessions)), sessions.ends.copy()
-        names[old] = self.open.names[heirs[old]]
-        asleep = self._asleep(heirs)
-        stay = old & ~asleep
-        wakes[stay] = self.open.wakes[heirs[stay]]
-        touched = asleep | (sessions.rows > 0)
-        touched |= np.bincount(before, minlength=len(sessions)) > 1
-        after = Open(keys=sessions.keys, names=names, starts=sessions.starts, ends=sessions.ends, wakes=wakes)
-        return after, touched
+    # -- pieces ----------------------------------------------------------------------------------------
 
-    def _old(self, before: Ints, gone: Mask, fires: Mask) -> pa.Table:
-        """The pieces that are moved, shown or replaced."""
-        wanted = gone
+    def _pieces(
+        self, rows: pa.Table, names: Ints, lost: Mask, merged: Mask, shows: Mask, shut: Mask
+    ) -> pa.Table:
+        """The pieces of the sessions that show something; those of sessions that stay open are kept."""
+        before = self.sessions.of[: len(self.open)]
+        gone = taken = lost | shut[before]
         if rewritten(self.spec.pieces):
-            merging = np.bincount(before, minlength=len(fires)) > 1
-            wanted = gone | (self.sessions.rows > 0)[before] | merging[before]
-        return self.kept.take(self.open.take(wanted), before[wanted], gone[wanted])
+            taken = gone | ((self.sessions.rows > 0) | merged | shows)[before]
+        old = [self.kept.take(self.open.take(taken), before[taken], gone[taken])]
+        only_read = shows[before] & ~taken
+        if only_read.any():
+            nothing = np.zeros(int(np.count_nonzero(only_read)), np.bool_)
+            old.append(self.kept.take(self.open.take(only_read), before[only_read], nothing))
+        moving = pa.concat_tables([old[0], self._new(rows)])
+        self.kept.put(moving.filter(pa.array(~shut[ends_of(moving)])), self.sessions.keys, names)
+        every = pa.concat_tables([moving, *old[1:]])
+        return every.filter(pa.array(shows[ends_of(every)]))
 
     def _new(self, rows: pa.Table) -> pa.Table:
         of = self.sessions.of[len(self.open) :]
         chosen = np.flatnonzero(of >= 0)
+        if len(chosen) == 0:
+            return self.spec.pieces.schema.empty_table()
         if self.spec.partial_input:
             return self.spec.local.pieces_of(rows.take(pa.array(chosen)), of[chosen])
         rows = rows.append_column(END, to_arrow(Vec(of), pa.int64()))
         if len(chosen) < len(of):
             rows = rows.take(pa.array(chosen))
         return self.spec.pieces.cut(rows)
+
+    # -- what is shown ---------------------------------------------------------------------------------
+
+    def _results(self, pieces: pa.Table) -> tuple[pa.Table, Ints]:
+        """What sessions have now, and which each row is of."""
+        results = self.spec.pieces.results(contiguous(pieces), self.kept.store.scratch(), self.epoch)
+        return results, ends_of(results)
+
+    def _once(self, pieces: pa.Table) -> pa.Table:
+        if len(pieces) == 0:
+            return self.spec.output_schema().empty_table()
+        results, of = self._results(pieces)
+        return self.spec.given(results, self.sessions.starts[of], self.sessions.ends[of], self.epoch)
+
+    def _again(self, pieces: pa.Table, told: pa.Table, shows: Mask, open_: Mask, lost: Mask) -> pa.Table:
+        """What has changed of sessions that show something. If nothing is shown early, what was shown of
+        sessions that are ``open_`` again is taken back; so is that of ``lost`` ones."""
+        spec = self.spec
+        hides = open_ if spec.trigger.early is None else np.zeros(len(open_), np.bool_)
+        gone = self.open.take(lost)
+        asked = [told.filter(pa.array(shows | hides)), self._told(gone.keys, gone.names)]
+        return spec.changed(
+            distinct(pa.concat_tables(asked)), self._now(pieces, told), self.kept.store, self.epoch
+        )
+
+    def _now(self, pieces: pa.Table, told: pa.Table) -> pa.Table:
+        """What sessions have now: name, key, bounds, and results."""
+        nothing = self.spec.nothing_changed()
+        if len(pieces) == 0:
+            return nothing
+        results, of = self._results(pieces)
+        columns = {name: results.column(name) for name in results.column_names}
+        columns[END] = told.column(END).take(pa.array(of))
+        columns[START] = to_arrow(Vec(self.sessions.starts[of]), pa.int64())
+        columns[LAST] = to_arrow(Vec(self.sessions.ends[of]), pa.int64())
+        names = nothing.column_names
+        return pa.table([columns[name] for name in names], names=names)
+
+    # -- sessions --------------------------------------------------------------------------------------
+
+    def _told(self, keys: Ints, names: Ints) -> pa.Table:
+        """Sessions by name and key."""
+        columns = [to_arrow(Vec(names), pa.int64()), *self.kept.keys.take(keys)]
+        return pa.table(columns, schema=self.spec.shown.identity)
+
+    def _wanted(self, told: pa.Table, due: list[pa.Table]) -> Mask:
+        """The sessions whose timers are due."""
+        wanted = np.zeros(len(told), np.bool_)
+        for windows in due:
+            places = places_in(told, windows)
+            wanted[places[places >= 0]] = True
+        return wanted
+
+    def _wait(self, told: pa.Table, waits: Mask, ended: Mask) -> None:
+        """Timers of what is not shown yet."""
+        trigger, state = self.spec.trigger, self.kept.store
+        for chosen, delay in ((ended, trigger.late), (~ended, trigger.early)):
+            if delay:
+                due = trigger.due(self.epoch.time, delay)
+                self.spec.timers.put(state, due, told.filter(pa.array(waits & chosen)))
+
+    def _keep(self, heirs: Ints, names: Ints, touched: Mask, ended: Mask, shut: Mask) -> None:
+        """The sessions that stay open, and when they are looked at: at once where nothing would otherwise."""
+        sessions, old = self.sessions, heirs >= 0
+        next_look = self.spec.next_look(sessions.ends, ended)
+        wakes = np.full(len(sessions), FOREVER, np.int64)
+        wakes[old] = self.open.wakes[heirs[old]]
+        asleep = ~old | (wakes <= self.looked) | (next_look < wakes)
+        wakes = np.where(asleep, next_look, wakes)
+        after = Open(keys=sessions.keys, names=names, starts=sessions.starts, ends=sessions.ends, wakes=wakes)
+        self.kept.keep(after.take((touched | asleep) & ~shut))
+        self.kept.look_again(after.take(asleep & ~shut))

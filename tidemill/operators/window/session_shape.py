@@ -1,5 +1,4 @@
-"""What aggregations in sessions are told, whether they show these once or more often, and what they do of
-their work before the exchange."""
+"""What aggregations in sessions are told, and what they do of their work before the exchange."""
 
 from __future__ import annotations
 
@@ -7,17 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-import numpy as np
 import pyarrow as pa
 
-from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_types
-from tidemill.changelog.columns import Ints, single, vector
-from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.local_sessions import LocalSessions
-from tidemill.operators.window.pieces import Pieces
-from tidemill.operators.window.session_state import Tables
 from tidemill.operators.window.shape import WindowShape
-from tidemill.state.run import HASH
+from tidemill.operators.window.store.partial_aggregates import Pieces
+from tidemill.operators.window.store.sessions import Tables
 from tidemill.state.store import StateStore
 
 
@@ -43,17 +37,9 @@ class SessionShape(WindowShape):
     def pieces(self) -> Pieces:
         return self.tables.pieces
 
-    def asked_about(self, table: pa.Table, state: StateStore, upto: int) -> tuple[pa.Table, Keys, Ints]:
-        """The rows of ``table`` in the order they came; the keys that they and what is due at ``upto`` have;
-        and the number of each row's key."""
-        table = with_types(table, self.types)
-        rows = contiguous(by_arrival(table) if len(table) else table)
-        due = state.timeline(self.tables.wake).take_due(upto)
-        names = [name for name, _ in self.keys]
-        both = [pa.concat_arrays([single(rows.column(n)), single(due.column(n))]) for n in names]
-        own = hashes_of(rows, [single(rows.column(n)) for n in names])
-        keys, numbers = Keys.of(both, np.concatenate([own, vector(due.column(HASH)).values]))
-        return rows, keys, numbers[: len(rows)]
+    def next_end(self, state: StateStore, ended: int) -> int | None:
+        """See ``triggers.processing_time``."""
+        return state.timeline(self.tables.wake).earliest()
 
     @property
     def needs_sequence(self) -> bool:

@@ -1,14 +1,17 @@
-"""What both window aggregations are told: keys, calls, time, and the columns that they show."""
+"""What all aggregations in windows are told: keys, calls, time, trigger, and the columns that they show."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from tidemill.changelog.batch import by_arrival, contiguous, hashes_of, with_types
 from tidemill.changelog.columns import Ints, Mask, single, vector
+from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN, all_held_back
 from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.api import HOT, EpochContext
@@ -16,7 +19,11 @@ from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
-from tidemill.operators.window.pieces import END, Pieces, Whole, pieces_of
+from tidemill.operators.window.store.partial_aggregates import END, Pieces, Whole, pieces_of
+from tidemill.operators.window.triggers.shown import LAST, START, ShownWindows
+from tidemill.operators.window.triggers.timers import Timers
+from tidemill.operators.window.triggers.trigger import AT_END, Trigger
+from tidemill.state.store import StateStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +32,8 @@ class WindowShape:
     and window columns. ``rows``: the other columns of rows that are given as they are, not aggregated.
     ``bucket``: the column of the buckets that all rows of hot keys are in, ``hot`` how many rows in an epoch
     make a key one; ``itself``: of copies of rows the column (BOOLEAN) that is true for one of each.
-    ``behind``: by how many ms the operator holds its watermark back, and so that of each row."""
+    ``behind``: by how many ms the operator holds its watermark back, and so that of each row.
+    ``update_before``: whether windows that are shown again give -U."""
 
     keys: tuple[tuple[str, pa.DataType], ...]
     calls: tuple[AggregateSpec, ...]
@@ -33,6 +41,8 @@ class WindowShape:
     clock: Clock
     columns: WindowColumns
     output: tuple[str, ...]
+    trigger: Trigger = AT_END
+    update_before: bool = True
     rows: tuple[tuple[str, pa.DataType], ...] | None = None
     retracts: bool = False
     keeps_time: bool = False
@@ -41,6 +51,9 @@ class WindowShape:
     hot: int = 0
     itself: str = ""
     behind: int = 0
+
+    moving: ClassVar[tuple[str, ...]] = ()
+    """The bounds that a window may change between the times that it is shown: ``START``, ``LAST``."""
 
     @property
     def group(self) -> GroupAggregateSpec:
@@ -66,6 +79,20 @@ class WindowShape:
     def aggregates_rows_that_stay(self) -> bool:
         """Whether equal rows count alike whenever they come, and are never taken back."""
         return self.rows is None and not self.retracts and not self.group.needs_sequence
+
+    # -- rows ------------------------------------------------------------------------------------------
+
+    def arrived(self, table: pa.Table) -> pa.Table:
+        """An epoch's rows in the order in which they came."""
+        table = with_types(table, self.types)
+        return contiguous(by_arrival(table) if len(table) else table)
+
+    def keys_of(self, tables: list[pa.Table]) -> tuple[Keys, Ints]:
+        """The distinct keys that ``tables`` have, and the number of each row's key."""
+        names = [name for name, _ in self.keys]
+        columns = [pa.concat_arrays([single(t.column(n)) for t in tables]) for n in names]
+        hashes = [hashes_of(t, [single(t.column(n)) for n in names]) for t in tables]
+        return Keys.of(columns, np.concatenate(hashes))
 
     def reached(self, rows: pa.Table, lateness: int = 0) -> Ints:
         """The local time that had come before each row; ``lateness``: for how many ms more it counts."""
@@ -97,6 +124,8 @@ class WindowShape:
         if len(hot):
             epoch.notes[HOT] = keys.hashes[hot].tolist()
 
+    # -- results ---------------------------------------------------------------------------------------
+
     @property
     def types(self) -> dict[str, pa.DataType]:
         """Of the columns that are handed on."""
@@ -104,4 +133,42 @@ class WindowShape:
 
     def output_schema(self) -> pa.Schema:
         keys = tuple(self.types.items())
-        return self.columns.schema(keys, self.calls, self.output, self.keeps_time, self.sequence)
+        plain = self.columns.schema(keys, self.calls, self.output, self.keeps_time, self.sequence)
+        if not self.trigger.repeats:
+            return plain
+        visible, fields = len(self.output), list(plain)
+        return pa.schema([*fields[:visible], pa.field(KIND_COLUMN, pa.int8()), *fields[visible:]])
+
+    def given(self, results: pa.Table, starts: Ints, ends: Ints, epoch: EpochContext) -> pa.Table:
+        """The output: ``results`` with the bounds of each row's window."""
+        last = self.clock.instants(ends - 1)
+        return self.columns.shown(results, starts, ends, last, self.output_schema(), epoch)
+
+    @cached_property
+    def shown(self) -> ShownWindows:
+        """What windows have shown, if ``trigger`` shows a window again."""
+        bounds = tuple((name, pa.int64()) for name in dict.fromkeys((START, *self.moving)))
+        return ShownWindows(
+            keys=self.keys,
+            results=(*bounds, *((c.name, c.result) for c in self.calls)),
+            bounds=self.moving,
+            update_before=self.update_before,
+        )
+
+    @cached_property
+    def timers(self) -> Timers:
+        """Of windows that show a change later than with its epoch."""
+        return Timers(identity=self.shown.identity)
+
+    def changed(self, asked: pa.Table, now: pa.Table, state: StateStore, epoch: EpochContext) -> pa.Table:
+        """The output for windows ``asked`` (distinct): from what they have shown to ``now``."""
+        if len(asked) == 0:
+            return self.output_schema().empty_table()
+        changes = self.shown.changes(asked, now, state)
+        end = LAST if LAST in self.moving else END
+        starts, ends = (vector(single(changes.column(name))).values for name in (START, end))
+        return self.given(changes, starts, ends, epoch)
+
+    def nothing_changed(self) -> pa.Table:
+        """``now`` of no window: its end, the key, bounds and results."""
+        return pa.schema([*self.shown.identity, *self.shown.layout.columns]).empty_table()

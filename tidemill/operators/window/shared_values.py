@@ -23,8 +23,9 @@ from tidemill.changelog.columns import Hashes, Ints, Mask, Vec, single, to_arrow
 from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.api import EpochContext
 from tidemill.operators.shared_distinct.shared_keys import BITS, Bits, SharedKeys, bits_of
-from tidemill.operators.window.aggregate import Came, Firing, WindowAggregateSpec
-from tidemill.operators.window.pieces import END, ends_of
+from tidemill.operators.window.aggregate import WindowAggregateSpec
+from tidemill.operators.window.store.partial_aggregates import END, ends_of
+from tidemill.operators.window.store.sliced import Slices
 from tidemill.state.layout import Layout
 from tidemill.state.run import DUE
 from tidemill.state.store import StateStore
@@ -132,37 +133,35 @@ class SharedValuesSpec(WindowAggregateSpec):
 
     @property
     def fingerprint(self) -> str:
-        facts = f"shared-values {self.values.layout.schema} {self.shared.known} {self.windows}"
+        facts = f"shared-values {self.values.layout.schema} {self.shared.known} {self.windows.on_disk}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The numbers of values of the windows that fire, or of the steps that are over."""
         (table,) = inputs
-        firing = self.firing(self.values, state, epoch)
-        rows, ends, after = self._counted(table, firing.before, epoch)
+        slices = self.slices(self.values, state, epoch)
+        rows, ends, after = self._counted(table, slices.at.shut_before, epoch)
         if self.cumulates:
-            pieces = self._steps(rows, self._open(ends, after), firing, state)
+            pieces = self._steps(rows, self._open(ends, after), slices, state)
         else:
-            pieces = Came(after, firing.before).fired(
-                firing, lambda chosen: self.values.cut(rows, ends, chosen)
-            )
-            pieces = self.values.folded(pieces)
+            fired = slices.fired(after, lambda chosen: self.values.cut(rows, ends, chosen))
+            pieces = self.values.folded(fired)
         if len(pieces) == 0:
             return self.output_schema().empty_table()
         counts = self.shared.counted(contiguous(pieces), self.calls[0].name, _BY)
         return self._with_windows(counts, ends_of(counts), epoch)
 
-    def _steps(self, rows: pa.Table, ends: Ints, firing: Firing, state: StateStore) -> pa.Table:
+    def _steps(self, rows: pa.Table, ends: Ints, slices: Slices, state: StateStore) -> pa.Table:
         """What is new in the steps that are over."""
         values = self.values
-        values.add(values.cut(rows, ends, np.ones(len(ends), np.bool_)), firing.slices)
+        values.add(values.cut(rows, ends, np.ones(len(ends), np.bool_)), slices.slices)
         given = state.timeline(values.given)
-        over = values.stored(firing.slices.take_due(firing.upto))
+        over = values.stored(slices.slices.take_due(slices.at.upto))
         found = over
         if len(over):
             last = self.windows.last_ends(ends_of(over))
-            found = values.first(contiguous(over), last, given, firing.upto)
-        given.forget_due(firing.upto)
+            found = values.first(contiguous(over), last, given, slices.at.upto)
+        given.forget_due(slices.at.upto)
         return found
 
 

@@ -15,7 +15,7 @@ from tidemill.runtime.compile import (
     sort,
     stream,
     temporal_join,
-    window_gates,
+    window_buffers,
     window_rows,
     windows,
 )
@@ -35,7 +35,7 @@ __all__ = [
     "sort",
     "stream",
     "temporal_join",
-    "window_gates",
+    "window_buffers",
     "window_rows",
     "windows",
 ]

@@ -16,20 +16,18 @@ from tidemill.operators.api import LocalPhase, OperatorSpec
 from tidemill.operators.buckets import BUCKET, Buckets, Everywhere
 from tidemill.operators.shared_distinct.shared_keys import SharedKeys
 from tidemill.operators.window.aggregate import WindowAggregateSpec
-from tidemill.operators.window.attached import AttachedWindows
-from tidemill.operators.window.by_clock import ByClockSpec
+from tidemill.operators.window.assigners.assigner import Assigner
+from tidemill.operators.window.assigners.attached import AttachedWindows
+from tidemill.operators.window.assigners.tumble import Tumble
 from tidemill.operators.window.clock import INSTANTS, Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
-from tidemill.operators.window.emission import Emission
-from tidemill.operators.window.emitting import EmittingAggregateSpec
-from tidemill.operators.window.emitting_dynamic import EmittingDynamicSpec
-from tidemill.operators.window.emitting_session import EmittingSessionSpec
-from tidemill.operators.window.netted_session import NettedSessionSpec
 from tidemill.operators.window.output import WindowColumns
+from tidemill.operators.window.retractable_session import RetractableSessionSpec
 from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.operators.window.shape import WindowShape
 from tidemill.operators.window.shared_values import SharedValuesSpec
-from tidemill.operators.window.slices import CalendarWindows, Kind, StepsOfMonths, Windows
+from tidemill.operators.window.triggers.processing_time import ByClockSpec
+from tidemill.operators.window.triggers.trigger import AT_END, Trigger
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.parts import starts_tell
 from tidemill.physical.names import free_name
@@ -41,21 +39,14 @@ from tidemill.runtime.compile.context import CompileContext
 from tidemill.runtime.compile.event_time import delay_of, sources_of, timed_input
 from tidemill.runtime.compile.schemas import keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.window_text import local_time, window_rows
+from tidemill.runtime.compile.window_text import assigner_of, local_time, window_rows
 from tidemill.types.physical import arrow_type, quote
 
 TIME = "$time"
 _BUCKET = "$bucket"
 HOT_ROWS = 16_384
 """What must come of a key in an epoch for it to go to all buckets; equal values of a task may be one."""
-_Kernel = (
-    WindowAggregateSpec
-    | SessionAggregateSpec
-    | NettedSessionSpec
-    | DynamicAggregateSpec
-    | EmittingAggregateSpec
-    | EmittingSessionSpec
-)
+_Kernel = WindowAggregateSpec | SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec
 
 
 @build.register
@@ -80,7 +71,7 @@ def _attached(node: p.WindowTableFunction, context: CompileContext) -> AttachedW
     window = node.window
     if window.proctime or (window.zoned and context.zone != "UTC"):
         return None
-    return AttachedWindows(windows=_cut(window), rowtime=arrow_type(node.fields[-1].type))
+    return AttachedWindows(windows=assigner_of(window), rowtime=arrow_type(node.fields[-1].type))
 
 
 @build.register
@@ -189,14 +180,14 @@ def _spec(
         bucket=_BUCKET if node.spread is not None and starts_tell(node) else "",
         hot=HOT_ROWS,
         itself=_itself(node),
+        trigger=trigger(node.emit),
+        update_before=RowKind.UPDATE_BEFORE in node.traits.kinds,
         **how_it_runs(node, context, sequenced),
     )
     window = node.window
-    if node.emit is not None:
-        return _emitting(shape, node, node.emit)
     if not node.attached and window.kind.made_by_rows:
         return made_by_rows(shape, window)
-    if node.reuse is not None:
+    if node.reuse is not None and node.emit is None:
         inputs = node.input.fields
         shared = shared_keys(node.reuse, inputs, tuple(inputs[key] for key in node.keys))
         return SharedValuesSpec(
@@ -253,36 +244,22 @@ def by_instants(node: p.WindowAggregate | p.WindowsOfRows) -> bool:
 
 def made_by_rows(
     shape: WindowShape, window: p.Window
-) -> SessionAggregateSpec | NettedSessionSpec | DynamicAggregateSpec:
+) -> SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec:
     """The kernel of windows that rows make."""
     if window.kind is WindowKind.SESSION:
         # By processing time a row is taken back at another time than it came.
-        netted = shape.retracts and not window.proctime
-        spec = NettedSessionSpec if netted else SessionAggregateSpec
+        retractable = shape.retracts and not window.proctime and not shape.trigger.repeats
+        spec = RetractableSessionSpec if retractable else SessionAggregateSpec
         return spec(**_parts(shape), gap=window.size)
     return DynamicAggregateSpec(
         **_parts(shape), slide=window.slide, gap=window.size, state_ttl=window.state_ttl
     )
 
 
-def _emitting(
-    shape: WindowShape, node: p.WindowAggregate, emit: p.Emit
-) -> EmittingAggregateSpec | EmittingSessionSpec | EmittingDynamicSpec:
-    """The kernel of windows that show more than their end."""
-    parts = _parts(shape) | {
-        "emission": emission(emit),
-        "update_before": RowKind.UPDATE_BEFORE in node.traits.kinds,
-    }
-    if node.attached or not node.window.kind.made_by_rows:
-        return EmittingAggregateSpec(**parts, windows=_windows(node), attached=node.attached)
-    window = node.window
-    if window.kind is WindowKind.SESSION:
-        return EmittingSessionSpec(**parts, gap=window.size)
-    return EmittingDynamicSpec(**parts, slide=window.slide, gap=window.size, state_ttl=window.state_ttl)
-
-
-def emission(emit: p.Emit) -> Emission:
-    return Emission(early=emit.early, late=emit.late or 0, lateness=emit.lateness)
+def trigger(emit: p.Emit | None) -> Trigger:
+    if emit is None:
+        return AT_END
+    return Trigger(early=emit.early, late=emit.late or 0, lateness=emit.lateness)
 
 
 def by_clock(inner: _Kernel, time: str) -> ByClockSpec:
@@ -307,21 +284,11 @@ def _itself(node: p.WindowAggregate) -> str:
     return "" if spread is None or spread.itself is None else node.input.fields[spread.itself].name
 
 
-def _windows(node: p.WindowAggregate) -> Windows | CalendarWindows:
+def _windows(node: p.WindowAggregate) -> Assigner:
     if node.window.kind.made_by_rows:
         # Rows are in their windows already, whose starts are keys.
-        return Windows(kind=Kind.TUMBLE, size=max(node.window.size, 1))
-    return _cut(node.window)
-
-
-def _cut(window: p.Window) -> Windows | CalendarWindows:
-    kind, months = Kind(window.kind.value), window.months
-    if months is None:
-        return Windows(kind=kind, size=window.size, slide=window.slide, offset=window.offset)
-    if window.slide:
-        return StepsOfMonths(kind=kind, size=0, months=months.size, slide=window.slide, offset=window.offset)
-    counted = Windows(kind=kind, size=months.size, slide=months.slide, offset=months.offset)
-    return CalendarWindows(inner=counted, offset=window.offset)
+        return Tumble(size=max(node.window.size, 1))
+    return assigner_of(node.window)
 
 
 def port_schema(

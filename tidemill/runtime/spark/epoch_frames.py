@@ -25,7 +25,7 @@ from tidemill.errors import InternalError
 from tidemill.files.storage import Storage
 from tidemill.operators.api import LocalPhase
 from tidemill.operators.buckets import Everywhere
-from tidemill.operators.window.attached import AttachedWindows
+from tidemill.operators.window.assigners.attached import AttachedWindows
 from tidemill.runtime import graph as g
 from tidemill.runtime.hot_keys import Hot
 from tidemill.runtime.placement import origin, origins_of

@@ -22,7 +22,7 @@ from tidemill.operators.aggregates.api import AggregateSpec
 from tidemill.operators.aggregates.registry import merges
 from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.rows.grouped import WeightKey
-from tidemill.operators.window.pieces import END
+from tidemill.operators.window.store.partial_aggregates import END
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import by_time_order
@@ -58,7 +58,7 @@ class View:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FirstSlices:
+class FirstSliceDistinct:
     """``group``: the aggregation by ``$end`` and ``keys`` as it was asked for."""
 
     group: GroupAggregateSpec

@@ -17,8 +17,8 @@ from tidemill.changelog.batch import weights_of
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.rows.waiting import summed
-from tidemill.operators.window.firsts import FirstSlices, View, counting
-from tidemill.operators.window.pieces import END, ends_of
+from tidemill.operators.window.store.first_slice_distinct import FirstSliceDistinct, View, counting
+from tidemill.operators.window.store.partial_aggregates import END, ends_of
 from tidemill.state.layout import Layout
 from tidemill.state.run import DUE, WEIGHT
 from tidemill.state.timeline import TimeTable
@@ -30,7 +30,7 @@ _NUMBER = pa.int64()
 class SliceSets:
     """The sets of one view; ``told`` makes rows of values."""
 
-    told: FirstSlices
+    told: FirstSliceDistinct
     view: View
 
     @property

@@ -15,7 +15,7 @@ from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Ints
 from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.api import TIMER, EpochContext
-from tidemill.operators.window.pieces import END, ends_of
+from tidemill.operators.window.store.partial_aggregates import END, ends_of
 from tidemill.state.layout import Layout
 from tidemill.state.run import DUE
 from tidemill.state.store import StateStore

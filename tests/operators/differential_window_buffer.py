@@ -21,8 +21,9 @@ from tidemill.operators.join.operator import JoinSpec
 from tidemill.operators.join.shape import JoinSide
 from tidemill.operators.rank.operator import RankSpec
 from tidemill.operators.rows.ordering import OrderKey
+from tidemill.operators.window.buffered_port import BufferedPort
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.gate import GatedPort, WindowGateSpec
+from tidemill.operators.window.window_buffer import WindowBufferSpec
 
 SIZE = 10
 STAMP = pa.timestamp("us")
@@ -127,12 +128,12 @@ def hash_of(key: str) -> int:
 COLUMNS = (("k", pa.string()), ("v", pa.int64()), ("s", STAMP), ("e", STAMP))
 
 
-def top(start: int, end: int, *, function: str = "ROW_NUMBER", keyed: bool, append: bool) -> WindowGateSpec:
+def top(start: int, end: int, *, function: str = "ROW_NUMBER", keyed: bool, append: bool) -> WindowBufferSpec:
     columns = (*COLUMNS, *((("n", pa.int64()),) if append else ()))
     partition = ("s", "e", "k") if keyed else ("s", "e")
     # Of changes the order is by all columns: among rows that tie it is that of their contents.
     keys = ("v",) if append else ("v", "k")
-    return WindowGateSpec(
+    return WindowBufferSpec(
         inner=RankSpec(
             function=function,
             columns=columns,
@@ -143,7 +144,7 @@ def top(start: int, end: int, *, function: str = "ROW_NUMBER", keyed: bool, appe
             rank="r",
         ),
         ports=(
-            GatedPort(
+            BufferedPort(
                 name="rows",
                 columns=columns,
                 keys=("k",) if keyed else (),
@@ -163,7 +164,7 @@ def _by_value(row: Row) -> tuple[int, bool, str]:
     return -row.value, row.key is None, "".join(chr(-ord(c) + 255) for c in row.key or "")
 
 
-def best(spec: WindowGateSpec, rows: list[Row], append: bool) -> list[tuple[Any, ...]]:
+def best(spec: WindowBufferSpec, rows: list[Row], append: bool) -> list[tuple[Any, ...]]:
     inner = spec.inner
     assert isinstance(inner, RankSpec)
     parts: dict[Any, list[Row]] = {}
@@ -182,7 +183,7 @@ def best(spec: WindowGateSpec, rows: list[Row], append: bool) -> list[tuple[Any,
 
 
 def sent(
-    spec: WindowGateSpec, rows: list[Row], splits: list[int], combines: int
+    spec: WindowBufferSpec, rows: list[Row], splits: list[int], combines: int
 ) -> tuple[OperatorSpec, pa.Table]:
     """``rows`` of several tasks, each with the watermarks of its own rows at first."""
     raw: list[pa.Table] = []
@@ -252,7 +253,7 @@ def plain(value: Any) -> Any:
 KINDS = ("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
 
 
-def join(kind: str, *, retracts: bool) -> WindowGateSpec:
+def join(kind: str, *, retracts: bool) -> WindowBufferSpec:
     filters = kind in ("SEMI", "ANTI")
     sides = [
         JoinSide(
@@ -266,14 +267,14 @@ def join(kind: str, *, retracts: bool) -> WindowGateSpec:
         for side in "lr"
     ]
     ports = tuple(
-        GatedPort(name=side, columns=own.columns, keys=(f"{side}k",), end=f"{side}e", retracts=retracts)
+        BufferedPort(name=side, columns=own.columns, keys=(f"{side}k",), end=f"{side}e", retracts=retracts)
         for side, own in zip("lr", sides, strict=True)
     )
     inner = JoinSpec(
         kind=kind, left=sides[0], right=sides[1], null_safe=(False, False, False), insert_only=True
     )
     ends = ("le",) if filters else ("le", "re")
-    return WindowGateSpec(inner=inner, ports=ports, clock=Clock(), ends=ends, keeps_time=True)
+    return WindowBufferSpec(inner=inner, ports=ports, clock=Clock(), ends=ends, keeps_time=True)
 
 
 def joined(kind: str, left: list[Row], right: list[Row]) -> list[tuple[Any, ...]]:

@@ -19,14 +19,14 @@ from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
 from tidemill.changelog.watermarks import NONE
-from tidemill.operators.window.pieces import END
+from tidemill.operators.window.store.partial_aggregates import END
 from tidemill.state.layout import Layout
 from tidemill.state.run import DUE
 from tidemill.state.store import StateStore
 from tidemill.state.timeline import TimeTable, by_time_order
 
-START = "$start"
-"""Of a window, in ms like its end."""
+START, LAST = "$start", "$last"
+"""Of a window, in ms like its end: where it begins, and where it ends if it is not told by its end."""
 _REPLACED = np.array([RowKind.INSERT, RowKind.DELETE, RowKind.INSERT, RowKind.DELETE], np.int8)
 """By kind, where an update is of another window than before."""
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 from tidemill.changelog.rowkind import INSERT_ONLY, KIND_COLUMN, SEQUENCE_COLUMN
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
 from tidemill.operators.api import LocalPhase, OperatorSpec
-from tidemill.operators.window.by_clock import ByClockSpec
+from tidemill.operators.window.buffered_port import BufferedPort
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.emitting_gate import EmittingGateSpec
-from tidemill.operators.window.gate import GatedPort, WindowGateSpec
+from tidemill.operators.window.triggers.processing_time import ByClockSpec
+from tidemill.operators.window.window_buffer import WindowBufferSpec
 from tidemill.physical import nodes as p
 from tidemill.plan.expressions import InputRef
 from tidemill.runtime import graph as g
@@ -22,13 +22,13 @@ from tidemill.runtime.compile.join import JoinCondition, join_parts, partitioned
 from tidemill.runtime.compile.rank import rank_spec
 from tidemill.runtime.compile.schemas import columns_of, keyed_schema, names
 from tidemill.runtime.compile.shared import build, compile_node
-from tidemill.runtime.compile.windows import emission
+from tidemill.runtime.compile.windows import trigger
 
 
 @build.register
 def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNode:
     fields, append = node.input.fields, node.input.traits.kinds == INSERT_ONLY
-    port = GatedPort(
+    port = BufferedPort(
         name="rows",
         columns=columns_of(fields),
         keys=tuple(fields[k].name for k in node.keys),
@@ -36,7 +36,7 @@ def _(node: p.WindowRank, context: CompileContext, sequenced: bool) -> g.ExecNod
         ordered=append,
         retracts=not append,
     )
-    spec = _gate(
+    spec = _buffer(
         node,
         rank_spec(node),
         (port,),
@@ -80,7 +80,7 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
     by = _sent_by(node, joined.condition)
     sides, ends = (joined.spec.left, joined.spec.right), _end_columns(node, joined.condition)
     ports = tuple(
-        GatedPort(
+        BufferedPort(
             name=name,
             columns=side.columns,
             keys=tuple(side.keys[place] for place in by),
@@ -96,7 +96,7 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
         insert_only=True,
     )
     shown = tuple(side.keys[ends] for side in sides if side.output)
-    spec = _gate(node, inner, ports, shown, node.left_window, context, sequenced)
+    spec = _buffer(node, inner, ports, shown, node.left_window, context, sequenced)
     return g.Keyed(
         columns=names(node.fields),
         kinds=node.traits.kinds,
@@ -106,11 +106,11 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
         ports=tuple(
             replace(
                 port,
-                keys=gated.keys,
-                schema=_port_schema(gated, port.input, proctime),
+                keys=buffered.keys,
+                schema=_port_schema(buffered, port.input, proctime),
                 timed=not proctime,
             )
-            for port, gated in zip(joined.ports, ports, strict=True)
+            for port, buffered in zip(joined.ports, ports, strict=True)
         ),
         schema=keyed_schema(node.fields, node.traits.kinds, sequenced, spec.keeps_time),
         single=not by,
@@ -120,28 +120,24 @@ def _(node: p.WindowJoin, context: CompileContext, sequenced: bool) -> g.ExecNod
     )
 
 
-def _gate(
+def _buffer(
     node: p.WindowRank | p.WindowJoin,
     inner: OperatorSpec,
-    ports: tuple[GatedPort, ...],
+    ports: tuple[BufferedPort, ...],
     ends: tuple[str, ...],
     attached: p.AttachedWindow,
     context: CompileContext,
     sequenced: bool,
-) -> WindowGateSpec | EmittingGateSpec:
-    """The kernel: ``inner`` behind what waits for windows, or shows them more than once."""
+) -> WindowBufferSpec:
+    """The kernel: ``inner`` behind the buffer where rows wait for their windows."""
     clock = Clock(context.zone if attached.window.zoned else "")
     keeps_time = context.digests.of(node) in context.timed_digests
-    if node.emit is None:
-        return WindowGateSpec(
-            inner=inner, ports=ports, clock=clock, ends=ends, keeps_time=keeps_time, sequence=sequenced
-        )
-    return EmittingGateSpec(
+    return WindowBufferSpec(
         inner=inner,
         ports=ports,
         clock=clock,
         ends=ends,
-        emission=emission(node.emit),
+        trigger=trigger(node.emit),
         keeps_time=keeps_time,
         sequence=sequenced,
     )
@@ -179,7 +175,7 @@ def _place(node: p.WindowJoin, condition: JoinCondition, left: int, right: int) 
     return pairs.index((left, right))
 
 
-def _port_schema(port: GatedPort, below: g.ExecNode, proctime: bool) -> pa.Schema:
+def _port_schema(port: BufferedPort, below: g.ExecNode, proctime: bool) -> pa.Schema:
     hidden = {KIND_COLUMN: pa.int8(), SEQUENCE_COLUMN: pa.int64(), WATERMARK_COLUMN: pa.int64()}
     fields = [pa.field(*column) for column in port.columns]
     wanted = (h for h in below.hidden if h != WATERMARK_COLUMN or not proctime)

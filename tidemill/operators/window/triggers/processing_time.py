@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import singledispatch
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,22 +20,24 @@ from tidemill.changelog.columns import Vec, to_arrow
 from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE, WATERMARK_COLUMN
 from tidemill.operators.api import TIMER, EpochContext, OperatorSpec
-from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.emitting import EmittingAggregateSpec
-from tidemill.operators.window.emitting_gate import EmittingGateSpec
-from tidemill.operators.window.emitting_session import EmittingSessionSpec
-from tidemill.operators.window.gate import WindowGateSpec
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.session import SessionAggregateSpec
 from tidemill.state.store import StateStore
+
+
+class Windowed(OperatorSpec, Protocol):
+    """A kernel of windows by event time."""
+
+    def next_end(self, state: StateStore, ended: int) -> int | None:
+        """The end of the next window after ``ended`` that has anything to show, in local time."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByClockSpec:
     """``inner`` works by event time; ``time``: the column by which it cuts windows, made here."""
 
-    inner: OperatorSpec
+    inner: Windowed
     clock: Clock
     time: str = ""
 
@@ -48,7 +50,7 @@ class ByClockSpec:
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         output = self.inner.step(tuple(self._timed(table, epoch) for table in inputs), state, epoch)
-        end = next_end(self.inner, state, self.clock.ended(epoch.watermark))
+        end = self.inner.next_end(state, self.clock.ended(epoch.watermark))
         if end is not None and epoch.watermark != FOREVER:
             (last,) = self.clock.instants(np.array([end - 1])).tolist()
             epoch.notes[TIMER] = min(last + 1, epoch.notes.get(TIMER, FOREVER))
@@ -63,39 +65,3 @@ class ByClockSpec:
 
 def _repeated(value: int, rows: int, kind: pa.DataType) -> pa.Array:
     return to_arrow(Vec(np.full(rows, value, np.int64)), kind)
-
-
-@singledispatch
-def next_end(spec: object, state: StateStore, ended: int) -> int | None:
-    """The end of the next window after ``ended`` that has anything to show, in local time."""
-    raise TypeError(f"{type(spec).__name__} has no windows")
-
-
-@next_end.register(WindowAggregateSpec)
-@next_end.register(EmittingAggregateSpec)
-def _(spec: WindowAggregateSpec | EmittingAggregateSpec, state: StateStore, ended: int) -> int | None:
-    earliest = state.timeline(spec.pieces.layout).earliest()
-    if earliest is None or spec.whole:
-        return earliest
-    bounds = (np.array([x], np.int64) for x in (earliest, ended, FOREVER))
-    _, ends = spec.windows.containing(*bounds)
-    return int(ends.min()) if len(ends) else None
-
-
-@next_end.register
-def _(spec: EmittingSessionSpec, state: StateStore, ended: int) -> int | None:
-    """By the clock what has ended is shut."""
-    earliest = state.timeline(spec.tables.wake).earliest()
-    return None if earliest is None else spec.clock.ended(earliest)
-
-
-@next_end.register
-def _(spec: SessionAggregateSpec, state: StateStore, ended: int) -> int | None:
-    return state.timeline(spec.tables.wake).earliest()
-
-
-@next_end.register(WindowGateSpec)
-@next_end.register(EmittingGateSpec)
-def _(spec: WindowGateSpec | EmittingGateSpec, state: StateStore, ended: int) -> int | None:
-    found = (state.timeline(port.waiting.layout).earliest() for port in spec.ports)
-    return min((end for end in found if end is not None), default=None)

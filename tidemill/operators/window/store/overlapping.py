@@ -15,17 +15,15 @@ import pyarrow as pa
 from tidemill.changelog.columns import Ints, single
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
-from tidemill.operators.window.pieces import Accumulated, at_ends, ends_of
-from tidemill.operators.window.slices import CalendarWindows, Windows
-from tidemill.operators.window.views import last_places
+from tidemill.operators.window.assigners.assigner import Assigner
+from tidemill.operators.window.store.partial_aggregates import Accumulated, at_ends, ends_of
+from tidemill.operators.window.store.views import last_places
 
 _FEW = 2
 """Windows of a slice, on average, up to which its pieces are merged once for each."""
 
 
-def by_window(
-    pieces: Accumulated, slices: pa.Table, windows: Windows | CalendarWindows, after: int, upto: int
-) -> pa.Table:
+def by_window(pieces: Accumulated, slices: pa.Table, windows: Assigner, after: int, upto: int) -> pa.Table:
     """``slices``, one piece per slice and key, as one piece for each key and window that ends in (``after``,
     ``upto``]."""
     ends = ends_of(slices)
@@ -47,7 +45,7 @@ def by_window(
     return at_ends(merged, np.arange(len(asked)), asked)
 
 
-def _shares(ends: Ints, windows: Windows | CalendarWindows, after: int, upto: int) -> int:
+def _shares(ends: Ints, windows: Assigner, after: int, upto: int) -> int:
     """How many pieces the windows have, one that several have as often."""
     distinct, counts = np.unique(ends, return_counts=True)
     bounds = np.full(len(distinct), after, np.int64), np.full(len(distinct), upto, np.int64)

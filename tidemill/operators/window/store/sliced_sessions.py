@@ -16,8 +16,8 @@ from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.rows.numbered_keys import Keys
-from tidemill.operators.window.pieces import END, Pieces
-from tidemill.operators.window.session_state import SESSION, Open, SessionState, Tables, matching
+from tidemill.operators.window.store.partial_aggregates import END, Pieces
+from tidemill.operators.window.store.sessions import SESSION, Open, SessionState, Tables, matching
 from tidemill.state.layout import Layout
 from tidemill.state.run import HASH, WEIGHT
 

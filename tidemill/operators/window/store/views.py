@@ -15,8 +15,14 @@ import pyarrow as pa
 from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Ints, single, vector
 from tidemill.operators.api import EpochContext
-from tidemill.operators.window.firsts import FirstSlices
-from tidemill.operators.window.pieces import Accumulated, Collected, Pieces, at_ends, ends_of
+from tidemill.operators.window.store.first_slice_distinct import FirstSliceDistinct
+from tidemill.operators.window.store.partial_aggregates import (
+    Accumulated,
+    Collected,
+    Pieces,
+    at_ends,
+    ends_of,
+)
 from tidemill.state.run import WEIGHT
 from tidemill.state.store import StateStore
 
@@ -53,7 +59,7 @@ def shown_at(
 
 def _merging(pieces: Collected, table: pa.Table, starts: Ints) -> tuple[Pieces, pa.Table]:
     """``table``, piece by piece, as accumulators, if nothing but DISTINCT is in their way."""
-    firsts = FirstSlices(group=pieces.group, keys=pieces.keys)
+    firsts = FirstSliceDistinct(group=pieces.group, keys=pieces.keys)
     if not firsts.serves or len(table) == 0:
         return pieces, table
     merging = Accumulated(group=firsts.summing, keys=pieces.keys)

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
+from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.slices import CalendarWindows, Windows
 
 _ROWS = 1 << 18
 _BOUNDS = ("start", "end", "time")
@@ -27,7 +27,7 @@ class AttachedWindows:
     """``rowtime``: the type of the window's time attribute. Windows are cut in the time that rows have, which
     is local time or that of UTC."""
 
-    windows: Windows | CalendarWindows
+    windows: Assigner
     rowtime: pa.DataType
 
     def attached(self, batches: Iterable[pa.RecordBatch], time: int) -> Iterator[pa.RecordBatch]:

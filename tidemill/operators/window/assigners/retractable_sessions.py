@@ -14,14 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tidemill.changelog.columns import Ints
-from tidemill.operators.window.merging import (
-    LATE,
-    Spans,
-    clusters_of,
-    lowest_from_here,
-    may_meet_the_gone,
-    members_of,
-)
+from tidemill.operators.window.assigners.spans import LATE, Clusters, Spans, lowest_from_here
 
 NOWHERE = -2
 """The session of a time that no row has any more."""
@@ -45,19 +38,11 @@ class Times:
 
 def netted(spans: Spans, weights: Ints, gap: int) -> Times:
     """What ``spans`` add up to, stored times first, each as often as its ``weights`` say."""
-    clusters = clusters_of(spans)
-    late = spans.ends - 1 <= spans.marks
-    late[: spans.stored] = False
-    count = int(clusters.max(initial=-1)) + 1
-    alive, mixed = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    alive[clusters[~late]] = True
-    mixed[clusters[late]] = True
-    mixed[clusters[may_meet_the_gone(spans, late)]] = True
-    taken = alive[clusters]
-    eras = np.zeros(len(spans), np.int64)
-    for cluster in members_of(clusters, mixed & alive):
+    clusters = Clusters.of(spans)
+    eras = np.where(clusters.labels() == LATE, LATE, 0)
+    for cluster in clusters.members(clusters.mixed):
         eras[cluster] = _OneByOne(gap).eras(spans, weights, cluster)
-    taken &= eras != LATE
+    taken = eras != LATE
     chosen = np.flatnonzero(taken)
     places = chosen[np.lexsort((spans.starts[chosen], eras[chosen], spans.keys[chosen]))]
     told = (spans.keys[places], eras[places], spans.starts[places])

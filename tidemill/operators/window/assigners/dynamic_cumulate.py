@@ -18,14 +18,7 @@ import numpy as np
 
 from tidemill.changelog.columns import Ints, Mask
 from tidemill.changelog.watermarks import END
-from tidemill.operators.window.merging import (
-    LATE,
-    Spans,
-    clusters_of,
-    lowest_from_here,
-    may_meet_the_gone,
-    members_of,
-)
+from tidemill.operators.window.assigners.spans import LATE, Clusters, Spans, clusters_of, lowest_from_here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,29 +58,22 @@ class _Window:
 
 def grow(spans: Spans, step: int, shown: Ints) -> Growth:
     """``shown``: per span the last step that had been shown when it came."""
-    clusters = clusters_of(spans)
-    late = spans.ends - 1 <= spans.marks
-    late[: spans.stored] = False
-    count = int(clusters.max(initial=-1)) + 1
-    alive = np.zeros(count, np.bool_)
-    alive[clusters[~late]] = True
-    doubtful = np.zeros(count, np.bool_)
-    doubtful[clusters[late]] = True
-    doubtful[clusters[may_meet_the_gone(spans, late)]] = True
-    doubtful |= _may_meet_two(spans, step, shown, clusters, late)
-    of = np.where(alive[clusters], clusters, LATE)
+    clusters = Clusters.of(spans)
+    doubtful = clusters.mixed | _may_meet_two(spans, step, shown, clusters)
+    of, count = clusters.labels(), len(clusters)
     found: list[_Window] = []
-    for members in members_of(clusters, doubtful & alive):
+    for members in clusters.members(doubtful):
         labels = np.array(_one_by_one(spans, members, step, shown, found), np.int64)
         of[members] = np.where(labels == LATE, LATE, labels + count)
     return _growth(spans, step, of, count, found)
 
 
-def _may_meet_two(spans: Spans, step: int, shown: Ints, clusters: Ints, late: Mask) -> Mask:
+def _may_meet_two(spans: Spans, step: int, shown: Ints, found: Clusters) -> Mask:
     """Clusters with a row behind what was shown, which may begin a window earlier, or bring two together."""
+    clusters, late = found.numbers, found.late
     behind = ~late & (shown > spans.starts)
     behind[: spans.stored] = False
-    result = np.zeros(int(clusters.max(initial=-1)) + 1, np.bool_)
+    result = np.zeros(len(found), np.bool_)
     if not behind.any():
         return result
     rest = np.flatnonzero(~late & ~behind)

@@ -19,14 +19,13 @@ import pyarrow as pa
 
 from tidemill.changelog.batch import contiguous, weights_of
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
-from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
-from tidemill.operators.window.merging import LATE, Spans
-from tidemill.operators.window.netting import NOWHERE, Times, netted
+from tidemill.operators.window.assigners.retractable_sessions import NOWHERE, Times, netted
+from tidemill.operators.window.assigners.spans import LATE, Spans
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.pieces import END, ends_of
 from tidemill.operators.window.session_shape import SessionShape
-from tidemill.operators.window.session_state import SESSION, Open, SessionState, Tables, rewritten
+from tidemill.operators.window.store.partial_aggregates import END, ends_of
+from tidemill.operators.window.store.sessions import SESSION, Open, SessionState, Tables, rewritten
 from tidemill.state.layout import Layout
 from tidemill.state.store import StateStore
 
@@ -45,7 +44,7 @@ class TimesTables(Tables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NettedSessionSpec(SessionShape):
+class RetractableSessionSpec(SessionShape):
     """Rows come with their kinds."""
 
     @cached_property
@@ -60,8 +59,9 @@ class NettedSessionSpec(SessionShape):
 
     def step(self, inputs: tuple[pa.Table, ...], state: StateStore, epoch: EpochContext) -> pa.Table:
         """The results of the sessions that fire in this epoch."""
-        upto = self.clock.ended(epoch.watermark)
-        rows, keys, numbers = self.asked_about(inputs[0], state, upto)
+        upto, rows = self.clock.ended(epoch.watermark), self.arrived(inputs[0])
+        keys, numbers = self.keys_of([rows, state.timeline(self.tables.wake).take_due(upto)])
+        numbers = numbers[: len(rows)]
         if len(keys.hashes) == 0:
             return self.output_schema().empty_table()
         kept = _Kept(tables=self.tables, store=state, keys=keys)
@@ -74,21 +74,13 @@ class NettedSessionSpec(SessionShape):
             return self.output_schema().empty_table()
         results = self.pieces.results(contiguous(fired), state.scratch(), epoch)
         of = ends_of(results)
-        starts, ends = times.starts[of], times.ends[of]
-        last = self.clock.instants(ends - 1)
-        return self.columns.shown(results, starts, ends, last, self.output_schema(), epoch)
+        return self.given(results, times.starts[of], times.ends[of], epoch)
 
     def _spans(self, before: Open, rows: pa.Table, numbers: Ints) -> Spans:
         """The times that were, then the rows."""
         nothing = numbers[:0]
         at = vector(rows.column(self.time)).values // MICROSECONDS if len(rows) else nothing
-        return Spans(
-            keys=np.concatenate([before.keys, numbers]),
-            starts=np.concatenate([before.starts, at]),
-            ends=np.concatenate([before.ends, at + self.gap]),
-            marks=np.concatenate([np.full(len(before), NONE, np.int64), self.reached(rows)]),
-            stored=len(before),
-        )
+        return Spans.behind(before, numbers, at, at + self.gap, self.reached(rows))
 
 
 def _each(rows: pa.Table) -> Ints:
@@ -121,7 +113,7 @@ class _Kept(SessionState):
 class _Change:
     """What an epoch makes of the times that were: ``times.of`` says what each became."""
 
-    spec: NettedSessionSpec
+    spec: RetractableSessionSpec
     kept: _Kept
     before: Open
     times: Times

@@ -1,9 +1,12 @@
-"""When windows show what they have, other than once at their end.
+"""When windows show what they have.
 
-``early``: before it; ``late``: after it, as long as ``lateness`` ms have not passed beyond it too. Both are
-the most milliseconds of processing time that a change waits to be shown, 0: it is shown with its epoch. They
-are waited for in steps of their own length (``due``), the same for all windows: however many wait, they are
-due together, and a window is asked for once."""
+Every trigger shows a window at its end. ``AT_END`` never shows it again. Others may show it early, before its
+end, and late, after its end, until ``lateness`` ms have passed beyond it; then the window is shut: it can
+change no more, and its state goes. With ``AT_END`` a window is shut at its end.
+
+``early`` and ``late`` are the most milliseconds of processing time that a change waits to be shown; with 0
+the change is shown in its own epoch. The waits end at multiples of their own length (``due``), the same for
+all windows: many waiting windows are due together, and a window is asked for once."""
 
 from __future__ import annotations
 
@@ -16,21 +19,26 @@ from tidemill.operators.window.clock import Clock
 
 
 @dataclass(frozen=True, kw_only=True)
-class Emission:
-    """``early`` None: windows show nothing before their end."""
+class Trigger:
+    """``early`` None: windows show nothing before their end. ``repeats``: what a window has shown is
+    remembered, because the window may be shown again."""
 
     early: int | None = None
     late: int = 0
     lateness: int = 0
+    repeats: bool = True
 
     def due(self, time: int, delay: int) -> int:
         """When a change that comes at ``time`` is shown."""
         return time // delay * delay + delay
 
     def horizons(self, clock: Clock, epoch: EpochContext) -> Horizons:
+        before, upto = clock.ended(epoch.before), clock.ended(epoch.watermark)
+        if not self.lateness:
+            return Horizons(before=before, upto=upto, shut_before=before, shut=upto)
         return Horizons(
-            before=clock.ended(epoch.before),
-            upto=clock.ended(epoch.watermark),
+            before=before,
+            upto=upto,
             shut_before=clock.ended(held_back(epoch.before, self.lateness)),
             shut=clock.ended(held_back(epoch.watermark, self.lateness)),
         )
@@ -38,6 +46,10 @@ class Emission:
     def judged(self, marks: Ints) -> Ints:
         """The watermarks that rows are late by."""
         return all_held_back(marks, self.lateness)
+
+
+AT_END = Trigger(repeats=False)
+"""Shows every window once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

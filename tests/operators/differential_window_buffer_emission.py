@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.operators.differential_window_emission import EMISSIONS
-from tests.operators.differential_window_gate import (
+from tests.operators.differential_window_buffer import (
     KINDS,
     TOPS,
     Row,
@@ -28,23 +27,23 @@ from tests.operators.differential_window_gate import (
     reached,
     table_of,
 )
+from tests.operators.differential_window_emission import EMISSIONS
 from tests.operators.epochs import fold
 from tests.operators.timed_epochs import TimedEpochs, pieces
 from tidemill.changelog.watermarks import END, NONE
-from tidemill.operators.window.emission import Emission
-from tidemill.operators.window.emitting_gate import EmittingGateSpec
-from tidemill.operators.window.gate import WindowGateSpec
+from tidemill.operators.window.triggers.trigger import Trigger
+from tidemill.operators.window.window_buffer import WindowBufferSpec
 
 Rows = list[tuple[Any, ...]]
 
 
-def emitting(gate: WindowGateSpec, emission: str) -> EmittingGateSpec:
-    return EmittingGateSpec(
+def emitting(gate: WindowBufferSpec, trigger: str) -> WindowBufferSpec:
+    return WindowBufferSpec(
         inner=gate.inner,
         ports=gate.ports,
         clock=gate.clock,
         ends=gate.ends,
-        emission=EMISSIONS[emission],
+        trigger=EMISSIONS[trigger],
         keeps_time=True,
         sequence=True,
     )
@@ -54,14 +53,14 @@ def emitting(gate: WindowGateSpec, emission: str) -> EmittingGateSpec:
 class Naive:
     """All rows of each side by window; ``give``: what those of one window show."""
 
-    emission: Emission
+    trigger: Trigger
     give: Callable[..., Rows]
     sides: tuple[Side, ...]
     late: int = 0
 
     def take(self, side: int, rows: list[Row]) -> None:
         for row in rows:
-            if row.mark != NONE and row.end - 1 + self.emission.lateness <= row.mark:
+            if row.mark != NONE and row.end - 1 + self.trigger.lateness <= row.mark:
                 self.late += 1
             else:
                 self.sides[side].whole.setdefault(row.end, []).append(row)
@@ -70,7 +69,7 @@ class Naive:
         """Where everything has been shown that is to be."""
         shown: Counter[tuple[Any, ...]] = Counter()
         for end in {end for side in self.sides for end in side.whole}:
-            if self.emission.early is not None or end - 1 <= mark:
+            if self.trigger.early is not None or end - 1 <= mark:
                 shown.update(self.give(*(side.rows(end) for side in self.sides)))
         return dict(shown)
 
@@ -109,7 +108,7 @@ class Driven:
             assert self.kernel.timer > self.now
             self.now = self.kernel.timer
             self._run(self.nothing, mark)
-        at_once = not twin.emission.early and not twin.emission.late
+        at_once = not twin.trigger.early and not twin.trigger.late
         if at_once or patient or mark == END:
             assert self.shown == twin.seen(mark)
 
@@ -119,15 +118,15 @@ class Driven:
         fold(self.shown, [(r["$kind"], tuple(plain(r[n]) for n in self.names)) for r in rows])
 
 
-@pytest.mark.parametrize("emission", EMISSIONS)
+@pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize("shape", TOPS)
 @settings(max_examples=8, deadline=None)
 @given(data=st.data(), cuts=st.lists(st.integers(0, 30), max_size=6), patience=Patience.drawn())
-def test_top_n(shape: str, emission: str, data: st.DataObject, cuts: list[int], patience: Patience) -> None:
+def test_top_n(shape: str, trigger: str, data: st.DataObject, cuts: list[int], patience: Patience) -> None:
     gate, append = TOPS[shape]
-    spec = emitting(gate, emission)
+    spec = emitting(gate, trigger)
     rows = data.draw(arrivals(retracts=not append))
-    twin = Naive(spec.emission, lambda found: best(gate, found, append), (Side(),))
+    twin = Naive(spec.trigger, lambda found: best(gate, found, append), (Side(),))
     nothing = (table_of([], ordered=append, retracts=not append),)
     names = ("k", "v", "e", "r", *(("n",) if append else ()))
     with tempfile.TemporaryDirectory() as root:
@@ -139,7 +138,7 @@ def test_top_n(shape: str, emission: str, data: st.DataObject, cuts: list[int], 
         assert driven.kernel.late == twin.late
 
 
-@pytest.mark.parametrize("emission", EMISSIONS)
+@pytest.mark.parametrize("trigger", EMISSIONS)
 @pytest.mark.parametrize("retracts", [False, True], ids=["rows stay", "rows go"])
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=4, deadline=None)
@@ -151,14 +150,14 @@ def test_top_n(shape: str, emission: str, data: st.DataObject, cuts: list[int], 
 def test_join(
     kind: str,
     retracts: bool,
-    emission: str,
+    trigger: str,
     data: st.DataObject,
     cuts: list[tuple[int, int]],
     patience: Patience,
 ) -> None:
-    spec = emitting(join(kind, retracts=retracts), emission)
+    spec = emitting(join(kind, retracts=retracts), trigger)
     sides = data.draw(arrivals(retracts)), data.draw(arrivals(retracts))
-    twin = Naive(spec.emission, lambda left, right: joined(kind, left, right), (Side(), Side()))
+    twin = Naive(spec.trigger, lambda left, right: joined(kind, left, right), (Side(), Side()))
     nothing = tuple(table_of([], side, ordered=False, retracts=retracts) for side in "lr")
     names = tuple(n for n in spec.output_schema().names if n[1:] in ("k", "v", "e"))
     # Each side is cut at places of its own.

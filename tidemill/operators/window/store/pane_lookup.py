@@ -9,12 +9,12 @@ from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Ints, Vec, single, to_arrow
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
-from tidemill.operators.window.pieces import END, Accumulated, Pieces, at_ends, ends_of
+from tidemill.operators.window.store.partial_aggregates import END, Accumulated, Pieces, at_ends, ends_of
 from tidemill.state.run import WEIGHT
 from tidemill.state.timeline import TimeTable, by_time_order
 
 
-def held_pieces(pieces: Pieces, asked: pa.Table, parts: tuple[Ints, Ints], slices: TimeTable) -> pa.Table:
+def window_pieces(pieces: Pieces, asked: pa.Table, parts: tuple[Ints, Ints], slices: TimeTable) -> pa.Table:
     """The pieces of the windows ``asked``, whose slices are ``parts``, by window. Cost: one search for every
     slice and key, however many windows share it."""
     owners, slice_ends = parts
