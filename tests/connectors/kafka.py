@@ -21,6 +21,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 _SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka_broker.py"
 Record = tuple[str | None, str | None]
 """Key and value."""
+EARLIEST = {"scan.startup.mode": "earliest-offset"}
+LATEST = {"scan.bounded.mode": "latest-offset"}
+BOUNDED = {**EARLIEST, **LATEST}
 
 
 @cache
@@ -63,6 +66,16 @@ class Broker:
         self.process.kill()
         self.process.wait()
         self.process = None
+
+    def options(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Of a table."""
+        plain = {"connector": "kafka", "properties.bootstrap.servers": self.servers}
+        formats = {} if "value.format" in more else {"format": "json"}
+        return {**plain, **formats, **more}
+
+    def ddl(self, name: str, columns: str, more: Mapping[str, str]) -> str:
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in self.options(more).items())
+        return f"CREATE TABLE {name} ({columns}) WITH ({listed})"
 
     def topic(self, partitions: int = 1, name: str = "", settings: Mapping[str, str] | None = None) -> str:
         """The name of a new topic."""

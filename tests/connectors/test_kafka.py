@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from tests.connectors.kafka import Broker
+from tests.connectors.kafka import BOUNDED, EARLIEST, Broker
 from tests.connectors.sources import source, table
-from tests.runtime.running import Crash, Session, crash_at, folded
+from tests.runtime.running import Session, folded
 from tidemill.connectors.api import ReadLimit
 from tidemill.connectors.kafka.cluster import KafkaCluster
 from tidemill.connectors.kafka.consuming import RangeReader
@@ -20,86 +19,18 @@ from tidemill.connectors.kafka.offsets import KafkaRange
 from tidemill.connectors.kafka.sending import Record
 from tidemill.connectors.kafka.source import KafkaSource
 from tidemill.connectors.kafka.transactions import Transactions
-from tidemill.connectors.registry import connector
 from tidemill.errors import ConnectorError
 from tidemill.types import logical as t
 
-
-def with_options(broker: Broker, topic: str, **options: str) -> dict[str, str]:
-    """Options of a table; an underscore stands for a dot."""
-    given = {key.replace("__", "-").replace("_", "."): value for key, value in options.items()}
-    return {
-        "connector": "kafka",
-        "topic": topic,
-        "properties.bootstrap.servers": broker.servers,
-        "format": "json",
-        **given,
-    }
+pytestmark = pytest.mark.thorough
 
 
-def ddl(name: str, columns: str, options: dict[str, str]) -> str:
-    listed = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
-    return f"CREATE TABLE {name} ({columns}) WITH ({listed})"
-
-
-def bounded(broker: Broker, topic: str, **options: str) -> dict[str, str]:
-    return with_options(
-        broker,
-        topic,
-        **{"scan_startup_mode": "earliest-offset", "scan_bounded_mode": "latest-offset", **options},
-    )
-
-
-def kafka_source(broker: Broker, options: dict[str, str]) -> KafkaSource:
-    made = source(table({"a": t.BIGINT}, options), streaming=True)
+def kafka_source(broker: Broker, options: Mapping[str, str]) -> KafkaSource:
+    made = source(table({"a": t.BIGINT}, broker.options(options)), streaming=True)
     assert isinstance(made, KafkaSource)
     return made
 
 
-def test_a_table_of_a_topic_into_a_table_by_key(kafka: Broker, spark: object, tmp_path: Path) -> None:
-    """The whole way: JSON with metadata in epochs, aggregated, into upsert-kafka in transactions, after a
-    crash at a step of the commit; and back from there."""
-    topic, counts = kafka.topic(2), kafka.topic(2)
-    for partition in (0, 1):
-        values = [json.dumps({"k": f"k{n % 3}", "n": n}) for n in range(10)]
-        kafka.produce(topic, [(None, v) for v in values], partition)
-    options = {"execution.checkpointing.dir": f"{tmp_path}/checkpoint", "tidemill.epoch.max-rows": "6"}
-    exactly = {"sink_delivery-guarantee": "exactly-once", "sink_transactional-id-prefix": "t"}
-    totals = bounded(
-        kafka, counts, connector="upsert-kafka", key_format="json", value_format="json", **exactly
-    )
-    del totals["format"], totals["scan.startup.mode"]
-    statements = [
-        ddl(
-            "numbers",
-            "k STRING, n BIGINT, p INT METADATA FROM 'partition', o BIGINT METADATA FROM 'offset'",
-            bounded(kafka, topic),
-        ),
-        ddl(
-            "totals",
-            "k STRING, c BIGINT, s BIGINT, o BIGINT, PRIMARY KEY (k) NOT ENFORCED",
-            {**totals, "sink.staging-path": f"{tmp_path}/staging"},
-        ),
-    ]
-    insert = "INSERT INTO totals SELECT k, COUNT(*), SUM(n), MAX(o) FROM numbers WHERE p = 1 GROUP BY k"
-    for fault in (crash_at("committed", 2), crash_at("published", 1), lambda _: None):
-        session = Session(options, fault)
-        session.execute(*statements)
-        try:
-            session.execute(insert)
-        except Crash:
-            continue
-    expected = {"k0": (4, 18, 9), "k1": (3, 12, 7), "k2": (3, 15, 8)}
-    last = {json.loads(k or "")["k"]: json.loads(v or "") for k, v in kafka.records(counts)}
-    assert {k: (v["c"], v["s"], v["o"]) for k, v in last.items()} == expected
-    written = [json.loads(v or "")["c"] for k, v in kafka.records(counts) if "k0" in (k or "")]
-    assert written == sorted(set(written))  # nothing twice
-    reader = Session({})
-    reader.execute(*statements)
-    assert folded(reader.changes("SELECT * FROM totals")) == {(k, *v): 1 for k, v in expected.items()}
-
-
-@pytest.mark.thorough
 def test_partitions_have_watermarks_of_their_own(kafka: Broker, spark: object) -> None:
     """A partition that is far behind another one loses no rows, in epochs of any size; windows end when all
     partitions have come by their end."""
@@ -115,7 +46,7 @@ def test_partitions_have_watermarks_of_their_own(kafka: Broker, spark: object) -
     answers = []
     for rows in ("0", "3"):
         session = Session({"tidemill.epoch.max-rows": rows, "table.local-time-zone": "UTC"})
-        session.execute(ddl("t", columns, bounded(kafka, topic)))
+        session.execute(kafka.ddl("t", columns, {"topic": topic, **BOUNDED}))
         changes = session.changes(query)
         answers.append(folded(changes))
     assert sorted((row[0], row[2]) for row in answers[0].elements()) == [(0, 10), (0, 10), (1, 10), (1, 10)]
@@ -170,9 +101,9 @@ def test_startup_and_bounded_modes(kafka: Broker) -> None:
     while not cluster.committed("g", [(topic, 0)]):
         assert time.monotonic() < deadline
 
-    def of(start: str, end: str, **more: str) -> dict[str, list[int]]:
-        modes = {"scan_startup_mode": start, "scan_bounded_mode": end, "properties_group_id": "g"}
-        made = kafka_source(kafka, with_options(kafka, topic, **modes, **more))
+    def of(start: str, end: str, more: Mapping[str, str] | None = None) -> dict[str, list[int]]:
+        modes = {"scan.startup.mode": start, "scan.bounded.mode": end, "properties.group.id": "g"}
+        made = kafka_source(kafka, {"topic": topic, **modes, **(more or {})})
         found: dict[str, list[int]] = made.next_offset(None, ReadLimit())["partitions"][topic]
         return found
 
@@ -180,19 +111,19 @@ def test_startup_and_bounded_modes(kafka: Broker) -> None:
     assert of("latest-offset", "unbounded") == {"0": [4, 4], "1": [3, 3]}
     assert of("group-offsets", "latest-offset") == {"0": [1, 4], "1": [2, 3]}
     assert of("earliest-offset", "group-offsets") == {"0": [0, 1], "1": [0, 2]}
-    stamps = {"scan_startup_timestamp-millis": "2500", "scan_bounded_timestamp-millis": "5500"}
-    assert of("timestamp", "timestamp", **stamps) == {"0": [1, 3], "1": [1, 2]}
+    stamps = {"scan.startup.timestamp-millis": "2500", "scan.bounded.timestamp-millis": "5500"}
+    assert of("timestamp", "timestamp", stamps) == {"0": [1, 3], "1": [1, 2]}
     specific = {
-        "scan_startup_specific-offsets": "partition:0,offset:2;partition:1,offset:1",
-        "scan_bounded_specific-offsets": "partition:0,offset:3",
+        "scan.startup.specific-offsets": "partition:0,offset:2;partition:1,offset:1",
+        "scan.bounded.specific-offsets": "partition:0,offset:3",
     }
-    assert of("specific-offsets", "specific-offsets", **specific) == {"0": [2, 3], "1": [1, 3]}
+    assert of("specific-offsets", "specific-offsets", specific) == {"0": [2, 3], "1": [1, 3]}
 
 
 def test_offsets_that_are_gone_are_an_error_with_both_offsets(kafka: Broker) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [(None, "{}")] * 5)
-    options = with_options(kafka, topic, scan_startup_mode="earliest-offset")
+    options = {"topic": topic, **EARLIEST}
     made = kafka_source(kafka, options)
     start = made.next_offset(None, ReadLimit(rows=2))
     kafka.admin().delete_records([TopicPartition(topic, 0, 4)])[TopicPartition(topic, 0)].result()
@@ -208,7 +139,7 @@ def test_offsets_that_are_gone_are_an_error_with_both_offsets(kafka: Broker) -> 
 def test_a_topic_that_was_made_anew_is_an_error(kafka: Broker) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [(None, "{}")] * 3)
-    made = kafka_source(kafka, with_options(kafka, topic, scan_startup_mode="earliest-offset"))
+    made = kafka_source(kafka, {"topic": topic, **EARLIEST})
     start = made.next_offset(None, ReadLimit())
     kafka.admin().delete_topics([topic])[topic].result()
     deadline = time.monotonic() + 30
@@ -223,16 +154,11 @@ def test_a_topic_that_was_made_anew_is_an_error(kafka: Broker) -> None:
 def test_new_partitions_and_topics_of_a_pattern_are_found(kafka: Broker) -> None:
     first = kafka.topic(name="pattern-1")
     kafka.produce(first, [(None, "{}")] * 2)
-    options = with_options(
-        kafka,
-        "",
-        **{
-            "topic__pattern": "pattern-\\d",
-            "scan_startup_mode": "latest-offset",
-            "scan_topic-partition-discovery_interval": "1 ms",
-        },
-    )
-    del options["topic"]
+    options = {
+        "topic-pattern": "pattern-\\d",
+        "scan.startup.mode": "latest-offset",
+        "scan.topic-partition-discovery.interval": "1 ms",
+    }
     made = kafka_source(kafka, options)
     start = made.next_offset(None, ReadLimit())
     second = kafka.topic(name="pattern-2")
@@ -344,7 +270,6 @@ def test_a_message_that_is_too_large_is_told_and_nothing_of_its_epoch_shows(kafk
 
 
 def test_a_missing_topic_is_told(kafka: Broker) -> None:
-    options = with_options(kafka, "nowhere", scan_startup_mode="earliest-offset")
+    made = kafka_source(kafka, {"topic": "nowhere", **EARLIEST})
     with pytest.raises(ConnectorError, match="has no topic 'nowhere'"):
-        kafka_source(kafka, options).next_offset(None, ReadLimit())
-    assert connector(options).identifier == "kafka"
+        made.next_offset(None, ReadLimit())

@@ -56,7 +56,7 @@ class KafkaConnector(Connector):
         given.check()
         check_topics(given, pattern=not self.upserts)
         parts.check()
-        properties.given(options)
+        properties.admin(properties.given(options))
         bound(given, "bounded")
         if not self.upserts:
             bound(given, "startup")

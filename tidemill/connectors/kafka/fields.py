@@ -126,6 +126,7 @@ class KeyAndValue:
             own.check()
             columns = tuple(c for c in self.table.physical_columns if self._in(part, c.name))
             part.format.validate(replace(self.table, columns=columns), own, role="source")
+            part.decoder(part.fields, (), "UTC")  # refuses formats of files
         if self.key is not None and self.key.format.kinds() != INSERT_ONLY:
             raise ValidationError(
                 "A key format should only deal with INSERT-only records. But 'key.format' ="
