@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from tests import object_store as store
+from tests.connectors.kafka import Broker, broker, have_classes
 from tests.connectors.postgres import Server, programs, server
 from tests.google_store import google_server
 from tests.hangs import to_file, told_of
@@ -106,6 +107,15 @@ def google_store() -> Iterator[Mapping[str, str]]:
     """The settings of a running Google Cloud Storage server of the suite's own; make buckets in it."""
     with google_server() as settings:
         yield settings
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A running Kafka broker of the suite's own; make topics in it."""
+    if not have_classes():
+        pytest.skip("NO KAFKA IS TESTED: its classes cannot be had from Maven (mvn, Maven Central)")
+    with broker(tmp_path_factory.mktemp("kafka")) as running:
+        yield running
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)])

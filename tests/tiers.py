@@ -26,7 +26,7 @@ from collections.abc import Sequence
 import pytest
 
 TIERS = ("fast", "default", "all")
-STARTED = frozenset({"spark", "postgres", "object_store", "google_store", "database", "processes"})
+STARTED = frozenset({"spark", "postgres", "object_store", "google_store", "kafka", "database", "processes"})
 """Fixtures that start Spark, a server or processes."""
 
 

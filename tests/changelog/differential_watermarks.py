@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.changelog.watermarks import NONE, Control, Prefix, Running
+from tidemill.changelog.watermarks import (
+    NONE,
+    Control,
+    Prefix,
+    Running,
+    RunningSplits,
+    SplitMarks,
+    split_key,
+)
 
 _MARKS = st.lists(st.integers(-20, 60), max_size=40)
 
@@ -83,3 +91,50 @@ def test_an_operators_mark_is_the_least_of_its_tasks() -> None:
 def test_controls_come_back_as_they_were(mark: int) -> None:
     control = Control(origin="source-0", task=3, mark=mark, interval=5)
     assert Control.of(control.to_bytes()) == control
+
+
+@given(
+    st.lists(_MARKS, min_size=1, max_size=4),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.sampled_from([0, 5]),
+)
+def test_splits_know_nothing_of_each_other(
+    splits: list[list[int]], epochs: int, tasks: int, interval: int
+) -> None:
+    """Each row sees what its own split had reached; the source has come as far as its last split."""
+    names = tuple(str(n) for n in range(len(splits)))
+    reached: dict[str, int] = {}
+    seen: dict[str, list[int]] = {name: [] for name in names}
+    for epoch in range(epochs):
+        parts = {
+            n: np.array_split(np.array(rows, np.int64), epochs)[epoch]
+            for n, rows in zip(names, splits, strict=True)
+        }
+        firsts = np.concatenate([[0], np.cumsum([len(p) for p in parts.values()])]).tolist()
+        there = [(first, n) for first, n in zip(firsts, names, strict=False) if len(parts[n])]
+        known = {n: reached[split_key("s", n)] for n in names if split_key("s", n) in reached}
+        marks = SplitMarks(
+            firsts=tuple(first for first, _ in there),
+            names=tuple(n for _, n in there),
+            reached=known,
+            waited=names,
+        )
+        controls = []
+        for task in range(tasks):
+            running, mine = RunningSplits(splits=marks, interval=interval), there[task::tasks]
+            for first, name in mine:
+                shown = running.before(parts[name], first + np.arange(len(parts[name])))
+                seen[name] += shown.tolist()
+            controls.append(Control(origin="s", task=task, mark=NONE, splits=running.marks(), waited=names))
+        reached |= Prefix.over([Control.of(c.to_bytes()) for c in controls], reached).marks
+    expected = [naive(rows, interval) for rows in splits]
+    assert [seen[n] for n in names] == [shown for shown, _ in expected]
+    assert reached["s"] == min(passed for _, passed in expected)
+
+
+def test_time_does_not_go_back_for_a_new_split() -> None:
+    control = Control(origin="s", task=0, mark=NONE, splits=(("a", 9),), waited=("a", "b"))
+    assert Prefix.over([control], {"s": 7, split_key("s", "a"): 7}).marks["s"] == 7
+    idle = Control(origin="s", task=0, mark=NONE, splits=(("a", 9),), waited=("a",))
+    assert Prefix.over([idle], {"s": 7, split_key("s", "a"): 7}).marks["s"] == 9

@@ -115,8 +115,8 @@ def test_options_of_the_libraries_behind_columnar_formats_pass(columnar: str) ->
 
 
 def test_a_connector_of_flink_that_is_not_there_is_not_a_misspelt_one() -> None:
-    with pytest.raises(NotSupportedError, match=r"(?s)'kafka'.*\nfilesystem\n.*no connector 'kafka' yet"):
-        checked({"connector": "kafka", "topic": "t", "format": "json"})
+    with pytest.raises(NotSupportedError, match=r"(?s)'pulsar'.*\nfilesystem\n.*no connector 'pulsar' yet"):
+        checked({"connector": "pulsar", "topic": "t", "format": "json"})
     with pytest.raises(ValidationError, match="Did you mean 'filesystem' by 'filesystm'"):
         checked({"connector": "filesystm"})
     with pytest.raises(NotSupportedError, match=r"(?s)'avro'.*no format 'avro' yet.*canal-json, csv"):

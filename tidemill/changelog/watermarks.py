@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -37,7 +37,8 @@ class Control:
     ``task`` orders the tasks of one ``origin`` (a source, or the operator that made the rows: its partition);
     ``reading`` tells those apart that read the same, for two branches of a union; ``mark`` is the watermark
     after its last row. ``whole``: it is that of all input already, as an operator's
-    is, and the rows' ``$wm`` need no lifting.
+    is, and the rows' ``$wm`` need no lifting. Of an origin with splits: ``splits`` are the watermarks of
+    those that the task has read, ``waited`` all whose least is the origin's; ``$wm`` need no lifting either.
     """
 
     origin: str
@@ -46,13 +47,18 @@ class Control:
     interval: int = 0
     whole: bool = False
     reading: str = ""
+    splits: tuple[tuple[str, int], ...] = ()
+    waited: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()
 
     @staticmethod
     def of(data: bytes) -> Control:
-        return Control(**json.loads(data))
+        found = json.loads(data)
+        found["splits"] = tuple((name, mark) for name, mark in found["splits"])
+        found["waited"] = tuple(found["waited"])
+        return Control(**found)
 
 
 @dataclass(slots=True)
@@ -109,6 +115,49 @@ def joined(start: Ints, marks: Ints, interval: int) -> Ints:
     return np.where(buckets(marks, interval) > buckets(start, interval), marks, start)
 
 
+def split_key(origin: str, split: str) -> str:
+    """What the watermark of a split goes by, among those of origins."""
+    return f"{origin}/{split}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitMarks:
+    """Of an origin's splits as an epoch begins. ``firsts`` and ``names``: those that have rows in it, and the
+    ``$seq`` that these begin with; ``reached``: by name; ``waited``: those whose least is the origin's."""
+
+    firsts: tuple[int, ...]
+    names: tuple[str, ...]
+    reached: Mapping[str, int]
+    waited: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningSplits:
+    """As ``Running``, of each split of a task by itself, and from what each had reached before."""
+
+    splits: SplitMarks
+    interval: int = 0
+    _running: dict[str, Running] = field(default_factory=dict)
+
+    def before(self, marks: Ints, sequence: Ints) -> Ints:
+        """``sequence``: the rows' ``$seq``, which tell their splits."""
+        shown = np.empty_like(marks)
+        places = np.searchsorted(np.array(self.splits.firsts), sequence, side="right") - 1
+        for place in np.unique(places).tolist():
+            name, rows = self.splits.names[place], np.flatnonzero(places == place)
+            running = self._running.setdefault(name, Running(interval=self.interval))
+            shown[rows] = self._from(name, running.before(marks[rows]))
+        return shown
+
+    def marks(self) -> tuple[tuple[str, int], ...]:
+        """What each split that had rows has reached now."""
+        return tuple((n, int(self._from(n, np.array([r.mark]))[0])) for n, r in self._running.items())
+
+    def _from(self, name: str, marks: Ints) -> Ints:
+        start = np.full(len(marks), self.splits.reached.get(name, NONE), np.int64)
+        return joined(start, marks, self.interval)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
     """``starts``: what had been reached before each task, with the interval it passes; tasks whose rows'
@@ -122,8 +171,12 @@ class Prefix:
         """From the controls of all tasks and the origins' watermarks ``before`` the epoch."""
         starts: dict[int, tuple[int, int]] = {}
         reached: dict[tuple[str, str], int] = {}
+        split: list[Control] = []
         for control in sorted(set(controls), key=lambda c: (c.origin, c.reading, c.task)):
             whose = (control.origin, control.reading)
+            if control.waited:
+                split.append(control)
+                continue
             if control.whole:
                 reached[whose] = min(reached.get(whose, END), control.mark)
                 continue
@@ -131,7 +184,7 @@ class Prefix:
             starts[control.task] = (start, control.interval)
             after = joined(np.array([start]), np.array([control.mark]), control.interval)
             reached[whose] = int(after[0])
-        marks: dict[str, int] = {}
+        marks = _of_splits(split, before)
         for (source, _), mark in reached.items():
             marks[source] = min(marks.get(source, END), mark)
         return Prefix(starts=starts, marks=marks)
@@ -142,3 +195,18 @@ class Prefix:
             return marks
         start, interval = self.starts[task]
         return joined(np.full(len(marks), start, np.int64), marks, interval)
+
+
+def _of_splits(controls: list[Control], before: Mapping[str, int]) -> dict[str, int]:
+    """The watermarks of splits, and of their origins: the least of those that are waited for. Time does not
+    go back where a split is new, or was not waited for."""
+    marks: dict[str, int] = {}
+    for control in controls:
+        for name, mark in control.splits:
+            key = split_key(control.origin, name)
+            marks[key] = min(marks.get(key, END), mark)
+    for control in controls:
+        keys = [split_key(control.origin, name) for name in control.waited]
+        least = min(marks.get(key, before.get(key, NONE)) for key in keys)
+        marks[control.origin] = max(least, before.get(control.origin, NONE))
+    return marks

@@ -230,6 +230,31 @@ class ArrowSource(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """``names``: of all splits that a source has up to the end of a range; ``read``: of those with rows in
+    the range the ``$seq`` that their rows begin with, ascending, and the name."""
+
+    names: tuple[str, ...]
+    read: tuple[tuple[int, str], ...]
+
+
+@runtime_checkable
+class SplitSource(Protocol):
+    """Optional face of a source whose rows are ordered within splits only, such as partitions of a topic:
+    each has a watermark of its own. Where a table has a watermark, the rows of a split in a range are one
+    task's."""
+
+    def splits(self, start: Offset | None, end: Offset) -> Splits: ...
+
+
+@runtime_checkable
+class SplitConnector(Protocol):
+    """Optional face of a connector whose sources are ``SplitSource``s."""
+
+    def has_splits(self) -> bool: ...
+
+
 @runtime_checkable
 class MeasuredSource(Protocol):
     """Optional face of a source that can say how much a range holds, without reading it."""

@@ -41,7 +41,6 @@ NOT_THERE_YET = frozenset(
         "hive",
         "hudi",
         "iceberg",
-        "kafka",
         "kinesis",
         "kinesis-legacy",
         "mongodb",
@@ -60,9 +59,11 @@ NOT_THERE_YET = frozenset(
         "sqlserver-cdc",
         "starrocks",
         "tidb-cdc",
-        "upsert-kafka",
     }
 )
+
+_EXTRAS = {"confluent_kafka": "kafka"}
+"""What brings the packages that only some connectors need."""
 
 
 @cache
@@ -72,7 +73,13 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 @cache
 def _load(identifier: str) -> Connector:
-    connector: Connector = _entry_points()[identifier].load()
+    try:
+        connector: Connector = _entry_points()[identifier].load()
+    except ModuleNotFoundError as e:
+        raise ValidationError(
+            f"Connector '{identifier}' needs the package '{e.name}', which is not installed.",
+            hint=f"pip install 'tidemill[{_EXTRAS[e.name]}]'" if e.name in _EXTRAS else "",
+        ) from None
     return connector
 
 

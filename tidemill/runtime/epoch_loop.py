@@ -38,6 +38,7 @@ from tidemill.connectors.api import (
     ResumedSource,
     Sink,
     Source,
+    SplitSource,
 )
 from tidemill.deep_calls import with_room
 from tidemill.errors import LostDriverError, LostProcessError, TidemillError
@@ -57,6 +58,7 @@ from tidemill.runtime.spark.failures import translated
 from tidemill.runtime.spark.kernel import LATE_ROWS, EpochTime, Report, ReportParam
 from tidemill.runtime.spark.pools import in_turn
 from tidemill.runtime.spark.reading import is_reading
+from tidemill.runtime.splits import busy_splits, idle_splits
 from tidemill.runtime.stages import Stages
 from tidemill.state.cleanup import StateCollector
 from tidemill.state.slices import Slice, Slices, resliced
@@ -223,7 +225,7 @@ class StreamingJob:
             start=dict(start),
             end=end,
             ended=sorted(ended),
-            idle=sorted(idle),
+            idle=sorted(idle | idle_splits(self._split_sources(), start, end, self._commit.active, now)),
         )
         self.checkpoint.write_plan(plan)
         self.checkpoint.fault("planned")
@@ -405,7 +407,7 @@ class StreamingJob:
             idle=frozenset(plan.idle),
             due=due,
             previous=self._commit.time if self._commit.epoch else None,
-            relaxed=not self._paces.waits_for_all,
+            relaxed=not self._paces.waits_for_all or bool(self._split_sources()),
         )
 
     def _active(self) -> dict[str, int]:
@@ -415,7 +417,18 @@ class StreamingJob:
     def _active_after(self, plan: EpochPlan) -> dict[str, int]:
         sources = {s: self.sources[s] for s in self._paces.paces}
         busy = {s for s, source in sources.items() if not source.is_empty(plan.start[s], plan.end[s])}
+        busy |= busy_splits(self._split_sources(), plan.start, plan.end)
         return {**self._commit.active, **dict.fromkeys(busy, plan.time)}
+
+    def _split_sources(self) -> dict[str, tuple[SplitSource, int]]:
+        """Those by event time, with the ms after which a split without rows is not waited for; 0 for
+        never."""
+        found: dict[str, tuple[SplitSource, int]] = {}
+        for key, pace in self._paces.paces.items():
+            source: object = self.sources[key]
+            if isinstance(source, SplitSource):
+                found[key] = source, pace.timeout
+        return found
 
     def _ended(self, end: dict[str, Offset]) -> set[str]:
         """The sources of event time that have nothing after ``end``."""

@@ -6,17 +6,21 @@ plain values only. A decoder sees whole records (``Block``) and gives one Arrow 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY, RowKind
 from tidemill.connectors.api import ConnectorOption
+from tidemill.connectors.formats.text_lines import line_bytes
 from tidemill.connectors.option_values import OptionValues
+from tidemill.errors import ValidationError
 from tidemill.types.logical import Field, LogicalType
 
 
@@ -32,13 +36,15 @@ class Framing(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeRequest:
     """``columns``: all fields that a record has, in record order; ``wanted``: the fields to give;
-    ``metadata``: format metadata key per field to give after them. ``options`` have full keys."""
+    ``metadata``: format metadata key per field to give after them. ``options`` have full keys.
+    ``numbered``: give ``$line``, too (see ``Decoder``), of the formats that can tell."""
 
     columns: tuple[Field, ...]
     wanted: tuple[Field, ...]
     metadata: tuple[tuple[Field, str], ...]
     options: Mapping[str, str]
     time_zone: str
+    numbered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +83,28 @@ class RecordError(Exception):
 
 class Decoder(Protocol):
     def decode(self, block: Block) -> pa.Table:
-        """The rows of ``block`` in order: wanted fields, metadata fields, ``$kind`` (int8) iff the
-        format is a changelog format. RecordError on a record that does not fit."""
+        """The rows of ``block`` in order: wanted fields, metadata fields, ``$line`` (int64, the number of
+        the row's line in the block) iff asked for, ``$kind`` (int8) iff the format is a changelog format.
+        RecordError on a record that does not fit."""
+        ...
+
+
+Indexes = npt.NDArray[np.int64]
+LINE_COLUMN = "$line"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedMessages:
+    """``table``: as of ``Decoder``, without ``$line``; ``messages``: the number of each row's message."""
+
+    table: pa.Table
+    messages: Indexes
+
+
+class MessageDecoder(Protocol):
+    def decode(self, messages: Sequence[bytes | None]) -> DecodedMessages:
+        """The rows of messages of a queue in order; a message gives none, one or several. RecordError, whose
+        line is the number of the message, on one that does not fit."""
         ...
 
 
@@ -101,9 +127,13 @@ class TextEncoder:
 
     __slots__ = ()
 
+    def texts(self, table: pa.Table) -> pa.Array:
+        """A record per row, without its end of line; NULL is a record of a queue that has no bytes."""
+        raise NotImplementedError
+
     def encode(self, table: pa.Table) -> bytes | pa.Buffer:
         """The records of ``table``, each with its end of line."""
-        raise NotImplementedError
+        return line_bytes(self.texts(table)) if table.num_rows else pa.py_buffer(b"")
 
     def open(self, stream: pa.NativeFile) -> TableWriter:
         return _TextWriter(self, stream)
@@ -155,6 +185,14 @@ class Format(Protocol):
         return []
 
     def decoder(self, request: DecodeRequest) -> Decoder: ...
+
+    def message_decoder(self, request: DecodeRequest) -> MessageDecoder:
+        """Of a queue's messages. ValidationError where the format is one of files only."""
+        raise ValidationError(
+            f"Could not find any format factory for identifier '{self.identifier}' that implements"
+            " 'org.apache.flink.table.factories.DeserializationFormatFactory'.",
+            hint=f"'{self.identifier}' is a format of files.",
+        )
 
     def encoder(self, request: EncodeRequest) -> Encoder: ...
 

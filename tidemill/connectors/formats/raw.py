@@ -6,7 +6,7 @@ Numbers are big-endian by default; a record of another length than the type's is
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +16,13 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.connectors.api import ConnectorOption
 from tidemill.connectors.formats.api import (
     Block,
+    DecodedMessages,
     Decoder,
     DecodeRequest,
     Encoder,
     EncodeRequest,
     Format,
+    MessageDecoder,
     RecordError,
     TextEncoder,
 )
@@ -71,16 +73,16 @@ class RawCodec:
         numbers = np.frombuffer(b"".join(records), dtype=self.layout)
         return pa.array(numbers.astype(numbers.dtype.newbyteorder("="))).cast(arrow_type(self.field.type))
 
-    def write(self, values: pa.Array) -> list[bytes]:
-        if values.null_count:
-            raise ConnectorError("The raw format cannot write NULL.")
+    def write(self, values: pa.Array) -> list[bytes | None]:
+        """NULL is no record."""
         if isinstance(self.field.type, t.BINARY_TYPES):
             return list(values.to_pylist())
         if not self.layout:
-            return [v.encode(self.charset, "replace") for v in python_values(values)]
+            return [None if v is None else v.encode(self.charset, "replace") for v in python_values(values)]
         size = np.dtype(self.layout).itemsize
-        data = np.asarray(values).astype(self.layout).tobytes()
-        return [data[i : i + size] for i in range(0, len(data), size)]
+        data = np.asarray(values.fill_null(0)).astype(self.layout).tobytes()
+        records = [data[i : i + size] for i in range(0, len(data), size)]
+        return [r if v else None for r, v in zip(records, values.is_valid().to_pylist(), strict=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +100,45 @@ class RawDecoder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RawMessages:
+    """A message without bytes is NULL."""
+
+    codec: RawCodec
+    wanted: tuple[Field, ...]
+
+    def decode(self, messages: Sequence[bytes | None]) -> DecodedMessages:
+        every = np.arange(len(messages))
+        if not self.wanted:
+            return DecodedMessages(table=pa.table({"$": pa.nulls(len(messages))}).select([]), messages=every)
+        there = [i for i, message in enumerate(messages) if message is not None]
+        try:
+            values = self.codec.read([message for message in messages if message is not None])
+        except RecordError as e:
+            raise RecordError(e.reason, line=there[e.line]) from None
+        if len(there) < len(messages):
+            places = np.full(len(messages), -1)
+            places[there] = np.arange(len(there))
+            values = values.take(pa.array(places, mask=places < 0))
+        return DecodedMessages(
+            table=pa.Table.from_arrays([values], schema=arrow_schema(self.wanted)), messages=every
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RawEncoder(TextEncoder):
     codec: RawCodec
 
+    def texts(self, table: pa.Table) -> pa.Array:
+        return pa.array(self._records(table), pa.binary())
+
     def encode(self, table: pa.Table) -> bytes:
-        records = self.codec.write(table.column(self.codec.field.name).combine_chunks())
+        records = [r for r in self._records(table) if r is not None]
+        if len(records) < table.num_rows:
+            raise ConnectorError("The raw format cannot write NULL.")
         return b"".join(r + b"\n" for r in records)
+
+    def _records(self, table: pa.Table) -> list[bytes | None]:
+        return self.codec.write(table.column(self.codec.field.name).combine_chunks())
 
 
 class RawFormat(Format):
@@ -128,6 +163,9 @@ class RawFormat(Format):
 
     def decoder(self, request: DecodeRequest) -> Decoder:
         return RawDecoder(codec=_codec(request.columns[0], request.options), wanted=request.wanted)
+
+    def message_decoder(self, request: DecodeRequest) -> MessageDecoder:
+        return RawMessages(codec=_codec(request.columns[0], request.options), wanted=request.wanted)
 
     def encoder(self, request: EncodeRequest) -> Encoder:
         return RawEncoder(codec=_codec(request.fields[0], request.options))

@@ -12,13 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from tidemill.changelog.rowkind import KIND_COLUMN
+from tidemill.connectors.last_changes import last_changes, picked
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
@@ -76,39 +73,10 @@ class JdbcStager:
         plain = table.select([f.name for f in self.fields])
         if not self.keys:
             return plain, plain.slice(0, 0)
-        last = _last_of_each(table.select(list(self.keys)))
-        kinds = (
-            np.asarray(table.column(KIND_COLUMN).combine_chunks())
-            if KIND_COLUMN in table.column_names
-            else np.zeros(table.num_rows, dtype=np.int8)
-        )
-        goes = (kinds & 1) == 1
-        return _picked(plain, last[~goes[last]]), _picked(plain, last[goes[last]])
+        stay, go = last_changes(table, self.keys)
+        return picked(plain, stay), picked(plain, go)
 
     def _write(self, name: str, part: pa.Table) -> str:
         """On the disk when this returns, under a name of this attempt's own: the tokens say who counts."""
         self.storage.publish(f"{self.directory}/{name}", lambda stream: stream.write(self.rows.encode(part)))
         return name
-
-
-def _picked(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
-    """Some of the rows, which are ascending."""
-    return table if len(rows) == table.num_rows else table.take(pa.array(rows))
-
-
-def _last_of_each(keys: pa.Table) -> npt.NDArray[np.int64]:
-    """Row numbers of the last row of each key, ascending."""
-    first = keys.column(0).combine_chunks()
-    plain = pa.types.is_integer(first.type) and not first.null_count
-    codes = np.asarray(first) if plain and keys.num_columns == 1 else _codes(keys.column(0))[0]
-    for column in keys.columns[1:]:
-        more, count = _codes(column)
-        _, codes = np.unique(codes * count + more, return_inverse=True)
-    _, from_the_end = np.unique(codes[::-1], return_index=True)
-    return np.sort(keys.num_rows - 1 - from_the_end)
-
-
-def _codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], int]:
-    """A number for each row's value, and how many there are."""
-    encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
-    return np.asarray(encoded.indices).astype(np.int64), len(encoded.dictionary) + 1

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemill.changelog.rowkind import INSERT_ONLY
+from tidemill.connectors.api import SplitConnector
+from tidemill.connectors.registry import connector
 from tidemill.errors import InternalError, NotSupportedError
 from tidemill.operators.arrival import ArrivalSpec
 from tidemill.physical import nodes as p
@@ -52,7 +54,8 @@ def _(node: p.WatermarkAssigner, context: CompileContext, sequenced: bool) -> g.
 
 
 def _as_they_came(node: p.WatermarkAssigner, context: CompileContext, sequenced: bool) -> g.ExecNode:
-    """The input of ``node`` in the order of its source."""
+    """The input of ``node`` in the order of its source; with ``$seq`` where that tells splits."""
+    sequenced = sequenced or _has_splits(node)
     if not waits_for_arrival(node):
         return compile_node(node.input, context, sequenced)
     below = compile_node(node.input, context, True)
@@ -68,6 +71,11 @@ def _as_they_came(node: p.WatermarkAssigner, context: CompileContext, sequenced:
         schema=keyed_schema(fields, below.kinds, sequenced),
         single=True,
     )
+
+
+def _has_splits(node: p.WatermarkAssigner) -> bool:
+    options = _options(node)
+    return bool(options) and isinstance(connector(options), SplitConnector)
 
 
 def _options(node: p.WatermarkAssigner) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN, RowKind
 from tidemill.changelog.watermarks import WATERMARK_COLUMN
-from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source
+from tidemill.connectors.api import ArrowSource, BatchMap, Offset, Source, SplitSource
 from tidemill.connectors.arrow_maps import map_batches, type_text
 from tidemill.deep_calls import with_room
 from tidemill.errors import InternalError
@@ -177,7 +177,7 @@ class EpochFrames:
     @_make.register
     def _(self, node: g.AssignWatermark) -> DataFrame:
         below = self.frame(node.input)
-        stage = _stage(node, node.input, (*node.columns, node.mark), Handover(across=True))
+        stage = self._stage(node, node.input, (*node.columns, node.mark), Handover(across=True))
         stage = replace(stage, reading=self.reading)
         fields = [type_text(below.schema.fields[place].dataType) for place, _ in stage.kept]
         schema = ", ".join(f"c{place} {kind}" for place, kind in enumerate([*fields, "BIGINT"]))
@@ -242,7 +242,8 @@ class EpochFrames:
         """``through`` over what the node makes of batches, in the workers that have these."""
         if isinstance(node, g.AssignWatermark):
             found = origin(node.input, (*node.columns, node.mark))
-            return self._rows(found.node, _stage(node, found.node, found.columns, handover, through), schema)
+            stage = self._stage(node, found.node, found.columns, handover, through)
+            return self._rows(found.node, stage, schema)
         if isinstance(node, g.Generate) and node.attached is not None:
             found = origin(node.input, node.input.columns)
             places = _places(found.node)
@@ -256,6 +257,25 @@ class EpochFrames:
             )
             return self._through(found.node, windowed, schema, handover)
         raise InternalError(f"{type(node).__name__} is not made where its input is")
+
+    def _stage(
+        self,
+        node: g.AssignWatermark,
+        below: g.ExecNode,
+        columns: tuple[str, ...],
+        handover: Handover | None,
+        then: BatchMap | None = None,
+    ) -> WatermarkStage:
+        stage, source = _stage(node, below, columns, handover, then), self.sources[node.source]
+        found: object = source
+        if not isinstance(found, SplitSource):
+            return stage
+        splits = found.splits(*self.ranges[node.source])
+        return replace(
+            stage,
+            splits=self.event_time.of_splits(node.source, splits),
+            sequence=_places(below)[SEQUENCE_COLUMN],
+        )
 
     def _part(self, node: g.ExecNode, reader: int) -> DataFrame:
         """A reader's blocks of a node that runs once for several."""

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 
-from tidemill.changelog.watermarks import END, NONE, Control, held_back
-from tidemill.connectors.api import BatchMap
+from tidemill.changelog.watermarks import END, NONE, Control, SplitMarks, held_back, split_key
+from tidemill.connectors.api import BatchMap, Splits
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import InternalError, TidemillError
 from tidemill.files.storage import Storage
@@ -64,6 +64,16 @@ class EpochTime:
         with the epoch has ended."""
         waited = [o for o in origins if o not in self.idle] or origins
         return min((self._of(o, marks, ended) for o in waited), default=NONE)
+
+    def of_splits(self, origin: str, splits: Splits) -> SplitMarks:
+        keys = {name: split_key(origin, name) for name in splits.names}
+        waited = tuple(name for name, key in keys.items() if key not in self.idle)
+        return SplitMarks(
+            firsts=tuple(first for first, _ in splits.read),
+            names=tuple(name for _, name in splits.read),
+            reached={name: self.reached[key] for name, key in keys.items() if key in self.reached},
+            waited=waited or splits.names,
+        )
 
     def _of(self, origin: str, marks: Mapping[str, int], ended: bool) -> int:
         if ended and origin in self.ended:

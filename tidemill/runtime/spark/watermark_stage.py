@@ -19,7 +19,14 @@ import pyarrow as pa
 from pyspark import SparkFiles, TaskContext
 
 from tidemill.changelog.columns import Ints, single, validity, vector
-from tidemill.changelog.watermarks import WATERMARK_COLUMN, Control, Running
+from tidemill.changelog.watermarks import (
+    NONE,
+    WATERMARK_COLUMN,
+    Control,
+    Running,
+    RunningSplits,
+    SplitMarks,
+)
 from tidemill.connectors.api import BatchMap
 from tidemill.connectors.worker_errors import WorkerError
 from tidemill.errors import ExecutionError
@@ -76,7 +83,8 @@ def _context() -> Any:
 class WatermarkStage:
     """``mark``: the place of the column whose time, less ``delay`` ms, is the watermark; ``rowtime``: of the
     time attribute; ``kept``: places and names of the columns that go on, before ``$wm``; ``reading``: which
-    of several readings of the source this is."""
+    of several readings of the source this is. ``splits``: of a source that has some; ``sequence``: then the
+    place of ``$seq``."""
 
     source: str
     rowtime: int
@@ -87,29 +95,48 @@ class WatermarkStage:
     handover: Handover | None
     then: BatchMap | None = None
     reading: str = ""
+    splits: SplitMarks | None = None
+    sequence: int = -1
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = self._timed(batches)
         yield from rows if self.then is None else self.then(rows)
 
     def _timed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self._in_order(batches) if self.splits is None else self._by_split(self.splits, batches)
+
+    def _by_split(self, splits: SplitMarks, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        running = RunningSplits(splits=splits, interval=self.interval)
+        for batch in batches:
+            marks = _milliseconds(batch.column(self.mark), NONE, self.delay)
+            yield self._with(batch, running.before(marks, vector(single(batch.column(self.sequence))).values))
+        self._end(NONE, running.marks(), splits.waited)
+
+    def _in_order(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         running = Running(interval=self.interval)
         for batch in batches:
-            _check(batch.column(self.rowtime))
-            marks = running.before(_milliseconds(batch.column(self.mark), running.highest, self.delay))
-            yield pa.RecordBatch.from_arrays(
-                [*(batch.column(place) for place, _ in self.kept), pa.array(marks)],
-                names=[*(name for _, name in self.kept), WATERMARK_COLUMN],
-            )
+            marks = _milliseconds(batch.column(self.mark), running.highest, self.delay)
+            yield self._with(batch, running.before(marks))
+        self._end(running.mark)
+
+    def _with(self, batch: pa.RecordBatch, marks: Ints) -> pa.RecordBatch:
+        _check(batch.column(self.rowtime))
+        return pa.RecordBatch.from_arrays(
+            [*(batch.column(place) for place, _ in self.kept), pa.array(marks)],
+            names=[*(name for _, name in self.kept), WATERMARK_COLUMN],
+        )
+
+    def _end(self, mark: int, splits: tuple[tuple[str, int], ...] = (), waited: tuple[str, ...] = ()) -> None:
         if self.handover is not None:
-            task = task_number()
             self.handover.put(
                 Control(
                     origin=self.source,
                     reading=self.reading,
-                    task=task,
-                    mark=running.mark,
+                    task=task_number(),
+                    mark=mark,
                     interval=self.interval,
+                    splits=splits,
+                    waited=waited,
                 )
             )
 

@@ -98,6 +98,7 @@ class CanalDecoder:
     wanted: tuple[Field, ...]
     metadata: tuple[tuple[Field, str], ...]
     rules: JsonRules
+    numbered: bool
     filters: tuple[tuple[str, str], ...]
 
     def decode(self, block: Block) -> pa.Table:
@@ -119,7 +120,7 @@ class CanalDecoder:
             _pick(rows, whole & equals(kind, "DELETE")[rows.messages], RowKind.DELETE, 0),
         ]
         values = [(f, instants(messages.column(_RAW[key][0]), f.type)) for f, key in self.metadata]
-        return assemble(parts, self.wanted, values)
+        return assemble(parts, self.wanted, values + messages.numbers(self.numbered))
 
     def _whole(self, messages: Messages, rows: _Elements, good: Mask) -> Mask:
         """The rows of good messages that are not null themselves."""
@@ -225,6 +226,7 @@ class CanalFormat(CdcFormat):
         filters = [(part, options[f"{part}.include"]) for part in _FILTERS]
         return CanalDecoder(
             wanted=request.wanted,
+            numbered=request.numbered,
             metadata=request.metadata,
             rules=self.rules(options),
             filters=tuple((part, text) for part, text in filters if text is not None),

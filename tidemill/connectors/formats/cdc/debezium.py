@@ -58,6 +58,7 @@ class DebeziumDecoder:
     wanted: tuple[Field, ...]
     metadata: tuple[tuple[Field, str], ...]
     rules: JsonRules
+    numbered: bool
     schema_include: bool
 
     def decode(self, block: Block) -> pa.Table:
@@ -74,9 +75,8 @@ class DebeziumDecoder:
             update=known & equals(op, "u"),
             delete=known & equals(op, "d"),
         )
-        return assemble(
-            parts, self.wanted, [(f, self._metadata(key, f, messages)) for f, key in self.metadata]
-        )
+        values = [(f, self._metadata(key, f, messages)) for f, key in self.metadata]
+        return assemble(parts, self.wanted, values + messages.numbers(self.numbered))
 
     def _reader(self) -> JsonReader:
         image = t.RowType(fields=self.wanted)
@@ -146,6 +146,7 @@ class DebeziumFormat(CdcFormat):
         options = self.read(request.options)
         return DebeziumDecoder(
             wanted=request.wanted,
+            numbered=request.numbered,
             metadata=request.metadata,
             rules=self.rules(options),
             schema_include=options["schema-include"],

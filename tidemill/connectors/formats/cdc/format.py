@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import ALL_KINDS, RowKind
-from tidemill.connectors.formats.api import Encoder, EncodeRequest, Format
+from tidemill.connectors.formats.api import DecodeRequest, Encoder, EncodeRequest, Format, MessageDecoder
 from tidemill.connectors.formats.json.encode import EnvelopeEncoder, json_style
 from tidemill.connectors.formats.json.format import check_map_keys
 from tidemill.connectors.formats.json.options import check_choices
 from tidemill.connectors.formats.json.values import JsonRules
+from tidemill.connectors.formats.messages import LineMessages, json_line
 from tidemill.connectors.formats.text_scalars import TextRules
 from tidemill.connectors.option_values import OptionValues
 
@@ -28,6 +30,9 @@ class CdcFormat(Format):
 
     def kinds(self) -> frozenset[RowKind]:
         return ALL_KINDS
+
+    def message_decoder(self, request: DecodeRequest) -> MessageDecoder:
+        return LineMessages(decoder=self.decoder(replace(request, numbered=True)), one_line=json_line)
 
     def encoder(self, request: EncodeRequest) -> Encoder:
         return EnvelopeEncoder(

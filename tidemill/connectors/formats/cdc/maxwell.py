@@ -53,6 +53,7 @@ class MaxwellDecoder:
     wanted: tuple[Field, ...]
     metadata: tuple[tuple[Field, str], ...]
     rules: JsonRules
+    numbered: bool
 
     def decode(self, block: Block) -> pa.Table:
         messages = read_messages(self._reader(), block.data, "Maxwell")
@@ -71,7 +72,7 @@ class MaxwellDecoder:
             changes(data, good & equals(kind, "delete"), RowKind.DELETE, 0),
         ]
         values = [(f, instants(messages.column(_RAW[key][0]), f.type)) for f, key in self.metadata]
-        return assemble(parts, self.wanted, values)
+        return assemble(parts, self.wanted, values + messages.numbers(self.numbered))
 
     def _reader(self) -> JsonReader:
         image = t.RowType(fields=self.wanted)
@@ -98,7 +99,9 @@ class MaxwellFormat(CdcFormat):
 
     def decoder(self, request: DecodeRequest) -> Decoder:
         rules = self.rules(self.read(request.options))
-        return MaxwellDecoder(wanted=request.wanted, metadata=request.metadata, rules=rules)
+        return MaxwellDecoder(
+            wanted=request.wanted, metadata=request.metadata, rules=rules, numbered=request.numbered
+        )
 
 
 FORMAT = MaxwellFormat()

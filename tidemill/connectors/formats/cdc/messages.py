@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemill.changelog.rowkind import KIND_COLUMN, RowKind
-from tidemill.connectors.formats.api import RecordError
+from tidemill.connectors.formats.api import LINE_COLUMN, RecordError
 from tidemill.connectors.formats.json.reader import TOO_DEEP, JsonReader, JsonRows, objects
-from tidemill.types.logical import Field
+from tidemill.types.logical import BIGINT, Field
 from tidemill.types.physical import arrow_type
 
 Indexes = npt.NDArray[np.int64]
@@ -46,6 +46,10 @@ class Messages:
     @property
     def count(self) -> int:
         return int(self.rows.table.num_rows)
+
+    def numbers(self, wanted: bool) -> list[tuple[Field, pa.Array]]:
+        """The column of the messages' lines, where it is ``wanted``."""
+        return [(Field(LINE_COLUMN, BIGINT), pa.array(self.rows.lines))] if wanted else []
 
     def column(self, name: str) -> pa.Array:
         return self.rows.table.column(name).combine_chunks()

@@ -46,6 +46,7 @@ class OggDecoder:
     wanted: tuple[Field, ...]
     metadata: tuple[tuple[Field, str], ...]
     rules: JsonRules
+    numbered: bool
 
     def decode(self, block: Block) -> pa.Table:
         messages = read_messages(self._reader(), block.data, "Ogg")
@@ -59,7 +60,8 @@ class OggDecoder:
             update=known & equals(op, "U"),
             delete=known & equals(op, "D"),
         )
-        return assemble(parts, self.wanted, [(f, _value(key, f, messages)) for f, key in self.metadata])
+        values = [(f, _value(key, f, messages)) for f, key in self.metadata]
+        return assemble(parts, self.wanted, values + messages.numbers(self.numbered))
 
     def _reader(self) -> JsonReader:
         image = t.RowType(fields=self.wanted)
@@ -89,7 +91,9 @@ class OggFormat(CdcFormat):
 
     def decoder(self, request: DecodeRequest) -> Decoder:
         rules = self.rules(self.read(request.options))
-        return OggDecoder(wanted=request.wanted, metadata=request.metadata, rules=rules)
+        return OggDecoder(
+            wanted=request.wanted, metadata=request.metadata, rules=rules, numbered=request.numbered
+        )
 
 
 FORMAT = OggFormat()

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from tidemill.connectors.formats.api import TextEncoder
 from tidemill.connectors.formats.csv.dialect import Dialect
-from tidemill.connectors.formats.text_lines import line_bytes
 from tidemill.connectors.formats.text_rendering import RenderRules, render
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
@@ -28,12 +27,9 @@ class CsvEncoder(TextEncoder):
     fields: tuple[Field, ...]
     dialect: Dialect
 
-    def encode(self, table: pa.Table) -> pa.Buffer:
-        if not table.num_rows:
-            return pa.py_buffer(b"")
+    def texts(self, table: pa.Table) -> pa.Array:
         columns = [self._column(f, table.column(f.name).combine_chunks()) for f in self.fields]
-        lines = pc.binary_join_element_wise(*columns, self.dialect.delimiter)
-        return line_bytes(lines)
+        return pc.binary_join_element_wise(*columns, self.dialect.delimiter)
 
     def _column(self, field: Field, values: pa.Array) -> pa.Array:
         texts = _texts(field.type, values, self.dialect)

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.connectors.api import ConnectorOption
-from tidemill.connectors.formats.api import Decoder, DecodeRequest, Encoder, EncodeRequest, Format, Framing
+from tidemill.connectors.formats.api import (
+    Decoder,
+    DecodeRequest,
+    Encoder,
+    EncodeRequest,
+    Format,
+    Framing,
+    MessageDecoder,
+)
 from tidemill.connectors.formats.csv.decode import CsvDecoder
 from tidemill.connectors.formats.csv.dialect import OPTIONS, read_dialect
 from tidemill.connectors.formats.csv.encode import CsvEncoder
+from tidemill.connectors.formats.messages import LineMessages
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import ValidationError
 from tidemill.types import logical as t
@@ -35,6 +44,9 @@ class CsvFormat(Format):
     def decoder(self, request: DecodeRequest) -> Decoder:
         dialect = read_dialect(OptionValues(OPTIONS, request.options, "csv."))
         return CsvDecoder(columns=request.columns, wanted=request.wanted, dialect=dialect)
+
+    def message_decoder(self, request: DecodeRequest) -> MessageDecoder:
+        return LineMessages(decoder=self.decoder(request), first=True)
 
     def encoder(self, request: EncodeRequest) -> Encoder:
         dialect = read_dialect(OptionValues(OPTIONS, request.options, "csv."))

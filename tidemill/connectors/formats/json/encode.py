@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from tidemill.changelog.rowkind import KIND_COLUMN
 from tidemill.connectors.formats.api import TextEncoder
-from tidemill.connectors.formats.text_lines import line_bytes
 from tidemill.connectors.formats.text_rendering import RenderRules, by_distinct, render
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import ConnectorError
@@ -164,10 +163,8 @@ class JsonEncoder(TextEncoder):
     fields: tuple[Field, ...]
     style: JsonStyle
 
-    def encode(self, table: pa.Table) -> pa.Buffer:
-        if not table.num_rows:
-            return pa.py_buffer(b"")
-        return line_bytes(row_objects(self.fields, table, self.style))
+    def texts(self, table: pa.Table) -> pa.Array:
+        return row_objects(self.fields, table, self.style)
 
 
 def row_objects(fields: tuple[Field, ...], table: pa.Table, style: JsonStyle) -> pa.Array:
@@ -189,13 +186,11 @@ class EnvelopeEncoder(TextEncoder):
     insert: tuple[str, str]
     delete: tuple[str, str]
 
-    def encode(self, table: pa.Table) -> pa.Buffer:
-        if not table.num_rows:
-            return pa.py_buffer(b"")
+    def texts(self, table: pa.Table) -> pa.Array:
         row = row_objects(self.fields, table, self.style)
         inserted = pc.binary_join_element_wise(self.insert[0], row, self.insert[1], "")
         if KIND_COLUMN not in table.column_names:
-            return line_bytes(inserted)
+            return inserted
         deleted = pc.binary_join_element_wise(self.delete[0], row, self.delete[1], "")
         kinds = table.column(KIND_COLUMN).combine_chunks()
-        return line_bytes(pc.if_else(pc.equal(pc.bit_wise_and(kinds, 1), 1), deleted, inserted))
+        return pc.if_else(pc.equal(pc.bit_wise_and(kinds, 1), 1), deleted, inserted)

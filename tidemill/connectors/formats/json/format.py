@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.connectors.api import ConnectorOption
 from tidemill.connectors.formats.api import (
+    LINE_COLUMN,
     Block,
     Decoder,
     DecodeRequest,
     Encoder,
     EncodeRequest,
     Format,
+    MessageDecoder,
 )
 from tidemill.connectors.formats.json.encode import JsonEncoder, json_style
 from tidemill.connectors.formats.json.options import JSON_OPTIONS, check_choices
 from tidemill.connectors.formats.json.reader import JsonReader
 from tidemill.connectors.formats.json.values import JsonRules
+from tidemill.connectors.formats.messages import LineMessages, json_line
 from tidemill.connectors.formats.text_scalars import TextRules
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import NotSupportedError, ValidationError
@@ -29,9 +32,11 @@ from tidemill.types import logical as t
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonDecoder:
     reader: JsonReader
+    numbered: bool = False
 
     def decode(self, block: Block) -> pa.Table:
-        return self.reader.read(block.data).table
+        rows = self.reader.read(block.data)
+        return rows.table.append_column(LINE_COLUMN, pa.array(rows.lines)) if self.numbered else rows.table
 
 
 def check_map_keys(table: CatalogTable) -> None:
@@ -63,7 +68,10 @@ class JsonFormat(Format):
             lenient=options["ignore-parse-errors"],
             fail_on_missing=options["fail-on-missing-field"],
         )
-        return JsonDecoder(reader=JsonReader(fields=request.wanted, rules=rules))
+        return JsonDecoder(reader=JsonReader(fields=request.wanted, rules=rules), numbered=request.numbered)
+
+    def message_decoder(self, request: DecodeRequest) -> MessageDecoder:
+        return LineMessages(decoder=self.decoder(replace(request, numbered=True)), one_line=json_line)
 
     def encoder(self, request: EncodeRequest) -> Encoder:
         options = OptionValues(JSON_OPTIONS, request.options, "json.")

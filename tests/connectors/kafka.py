@@ -1,0 +1,153 @@
+"""A Kafka broker for tests, and what is in its topics."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import random
+import socket
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+_SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka_broker.py"
+Record = tuple[str | None, str | None]
+"""Key and value."""
+EARLIEST = {"scan.startup.mode": "earliest-offset"}
+LATEST = {"scan.bounded.mode": "latest-offset"}
+BOUNDED = {**EARLIEST, **LATEST}
+
+
+@cache
+def _script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("kafka_broker", _SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def have_classes() -> bool:
+    try:
+        _script().fetch(_script().CLASSES)
+    except SystemExit:
+        return False
+    return True
+
+
+@dataclass(slots=True)
+class Broker:
+    """``process`` is None while it is stopped."""
+
+    port: int
+    directory: Path
+    process: subprocess.Popen[bytes] | None = None
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    client: AdminClient | None = None
+
+    @property
+    def servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.process = _script().start(self.port, self.directory)
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+    def options(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Of a table."""
+        plain = {"connector": "kafka", "properties.bootstrap.servers": self.servers}
+        formats = {} if "value.format" in more else {"format": "json"}
+        return {**plain, **formats, **more}
+
+    def ddl(self, name: str, columns: str, more: Mapping[str, str]) -> str:
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in self.options(more).items())
+        return f"CREATE TABLE {name} ({columns}) WITH ({listed})"
+
+    def topic(self, partitions: int = 1, name: str = "", settings: Mapping[str, str] | None = None) -> str:
+        """The name of a new topic."""
+        made = name or f"topic-{next(self.numbers)}"
+        wanted = NewTopic(made, partitions, 1, config=dict(settings or {}))
+        self.admin().create_topics([wanted])[made].result()
+        return made
+
+    def admin(self) -> AdminClient:
+        """Whoever lets go of it ends what it has been asked."""
+        if self.client is None:
+            self.client = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        return self.client
+
+    def produce(self, topic: str, records: Iterable[Record], partition: int = 0, **more: Any) -> None:
+        producer = Producer({"bootstrap.servers": self.servers, "log_level": 0})
+        for key, value in records:
+            producer.produce(topic, value, key, partition, **more)
+        assert producer.flush(30) == 0
+
+    def messages(self, topic: str, isolation: str = "read_committed") -> list[Message]:
+        """All that is there, partition by partition."""
+        settings = {
+            "bootstrap.servers": self.servers,
+            "group.id": "tests",
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "log_level": 0,
+        }
+        consumer = Consumer(settings)
+        found: list[Message] = []
+        for partition in sorted(consumer.list_topics(topic, 30).topics[topic].partitions):
+            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+            while True:
+                message = consumer.poll(30)
+                assert message is not None
+                error = message.error()
+                if error is not None:
+                    assert error.code() == KafkaError._PARTITION_EOF
+                    break
+                found.append(message)
+        consumer.close()
+        return found
+
+    def records(self, topic: str, isolation: str = "read_committed") -> list[Record]:
+        return [(_text(m.key()), _text(m.value())) for m in self.messages(topic, isolation)]
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode()
+
+
+def _free_port() -> int:
+    """The first of two that nobody listens at."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as one, socket.socket() as other:
+            try:
+                one.bind(("127.0.0.1", port))
+                other.bind(("127.0.0.1", port + 1))
+            except OSError:
+                continue
+        return port
+
+
+@contextmanager
+def broker(directory: Path) -> Iterator[Broker]:
+    running = Broker(port=_free_port(), directory=directory)
+    running.start()
+    try:
+        yield running
+    finally:
+        if running.process is not None:
+            running.kill()

@@ -1,0 +1,150 @@
+"""What the driver asks a Kafka cluster: its topics, and offsets of their partitions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from tidemill.connectors.kafka import properties
+from tidemill.connectors.kafka.failures import failure, refused_property
+from tidemill.connectors.kafka.offsets import Partition
+from tidemill.errors import ConnectorError
+
+Found = TypeVar("Found")
+TIMEOUT = 30.0
+"""Seconds for an answer; librdkafka asks again where a broker is away for a while."""
+_INTERNAL = "__"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    id: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class KafkaCluster:
+    """``given``: the properties of a table. Connects at the first question."""
+
+    given: properties.Properties
+    _admin: AdminClient | None = field(default=None, repr=False)
+
+    @property
+    def servers(self) -> str:
+        return self.given["bootstrap.servers"]
+
+    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+        """ConnectorError where a topic is not there."""
+        wanted = list(names)
+        if not wanted:
+            return {}
+        asked = self._ask(
+            lambda: self.admin.describe_topics(TopicCollection(wanted), request_timeout=TIMEOUT)
+        )
+        found = {name: self._result(f"topic '{name}'", future) for name, future in asked.items()}
+        return {
+            name: Topic(id=str(d.topic_id), partitions=tuple(p.id for p in d.partitions))
+            for name, d in found.items()
+        }
+
+    def matching(self, pattern: str) -> list[str]:
+        """Names of the topics that match ``pattern`` as a whole; Kafka's own are left out."""
+        listed = self._ask(lambda: self.admin.list_topics(timeout=TIMEOUT))
+        names = (name for name in listed.topics if not name.startswith(_INTERNAL))
+        return sorted(name for name in names if re.fullmatch(pattern, name))
+
+    def earliest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        return self._offsets(dict.fromkeys(partitions, OffsetSpec.earliest()))
+
+    def latest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """With 'isolation.level' = 'read_committed' the offset behind what is decided."""
+        return self._offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
+
+    def at(self, partitions: Iterable[Partition], millis: int) -> dict[Partition, int]:
+        """The first message at or after a time; the end where there is none."""
+        wanted = list(partitions)
+        found = self._offsets(dict.fromkeys(wanted, OffsetSpec.for_timestamp(millis)))
+        late = [p for p in wanted if found[p] < 0]
+        return {**found, **(self.latest(late) if late else {})}
+
+    def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Of those partitions that the consumer group has an offset for."""
+        asked = [TopicPartition(*p) for p in partitions]
+        request = [ConsumerGroupTopicPartitions(group, asked)]
+        futures = self._ask(lambda: self.admin.list_consumer_group_offsets(request, request_timeout=TIMEOUT))
+        found = self._result(f"group '{group}'", futures[group])
+        return {(p.topic, p.partition): p.offset for p in found.topic_partitions if p.offset >= 0}
+
+    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+        """Tells a consumer group how far its topics were read; it is for people, so that failures do no
+        harm."""
+        asked = [TopicPartition(topic, p, offset) for (topic, p), offset in offsets.items()]
+        self.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, asked)])
+
+    @property
+    def admin(self) -> AdminClient:
+        if self._admin is None:
+            try:
+                self._admin = AdminClient(quiet(properties.admin(self.given)))
+            except KafkaException as e:
+                raise refused_property(e) from None
+        return self._admin
+
+    def consumer(self, more: Mapping[str, Any]) -> Consumer:
+        try:
+            return Consumer({**quiet(properties.consumer(self.given)), **more})
+        except KafkaException as e:
+            raise refused_property(e) from None
+
+    def _offsets(self, specs: Mapping[Partition, Any]) -> dict[Partition, int]:
+        if not specs:
+            return {}
+        level = (
+            IsolationLevel.READ_COMMITTED
+            if self.given.get("isolation.level") == "read_committed"
+            else IsolationLevel.READ_UNCOMMITTED
+        )
+        request = {TopicPartition(*p): spec for p, spec in specs.items()}
+        futures = self._ask(
+            lambda: self.admin.list_offsets(request, isolation_level=level, request_timeout=TIMEOUT)
+        )
+        return {
+            (p.topic, p.partition): self._result(f"topic '{p.topic}', partition {p.partition}", f).offset
+            for p, f in futures.items()
+        }
+
+    def _ask(self, question: Callable[[], Found]) -> Found:
+        try:
+            return question()
+        except KafkaException as e:
+            raise failure(e, f"Kafka at {self.servers}") from None
+
+    def _result(self, what: str, future: Future[Any]) -> Any:
+        try:
+            return future.result()
+        except KafkaException as e:
+            raise self._missing(e, what) from None
+
+    def _missing(self, error: KafkaException, what: str) -> ConnectorError:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return ConnectorError(f"Kafka at {self.servers} has no {what}.")
+        return failure(error, f"Kafka at {self.servers}, {what}")
+
+
+def quiet(made: Mapping[str, str]) -> dict[str, Any]:
+    """Settings of a client that writes nothing on standard error."""
+    return {"log_level": 0, **made}

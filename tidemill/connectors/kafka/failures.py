@@ -1,0 +1,37 @@
+"""Errors of librdkafka as errors of ours."""
+
+from __future__ import annotations
+
+import re
+
+from confluent_kafka import KafkaError, KafkaException
+
+from tidemill.errors import ConnectorError, ValidationError
+
+_PROPERTY = re.compile(r'property[: ]+"?([\w.]+)"?')
+_HINTS = {
+    KafkaError._ALL_BROKERS_DOWN: "Is the broker running, and is 'properties.bootstrap.servers' right?",
+    KafkaError._TRANSPORT: "Is the broker running, and is 'properties.bootstrap.servers' right?",
+    KafkaError._TIMED_OUT: "Is the broker running, and is 'properties.bootstrap.servers' right?",
+    KafkaError._AUTHENTICATION: "Check 'properties.sasl.jaas.config' and 'properties.sasl.mechanism'.",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "The user has no rights on the topic.",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "The user has no rights on the consumer group.",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "The user has no rights on the transactional id.",
+}
+
+
+def failure(error: KafkaException, where: str) -> ConnectorError:
+    """``where``: what was asked."""
+    return told(error.args[0], where)
+
+
+def told(error: KafkaError, where: str) -> ConnectorError:
+    return ConnectorError(f"{where}: {error.str()}", hint=_HINTS.get(error.code(), ""))
+
+
+def refused_property(error: KafkaException) -> ValidationError:
+    """A property that librdkafka does not have, or a value that it does not take."""
+    text = error.args[0].str()
+    found = _PROPERTY.search(text)
+    named = f"'properties.{found[1]}'" if found else "The properties of the Kafka client"
+    return ValidationError(f"{named}: {text}")

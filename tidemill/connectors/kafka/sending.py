@@ -1,0 +1,143 @@
+"""Sends messages to topics from the driver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from tidemill.connectors.kafka import properties
+from tidemill.connectors.kafka.cluster import TIMEOUT, quiet
+from tidemill.connectors.kafka.failures import failure, refused_property, told
+from tidemill.errors import ConnectorError
+
+Record = tuple[str, bytes | None, bytes | None, int | None]
+"""Topic, key, value; a number that makes the partition, None where the key does."""
+PATIENCE = 60.0
+"""Seconds for which a cluster that is down is tried again."""
+_PAUSE = 0.2
+_CREATION_SECONDS = 10.0
+_QUEUE = 100_000
+_BY_KEY = -1
+
+
+class Outbox(Protocol):
+    """How a job's messages go to one cluster."""
+
+    def check(self, topic: str) -> None:
+        """ConnectorError where the topic is not there, and is not made by being asked for."""
+        ...
+
+    def recover(self) -> None:
+        """What an earlier process of the job left unfinished is finished."""
+        ...
+
+    def send(self, epoch: int, topics: Sequence[str], records: Callable[[], Iterable[Record]]) -> None:
+        """Idempotent as far as the guarantee says; ``records`` gives the epoch's messages each time again."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def producer(given: properties.Properties, more: Mapping[str, Any]) -> Producer:
+    """With Java's way of choosing partitions by key."""
+    defaults = {"partitioner": "murmur2_random", "queue.buffering.max.messages": _QUEUE, "linger.ms": 5}
+    try:
+        return Producer({**defaults, **quiet(properties.producer(given)), **more})
+    except KafkaException as e:
+        raise refused_property(e) from None
+
+
+def partitions(client: Producer, topic: str, servers: str) -> int:
+    """How many the topic has; a broker may make it now."""
+    deadline = time.monotonic() + _CREATION_SECONDS
+    while True:
+        try:
+            found = client.list_topics(topic, timeout=TIMEOUT).topics[topic]
+        except KafkaException as e:
+            raise failure(e, f"Kafka at {servers}") from None
+        if found.error is None:
+            return len(found.partitions)
+        if time.monotonic() > deadline or not found.error.retriable():
+            if found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise ConnectorError(f"Kafka at {servers} has no topic '{topic}'.")
+            raise told(found.error, f"Kafka at {servers}, topic '{topic}'")
+        time.sleep(_PAUSE)
+
+
+@dataclass(slots=True, kw_only=True)
+class Sending:
+    """Hands messages to a producer; ``counts``: partitions by topic. The first refused one is kept."""
+
+    client: Producer
+    counts: Mapping[str, int]
+    refused: list[tuple[KafkaError, str]] = field(default_factory=list)
+
+    def all(self, records: Iterable[Record]) -> None:
+        for topic, key, value, turn in records:
+            partition = _BY_KEY if turn is None else turn % self.counts[topic]
+            while True:
+                try:
+                    self.client.produce(topic, value, key, partition, on_delivery=self._delivered)
+                    break
+                except BufferError:
+                    self.client.poll(0.1)
+            if self.refused:
+                break
+        self.check()
+
+    def check(self) -> None:
+        """KafkaException for a message that was refused."""
+        self.client.poll(0)
+        if self.refused:
+            raise KafkaException(self.refused[0][0])
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and not self.refused:
+            self.refused.append((error, message.topic() or ""))
+
+
+@dataclass(slots=True, kw_only=True)
+class Plain:
+    """At least once: an epoch whose publication was cut off by a crash is sent again."""
+
+    given: properties.Properties
+    _client: Producer | None = field(default=None, repr=False)
+    _counts: dict[str, int] = field(default_factory=dict)
+
+    def check(self, topic: str) -> None:
+        self._counts[topic] = partitions(self._producer(), topic, self._servers)
+
+    def recover(self) -> None:
+        """Nothing is left open."""
+
+    def send(self, epoch: int, topics: Sequence[str], records: Callable[[], Iterable[Record]]) -> None:
+        for topic in topics:
+            if topic not in self._counts:
+                self.check(topic)
+        sending = Sending(client=self._producer(), counts=self._counts)
+        try:
+            sending.all(records())
+            left = sending.client.flush(PATIENCE)
+            sending.check()
+        except KafkaException as e:
+            self._client = None
+            raise failure(e, f"Kafka at {self._servers}, epoch {epoch}") from None
+        if left:
+            self._client = None
+            raise ConnectorError(f"Kafka at {self._servers} has not taken {left} messages of epoch {epoch}.")
+
+    def close(self) -> None:
+        self._client = None
+
+    @property
+    def _servers(self) -> str:
+        return self.given["bootstrap.servers"]
+
+    def _producer(self) -> Producer:
+        if self._client is None:
+            self._client = producer(self.given, {"enable.idempotence": True})
+        return self._client

@@ -1,0 +1,221 @@
+"""Topics as a table: an epoch is a range of offsets of every partition.
+
+The driver asks the cluster where partitions end and plans exact ranges; tasks read them (see ``consuming``).
+Offsets live in the job's checkpoint. The consumer group is told of them once they are committed, for
+monitoring alone. What cannot be read as planned is an error and never skipped: offsets that retention has
+removed, topics that were deleted and created again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from tidemill.changelog.rowkind import KIND_COLUMN, SEQUENCE_COLUMN
+from tidemill.connectors.api import BatchMap, Offset, ReadLimit, Splits
+from tidemill.connectors.arrow_maps import map_batches
+from tidemill.connectors.kafka.bounds import begins, stops
+from tidemill.connectors.kafka.cluster import KafkaCluster, Topic
+from tidemill.connectors.kafka.offsets import KafkaPosition, Partition, from_json, ranges
+from tidemill.connectors.kafka.options import EARLIEST, UNBOUNDED, Bound
+from tidemill.connectors.kafka.reading import KafkaReader, task_reader, tasks
+from tidemill.connectors.kafka.rows import first_row
+from tidemill.connectors.kafka.sharing import message_size, shared_out
+from tidemill.connectors.task_frames import task_frame
+from tidemill.errors import ConnectorError
+from tidemill.types.physical import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(slots=True, kw_only=True)
+class KafkaSource:
+    """``names`` of topics, or the ``pattern`` of them; ``group``: the consumer group, '' for none; ``reset``:
+    where to go on, earliest or latest, if offsets are gone, '' for an error; ``interval``: seconds between
+    two looks for new topics and partitions, 0 for none. ``timed``: the table has a watermark."""
+
+    cluster: KafkaCluster
+    reader: KafkaReader
+    names: tuple[str, ...]
+    pattern: str | None
+    group: str
+    startup: Bound
+    bounded: Bound
+    reset: str
+    interval: float
+    parallelism: int
+    timed: bool = False
+    clock: Callable[[], float] = time.monotonic
+    _matched: tuple[str, ...] = ()
+    _looked: float | None = None
+    _size: int | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.bounded.mode != UNBOUNDED
+
+    def next_offset(self, start: Offset | None, limit: ReadLimit) -> Offset:
+        """ConnectorError where topics are missing, or offsets that are still to be read are gone."""
+        before = KafkaPosition() if start is None else from_json(start)
+        topics = self._topics(before)
+        position = self._beginning(topics) if start is None else self._with_new(before, topics)
+        if start is not None:
+            self._tell_group(before)
+        ends = self._ends(position)
+        position = self._kept(position, ends)
+        left = {p: ends[p] - n for p, n in position.nexts.items() if ends[p] > n}
+        shares = shared_out(left, self._rows(limit, left, position))
+        nexts = {p: n + shares.get(p, 0) for p, n in position.nexts.items()}
+        return replace(position, nexts=nexts, count=position.count + sum(shares.values())).to_json()
+
+    def is_empty(self, start: Offset | None, end: Offset) -> bool:
+        return not ranges(start, end)
+
+    def is_finished(self, offset: Offset | None) -> bool:
+        if offset is None or not self.is_bounded:
+            return False
+        position = from_json(offset)
+        return all(position.nexts[p] >= stop for p, stop in (position.stops or {}).items())
+
+    def read(self, spark: SparkSession, start: Offset | None, end: Offset) -> DataFrame:
+        return self.read_through(spark, start, end, None, self._schema())
+
+    def read_through(
+        self, spark: SparkSession, start: Offset | None, end: Offset, through: BatchMap | None, schema: str
+    ) -> DataFrame:
+        """``read`` with ``through`` applied to each task's batches in the worker that decodes them."""
+        made = tasks(ranges(start, end), self.parallelism, whole=self.timed)
+        return map_batches(task_frame(spark, made), task_reader(self.reader, through), schema)
+
+    def read_all(self, spark: SparkSession) -> DataFrame:
+        return self.read(spark, None, self.next_offset(None, ReadLimit()))
+
+    def splits(self, start: Offset | None, end: Offset) -> Splits:
+        found = ranges(start, end)
+        return Splits(
+            names=tuple(f"{topic}-{partition}" for topic, partition in sorted(from_json(end).nexts)),
+            read=tuple((first_row(part), f"{part.topic}-{part.partition}") for part in found),
+        )
+
+    def extent(self, start: Offset | None, end: Offset) -> str:
+        return f"{sum(part.size for part in ranges(start, end)):,} messages"
+
+    # -- planning ---------------------------------------------------------------------------------
+
+    def _topics(self, before: KafkaPosition) -> dict[str, Topic]:
+        """What is read, as it is now. ConnectorError where it is not what was read before."""
+        names = self.names if self.pattern is None else self._match(self.pattern)
+        found = self.cluster.topics(sorted({*names, *before.ids}))
+        for name, topic in found.items():
+            if before.ids.get(name, topic.id) != topic.id:
+                raise self._recreated(name, topic, before)
+        return found
+
+    def _match(self, pattern: str) -> tuple[str, ...]:
+        if self._is_time_to_look():
+            self._matched = tuple(self.cluster.matching(pattern))
+        return self._matched
+
+    def _is_time_to_look(self) -> bool:
+        now = self.clock()
+        if self._looked is not None and (not self.interval or now < self._looked + self.interval):
+            return False
+        self._looked = now
+        return True
+
+    def _recreated(self, name: str, topic: Topic, before: KafkaPosition) -> ConnectorError:
+        partitions = [p for p in before.nexts if p[0] == name and p[1] in topic.partitions]
+        ends = self.cluster.latest(partitions)
+        read = "; ".join(
+            f"partition {p[1]} was read up to offset {before.nexts[p]} and now ends at {ends[p]}"
+            for p in sorted(partitions)
+        )
+        return ConnectorError(
+            f"Topic '{name}' was deleted and created again: its offsets start again ({read}).",
+            hint="Start the job with a checkpoint directory of its own to read the new topic.",
+        )
+
+    def _beginning(self, topics: dict[str, Topic]) -> KafkaPosition:
+        partitions = _partitions(topics)
+        found = begins(self.startup, self.cluster, self.group, self.reset, partitions)
+        ends = stops(self.bounded, self.cluster, self.group, partitions) if self.is_bounded else None
+        if ends is not None:
+            ends = {p: max(end, found[p]) for p, end in ends.items()}
+        ids = {name: topic.id for name, topic in topics.items()}
+        return KafkaPosition(ids=ids, begins=found, nexts=found, stops=ends)
+
+    def _with_new(self, before: KafkaPosition, topics: dict[str, Topic]) -> KafkaPosition:
+        """Partitions that are new begin with their first message."""
+        new = [p for p in _partitions(topics) if p not in before.nexts]
+        if not new or before.stops is not None or not (self.interval or self.pattern):
+            return before
+        found = begins(Bound(mode=EARLIEST), self.cluster, self.group, self.reset, new)
+        ids = {name: topic.id for name, topic in topics.items()}
+        return replace(before, ids=ids, begins={**before.begins, **found}, nexts={**before.nexts, **found})
+
+    def _ends(self, position: KafkaPosition) -> dict[Partition, int]:
+        """How far there is something to read now."""
+        ends = self.cluster.latest(position.nexts)
+        if position.stops is None:
+            return ends
+        return {p: min(end, position.stops.get(p, end)) for p, end in ends.items()}
+
+    def _kept(self, position: KafkaPosition, ends: dict[Partition, int]) -> KafkaPosition:
+        """``position`` where all that is still to be read is there; as 'auto.offset.reset' says else."""
+        firsts = self.cluster.earliest([p for p, n in position.nexts.items() if ends[p] > n])
+        lost = {p: first for p, first in firsts.items() if first > position.nexts[p]}
+        beyond = {p: end for p, end in ends.items() if end < position.nexts[p] and position.stops is None}
+        if not lost and not beyond:
+            return position
+        if not self.reset:
+            raise self._out_of_range(position, lost, beyond)
+        to = self.cluster.earliest([*lost, *beyond]) if self.reset == "earliest" else ends
+        moved = {p: to[p] for p in lost}
+        return replace(position, begins={**position.begins, **moved}, nexts={**position.nexts, **moved})
+
+    def _out_of_range(
+        self, position: KafkaPosition, lost: dict[Partition, int], beyond: dict[Partition, int]
+    ) -> ConnectorError:
+        topic, partition = found = min({**lost, **beyond})
+        wanted = position.nexts[found]
+        what = f"begins at offset {lost[found]}" if found in lost else f"ends at offset {beyond[found]}"
+        return ConnectorError(
+            f"Topic '{topic}', partition {partition}: offset {wanted} is to be read next, but the partition"
+            f" {what}.",
+            hint="Messages were removed before they were read. 'properties.auto.offset.reset' ="
+            " 'earliest' goes on without them.",
+        )
+
+    def _rows(self, limit: ReadLimit, left: dict[Partition, int], position: KafkaPosition) -> int | None:
+        """How many messages an epoch may take."""
+        counts = [] if limit.rows is None else [limit.rows]
+        if limit.bytes is not None and sum(left.values()) * _SMALL > limit.bytes:
+            if self._size is None:
+                self._size = message_size(self.cluster, max(left, key=lambda p: left[p]), position.nexts)
+            counts.append(max(limit.bytes // self._size, 1))
+        return min(counts, default=None)
+
+    def _tell_group(self, position: KafkaPosition) -> None:
+        """What was read is committed by now. Not knowing it harms nobody."""
+        if self.group and position.count and not self.is_bounded:
+            self.cluster.commit(self.group, position.nexts)
+
+    def _schema(self) -> str:
+        rows = self.reader.rows
+        parts = [spark_schema(rows.fields)] if rows.fields else []
+        parts += [f"`{KIND_COLUMN}` TINYINT"] if rows.changelog else []
+        parts += [f"`{SEQUENCE_COLUMN}` BIGINT"] if rows.sequence else []
+        return ", ".join(parts)
+
+
+_SMALL = 50
+"""Bytes of a small message: of fewer messages than this allows, nobody asks how large they are."""
+
+
+def _partitions(topics: dict[str, Topic]) -> list[Partition]:
+    return [(name, p) for name, topic in sorted(topics.items()) for p in topic.partitions]
