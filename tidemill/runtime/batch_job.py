@@ -61,7 +61,6 @@ from tidemill.runtime.spark.batch_frames.relation import Relation, Views, aliase
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
 from tidemill.runtime.spark.failures import SENT_TOO_MUCH, full_text, translated
 from tidemill.runtime.spark.job_groups import give_up, grouped, wait_for_tasks, was_given_up
-from tidemill.runtime.spark.local_rows import local_rows
 from tidemill.runtime.spark.operator_rows import operator_rows
 from tidemill.runtime.spark.partitions_read import partitions_read
 from tidemill.runtime.spark.pipelined import (
@@ -72,7 +71,7 @@ from tidemill.runtime.spark.pipelined import (
     tasks_at_once,
     why_not,
 )
-from tidemill.runtime.spark.results import collected
+from tidemill.runtime.spark.results import collected, local_rows
 from tidemill.runtime.spark.session import give_back, job_session, lent_session, time_zone, unless_given
 from tidemill.runtime.stage_runs import OperatorRows
 from tidemill.runtime.tables import make_sink, make_source

@@ -4,6 +4,9 @@ Tasks hand their rows over as they end, in no order; the order of the tasks come
 is written to a file as soon as it is too much for memory, and read from there: the result is a Table either
 way, of which a large one takes disk, not memory. The file has no name: it is gone when nothing reads it any
 more. Cost beside Spark's own way: for a large result one pass over a local file.
+
+Literal rows, and what is made of each of them, are a table in the driver when Spark's optimizer is through:
+``local_rows`` takes these as they lie there. To collect them Spark would run a job all the same.
 """
 
 from __future__ import annotations
@@ -13,16 +16,17 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import IO, Any
 
 import pyarrow as pa
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.serializers import read_int
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.util import local_connect_and_auth
 
 from tidemill.errors import StateError
-from tidemill.runtime.spark.arrow_schema import arrow_schema
 
 _READ_INT: Callable[[IO[bytes]], int] = read_int
 MEMORY = 64 << 20
@@ -126,3 +130,37 @@ def _on_disk() -> Iterator[None]:
     except (OSError, pa.ArrowException) as e:
         said = f"A result too large for memory could not be written to {tempfile.gettempdir()}: {e}"
         raise StateError(said, hint=_ROOM) from None
+
+
+_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+"""Spark before 4.2 takes UTC without being told."""
+
+
+def arrow_schema(frame: DataFrame) -> pa.Schema:
+    """Instants have the zone UTC."""
+    return to_arrow_schema(
+        frame.schema, error_on_duplicated_field_names_in_struct=True, prefers_large_types=False, **_ZONE
+    )
+
+
+_LOCAL = "LocalTableScan"
+_CONVERTERS = "org.apache.spark.sql.execution.arrow.ArrowConverters$"
+_ROWS, _BYTES = 1 << 20, 1 << 30
+"""Of one batch: nothing that is computed in the driver comes near."""
+
+
+def local_rows(frame: DataFrame) -> pa.Table | None:
+    """The rows of ``frame``, in order; None where they take a job. Errors of what it computes are Spark's."""
+    java: Any = frame._jdf
+    plan = java.queryExecution().executedPlan()
+    if plan.nodeName() != _LOCAL:
+        return None
+    converters = getattr(getattr(frame.sparkSession._jvm, _CONVERTERS), "MODULE$")
+    batches = converters.toBatchWithSchemaIterator(
+        plan.rows().iterator(), plan.schema(), _ROWS, _BYTES, "UTC", True, False
+    )
+    schema = arrow_schema(frame)
+    if not batches.hasNext():
+        return schema.empty_table()
+    with pa.ipc.open_stream(batches.next()) as stream:
+        return stream.read_all().cast(schema)

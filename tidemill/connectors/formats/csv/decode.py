@@ -21,8 +21,8 @@ from pyarrow import csv
 from tidemill.connectors.formats.api import Block, RecordError
 from tidemill.connectors.formats.csv.dialect import Dialect
 from tidemill.connectors.formats.csv.records import Record, RecordReader
-from tidemill.connectors.formats.encoding import is_utf8
 from tidemill.connectors.formats.quotes import Bytes, quotes_are_plain
+from tidemill.connectors.formats.text_lines import is_utf8
 from tidemill.connectors.formats.text_scalars import CSV_RULES, TextRules
 from tidemill.connectors.formats.text_types import convert_text
 from tidemill.types import logical as t

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from tidemill.connectors.formats.api import RecordError
-from tidemill.connectors.formats.encoding import is_utf8
 from tidemill.connectors.formats.json.values import FieldError, JsonRules, Number, compact, convert_row
+from tidemill.connectors.formats.text_lines import is_utf8
 from tidemill.connectors.formats.text_types import convert_text
 from tidemill.types import logical as t
 from tidemill.types.physical import arrow_schema, arrow_type
