@@ -32,6 +32,12 @@ _READ_INT: Callable[[IO[bytes]], int] = read_int
 MEMORY = 64 << 20
 """Bytes of a result that are kept in memory."""
 _ROOM = "Make room there, set TMPDIR to another folder, or write the result into a table with INSERT."
+_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+"""Spark before 4.2 takes UTC without being told."""
+_LOCAL = "LocalTableScan"
+_CONVERTERS = "org.apache.spark.sql.execution.arrow.ArrowConverters$"
+_ROWS, _BYTES = 1 << 20, 1 << 30
+"""Of one batch: nothing that is computed in the driver comes near."""
 
 
 def collected(frame: DataFrame, memory: int = MEMORY) -> pa.Table:
@@ -132,21 +138,11 @@ def _on_disk() -> Iterator[None]:
         raise StateError(said, hint=_ROOM) from None
 
 
-_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-"""Spark before 4.2 takes UTC without being told."""
-
-
 def arrow_schema(frame: DataFrame) -> pa.Schema:
     """Instants have the zone UTC."""
     return to_arrow_schema(
         frame.schema, error_on_duplicated_field_names_in_struct=True, prefers_large_types=False, **_ZONE
     )
-
-
-_LOCAL = "LocalTableScan"
-_CONVERTERS = "org.apache.spark.sql.execution.arrow.ArrowConverters$"
-_ROWS, _BYTES = 1 << 20, 1 << 30
-"""Of one batch: nothing that is computed in the driver comes near."""
 
 
 def local_rows(frame: DataFrame) -> pa.Table | None:
