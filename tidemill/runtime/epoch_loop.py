@@ -1,19 +1,20 @@
 """One streaming job: the epoch loop in the driver.
 
-An epoch, step by step (the numbers are those of the commit protocol; a crash between any two loses
-nothing and shows nothing twice):
+The steps of an epoch are the commit protocol. A crash between any two steps loses nothing, and writes nothing
+twice:
 
-1. *plan*: ask every source how far it goes, write ``<n>.plan.json``: the intent.
-2. *run*: one Spark job; kernels write new runs, sinks stage their output under the epoch's number.
-3. *commit*: one atomic ``<n>.commit.json``: offsets, manifests, sink tokens.
+1. *plan*: ask every source how far it goes, and write this intent to ``<n>.plan.json``.
+2. *run*: one Spark job; kernels write new runs, and sinks stage their output under the epoch's number.
+3. *commit*: one atomic ``<n>.commit.json`` with offsets, manifests and sink tokens.
 4. *publish*: sinks make the staged epoch visible by token, idempotently; rows go to the collector.
-5. *forget*: records and state files that no reader needs any more go; the next epoch is planned.
+5. *forget*: remove records and state files that no reader needs any more; then plan the next epoch.
 
-Recovery reads the newest commit (and sees to it that no owner before can add one): it is published again
-(step 4), then a plan without a commit is run again with the same ranges. An epoch that *failed* in step 2
-(bad input, full disk) ends the job and is taken back whole: its staged output and its plan record are
-removed, so that the job, started again, plans it anew from what there is then. Where only processes were
-lost, step 2 is done again, as after a crash.
+Recovery reads the newest commit, and makes sure that no earlier owner can add another commit. It
+publishes the commit again (step 4). A plan without a commit runs again with the same ranges.
+
+If an epoch *fails* in step 2 (bad input, full disk), the job ends, and nothing of the epoch remains:
+its staged output and its plan record are removed. A restarted job plans the epoch again, from the input
+at that time. If only processes were lost, step 2 runs again, as after a crash.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ may meet another worker that died with its daemon: there are as many as ran besi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    """``latency``: least seconds between two epochs of a live source. ``resumable``: the checkpoint directory
-    outlives the job."""
+    """``latency``: the least seconds between two epochs of a live source. ``resumable``: the checkpoint
+    directory outlives the job."""
 
     job_id: str
     name: str
@@ -127,8 +128,8 @@ class StreamingJob:
         self._single = {n.operator for n in self._nodes() if isinstance(n, g.Keyed) and n.single}
 
     def run(self) -> None:
-        """Runs epochs until bounded sources end, or all LIMITs over them are full, or ``stopping`` is set;
-        raises TidemillError."""
+        """Runs epochs until bounded sources end, or all LIMITs over them are full, or ``stopping`` is set.
+        Raises TidemillError."""
         self._started = int(self.clock() * 1000)
         self._recover()
         while not self.stopping.is_set():
@@ -153,7 +154,7 @@ class StreamingJob:
             sink.finish()
 
     def _wait(self, seconds: float) -> None:
-        """For so long, or until the next timer is due."""
+        """Waits for that long, or until the next timer is due."""
         now, commit = self.clock(), self._commit
         idle = self._paces.next_idle(self._active(), commit.watermarks, int(now * 1000))
         for timer in (timers.earliest(commit.timers), idle):
@@ -162,7 +163,7 @@ class StreamingJob:
         self.stopping.wait(max(0.0, seconds))
 
     def _drain(self) -> None:
-        """One more epoch, without rows, at the end of time."""
+        """Runs one more epoch, without rows, at the end of time."""
         offsets: dict[str, Offset] = self._commit.offsets
         timed = sorted(key for key in self._timed_sources() if self._commit.watermarks.get(key) != END)
         if not timed or not all(key in offsets for key in self.sources):
@@ -194,7 +195,7 @@ class StreamingJob:
             self._epoch(unfinished, self.clock())
 
     def _rescaled(self, state: Slices) -> Slices:
-        """The state by the job's partitions, which may be others than those that wrote it."""
+        """The state by the job's partitions. Another number of partitions may have written it."""
         return {op: resliced(parts, self._partitions(op)) for op, parts in state.items()}
 
     def _partitions(self, operator: str) -> int:
@@ -203,7 +204,7 @@ class StreamingJob:
     # -- one epoch --------------------------------------------------------------------------------
 
     def _plan(self) -> EpochPlan | None:
-        """Step 1; None when no source has anything new."""
+        """Step 1; None if no source has new rows."""
         start = {key: self._commit.offsets.get(key) for key in self.sources}
         limit = self._limits.cut(self.settings.limit)
         held = self._paces.held(self._commit.watermarks, frozenset(self._commit.idle))
@@ -277,8 +278,8 @@ class StreamingJob:
         )
 
     def _run_through(self, plan: EpochPlan) -> tuple[pa.Table | None, dict[str, list[str]]]:
-        """Step 2, as often as it takes; of a run that failed, or was not told enough, nothing counts. Raises
-        TidemillError."""
+        """Step 2, repeated as needed. Nothing counts of a run that failed, or that lacked information.
+        Raises TidemillError."""
         left = RUNS
         while True:
             left -= 1
@@ -322,8 +323,9 @@ class StreamingJob:
         )
 
     def _take_back(self, plan: EpochPlan) -> None:
-        """A failed epoch leaves neither output nor intent; what cannot be removed now (the disk may be what
-        failed) is removed when the job starts again. Whose directory was taken over leaves all as it is."""
+        """Removes the output and the intent of a failed epoch. If a file cannot be removed now, because
+        the disk may be the cause, the next start removes it. If another job has taken over the
+        directory, nothing is removed."""
         if not self.checkpoint.is_owned:
             return
         self._discard(plan)
@@ -331,14 +333,14 @@ class StreamingJob:
             self.checkpoint.remove_plan(plan.epoch)
 
     def _discard(self, plan: EpochPlan) -> None:
-        """Removes what is staged, but where another job may take the directory over this moment: it may be
-        the other's."""
+        """Removes staged output, unless another job may be taking over the directory: then the output may
+        be its own."""
         for sink in self._sinks().values() if self.checkpoint.is_locked else ():
             with suppress(TidemillError, OSError):
                 sink.discard(plan.epoch)
 
     def _note_stop(self) -> None:
-        """Sources may leave word of where they stopped; a job can start again without it."""
+        """Sources may record where they stopped. A job can also start again without these records."""
         if not (self.settings.resumable and self.checkpoint.is_owned):
             return
         for key, source in self.sources.items():
@@ -366,7 +368,8 @@ class StreamingJob:
         )
 
     def _watermarks(self, plan: EpochPlan, report: Report) -> dict[str, int]:
-        """Every task of an epoch knows the same watermarks; what has ended is at the end of time."""
+        """The watermarks of the epoch, the same for every task. A source that has ended is at the end of
+        time."""
         marks = dict(self._commit.watermarks)
         for task in report.values():
             marks.update(task["marks"])
@@ -374,7 +377,7 @@ class StreamingJob:
         return marks
 
     def _publish(self, commit: EpochCommit) -> None:
-        """Sinks that can commit together do so; see ``GroupedSink``."""
+        """Publishes the epoch. Sinks that can commit together do so; see ``GroupedSink``."""
         self.checkpoint.begin_showing()
         groups: dict[Hashable, list[tuple[GroupedSink, list[str]]]] = {}
         for key, sink in self._sinks().items():
@@ -394,7 +397,7 @@ class StreamingJob:
     # -- event time -------------------------------------------------------------------------------
 
     def _event_time(self, plan: EpochPlan) -> EpochTime:
-        """Whose last rows have come learns it, rows or not."""
+        """Tells operators that the last rows of their sources have come, even if the epoch has no rows."""
         due = timers.due(self._commit.timers, plan.time)
         ended = frozenset(plan.ended)
         if self._ends(set(ended)):
@@ -411,7 +414,7 @@ class StreamingJob:
         )
 
     def _active(self) -> dict[str, int]:
-        """When sources of event time had rows last; no time counts in which the job did not run."""
+        """When event-time sources last had rows. Time in which the job did not run does not count."""
         return {s: max(self._commit.active.get(s, 0), self._started) for s in self._paces.paces}
 
     def _active_after(self, plan: EpochPlan) -> dict[str, int]:
@@ -431,7 +434,7 @@ class StreamingJob:
         return found
 
     def _ended(self, end: dict[str, Offset]) -> set[str]:
-        """The sources of event time that have nothing after ``end``."""
+        """The event-time sources that have nothing after ``end``."""
         return {
             key
             for key in self._timed_sources()
@@ -439,7 +442,7 @@ class StreamingJob:
         }
 
     def _ends(self, ended: set[str]) -> bool:
-        """Whether the end of a source was not yet known: who waits must be told, rows or not."""
+        """Whether the end of a source is new. Then waiting operators must be told, even without rows."""
         return any(self._commit.watermarks.get(key) != END for key in ended)
 
     def _timed_sources(self) -> set[str]:
@@ -453,7 +456,7 @@ class StreamingJob:
     # -- facts ------------------------------------------------------------------------------------
 
     def _manifests(self) -> dict[str, set[str]]:
-        """What the last commit names, by operator."""
+        """The manifests of the last commit, by operator."""
         return {
             op: {s.manifest for part in parts.values() for s in part} for op, parts in self._state.items()
         }

@@ -1,7 +1,8 @@
-"""EXPLAIN EXECUTION_PLAN: what an epoch runs, stage by stage.
+"""EXPLAIN EXECUTION_PLAN: the text of what an epoch runs, stage by stage.
 
-A stage is one task per partition: its operators, the upper first, each with its id (also the folder of its
-state below the checkpoint's ``state/``), then what its ports get and by which way.
+A stage is one task per partition. The text lists its operators from the top, each with its id, which is
+also the folder of its state below the checkpoint's ``state/``. Then it lists what the ports get, and by
+which exchange.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tidemill.runtime.stages import Leaf, Stage, Stages, Task
 
 
 def execution_text(outputs: Mapping[str, g.ExecNode], context: CompileContext) -> str:
-    """``outputs``: what each sink (or the result) takes, by its id."""
+    """``outputs``: the node that feeds each sink, or the result, by its id."""
     stages = Stages.of(list(outputs.values()))
     lines = [line for stage in stages.all for line in _stage(stage, stages, context)]
     lines += [f"{key} <- {_source(node, stages)}" for key, node in outputs.items()]
@@ -26,7 +27,7 @@ def execution_text(outputs: Mapping[str, g.ExecNode], context: CompileContext) -
 
 
 def combined(outputs: Mapping[str, g.ExecNode], context: CompileContext) -> frozenset[str]:
-    """The digests of the operators that have a local phase before their exchange."""
+    """The digests of operators that have a local phase before their exchange."""
     nodes = (node for output in outputs.values() for node in output.walk())
     return frozenset(context.sub_plans[n.operator] for n in nodes if isinstance(n, g.Keyed) and n.local)
 

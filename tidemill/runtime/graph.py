@@ -1,9 +1,12 @@
-"""The exec graph: what an epoch runs, every expression already Spark SQL text or a call over such texts.
+"""The exec graph: what an epoch runs. Every expression is Spark SQL text, or a call over such texts.
 
-Built once per job from the physical plan; ``runtime.spark.epoch_frames`` turns it into lazy frames, epoch
-by epoch. Nodes carry their frame's columns by name; ``kinds`` other than insert-only means a
-``$kind`` column, ``sequenced`` means a ``$seq`` column, ``timed`` a ``$wm`` column (the watermark that a
-row came at, see ``changelog.watermarks``).
+The graph is built once per job, from the physical plan. ``runtime.spark.epoch_frames`` turns it into
+lazy frames, epoch by epoch. Nodes have the columns of their frame by name, and up to three hidden
+columns:
+
+- ``$kind`` if ``kinds`` is more than insert-only;
+- ``$seq``, the order of arrival, if ``sequenced``;
+- ``$wm``, the watermark that preceded the row, if ``timed`` (see ``changelog.watermarks``).
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from tidemill.user_functions.calls import BoundScalar, BoundTable
 
 @dataclass(frozen=True, slots=True)
 class UserColumn:
-    """A call of a user function; ``args`` are Spark SQL texts. Of a table function: a list of rows."""
+    """A call of a user function. ``args`` are Spark SQL texts. A table function gives a list of rows."""
 
     function: BoundScalar | BoundTable
     args: tuple[str, ...]
@@ -52,17 +55,18 @@ class ExecNode:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The hidden columns the frame carries after the visible ones."""
+        """The hidden columns of the frame, after the visible columns."""
         kind, sequence = (KIND_COLUMN,) * self.has_kind, (SEQUENCE_COLUMN,) * self.sequenced
         return (*kind, *sequence, *((WATERMARK_COLUMN,) * self.timed))
 
     @property
     def timed(self) -> bool:
-        """Whether rows carry the watermark that they came at; stateless nodes hand it on."""
+        """Whether rows carry the watermark that preceded them. Stateless nodes pass it on."""
         return bool(self.inputs) and all(i.timed for i in self.inputs)
 
     def walk(self) -> Iterator[ExecNode]:
-        """This node and everything below, each once, readers first. Not recursive: graphs may be deep."""
+        """This node and everything below, each once, readers first. Not recursive, because graphs may be
+        deep."""
         seen: set[int] = set()
         waiting: list[ExecNode] = [self]
         while waiting:
@@ -75,7 +79,7 @@ class ExecNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read(ExecNode):
-    """The epoch's range of source ``source``; ``schema`` is its rows as Spark DDL."""
+    """The epoch's range of source ``source``. ``schema`` describes its rows as Spark DDL."""
 
     source: str
     schema: str
@@ -83,10 +87,12 @@ class Read(ExecNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignWatermark(ExecNode):
-    """The input's rows with their watermark: the greatest time in column ``mark`` so far, less ``delay`` ms.
+    """The input's rows with their watermark: the greatest time in column ``mark`` so far, less ``delay``
+    ms.
 
-    ``columns`` are columns of the input, ``rowtime`` the time attribute among them. ``interval``: of row-time
-    mini-batch, in ms; 0 lets every watermark pass. ``pace``: whether it is waited for.
+    ``columns`` are columns of the input, and ``rowtime`` is the time attribute among them. ``interval``
+    is the interval of event-time mini-batch, in ms; 0 lets every watermark pass. ``pace``: how long
+    others wait for this source.
     """
 
     input: ExecNode
@@ -117,7 +123,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select(ExecNode):
-    """Filter, then one expression per column; hidden columns pass (``$wm`` where it ``keeps_time``)."""
+    """A filter, then one expression per column. Hidden columns pass; ``$wm`` passes if ``keeps_time``."""
 
     input: ExecNode
     expressions: tuple[Expression, ...]
@@ -140,9 +146,10 @@ class Select(ExecNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generate(ExecNode):
-    """``generator`` is a Spark generator text (inline...) that names the columns it gives;
-    ``expressions`` are the other visible columns, before them. ``attached``: what says the same over Arrow
-    batches, of windows; by ``time``, a column of the input, all of whose columns are handed on."""
+    """A table function or a window. ``generator`` is a Spark generator text, such as inline(...), that
+    names its columns. ``expressions`` are the other visible columns, before them. For windows,
+    ``attached`` does the same over Arrow batches, by the input column ``time``, and passes on all
+    columns of the input."""
 
     input: ExecNode
     expressions: tuple[str, ...]
@@ -157,10 +164,14 @@ class Generate(ExecNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup(ExecNode):
-    """The input's columns, then those of every row that ``asking`` gives for the row's ``keys`` (input
-    columns); ``outer``: NULLs where there is none. ``nested``: one column with the list of these rows, and
-    one with a number that no other row of the epoch has. ``schema``: its rows as Spark DDL; ``name`` is what
-    its requests are counted under. ``bundle``: how many rows of a task share a request at most, None: all."""
+    """The input's columns, then the columns of every row that ``asking`` finds for the row's ``keys``
+    (input columns).
+
+    ``outer``: NULLs if nothing is found. ``nested``: instead one column with the list of found rows,
+    and one column with a number that is unique in the epoch. ``schema`` describes the found rows as
+    Spark DDL. ``name`` is the name in the counts of requests. ``bundle``: the most rows of a task that
+    share a request; None means all.
+    """
 
     input: ExecNode
     asking: Asking
@@ -189,8 +200,8 @@ class Merge(ExecNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """One input of a keyed operator: ``references`` are input columns, ``columns`` their names for the
-    kernel, ``keys`` (kernel names) say which partition a row goes to."""
+    """One input of a keyed operator. ``references`` are input columns, and ``columns`` are their names in
+    the kernel. ``keys`` are the kernel names that decide the partition of a row."""
 
     input: ExecNode
     references: tuple[str, ...]
@@ -215,12 +226,15 @@ class Port:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyed(ExecNode):
-    """A stateful operator behind an exchange. ``schema`` is its output as Spark DDL; ``single``: one
-    partition (no keys); ``local``: the spec can combine rows before the exchange. ``partitioned``: per
-    partition key the output columns that have its value in every row, none of them where that is unknown.
-    ``keeps_time``: the output carries ``$wm``, ``hands_on``: to an operator above; ``delay``: how far, in ms,
-    its watermark is behind the latest time of its rows, None where that is not known. ``clocked``: of an
-    operator by processing time the sources below it."""
+    """A stateful operator behind an exchange. ``schema`` describes its output as Spark DDL.
+
+    - ``single``: one partition, because there are no keys.
+    - ``local``: the spec can combine rows before the exchange.
+    - ``partitioned``: for each partition key, the output columns that have its value in every row.
+    - ``keeps_time``: the output has ``$wm``. ``hands_on``: an operator above reads it.
+    - ``delay``: how far, in ms, its watermark is behind the latest time of its rows; None if unknown.
+    - ``clocked``: the sources below a processing-time operator.
+    """
 
     operator: str
     spec: OperatorSpec
@@ -240,7 +254,7 @@ class Keyed(ExecNode):
 
     @property
     def works_by_time(self) -> bool:
-        """Whether it fires by event time."""
+        """Whether it is an event-time operator."""
         return any(port.timed for port in self.ports)
 
     @property
@@ -265,5 +279,5 @@ def renamed(node: ExecNode, columns: tuple[str, ...]) -> Select:
 
 
 def without_time(node: ExecNode) -> Select:
-    """``node`` for those who do not work by event time."""
+    """``node`` for readers that do not use event time."""
     return replace(renamed(node, node.columns), keeps_time=False)

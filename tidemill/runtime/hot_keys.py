@@ -1,7 +1,8 @@
-"""Keys that have so many rows that these go to all buckets of their operator (see ``operators.buckets``).
+"""Hot keys: keys with so many rows that all buckets of their operator share them (see
+``operators.buckets``).
 
-A key becomes one in the epoch in which its first rows come, which runs again for it, and stays one: what the
-buckets have of it is theirs from its first row on.
+A key becomes hot in the epoch of its first rows, and that epoch runs again. It stays hot, because each bucket
+then has a part of the key's state from the first row on.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _KEYS = 1024
 
 
 def heard(hot: Hot, tasks: Iterable[Mapping[str, Any]]) -> Hot:
-    """``hot`` with what the ``tasks`` of an epoch noted."""
+    """``hot``, with the keys that the ``tasks`` of an epoch reported."""
     made = {operator: set(keys) for operator, keys in hot.items()}
     for task in tasks:
         keys = made.setdefault(task["operator"], set())

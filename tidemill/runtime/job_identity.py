@@ -1,4 +1,4 @@
-"""Who a job is: the record that its checkpoint is taken up by, or refused."""
+"""The identity of a job: the record that decides whether a checkpoint directory belongs to the job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemill.runtime.compile.context import CompileContext
 
 
 def job_identity(roots: Sequence[p.PhysicalNode], context: CompileContext, name: str) -> JobIdentity:
-    """The identity of a new job; ``roots`` in any order make the same fingerprint."""
+    """The identity of a new job. The order of ``roots`` does not change the fingerprint."""
     return with_room(lambda: _identity(roots, context, name))
 
 

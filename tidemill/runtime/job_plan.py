@@ -1,7 +1,7 @@
-"""What a job runs, as a graph for people: sources, stateful operators, lookups and sinks, and who reads whom.
+"""The plan of a job as a graph for people: sources, stateful operators, lookups and sinks.
 
-What is computed row by row on the way from one to the other is no node of it. The ids are those that reports
-of epochs use: of an operator also the folder of its state.
+Work that is done row by row between two nodes is not a node. The ids are the ids in the reports of epochs. An
+operator's id is also the folder of its state.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class PlanRole(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanNode:
-    """``name`` is Flink's (``GroupAggregate``), or a table's; ``detail``: its attributes, or columns.
-    ``inputs``: ids of the nodes that it reads; ``table``: the path of what a source or a sink stands for."""
+    """``name`` is Flink's name (``GroupAggregate``), or a table's. ``detail``: its attributes, or columns.
+    ``inputs``: the ids of the nodes that it reads. ``table``: the path of a source's or a sink's table."""
 
     id: str
     role: PlanRole
@@ -41,8 +41,8 @@ def job_plan(
     descriptions: Mapping[str, str],
     tables: Mapping[str, str],
 ) -> tuple[PlanNode, ...]:
-    """Inputs come before what reads them. ``sinks``: names of the outputs; ``descriptions`` and ``tables``:
-    as in ``CompileContext``."""
+    """The nodes, inputs before their readers. ``sinks``: the names of the outputs. ``descriptions`` and
+    ``tables`` are as in ``CompileContext``."""
     found: dict[int, PlanNode] = {}
     for root in outputs.values():
         for node in root.walk():
@@ -70,7 +70,7 @@ _LONGEST = 2_000
 
 
 def batch_plan(root: BatchNode) -> tuple[PlanNode, ...]:
-    """The nodes of a batch plan, inputs before what reads them."""
+    """The nodes of a batch plan, inputs before their readers."""
     found: dict[int, PlanNode] = {}
     waiting = [root]
     while waiting:
@@ -125,7 +125,8 @@ def _shown(node: g.ExecNode, descriptions: Mapping[str, str], tables: Mapping[st
 
 
 def _below(node: g.ExecNode) -> Iterator[str]:
-    """The ids of the nearest nodes that are shown, ``node`` among them. Not recursive: graphs may be deep."""
+    """The ids of the nearest nodes of the graph, which may be ``node`` itself. Not recursive: graphs may
+    be deep."""
     waiting, seen = [node], set[int]()
     while waiting:
         here = waiting.pop(0)

@@ -1,8 +1,8 @@
-"""Starts jobs: physical plans in, a running epoch loop out.
+"""Starts jobs: takes physical plans, and gives a running epoch loop.
 
-``start_query`` runs a SELECT whose rows go to a collector, ``start_inserts`` one INSERT or a whole
-STATEMENT SET (one job: all its sinks commit together). Both return a ``RunningJob`` at once; the loop
-runs in its own thread and Spark session, each epoch in a scheduler pool of its own.
+``start_query`` runs a SELECT whose rows go to a collector. ``start_inserts`` runs one INSERT or a whole
+STATEMENT SET as one job, so all its sinks commit together. Both return a ``RunningJob`` at once. The
+loop runs in its own thread and Spark session, and each epoch in its own scheduler pool.
 """
 
 from __future__ import annotations
@@ -71,10 +71,13 @@ QUERY_OUTPUT = "query"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """What every job needs. ``frames``: registered DataFrames by key; ``text``: collected values come
-    as the text that CAST(x AS STRING) gives (booleans and plain numbers stay); ``group``: by which Spark's
-    work for a batch statement can be given up; ``recorded``: ``on_event`` wants to know how a job ran;
-    ``heard``: somebody listens to it at all."""
+    """What every job needs.
+
+    - ``frames``: registered DataFrames by key.
+    - ``text``: collected values are texts as of CAST(x AS STRING), except booleans and plain numbers.
+    - ``group``: the name under which Spark's work for a batch statement can be canceled.
+    - ``recorded``: ``on_event`` wants to know how a job ran. ``heard``: ``on_event`` has a listener.
+    """
 
     application: SparkSession
     config: Configuration
@@ -106,7 +109,7 @@ class JobRequest:
 
 @dataclass(slots=True, kw_only=True)
 class RunningJob:
-    """A job's handle. ``wait`` raises what made the job fail."""
+    """A job's handle. ``wait`` raises the error of a failed job."""
 
     job_id: str
     name: str
@@ -128,7 +131,7 @@ class RunningJob:
 
     @property
     def status(self) -> str:
-        """RUNNING, FINISHED, CANCELED or FAILED, as Flink says it."""
+        """RUNNING, FINISHED, CANCELED or FAILED, as in Flink."""
         return "RUNNING" if self.is_running() else self._end
 
     def _how_it_ended(self) -> str:
@@ -139,24 +142,26 @@ class RunningJob:
         return "CANCELED" if self._job.stopping.is_set() else "FINISHED"
 
     def wait(self, timeout: float | None = None) -> None:
-        """Blocks until the job has ended; raises its error, or TimeoutError after ``timeout`` seconds."""
+        """Blocks until the job has ended. Raises the job's error, or TimeoutError after ``timeout``
+        seconds."""
         if not self._done.wait(timeout):
             raise TimeoutError(f"job '{self.name}' still runs after {timeout} seconds")
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        """Asks the job to stop after the epoch it is in; returns at once."""
+        """Asks the job to stop after its current epoch, and returns at once."""
         self._job.stopping.set()
 
     def cancel(self) -> None:
-        """Asks the job to stop after the epoch it is in; returns when it has stopped."""
+        """Asks the job to stop after its current epoch, and returns when it has stopped."""
         self.stop()
         self._done.wait()
 
     def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
-        """Stops the job after its epoch and writes a savepoint; where it lies. ``drain``: what waits for time
-        to pass comes out before. Raises what made the job fail; ValidationError for one that has ended."""
+        """Stops the job after its current epoch and writes a savepoint; gives the savepoint's path. With
+        ``drain``, open windows emit their results first. Raises the error of a failed job, and
+        ValidationError for an ended job."""
         if not self.is_running():
             raise ValidationError(f"Job {self.job_id} does not run: it is {self.status}.")
         name = f"savepoint-{self.job_id[:6]}-{uuid.uuid4().hex[:12]}"
@@ -169,7 +174,7 @@ class RunningJob:
         return target.shown("")
 
     def abort(self) -> None:
-        """Gives up the epoch under way, of which nothing is kept, and stops; returns at once."""
+        """Aborts the current epoch, of which nothing is kept, and stops; returns at once."""
         self._aborted = True
         self.stop()
         give_up(self._job.spark.sparkContext, self._group)
@@ -212,7 +217,7 @@ class RunningJob:
 
 
 def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest) -> RunningJob:
-    """Runs ``root``; every committed epoch's rows go to ``collector``."""
+    """Runs ``root``. The rows of every committed epoch go to ``collector``."""
     context = _context(request, [root])
     node = compiled(context, lambda: compile_result(root, context, request.config))
     shown = g.Select(
@@ -230,7 +235,7 @@ def start_query(root: p.PhysicalNode, collector: Collector, request: JobRequest)
 
 
 def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
-    """Runs all ``sinks`` as one job; their epochs commit together."""
+    """Runs all ``sinks`` as one job. Their epochs commit together."""
     context = _context(request, sinks)
     nodes = compiled(context, lambda: _compiled_outputs(sinks, context, request.config))
     with _Preparation(context, request) as preparation:
@@ -257,8 +262,8 @@ def start_inserts(sinks: Sequence[p.Sink], request: JobRequest) -> RunningJob:
 
 
 def read_limit(config: Configuration, outputs: Sequence[g.ExecNode]) -> ReadLimit:
-    """How much one epoch takes of each source. A mini-batch is an epoch; but where lookups are all that would
-    be bundled, an epoch has many bundles."""
+    """How much of each source one epoch takes. A mini-batch is an epoch. But if a job only bundles
+    lookups, an epoch has many bundles."""
     size = _bundle(config)
     nodes = [node for output in outputs for node in output.walk()]
     if any(isinstance(n, g.Lookup) for n in nodes) and not any(isinstance(n, g.Keyed) for n in nodes):
@@ -268,7 +273,7 @@ def read_limit(config: Configuration, outputs: Sequence[g.ExecNode]) -> ReadLimi
 
 
 def _bundle(config: Configuration) -> int | None:
-    """How many rows a mini-batch has at most; None where that is not said."""
+    """The most rows of a mini-batch; None if no option says so."""
     size = config.read(MINI_BATCH_SIZE)
     if MINI_BATCH_SIZE.key in config and size <= 0:
         raise ValidationError(f"The value of '{MINI_BATCH_SIZE.key}' must be positive, it is {size}")
@@ -285,7 +290,7 @@ def compile_context(
     shared: SharedFiles = ONE_MACHINE,
     fence: Fence = OPEN,
 ) -> CompileContext:
-    """What the plans of one job are compiled with."""
+    """The context in which the plans of one job are compiled."""
     context = CompileContext(
         make_source=partial(make_source, shared=shared, fence=fence),
         frames=frames,
@@ -306,7 +311,7 @@ def compile_context(
 def unread_job(
     roots: Sequence[p.PhysicalNode], config: Configuration, *, frames: Mapping[str, DataFrame], zone: str
 ) -> tuple[dict[str, g.ExecNode], CompileContext]:
-    """What each output of a job of these plans gets, and what was compiled with it; no table is opened."""
+    """The graph of each output of a job of these plans, and its compile context. No table is opened."""
     context = compile_context(roots, config, frames=frames, zone=zone, parallelism=1)
     context.make_source = lambda request: _UNREAD
     return compiled(context, lambda: _compiled_outputs(roots, context, config)), context
@@ -358,7 +363,7 @@ def _shown(root: p.PhysicalNode, node: g.ExecNode, request: JobRequest) -> tuple
 
 
 class _Preparation:
-    """Opens the checkpoint, then starts the job; gives everything back if that fails in between."""
+    """Opens the checkpoint, then starts the job. If that fails in between, it releases everything."""
 
     def __init__(self, context: CompileContext, request: JobRequest) -> None:
         self._context = context
@@ -380,7 +385,7 @@ class _Preparation:
             self._remove_temporary()
 
     def open(self, roots: Sequence[p.PhysicalNode]) -> JobIdentity:
-        """Takes the checkpoint directory; the identity is the stored one where there is one."""
+        """Takes the checkpoint directory. If the directory has an identity, the job gets this identity."""
         wanted = job_identity(roots, self._context, self._request.name)
         self._checkpoint = CheckpointDirectory(self._place(), self._request.fault)
         savepoint = self._request.config.read(RECOVERY_PATH)
@@ -403,7 +408,7 @@ class _Preparation:
         return Storage(place, settings, durable=durable)
 
     def start(self, outputs: Mapping[str, Output], names: Mapping[str, str]) -> RunningJob:
-        """``names``: of the outputs, for people."""
+        """``names``: the names of the outputs, for people."""
         request = self._request
         if self._checkpoint is None or self._identity is None:
             raise InternalError("the checkpoint is not open")

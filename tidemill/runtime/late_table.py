@@ -1,4 +1,4 @@
-"""The table that late rows are written to, with the epoch in which they came."""
+"""The table that collects late rows, with the epoch in which they came."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LateTable:
     watermark: pa.DataType
 
     def writer(self, epoch: int) -> LateWriter:
-        """Raises NotSupportedError where the table cannot be written where the rows are found."""
+        """NotSupportedError if the tasks that find late rows cannot write to the table."""
         sink: object = self.sink
         stager = sink.stager(epoch) if isinstance(sink, ArrowSink) else None
         if stager is None:
@@ -40,7 +40,7 @@ class LateTable:
 def late_table(
     table: CatalogTable, options: Mapping[str, str], job_id: str, zone: str, ordinal: int
 ) -> LateTable:
-    """``table`` as the one that the job's late rows go to; ValidationError where its columns do not fit."""
+    """``table`` as the table of the job's late rows. ValidationError if its columns do not fit."""
     columns = table.physical_columns
     text, clock = (t.VarCharType,), t.TIMESTAMP_TYPES
     kinds = (text, clock, text)

@@ -1,9 +1,11 @@
-"""When a job has given all it ever will: its LIMITs are full, whatever its sources still hold.
+"""Ends a job whose LIMITs are full, whatever its sources still hold.
 
-An operator of append-only rows that shows the first so many (``operators.api.Limited``) is full once its
-state holds them. What stands on full operators alone never changes again, so a job all of whose outputs do
-ends with the epoch that filled them. Such a job also begins with small epochs, each larger than the one
-before: LIMIT 3 does not read what the first epoch could take.
+    SELECT * FROM t LIMIT 3      ends with the epoch that brings the third row
+
+An append-only LIMIT (``operators.api.Limited``) is full once its state holds its rows. Nodes that only
+read full operators never change again. So if this holds for all outputs, the job ends with the epoch
+that filled the LIMITs. Such a job also begins with small epochs that grow: LIMIT 3 does not read a
+whole first epoch.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ GROWTH = 8
 
 @dataclass(slots=True)
 class Limits:
-    """Over the nodes of a job's outputs; hears of what its operators keep, epoch by epoch."""
+    """The LIMITs below a job's outputs. It learns the sizes of their states epoch by epoch."""
 
     outputs: Sequence[g.ExecNode]
     _wanted: dict[str, int] = field(init=False)
@@ -38,7 +40,7 @@ class Limits:
         }
 
     def hear(self, report: Mapping[str, Mapping[str, Any]]) -> None:
-        """After an epoch: a limit is one partition, so its task has all that is kept."""
+        """Takes the report of an epoch. A LIMIT is one partition, so one task knows its whole state."""
         self._epochs += 1
         for task in report.values():
             if task["state_rows"] >= self._wanted.get(task["operator"], task["state_rows"] + 1):
@@ -50,7 +52,7 @@ class Limits:
         return all(_stands_on(output, self._full) for output in self.outputs)
 
     def cut(self, limit: ReadLimit) -> ReadLimit:
-        """How much the next epoch may take, where the job may end before its sources do."""
+        """How much the next epoch may take, if the job may end before its sources do."""
         if not all(_stands_on(output, self._wanted) for output in self.outputs):
             return limit
         small = FIRST_BYTES * GROWTH**self._epochs
@@ -63,7 +65,7 @@ def _limit(node: g.Keyed) -> int | None:
 
 
 def _stands_on(node: g.ExecNode, operators: set[str] | Mapping[str, int]) -> bool:
-    """Whether all that ``node`` gives comes through one of ``operators``."""
+    """Whether every row of ``node`` comes through one of ``operators``."""
     seen: set[int] = set()
     waiting = [node]
     while waiting:

@@ -1,7 +1,8 @@
-"""While an epoch runs, its sources look at what comes after it: the driver has little else to do then.
+"""Lets sources look at their next input while an epoch runs, when the driver has little else to do.
 
-Nothing is planned by that: the next epoch is planned, and written down, when this one is committed. Cost: a
-thread for an epoch after which there is much to look through, waited for at its end.
+Looking ahead plans nothing: the next epoch is planned and recorded after the commit of the current
+epoch. Cost: a thread for each epoch with much input after it. The end of the epoch waits for the
+thread.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tidemill.connectors.api import LookingSource, Offset, ReadLimit, Source
 def looking_ahead(
     sources: Mapping[str, Source], offsets: Mapping[str, Offset], limit: ReadLimit
 ) -> Iterator[None]:
-    """``offsets``: where the epoch ends that the block runs; ``limit``: of the next one."""
+    """``offsets``: the end of the epoch that the block runs. ``limit``: the limit of the next epoch."""
     looks = list(_looks(sources, offsets, limit))
     if not looks:
         yield

@@ -1,4 +1,4 @@
-"""Where an epoch's rows go: to sinks, which stage them, or to who reads a SELECT."""
+"""The destinations of an epoch's rows: sinks, which stage the rows, or the reader of a SELECT."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SinkOutput:
 
 
 class Collector(Protocol):
-    """Takes a committed epoch's rows of a SELECT: the columns, then ``$kind`` where there are changes."""
+    """Takes the rows of a committed epoch of a SELECT: the columns, then ``$kind`` if there are changes."""
 
     def __call__(self, epoch: int, rows: pa.Table) -> None: ...
 
@@ -45,7 +45,7 @@ Output = SinkOutput | CollectOutput
 def run_outputs(
     outputs: Mapping[str, Output], frames: EpochFrames, epoch: int
 ) -> tuple[pa.Table | None, dict[str, list[str]]]:
-    """Runs the epoch: the rows to collect, if there are such, and the tokens of what each sink has staged."""
+    """Runs the epoch. Gives the rows to collect, if any, and the token of each sink's staged output."""
     collected: pa.Table | None = None
     staged: DataFrame | None = None
     for key, output in outputs.items():

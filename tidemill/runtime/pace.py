@@ -1,8 +1,10 @@
-"""Which sources of event time are waited for, and which wait for others.
+"""Which event-time sources others wait for, and which sources wait for others.
 
-A source without rows for its ``timeout`` is idle: what reads it and others goes on by the watermarks of the
-others, until it has rows again. It takes an epoch that no row asks for to say so. A source whose watermark is
-ahead of the least of its ``group`` by more than ``drift`` gives no rows until they have caught up."""
+A source without rows for its ``timeout`` is idle. Operators that also read other sources then continue
+with the watermarks of the others, until the idle source has rows again. An epoch without rows may be
+needed to say so. If the watermark of a source is ahead of the lowest watermark of its ``group`` by more
+than ``drift``, the source gives no rows until the others have caught up.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tidemill.errors import NotSupportedError, ValidationError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Of one source, in ms; ``timeout`` 0: it is always waited for."""
+    """The pace of one source, in ms. With ``timeout`` 0 others always wait for it."""
 
     timeout: int = 0
     group: str = ""
@@ -29,7 +31,7 @@ ALWAYS = Pace()
 
 
 def pace_of(options: Mapping[str, str], idle_timeout: int) -> Pace:
-    """What a table's options say; ``idle_timeout`` is that of all tables."""
+    """The pace by a table's options. ``idle_timeout`` is the option for all tables."""
     known = {option.key for option in o.OF_TABLES}
     config = Configuration({key: value for key, value in options.items() if key in known})
     config.read(o.EMIT_STRATEGY)
@@ -51,17 +53,19 @@ def pace_of(options: Mapping[str, str], idle_timeout: int) -> Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paces:
-    """Of a job's sources of event time. ``active``: when each had rows last, or the job began, in ms."""
+    """The paces of a job's event-time sources. ``active``: when each last had rows, or when the job began,
+    in ms."""
 
     paces: Mapping[str, Pace]
 
     @property
     def waits_for_all(self) -> bool:
-        """Whether no source can be idle; one alone is never left behind."""
+        """Whether no source can be idle. A single source is never idle."""
         return len(self.paces) < 2 or not any(pace.timeout for pace in self.paces.values())
 
     def least(self, marks: Mapping[str, int], idle: frozenset[str]) -> int | None:
-        """How far the time of all has come that are waited for; None before its begin and after its end."""
+        """The lowest watermark of the sources that others wait for; None before its begin and after its
+        end."""
         waited = [marks.get(source, NONE) for source in self.paces if source not in idle]
         least = min(waited, default=NONE)
         return None if least in (NONE, END) else least
@@ -71,7 +75,7 @@ class Paces:
         return frozenset(s for s, time in self._timeouts(active, marks).items() if time <= now)
 
     def next_idle(self, active: Mapping[str, int], marks: Mapping[str, int], now: int) -> int | None:
-        """When the next source that still is waited for will be idle."""
+        """When the next source becomes idle."""
         times = self._timeouts(active, marks).values()
         return min((time for time in times if time > now), default=None)
 

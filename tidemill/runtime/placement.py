@@ -1,9 +1,11 @@
-"""Which rows lie where a keyed operator needs them already.
+"""Which rows are already in the partition where a keyed operator needs them.
 
-The output of a keyed operator is partitioned by the columns that carry its partition key unchanged; so is
-what projections and filters make of it. Where the next operator's key is these columns, in this order (the
-hash of a key depends on the order), no exchange is needed: the same rows have the same hash, and the number
-of partitions is the same for the whole job.
+    GROUP BY k, then a Top-N with PARTITION BY k: one exchange by k serves both operators
+
+The output of a keyed operator is partitioned by the columns that carry its key unchanged; projections
+and filters keep this. If the key of the next operator is these columns in the same order, no exchange
+is needed. The order counts, because the hash of a key depends on it. The number of partitions is the
+same for the whole job.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ Partitioning = tuple[frozenset[str], ...]
 
 @singledispatch
 def partitioned_by(node: g.ExecNode) -> Partitioning | None:
-    """What the node's rows are partitioned by; () is one partition for all, None is unknown."""
+    """The columns that the node's rows are partitioned by. () is one partition for all rows, None is
+    unknown."""
     return None
 
 
@@ -44,7 +47,7 @@ def _(node: g.Select) -> Partitioning | None:
 
 
 def stays(node: g.Keyed, port: g.Port) -> bool:
-    """Whether the port's rows are in their partition as they come."""
+    """Whether the port's rows already are in their partition."""
     if port.summary is not None or port.buckets is not None or node.clocked:
         # By processing time it is run where no rows came, which only an exchange can ask for.
         return False
@@ -58,7 +61,7 @@ def stays(node: g.Keyed, port: g.Port) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The ``node`` that makes rows, what their columns are called there, and which of the rows are meant."""
+    """The ``node`` that makes rows, the names of their columns there, and which of its rows count."""
 
     node: g.ExecNode
     columns: tuple[str, ...]
@@ -66,8 +69,8 @@ class Origin:
 
     @property
     def below(self) -> Origin | None:
-        """One projection further down; None where something is computed or chosen, and where rows become
-        changes or changes rows."""
+        """The origin one projection further down. None if columns are computed or rows are chosen there,
+        and where rows become changes or changes become rows."""
         node, marked = self.node, self.marked
         if not isinstance(node, g.Select) or node.has_kind != node.input.has_kind:
             return None
@@ -84,7 +87,7 @@ class Origin:
 
 
 def origin(node: g.ExecNode, columns: tuple[str, ...]) -> Origin:
-    """Follows ``columns`` down through projections that only refer."""
+    """Follows ``columns`` down through projections that only pass columns on."""
     found = Origin(node, columns)
     while (below := found.below) is not None:
         found = below
@@ -92,7 +95,7 @@ def origin(node: g.ExecNode, columns: tuple[str, ...]) -> Origin:
 
 
 def origins_of(port: g.Port) -> tuple[str, ...]:
-    """What a port's event time depends on: sources and operators, none where it has no time."""
+    """The sources and operators that a port's event time depends on; empty if it has no time."""
     return tuple(dict.fromkeys(_origins(port.input))) if port.timed else ()
 
 

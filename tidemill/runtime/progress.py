@@ -1,4 +1,4 @@
-"""What a job does, for people and metrics: it began, it resumed, an epoch began, an epoch ended."""
+"""The events of a job, for people and metrics: it began, it resumed, an epoch began, an epoch ended."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tidemill.runtime.stage_runs import OperatorRows, SlowNode, SlowTask, StageR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBegun:
-    """A job is about to run: what it is made of. ``statement`` and ``options``: as they may be shown;
-    ``directory``: where it keeps its checkpoint, '' where that goes with it."""
+    """A job is about to run, with this plan. ``statement`` and ``options`` contain no secrets.
+    ``directory``: its checkpoint directory, or '' if the checkpoint is temporary."""
 
     job_id: str
     name: str
@@ -31,7 +31,7 @@ class JobBegun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobResumed:
-    """A job found its records: it goes on after ``epoch``."""
+    """A job found its records, and continues after ``epoch``."""
 
     job_id: str
     epoch: int
@@ -39,7 +39,7 @@ class JobResumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavepointWritten:
-    """A job has stopped with a savepoint, which lies at ``path``; ``at``: in seconds since 1970."""
+    """A job has stopped with a savepoint at ``path``. ``at`` is in seconds since 1970."""
 
     job_id: str
     path: str
@@ -48,7 +48,7 @@ class SavepointWritten:
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """Of an epoch under way: tasks of the stages that run now, rows that ended tasks of operators took."""
+    """The current epoch: the tasks of its running stages, and the rows that ended tasks of operators took."""
 
     tasks_done: int
     tasks: int
@@ -57,7 +57,7 @@ class SoFar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochBegun:
-    """``inputs``: how much each source gives, where it can say; ``so_far`` may be asked while it runs."""
+    """``inputs``: how much each source gives, if it knows. ``so_far`` may be called while the epoch runs."""
 
     job_id: str
     epoch: int
@@ -67,8 +67,8 @@ class EpochBegun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFailed:
-    """A job failed for a reason outside its query. ``wait``: after how many seconds it is started again; None
-    where it was too often, and the job has ended."""
+    """A job failed for a reason outside of its query. ``wait``: the seconds until it restarts; None if it
+    has failed too often, and has ended."""
 
     job_id: str
     error: str
@@ -77,7 +77,7 @@ class JobFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionsRead:
-    """A scan of a batch job that has ended: how many partitions of ``table`` it read, of those there are."""
+    """An ended batch job read so many partitions of ``table``, of those that exist."""
 
     job_id: str
     table: str
@@ -87,7 +87,7 @@ class PartitionsRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangesBlocked:
-    """A batch job was to have pipelined exchanges, and has blocking ones: it says why."""
+    """A batch job should have had pipelined exchanges, but has blocking exchanges, for this reason."""
 
     job_id: str
     reason: str
@@ -99,9 +99,11 @@ class ExchangesBlocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnded:
-    """A run of a job has ended, FINISHED, CANCELED or FAILED with ``error``. ``mode``: batch or streaming;
-    times in seconds since 1970; ``notes``: what its user was told; ``rows_out``: of a batch job. Told where
-    somebody keeps it."""
+    """A run of a job has ended: FINISHED, CANCELED, or FAILED with ``error``.
+
+    ``mode``: batch or streaming. Times are in seconds since 1970. ``notes``: the messages to the user.
+    ``rows_out``: the rows of a batch job. Only sent if a listener keeps it.
+    """
 
     job_id: str
     name: str
@@ -135,14 +137,17 @@ JobEvent = (
 
 
 def unheard(event: JobEvent) -> None:
-    """Who hears of events where nobody listens."""
+    """The listener that ignores all events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeProgress:
-    """What one node of a job's plan did in an epoch, all its partitions together; of a sink and a source
-    ``rows_in`` alone. ``state_rows`` and ``state_bytes`` of the partitions that it touched;
-    ``largest_key``: the most rows that came of one key; ``partitions``: the rows of each of an operator's."""
+    """The figures of one node of a job's plan in an epoch, over all partitions. Sinks and sources have
+    ``rows_in`` only.
+
+    ``state_rows`` and ``state_bytes`` are of the partitions that the epoch touched. ``largest_key``:
+    the most rows of one key. ``partitions``: the rows of each partition of an operator.
+    """
 
     rows_in: int = 0
     rows_out: int = 0
@@ -177,10 +182,14 @@ _SUMS = ("rows_in", "rows_out", "state_rows", "state_bytes", "late")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochProgress:
-    """``rows_in``: rows that were read from sources; of sources that Spark itself reads those that the first
-    stateful operators received, after filters and local phases; ``late``:
-    rows that came too late for all their windows; ``seconds``: from the epoch's plan to its end;
-    ``state_rows`` and ``state_bytes`` of the operators it touched."""
+    """The figures of an epoch.
+
+    - ``rows_in``: rows read from sources. If Spark reads a source, the rows that the first stateful
+      operators got, after filters and local phases.
+    - ``late``: rows that were too late for all their windows.
+    - ``seconds``: from the epoch's plan to its end.
+    - ``state_rows`` and ``state_bytes``: of the operators that the epoch touched.
+    """
 
     epoch: int
     rows_in: int
@@ -202,7 +211,7 @@ class EpochProgress:
 
     @property
     def behind(self) -> float | None:
-        """By how many seconds the watermark is behind the clock."""
+        """The seconds by which the watermark is behind the clock."""
         return None if self.watermark is None else (self.time - self.watermark) / 1000
 
     @property
@@ -252,7 +261,7 @@ def _nodes(tasks: list[dict[str, Any]], tokens: Mapping[str, list[str]]) -> dict
 
 
 def so_far(context: SparkContext, report: Accumulator[dict[str, dict[str, Any]]]) -> SoFar:
-    """A look at Spark's running stages; cheap, and safe from any thread."""
+    """A look at Spark's running stages. It is cheap, and safe from any thread."""
     tracker = context.statusTracker()
     stages = [info for s in tracker.getActiveStageIds() if (info := tracker.getStageInfo(s)) is not None]
     return SoFar(
@@ -261,7 +270,7 @@ def so_far(context: SparkContext, report: Accumulator[dict[str, dict[str, Any]]]
 
 
 def _rows_in(report: dict[str, dict[str, Any]]) -> int:
-    """What operators give to operators is not counted again."""
+    """The rows from sources. Rows between operators do not count again."""
     read = rows_read(report)
     if read is not None:
         return read
@@ -269,8 +278,8 @@ def _rows_in(report: dict[str, dict[str, Any]]) -> int:
 
 
 def rows_of(token: str) -> int:
-    """Rows that a sink's token speaks of: its ``rows``, or the last entry of each of its ``files``; a list
-    is what was written, row by row."""
+    """The rows of a sink's token: its ``rows``, or the last entry of each of its ``files``. A list has the
+    rows themselves."""
     parsed = json.loads(token)
     if not isinstance(parsed, dict):
         return len(parsed)

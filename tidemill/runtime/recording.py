@@ -1,4 +1,4 @@
-"""Takes down how a job runs, and tells of it when it has ended; only where somebody keeps it."""
+"""Records how a job runs, and sends the record when the job has ended, if a listener keeps it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _LOGGER = logging.getLogger("tidemill.history")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a job that runs has seen of itself; ``notes``: what is to be said of it; ``rows_out``: how many
-    rows it gave or wrote, once that is known."""
+    """What a running job knows about itself. ``notes``: messages to the user. ``rows_out``: its rows, once
+    known."""
 
     partitions: list[PartitionsRead] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Seen:
 
 @dataclass(slots=True, kw_only=True)
 class Recording:
-    """``begun``: when it was made, in seconds since 1970."""
+    """``begun``: when it was created, in seconds since 1970."""
 
     context: SparkContext
     job_id: str
@@ -49,13 +49,13 @@ class Recording:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """What this thread runs in Spark within belongs to the job."""
+        """Spark's work of this thread, within the block, belongs to the job."""
         with tagged(self.context, self._tag, self.name):
             yield
 
     def end(self, status: str, error: str = "") -> None:
-        """What Spark knows of it is read now; where that fails the job is kept without. A job never fails for
-        its record."""
+        """Reads what Spark knows of the job. If that fails, the record lacks it: a job never fails for its
+        record."""
         try:
             self.tell(self._ended(status, error))
         except Exception:

@@ -1,7 +1,8 @@
-"""Which files the driver and all workers see alike: those at URIs, and local paths said to be shared.
+"""Which files the driver and all workers share: files at URIs, and local paths that are declared as
+shared.
 
-On a cluster a path of each machine's own would be another folder on each: rows read twice or not at all,
-state that the next epoch does not find. Such a path is refused before the job starts.
+On a cluster, a local path is another folder on each machine. Rows would be read twice or not at all,
+and the next epoch would not find its state. So such a path is refused before the job starts.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tidemill.runtime.spark.settings import is_within_machine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedFiles:
-    """``master``: Spark's; ``declared``: the option's value; ``temporary``: where jobs without a checkpoint
-    directory keep theirs, '' for the system's own folder."""
+    """``master``: Spark's master. ``declared``: the value of the option. ``temporary``: the folder for
+    jobs without a checkpoint directory, or '' for the system's temporary folder."""
 
     master: str
     declared: str = ""
@@ -37,7 +38,7 @@ class SharedFiles:
         )
 
     def check(self, location: str, what: str) -> None:
-        """ValidationError where ``location``, which ``what`` names, is not the same on all machines."""
+        """ValidationError if ``location`` is not the same on all machines. ``what`` names it in the error."""
         if not self._is_shared(location):
             raise ValidationError(
                 f"{what} is '{location}', a path that each machine has for itself: Spark runs on "
@@ -48,7 +49,7 @@ class SharedFiles:
             )
 
     def temporary_directory(self) -> str:
-        """A new place for the state of a job that has no checkpoint directory."""
+        """A new directory for the state of a job without a checkpoint directory."""
         if not self.temporary and is_within_machine(self.master):
             return tempfile.mkdtemp(prefix="tidemill-")
         if not self.temporary:

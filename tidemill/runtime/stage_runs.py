@@ -1,7 +1,7 @@
-"""How the stages of a job ran in Spark, as its status store tells it, and which of their tasks were slow.
+"""How the stages of a job ran in Spark, from Spark's status store, and which tasks were slow.
 
-Bytes and rows are those that Spark itself has read and shuffled: what decoders in Python workers read is not
-among them. ``copies`` are attempts that were started because another was slow.
+Bytes and rows are those that Spark itself has read and shuffled. They do not include what decoders in Python
+workers read. ``copies`` are attempts that started because another attempt was slow.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _TIME = "%Y-%m-%dT%H:%M:%S.%fGMT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRun:
-    """One attempt at a stage. ``status``: COMPLETE, FAILED or ACTIVE. Of the stage's tasks ``median_...`` and
-    the most. ``excluded``: executors that were given no more of its tasks, because some had failed there."""
+    """One attempt at a stage. ``status``: COMPLETE, FAILED or ACTIVE. Task figures are the median
+    (``median_...``) and the maximum. ``excluded``: executors that got no more of its tasks after
+    failures."""
 
     stage: int
     attempt: int
@@ -47,7 +48,7 @@ class StageRun:
 
     @property
     def skew(self) -> float:
-        """How many times the median task's bytes the largest read; 1 where that is not known."""
+        """The largest task's bytes divided by the median task's bytes; 1 if unknown."""
         return self.most_bytes / self.median_bytes if self.median_bytes else 1.0
 
     @property
@@ -59,8 +60,8 @@ class StageRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorRows:
-    """An operator of Spark's in a batch job, ``depth`` below the result. ``rows``: None where it counts
-    none."""
+    """An operator of Spark's in a batch job, ``depth`` below the result. ``rows`` is None if it does not
+    count rows."""
 
     name: str
     depth: int
@@ -68,8 +69,8 @@ class OperatorRows:
 
 
 def rows_from_sources(operators: Sequence[OperatorRows]) -> int:
-    """What the scans gave. Of a source that Python workers decode Spark scans a list of its parts: there the
-    operator that decodes them gives the rows."""
+    """The rows of the scans. If Python workers decode a source, Spark only scans a list of its parts, so
+    the rows are those of the decoding operator."""
     return sum(_scanned(operators, place) for place in range(len(operators)) if _is_leaf(operators, place))
 
 
@@ -89,8 +90,8 @@ SEEN_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowTask:
-    """``copy``: this is the second attempt. ``more``: it had so much more to read than the median task that
-    it was not slow for that."""
+    """``copy``: this is the second attempt. ``more``: it read so much more than the median task that its
+    time is normal."""
 
     stage: int
     task: int
@@ -105,15 +106,15 @@ class SlowTask:
 
     @property
     def is_measured(self) -> bool:
-        """Whether Spark saw what was read. Files that Python workers read, and blocks that lie in
-        files, it does not see."""
+        """Whether Spark saw what the task read. Spark does not see files that Python workers read, or
+        blocks in files."""
         return max(self.bytes, self.median_bytes) >= SEEN_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowNode:
-    """A host that got no tasks from ``begun`` to ``ended``, in seconds since 1970, because a copy of ``task``
-    of ``stage``, which ran there, came first elsewhere."""
+    """A host that got no tasks from ``begun`` to ``ended`` (seconds since 1970), because a copy of its
+    ``task`` of ``stage`` finished first elsewhere."""
 
     host: str
     begun: float
@@ -123,7 +124,7 @@ class SlowNode:
 
 
 def stage_run(found: Json, excluded: tuple[str, ...] = ()) -> StageRun:
-    """Of Spark's ``StageData`` with the quantiles ``QUANTILES``."""
+    """The run of Spark's ``StageData`` with the quantiles ``QUANTILES``."""
     spread = found.get("taskMetricsDistributions") or {}
     times = spread.get("executorRunTime", (0, 0))
     inputs = spread.get("inputMetrics", {}).get("bytesRead", (0, 0))
@@ -152,8 +153,8 @@ def stage_run(found: Json, excluded: tuple[str, ...] = ()) -> StageRun:
 
 
 def slow_tasks(stage: StageRun, tasks: Iterable[Json]) -> tuple[SlowTask, ...]:
-    """Those of Spark's ``TaskData`` that took far longer than the median, and second attempts. A task is slow
-    by its time for a byte: one with more to read takes longer, and is none."""
+    """The tasks that took far longer than the median, and second attempts, from Spark's ``TaskData``. Time
+    per byte decides: a task that reads more may take longer."""
     found = []
     for task in tasks:
         metrics = task.get("taskMetrics") or {}

@@ -1,13 +1,15 @@
-"""Which operators of an exec graph run together in one task, and who reads what they give.
+"""Which operators of an exec graph run in one task, and which stages read their rows.
 
-A stage is one task per partition: a keyed operator, and below it those whose rows lie in their partition
-already (see ``placement``), ``DEEPEST`` at most on top of each other. What comes from elsewhere are its
-groups: all ports that one node feeds. A node that feeds one group alone makes that group's blocks where it
-makes its rows; what feeds several stages, or a stage and something else, is spread: it runs once an epoch and
-each reader takes its part of the spread.
+A stage is one task per partition. It has a keyed operator, and below it the operators whose rows are
+already in their partition (see ``placement``), at most ``DEEPEST`` on top of each other. Rows from
+elsewhere come in groups: a group has all ports that one node feeds.
 
-Stateless nodes run wherever their rows go: only reads and keyed operators are made once. Built once a job;
-EXPLAIN EXECUTION_PLAN shows it.
+A node that feeds a single group makes the group's blocks in its own task. If a node feeds several
+stages, or a stage and something else, its rows are spread: it runs once per epoch, and each reader
+takes its part.
+
+Stateless nodes run wherever their rows go; only reads and keyed operators run once. The stages are
+built once per job, and EXPLAIN EXECUTION_PLAN shows them.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ DEEPEST = 40
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Leaf:
-    """An input that comes from outside the task: the ``number``-th. ``columns`` are those of ``below``, the
-    node that makes its rows, in the order of the port's; ``marked``: which of the rows. ``cut``: they could
-    be made in the task, but for its depth."""
+    """The ``number``-th input from outside of the task. ``columns`` are columns of ``below``, the node
+    that makes its rows, in the order of the port's columns. ``marked``: which of the rows. ``cut``:
+    only the depth limit keeps the rows from being made in this task."""
 
     node: g.Keyed
     port: g.Port
@@ -40,7 +42,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Task:
-    """``inputs``: per port a leaf, or the task that makes its rows in the same partition."""
+    """``inputs``: for each port a leaf, or the task that makes its rows in the same partition."""
 
     node: g.Keyed
     inputs: tuple[Leaf | Task, ...]
@@ -48,8 +50,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Stage:
-    """``number``: its place among the job's stages, inputs first. ``groups``: the leaves by what feeds them.
-    ``in_place``: no exchange is needed, as the one group's rows are where they belong."""
+    """``number``: its place among the job's stages, inputs first. ``groups``: the leaves by the node that
+    feeds them. ``in_place``: no exchange is needed, because the rows of the one group already are in
+    their partition."""
 
     number: int
     task: Task
@@ -68,8 +71,8 @@ class Stage:
 
 @dataclass(slots=True)
 class Spread:
-    """A node that runs once for several readers: groups by the number of their stage, and ``rows`` for how
-    many its rows are taken as they are."""
+    """A node that runs once for several readers: groups by the number of their stage, and in ``rows`` the
+    number of readers that take its rows unchanged."""
 
     node: g.ExecNode
     groups: dict[int, tuple[Leaf, ...]] = field(default_factory=dict)
@@ -98,7 +101,7 @@ class Stages:
         return self._stages[id(node)]
 
     def spread(self, node: g.ExecNode) -> Spread | None:
-        """How the rows of ``node`` go to several readers; None where there is but one."""
+        """How the rows of ``node`` go to several readers; None if it has one reader."""
         return self._spreads.get(id(node))
 
     @property
@@ -111,7 +114,7 @@ class Stages:
         return tuple(self._spreads.values())
 
     def _count(self, node: g.ExecNode) -> None:
-        """Counts a reader of ``node``; stateless nodes pass the wish on, once per path."""
+        """Counts a reader of ``node``. Stateless nodes pass the request on, once per path."""
         if isinstance(node, g.Read | g.Keyed):
             self._uses[id(node)] += 1
             if self._uses[id(node)] > 1:
@@ -121,7 +124,7 @@ class Stages:
             self._count(child)
 
     def _feed(self, node: g.ExecNode) -> None:
-        """Something takes the rows of ``node`` as they are."""
+        """Registers a reader that takes the rows of ``node`` unchanged."""
         if not isinstance(node, g.Read | g.Keyed):
             for child in node.inputs:
                 self._feed(child)
@@ -131,12 +134,12 @@ class Stages:
         self._enter(node)
 
     def _spreads_out(self, node: g.ExecNode, own: int) -> bool:
-        """Whether there are readers beside ``own`` ones. Event time does not go with a spread's blocks: an
-        operator that gives it is run for each reader."""
+        """Whether there are readers beside its ``own``. Blocks of a spread carry no event time, so an
+        operator with event time runs once per reader."""
         return self._uses[id(node)] > own and not (isinstance(node, g.Keyed) and node.timed)
 
     def _enter(self, node: g.ExecNode) -> None:
-        """Lays out the stage of a keyed operator, after those below it."""
+        """Lays out the stage of a keyed operator, after the stages below it."""
         if not isinstance(node, g.Keyed) or id(node) in self._stages:
             return
         leaves: list[Leaf] = []
@@ -184,6 +187,6 @@ class Stages:
 
 
 def _feeders(node: g.Keyed) -> list[g.ExecNode]:
-    """What makes the rows of an operator's ports, each once."""
+    """The nodes that make the rows of an operator's ports, each once."""
     found = [origin(port.input, port.references).node for port in node.ports]
     return list({id(below): below for below in found}.values())

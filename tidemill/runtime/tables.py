@@ -1,4 +1,4 @@
-"""Makes the sources and sinks of a job's tables: options checked, and files where all machines see them."""
+"""Creates the sources and sinks of a job's tables, with checked options, and files that all machines see."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemill.runtime.shared_files import ONE_MACHINE, SharedFiles
 
 
 def make_source(request: SourceRequest, shared: SharedFiles = ONE_MACHINE, fence: Fence = OPEN) -> Source:
-    """The source of a table, whose links lead within ``fence``."""
+    """The source of a table. Links in it must stay within ``fence``."""
     request = replace(request, fence=fence)
     found = registry.validate(request.table, request.options, role="source")
     _check_places(found, request.table, request.options, "source", request.streaming, shared)

@@ -1,7 +1,8 @@
-"""When operators want an epoch that no row asks for: the next timer of each, by partition.
+"""Timers: when operators need an epoch even without rows. Each operator has one next timer per partition.
 
-An operator that was not run keeps its timer. A timer is due in the first epoch whose processing time has come
-to it: all partitions of its operator are run then, with or without rows."""
+An operator that did not run keeps its timer. A timer is due in the first epoch whose processing time
+has reached it. Then all partitions of its operator run, with or without rows.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ Timers = dict[str, dict[str, int]]
 
 
 def heard(timers: Timers, report: Mapping[str, Mapping[str, Any]]) -> Timers:
-    """``timers`` after the epoch whose tasks say this."""
+    """``timers`` after an epoch with these reports of its tasks."""
     made = {operator: dict(parts) for operator, parts in timers.items()}
     for task in report.values():
         parts = made.setdefault(task["operator"], {})
@@ -26,7 +27,7 @@ def heard(timers: Timers, report: Mapping[str, Mapping[str, Any]]) -> Timers:
 
 
 def due(timers: Timers, time: int) -> frozenset[str]:
-    """The operators that want to be run at ``time``."""
+    """The operators whose timers are due at ``time``."""
     return frozenset(operator for operator, parts in timers.items() if min(parts.values()) <= time)
 
 
@@ -35,7 +36,7 @@ def earliest(timers: Timers) -> int | None:
 
 
 def spread(timers: Timers, partitions: Callable[[str], int]) -> Timers:
-    """The timers where an operator has other ``partitions`` than those that set them."""
+    """The timers for an operator that now has another number of ``partitions``."""
     return {
         operator: {str(place): min(parts.values()) for place in range(partitions(operator))}
         for operator, parts in timers.items()

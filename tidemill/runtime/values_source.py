@@ -1,4 +1,4 @@
-"""Literal rows as a bounded source; an offset is the number of rows read."""
+"""Literal rows as a bounded source. An offset is the number of rows read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = "rows"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValuesSource:
-    """``rows``: Spark SQL literal texts, typed; ``columns``: names."""
+    """``rows``: typed Spark SQL literals. ``columns``: their names."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -57,9 +57,9 @@ class ValuesSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameSource:
-    """A Spark DataFrame as a bounded, insert-only source, read whole in one epoch.
+    """A Spark DataFrame as a bounded, insert-only source, which one epoch reads completely.
 
-    The frame must give the same rows each time it runs; its row order is its own.
+    The frame must give the same rows each time it runs. It decides their order.
     """
 
     frame: DataFrame

@@ -3,8 +3,8 @@
 The upper bits of a key's hash are its key group. A partition has a range of key groups, so a range of hashes.
 After a rescaling, the state of a partition consists of slices of what other partitions wrote:
 
-    before: partition 0 has groups 0-127, partition 1 has groups 128-255
-    after:  partition 0 has groups 0-84, partition 1 has groups 85-169, partition 2 has groups 170-255
+    before: partition 0 has groups 0-2047, partition 1 has groups 2048-4095
+    after:  partition 0 has 0-1365, partition 1 has 1366-2730, partition 2 has 2731-4095
 
 Runs are cut to the partition's range, and no row is rewritten. A run ordered by hash is cut by
 position. A run ordered by time has no such position, so the run says which of its rows count
