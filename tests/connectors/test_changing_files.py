@@ -147,7 +147,7 @@ def test_another_path_is_another_table(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         write(tmp_path / name / "x.csv", "1,a\n")
     start, _ = step(files(tmp_path / "one"), None)
-    with pytest.raises(StateError, match=r"that read '.*one'; its path is '.*two' now"):
+    with pytest.raises(StateError, match=r"with the path '.*one'; the path is now '.*two'"):
         step(files(tmp_path / "two"), start)
 
 

@@ -133,7 +133,7 @@ def test_a_failed_write_leaves_no_name(tmp_path: Path) -> None:
 
 
 def test_a_location_that_no_file_system_is_for() -> None:
-    with pytest.raises(NotSupportedError, match=r"no file system for 'ftp://'; there are file, s3, s3a"):
+    with pytest.raises(NotSupportedError, match=r"no file system for 'ftp://'; supported are file, s3, s3a"):
         Storage("ftp://host/x").stat("")
 
 

@@ -153,8 +153,8 @@ def test_files_of_others(limited: Gateway, place: Path, what: str) -> None:
         error = fails(limited, made, statement)
         assert isinstance(error, NotPermittedError)
         assert error.message == (
-            "Option 'path' of table 'default_catalog.default_database.t' names a place that is not for this "
-            "session."
+            "Option 'path' of table 'default_catalog.default_database.t' names a path that this session may "
+            "not use."
         )
 
 

@@ -228,7 +228,7 @@ def test_pages_of_other_sites_are_refused(tmp_path: Path) -> None:
 def test_an_address_that_others_reach_must_be_chosen(tmp_path: Path, users: str) -> None:
     made, _ = gateway(tmp_path)
     address = {"sql-gateway.endpoint.rest.bind-address": "0.0.0.0", "sql-gateway.endpoint.rest.port": "0"}
-    with pytest.raises(SetupError, match=r"would listen on 0\.0\.0\.0, where others reach it"):
+    with pytest.raises(SetupError, match=r"would listen on 0\.0\.0\.0, which other machines reach"):
         RestEndpoint(made, Configuration(address)).start()
     with pytest.raises(SetupError, match="which say who the users are"):
         RestEndpoint(made, Configuration({**address, AUTHENTICATION: "PASSWORD"})).start()
@@ -294,7 +294,7 @@ def test_files_of_users(tmp_path: Path) -> None:
         with pytest.raises(SetupError, match=f"users file '{file}' has no users"):
             users_in(str(file))
     file.write_text(f"ann:{token_hash('t')}\nann:{token_hash('t')}\nbob:{token_hash('t')}", encoding="utf-8")
-    with pytest.raises(SetupError, match=f"Line 3 of '{file}' has the token of 'ann' for 'bob'"):
+    with pytest.raises(SetupError, match=f"Line 3 of '{file}' gives 'bob' the token of 'ann'"):
         users_in(str(file))
     file.write_bytes(b"ann:\xff")
     with pytest.raises(SetupError, match=f"'{file}' cannot be read"):

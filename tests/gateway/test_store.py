@@ -79,7 +79,7 @@ def test_what_is_put_is_there_for_the_next_process(url: str) -> None:
     with store.engine.begin() as connection:
         connection.execute(VERSIONS.update().values(version=99))
     store.close()
-    with pytest.raises(StateError, match="is of version 99"):
+    with pytest.raises(StateError, match="has version 99"):
         Store.open(url)
 
 
@@ -129,8 +129,8 @@ def test_files_of_keys_that_cannot_be_used(tmp_path: Path) -> None:
     ("url", "said"),
     [
         ("sqlite:////proc/nosuch/gateway.db", "cannot be used|No such file"),
-        ("nosuch://u:secret@x/d", "no URL of a database"),
-        ("not a url", "no URL of a database"),
+        ("nosuch://u:secret@x/d", "not the URL of a usable database"),
+        ("not a url", "not the URL of a usable database"),
     ],
 )
 def test_a_store_that_cannot_be_used(url: str, said: str) -> None:

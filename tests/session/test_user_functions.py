@@ -154,8 +154,8 @@ def test_nothing_aggregates_to_the_value_of_a_new_accumulator(batch: TableEnviro
 ERRORS: list[tuple[str, type[Exception], str]] = [
     ("SELECT fails(n) FROM t", ExecutionError, r"The function fails failed: ValueError: no 2\n.*samples\.py"),
     ("SELECT leaves(n) FROM t", ExecutionError, r"The function leaves failed: SystemExit: 2\n.*samples\.py"),
-    ("SELECT text_for_number(n) FROM t", ExecutionError, "gave 'seven' of type str; expected BIGINT"),
-    ("SELECT too_short(n) FROM t", ExecutionError, "gave 2; expected 3 values"),
+    ("SELECT text_for_number(n) FROM t", ExecutionError, "returned 'seven' of type str; expected BIGINT"),
+    ("SELECT too_short(n) FROM t", ExecutionError, "returned 2; expected 3 values"),
     (
         "SELECT plus(k) FROM t",
         ValidationError,

@@ -119,7 +119,7 @@ def test_a_full_disk_is_said_and_the_epoch_can_be_tried_again(
             monkeypatch.undo()
     assert len(errors) >= {"open": 2, "fsync": 3, "mkdir": 2}[call]
     assert all("No space left on device" in e.message for e in errors)
-    assert all("the job goes on from its last one" in e.hint for e in errors)
+    assert all("it continues after its last epoch" in e.hint for e in errors)
     assert read(tmp_path / str(len(errors)), manifest)[0].startswith("value ")
 
 
@@ -165,7 +165,7 @@ def test_a_lost_file_is_named(tmp_path: Path) -> None:
         (b'{"version":3}', "has no checksum"),
         (b'{"version":3,"checksum":"0000000000000000"}', "checksum does not fit"),
         (b'{"version":4,"what":{"ever":"it is"}}', "format version 4, this Tidemill reads version 3"),
-        (b'{"version":1,"epoch":1,"tables":{}}', "format version 1.*\n.*an older Tidemill"),
+        (b'{"version":1,"epoch":1,"tables":{}}', "format version 1.*\n.*An older Tidemill"),
         (b"[" * 100_000, "is damaged"),
         (encode_record(3, {}), "is damaged: KeyError"),
         (encode_record(3, {"epoch": 1, "groups": [0, 1], "tables": []}), "is damaged: AttributeError"),
@@ -208,5 +208,5 @@ def test_a_column_that_means_something_else_is_refused(tmp_path: Path, other: pa
     store = StateStore.open(str(tmp_path), "counts", 3, manifest, 9)
     with pytest.raises(StateError, match=said):
         store.table(Layout(name="texts", keys=TEXTS.keys, columns=(other,)))
-    with pytest.raises(StateError, match=r"column '\$time'.*is not there"):
+    with pytest.raises(StateError, match=r"column '\$time'.*is missing"):
         store.table(Layout(name="texts", keys=TEXTS.keys, columns=TEXTS.columns, ttl=5))

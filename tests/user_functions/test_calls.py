@@ -114,18 +114,21 @@ WRONG: list[tuple[BoundScalar, str]] = [
     (scalar(lambda x: None, "INT NOT NULL", "BIGINT"), r"f returned NULL; expected INT NOT NULL"),
     (scalar(lambda x: (1,), "ROW<a INT, b INT>", "BIGINT"), r"f returned \(1,\) of type tuple; expected ROW"),
     (scalar(lambda x: {"A": 1}, "ROW<a INT>", "BIGINT"), r"f returned \{'A': 1\} of type dict; expected ROW"),
-    (scalar(lambda x: x[:1], "BIGINT", "BIGINT", vectorized=True), "gave 1; expected 2 values, one per row"),
+    (
+        scalar(lambda x: x[:1], "BIGINT", "BIGINT", vectorized=True),
+        "returned 1; expected 2 values, one per row",
+    ),
     (
         scalar(lambda x: x.cast(pa.string()), "BIGINT", "BIGINT", vectorized=True),
-        r"gave an array of string; expected BIGINT \(int64\)",
+        r"returned an array of string; expected BIGINT \(int64\)",
     ),
     (
         scalar(lambda x: pa.array([2**40, 0]), "INT", "BIGINT", vectorized=True),
-        r"gave an array of int64: .*; expected INT \(int32\)",
+        r"returned an array of int64: .*; expected INT \(int32\)",
     ),
     (
         scalar(lambda x: [1, 2], "BIGINT", "BIGINT", vectorized=True),
-        "gave a value of type list; expected a pyarrow array",
+        "returned a value of type list; expected a pyarrow array",
     ),
 ]
 
