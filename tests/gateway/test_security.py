@@ -250,7 +250,7 @@ def test_users_of_a_program_and_files_that_are_none(tmp_path: Path) -> None:
     assert access.by_password("eve", "of a program") == "eve"
     with pytest.raises(AccessError):
         access.by_password("eve", "")
-    with pytest.raises(SetupError, match="no function"):
+    with pytest.raises(SetupError, match="does not name a function"):
         Access.of(
             Configuration({AUTHENTICATION: "PASSWORD", "tidemill.gateway.authenticator": "nosuch:f"}), Audit()
         )

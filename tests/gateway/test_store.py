@@ -274,7 +274,7 @@ def test_a_session_taken_down_answers_as_before() -> None:
         assert ask(again, statement) == ask(session, statement)
     assert again.context.catalogs.catalogs["c"].databases == session.context.catalogs.catalogs["c"].databases
     assert taken(again.context) == taken(session.context)
-    with pytest.raises(StateError, match="form 99"):
+    with pytest.raises(StateError, match="format 99"):
         restored({**taken(session.context), "format": 99})
 
 
