@@ -40,8 +40,8 @@ nightly: setup  ## random queries, flipped bits, kills, sessions by the thousand
 	@$(PYTHON) -m pytest -m random_queries --queries=$(QUERIES) --seed=$(SEED)
 	@$(PYTHON) -m pytest tests/state/test_damage.py --flips=3000 --seed=$(SEED)
 	@$(PYTHON) -m pytest tests/cluster --kills=50 --seed=$(SEED) --timeout 3600 -o faulthandler_timeout=3660
-	@$(PYTHON) -m pytest tests/gateway/test_random_requests.py --requests=10000 --seed=$(SEED) --timeout 3600 \
-		-o faulthandler_timeout=3660
+	@$(PYTHON) -m pytest tests/gateway/test_random_requests.py tests/gateway/test_hiveserver2_attacks.py \
+		--requests=10000 --seed=$(SEED) --timeout 3600 -o faulthandler_timeout=3660
 	@$(PYTHON) -m tests.runtime.kills --kills $(KILLS) --seed $(SEED)
 	@$(PYTHON) -m tests.gateway.kills --kills 20 --seed $(SEED)
 	@$(PYTHON) -m tests.gateway.load --sessions 10000 --rows 10000000

@@ -28,7 +28,8 @@ LOGIN_TIMEOUT = Option(
     key=f"{_PREFIX}.login.timeout",
     kind=Duration,
     default=Duration(20_000),
-    doc="How long a client may take to begin, and to go on with a request that it has begun.",
+    doc="How long a client may take to begin and to log in, and to send a request that it has begun (a long "
+    "one has a second more for each 4 kB).",
 )
 MAX_CONNECTIONS = Option(
     key=f"{_PREFIX}.worker.threads.max",

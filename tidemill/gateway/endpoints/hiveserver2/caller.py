@@ -12,13 +12,15 @@ from tidemill.gateway.service.service import Gateway
 @dataclass(slots=True, kw_only=True)
 class Caller:
     """One connection. ``is_there``: whether the client has not gone; what waits for long asks it.
-    ``log_in``: the user of a name and a password, where the connection itself has not said who asks."""
+    ``log_in``: the user of a name and a password, where the connection itself has not said who asks, which
+    its first session must do; ``is_known``: somebody has."""
 
     gateway: Gateway
     is_there: Callable[[], bool]
     logs: Logs
     user: str = ""
     log_in: Callable[[str, str], str] | None = None
+    is_known: bool = False
 
 
 class GoneError(Exception):

@@ -39,7 +39,7 @@ _NO_CALL = Call("", 0, None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """``login``: seconds within which a client must begin."""
+    """``login``: seconds within which a client must begin, and say who it is."""
 
     stream: Stream
     gateway: Gateway
@@ -66,10 +66,12 @@ class Connection:
             _LOGGER.exception("a connection of HiveServer2's endpoint failed")
 
     def _plain(self) -> None:
-        """Call by call; what is none ends the connection, as nobody knows where the next begins."""
+        """Call by call; what is none ends the connection, as nobody knows where the next begins. Who has not
+        said who it is does not keep a connection."""
         caller = self._caller("", log_in=self._log_in)
+        end = self.stream.clock() + self.login
         while True:
-            self.stream.begin()
+            self.stream.begin(within=None if caller.is_known else max(end - self.stream.clock(), 0))
             try:
                 self.stream.write(answered(caller, self.stream))
             except WireError as e:

@@ -26,6 +26,7 @@ from tidemill.gateway.endpoints.hiveserver2.wire import Answer
 from tidemill.gateway.service.catalog import SessionCatalog, TableInfo
 from tidemill.gateway.service.operation import Control, Outcome
 from tidemill.gateway.service.pages import Pages
+from tidemill.session.statements import like
 from tidemill.types.logical import BOOLEAN, INT, STRING, Field, LogicalType
 from tidemill.types.physical import arrow_schema
 
@@ -171,10 +172,10 @@ def _found(catalog: SessionCatalog, request: Any) -> Iterator[TableInfo]:
 
 def _pattern(text: str | None) -> re.Pattern[str]:
     parts = re.findall(r"\\.|\.\*|.", text or "%", re.DOTALL)
-    return re.compile("".join(_MATCHES.get(p, re.escape(p[-1])) for p in parts), re.DOTALL)
+    return re.compile(like.expression(_MATCHES.get(p, re.escape(p[-1])) for p in parts), re.DOTALL)
 
 
-_MATCHES = {"%": ".*", "*": ".*", ".*": ".*", "_": "."}
+_MATCHES = {"%": like.ANY, "*": like.ANY, ".*": like.ANY, "_": "."}
 
 
 def _fields(text: str, *numbers: str, booleans: tuple[str, ...] = ()) -> tuple[Field, ...]:

@@ -27,6 +27,7 @@ def open_session(caller: Caller, request: Any) -> Answer:
     found = structs()
     if caller.log_in is not None:
         caller.user = caller.log_in(request.username or "", request.password or "")
+        caller.is_known = True
     given: Mapping[str, str] = request.configuration or {}
     version = min(max(request.client_protocol or 0, 0), NEWEST)
     handle = caller.gateway.open_session(_properties(given), user=caller.user)

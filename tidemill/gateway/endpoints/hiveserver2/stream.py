@@ -7,11 +7,14 @@ import select
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidemill.gateway.endpoints.hiveserver2.wire import WireError
 
 _CHUNK = 1 << 16
+_SLOWEST = 4 << 10
+"""Bytes a second at which a long message may come."""
 
 
 class ClosedError(Exception):
@@ -21,13 +24,16 @@ class ClosedError(Exception):
 @dataclass(slots=True, eq=False)
 class Stream:
     """``longest``: bytes that a message may have. ``patience``: seconds until a client that has begun a
-    message must go on. Between messages it may be silent for as long as it likes."""
+    message must go on, and for the whole message, of which a long one has more. Between messages it may be
+    silent for as long as it likes. ``clock``: in seconds."""
 
     connection: socket.socket
     longest: int
     patience: float
+    clock: Callable[[], float] = time.monotonic
     left: int = 0
     _held: bytearray = field(default_factory=bytearray)
+    _begun: float = 0.0
 
     def secure(self, context: ssl.SSLContext, within: float) -> None:
         """Speaks TLS from here on; ClosedError."""
@@ -50,6 +56,7 @@ class Stream:
         self.left = self.longest
         if not self._held:
             self._receive(within)
+        self._begun = self.clock()
         return self._held[0]
 
     def read(self, size: int) -> bytes:
@@ -57,7 +64,7 @@ class Stream:
         if not 0 <= size <= self.left:
             raise WireError(f"a message has {self.longest} bytes at most")
         while len(self._held) < size:
-            self._receive(self.patience)
+            self._go_on()
         self.left -= size
         found = bytes(self._held[:size])
         del self._held[:size]
@@ -68,7 +75,7 @@ class Stream:
         while (end := self._held.find(b"\n", 0, longest)) < 0:
             if len(self._held) >= longest:
                 raise WireError(f"a line has {longest} bytes at most")
-            self._receive(self.patience)
+            self._go_on()
         return self.read(end + 1)
 
     def write(self, data: bytes) -> None:
@@ -80,17 +87,12 @@ class Stream:
 
     def is_open(self) -> bool:
         """Whether the client has not gone, as far as one can tell without waiting."""
-        if self._held:
-            return True
         try:
-            if not select.select([self.connection], [], [], 0)[0]:
-                return True
-            if isinstance(self.connection, ssl.SSLSocket):
+            while len(self._held) < self.longest and select.select([self.connection], [], [], 0)[0]:
                 self._receive(self.patience)
-                return True
-            return bool(self.connection.recv(1, socket.MSG_PEEK))
         except (OSError, ValueError, ClosedError):
             return False
+        return True
 
     def drain(self) -> None:
         """Before a refusal is the last word: a connection that is closed while bytes lie there unread is
@@ -109,6 +111,15 @@ class Stream:
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
         self.connection.close()
+
+    def _go_on(self) -> None:
+        """More of the message that has begun; ClosedError where it takes too long as a whole: a client that
+        sends a byte now and then would hold its connection for ever."""
+        come = self.longest - self.left + len(self._held)
+        left = self._begun + self.patience + come / _SLOWEST - self.clock()
+        if left <= 0:
+            raise ClosedError
+        self._receive(min(left, self.patience))
 
     def _receive(self, within: float | None) -> None:
         try:
