@@ -78,7 +78,7 @@ def summed(spec: SharedValuesSpec, given_: list[tuple[str | None, int, int]]) ->
     """What an aggregation above makes of the rows (key, number, last millisecond)."""
     found: dict[tuple[str | None, int], int] = defaultdict(int)
     for key, number, last in given_:
-        ends = ends_of(spec.windows, last) if spec.cumulates else [last + 1]  # type: ignore[arg-type]
+        ends = ends_of(spec.windows, last) if spec.cumulates else [last + 1]
         for end in ends:
             found[key, end] += number
     return dict(found)

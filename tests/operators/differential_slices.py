@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tidemill.changelog.watermarks import END, NONE
 from tidemill.operators.window.assigners.attached import AttachedWindows
-from tidemill.operators.window.assigners.calendar import Calendar, CumulateOverMonths
-from tidemill.operators.window.assigners.cumulate import Cumulate
+from tidemill.operators.window.assigners.calendar import Calendar
+from tidemill.operators.window.assigners.cumulate import Cumulate, CumulateOverMonths
 from tidemill.operators.window.assigners.hop import Hop
 from tidemill.operators.window.assigners.tumble import Tumble
 

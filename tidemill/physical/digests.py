@@ -22,6 +22,7 @@ from typing import Any
 
 from tidemill.catalog.table import CatalogTable
 from tidemill.config.secrets import without_secrets
+from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.physical import nodes as p
 from tidemill.physical.batch import nodes as b
 from tidemill.plan import nodes as n
@@ -181,8 +182,9 @@ def _(value: dt.date | dt.time) -> str:
     return f"{type(value).__name__}:{value.isoformat()}"
 
 
-@canonical.register
-def _(value: Enum) -> str:
+@canonical.register(Enum)
+@canonical.register(WindowKind)
+def _(value: Enum | WindowKind) -> str:
     return value.name
 
 

@@ -57,7 +57,7 @@ def plan_window_function(
     if node.kind.made_by_rows:
         if window_of(node).proctime:
             raise NotSupportedError(
-                f"{node.kind.value} by processing time is supported below an aggregation by its window alone",
+                f"{node.kind.name} by processing time is supported below an aggregation by its window alone",
                 position=node.position,
             )
         return finish(

@@ -13,6 +13,7 @@ from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import RowKind
 from tidemill.connectors.lookup.options import Retry
 from tidemill.errors import Position
+from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.plan.expressions import AggregateCall, Expr, Literal, OverCall, SortKey
 from tidemill.plan.patterns import Pattern
 from tidemill.types.logical import Field
@@ -202,24 +203,6 @@ class FromChangelog(Unary):
     op: int
     codes: tuple[tuple[str, RowKind], ...]
     call: ChangelogCall
-
-
-class WindowKind(Enum):
-    TUMBLE = "TUMBLE"
-    HOP = "HOP"
-    CUMULATE = "CUMULATE"
-    SESSION = "SESSION"
-    DYNAMIC_CUMULATE = "DYNAMIC_CUMULATE"
-
-    @property
-    def made_by_rows(self) -> bool:
-        """Whether the rows of a key say where its windows begin and end; else the clock alone does."""
-        return self in (WindowKind.SESSION, WindowKind.DYNAMIC_CUMULATE)
-
-    @property
-    def cumulates(self) -> bool:
-        """Whether several windows have one start."""
-        return self in (WindowKind.CUMULATE, WindowKind.DYNAMIC_CUMULATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Rows that wait for their time: a multiset by due time and key, from whose start the due ones are taken.
 
-What TemporalSort, OVER by time and the gate of windows keep of rows that the watermark has not reached. Equal
+What TemporalSort, OVER by time and the window buffer keep of rows that the watermark has not reached. Equal
 rows of one time are one entry with their number; changes add up. Cost: the rows that come and those that
 are due (see ``state.timeline``).
 """

@@ -1,8 +1,19 @@
-"""Windows by event time. Others import ``aggregate`` and ``session`` (the specs of window aggregations),
-``output`` and ``slices``.
+"""Windows of time: assigner × trigger × store.
 
-``slices`` cuts time: rows belong to one slice, windows are made of slices. ``clock`` says when a window's end
-has come. ``aggregate`` keeps what slices hold until their windows fire. Sessions have no slices: ``merging``
-says which rows make one, ``session`` keeps what they hold. ``shape`` is what both aggregations are told.
-``shared_values`` is ``aggregate`` for distinct values that keys share.
+- ``assigners`` say to which windows a row belongs: how the clock cuts time, or which rows make a window.
+- ``triggers`` say when a window shows its result: at its end, early, late, by processing time.
+- ``store`` keeps what windows have: accumulators or rows, by slice or by session.
+
+There is one kernel for each store:
+
+- ``aggregate``: windows made of slices; ``shared_values``: the same for distinct values that keys share;
+- ``session`` and, for rows that may be taken back, ``retractable_session``;
+- ``dynamic``: windows that grow;
+- ``window_buffer``: Top-N, deduplication and joins by window.
+
+A kernel shows its windows once if its trigger is ``AT_END``. With other triggers it remembers what it has
+shown, and shows what has changed: see ``aggregate_changes``, ``dynamic_changes``, ``buffer_changes``.
+
+``shape`` is what all aggregations are told, ``clock`` says when a local time has come, ``output`` makes the
+columns that tell a window. ``local`` and ``local_sessions`` do a part of the work before the exchange.
 """

@@ -40,7 +40,7 @@ from tidemill.operators.window.store.first_slice_distinct import FirstSliceDisti
 from tidemill.operators.window.store.partial_aggregates import (
     END,
     Accumulated,
-    Pieces,
+    PartialAggregates,
     at_ends,
     ends_of,
 )
@@ -89,7 +89,7 @@ class WindowAggregateSpec(WindowShape):
         return self.windows.cumulates and not self.attached
 
     @property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> PartialAggregates:
         return self.counted
 
     @property

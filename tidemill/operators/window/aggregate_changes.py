@@ -25,7 +25,7 @@ from tidemill.changelog.watermarks import END as FOREVER
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.api import EpochContext
 from tidemill.operators.window.store.pane_lookup import window_pieces
-from tidemill.operators.window.store.partial_aggregates import END, Pieces, at_ends, ends_of
+from tidemill.operators.window.store.partial_aggregates import END, PartialAggregates, at_ends, ends_of
 from tidemill.operators.window.store.sliced import Slices
 from tidemill.operators.window.triggers.shown import START, ShownWindows, distinct, places_in
 from tidemill.operators.window.triggers.timers import Timers
@@ -41,7 +41,7 @@ class SlicedWindows(Protocol):
     @property
     def trigger(self) -> Trigger: ...
     @property
-    def pieces(self) -> Pieces: ...
+    def pieces(self) -> PartialAggregates: ...
     @property
     def cumulates(self) -> bool: ...
     @property
@@ -141,14 +141,10 @@ class Changes:
         asked = [due.filter(pa.array(ends_of(due) > at.shut_before))]
         touched = self._touched(came)
         ends = ends_of(touched)
-        for chosen, delay in ((ends <= at.before, trigger.late), (ends > at.upto, trigger.early)):
-            windows = touched.filter(pa.array(chosen))
-            if delay == 0:
-                asked.append(windows)
-            elif delay is not None:
-                spec.timers.put(self.state, trigger.due(self.epoch.time, delay), windows)
+        ended, ahead = (touched.filter(pa.array(where)) for where in (ends <= at.before, ends > at.upto))
+        asked += spec.timers.wait(trigger, ended, ahead, self.state, self.epoch.time)
         if trigger.late:
-            spec.timers.remember(self.state, touched.filter(pa.array(ends <= at.before)))
+            spec.timers.remember(self.state, ended)
             asked.append(spec.timers.shutting(self.state, at.shut))
         return pa.concat_tables(asked)
 

@@ -96,7 +96,7 @@ class Changes:
 
     def _asked(self, came: list[_New]) -> pa.Table:
         """The groups that show something now. What is to be shown later is noted."""
-        spec, at, trigger = self.spec, self.horizons, self.spec.trigger
+        spec, at = self.spec, self.horizons
         due = spec.timers.take(self.state, self.epoch.time)
         asked = [due.filter(pa.array(ends_of(due) > at.shut_before))]
         waited = pa.concat_tables([each.groups(each.waited, spec.identity) for each in came])
@@ -105,12 +105,9 @@ class Changes:
         ends = ends_of(new)
         must = self._must(ends)
         asked.append(new.filter(pa.array(must)))
-        for chosen, delay in ((ends <= at.before, trigger.late), (ends > at.upto, trigger.early)):
-            groups = new.filter(pa.array(chosen & ~must))
-            if delay == 0:
-                asked.append(groups)
-            elif delay is not None:
-                spec.timers.put(self.state, trigger.due(self.epoch.time, delay), groups)
+        waits = ((ends <= at.before) & ~must, (ends > at.upto) & ~must)
+        ended, ahead = (new.filter(pa.array(where)) for where in waits)
+        asked += spec.timers.wait(spec.trigger, ended, ahead, self.state, self.epoch.time)
         return distinct(pa.concat_tables(asked))
 
     def _must(self, ends: Ints) -> Mask:

@@ -33,7 +33,7 @@ from tidemill.operators.window.dynamic_changes import Changes
 from tidemill.operators.window.dynamic_steps import Passed, Steps, shown_once
 from tidemill.operators.window.output import MICROSECONDS
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.store.partial_aggregates import END, Pieces, ends_of
+from tidemill.operators.window.store.partial_aggregates import END, PartialAggregates, ends_of
 from tidemill.operators.window.store.sessions import Open
 from tidemill.operators.window.store.sliced_sessions import Parts, SlicedState, SlicedTables, numbered
 from tidemill.operators.window.triggers.shown import START
@@ -59,7 +59,7 @@ class DynamicAggregateSpec(WindowShape):
         return SlicedTables(keys=fields, pieces=self.counted, ttl=ttl)
 
     @property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> PartialAggregates:
         return self.tables.pieces
 
     @property

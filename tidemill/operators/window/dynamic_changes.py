@@ -116,11 +116,9 @@ class Changes:
         spec, keys = self.spec, self.steps.growth.keys[points.windows]
         waits = self.touched[keys] & ~asked
         ended = points.ends <= self.steps.reached.upto
-        for chosen, delay in ((ended, spec.trigger.late), (~ended, spec.trigger.early)):
-            numbers = np.unique(keys[waits & chosen])
-            if delay and len(numbers):
-                due = spec.trigger.due(epoch.time, delay)
-                spec.timers.put(state, due, self._told(numbers, np.zeros(len(numbers), np.int64)))
+        numbers = (np.unique(keys[waits & where]) for where in (ended, ~ended))
+        over, ahead = (self._told(n, np.zeros(len(n), np.int64)) for n in numbers)
+        spec.timers.wait(spec.trigger, over, ahead, state, epoch.time)
 
     def _now(self, parts: Parts, points: Points, state: StateStore, epoch: EpochContext) -> pa.Table:
         """What stands at ``points``."""

@@ -15,7 +15,7 @@ from tidemill.changelog.watermarks import NONE, held_back
 from tidemill.operators.api import EpochContext
 from tidemill.operators.window.assigners.dynamic_cumulate import Growth
 from tidemill.operators.window.clock import Clock
-from tidemill.operators.window.store.partial_aggregates import Pieces
+from tidemill.operators.window.store.partial_aggregates import PartialAggregates
 from tidemill.operators.window.store.sessions import Open
 from tidemill.operators.window.store.sliced_sessions import SHOWN, Parts, SlicedState
 from tidemill.operators.window.store.views import last_places, shown_at
@@ -37,7 +37,7 @@ class GrowingWindows(Protocol):
     @property
     def trigger(self) -> Trigger: ...
     @property
-    def pieces(self) -> Pieces: ...
+    def pieces(self) -> PartialAggregates: ...
     def output_schema(self) -> pa.Schema: ...
     def given(self, results: pa.Table, starts: Ints, ends: Ints, epoch: EpochContext) -> pa.Table: ...
 

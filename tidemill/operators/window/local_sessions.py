@@ -35,7 +35,7 @@ from tidemill.operators.window.assigners.spans import Spans, clusters_of, may_me
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.local import ROWS
 from tidemill.operators.window.output import MICROSECONDS
-from tidemill.operators.window.store.partial_aggregates import END, Accumulated, Pieces, ends_of
+from tidemill.operators.window.store.partial_aggregates import END, Accumulated, PartialAggregates, ends_of
 from tidemill.operators.window.store.sessions import Open
 
 LAST = "$last"
@@ -54,7 +54,7 @@ class LocalSessions:
 
     ``settling``: the rows after which a task's own watermark is taken for that of all rows before."""
 
-    pieces: Pieces
+    pieces: PartialAggregates
     keys: tuple[tuple[str, pa.DataType], ...]
     time: str
     gap: int

@@ -234,11 +234,9 @@ class _Step:
 
     def _wait(self, told: pa.Table, waits: Mask, ended: Mask) -> None:
         """Timers of what is not shown yet."""
-        trigger, state = self.spec.trigger, self.kept.store
-        for chosen, delay in ((ended, trigger.late), (~ended, trigger.early)):
-            if delay:
-                due = trigger.due(self.epoch.time, delay)
-                self.spec.timers.put(state, due, told.filter(pa.array(waits & chosen)))
+        spec, state = self.spec, self.kept.store
+        over, ahead = (told.filter(pa.array(waits & where)) for where in (ended, ~ended))
+        spec.timers.wait(spec.trigger, over, ahead, state, self.epoch.time)
 
     def _keep(self, heirs: Ints, names: Ints, touched: Mask, ended: Mask, shut: Mask) -> None:
         """The sessions that stay open, and when they are looked at: at once where nothing would otherwise."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidemill.operators.window.local_sessions import LocalSessions
 from tidemill.operators.window.shape import WindowShape
-from tidemill.operators.window.store.partial_aggregates import Pieces
+from tidemill.operators.window.store.partial_aggregates import PartialAggregates
 from tidemill.operators.window.store.sessions import Tables
 from tidemill.state.store import StateStore
 
@@ -34,7 +34,7 @@ class SessionShape(WindowShape):
         return " of instants" if self.columns.shown_by.zone else ""
 
     @property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> PartialAggregates:
         return self.tables.pieces
 
     def next_end(self, state: StateStore, ended: int) -> int | None:

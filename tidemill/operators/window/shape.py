@@ -19,7 +19,7 @@ from tidemill.operators.group_aggregate.operator import GroupAggregateSpec
 from tidemill.operators.rows.numbered_keys import Keys
 from tidemill.operators.window.clock import Clock
 from tidemill.operators.window.output import WindowColumns
-from tidemill.operators.window.store.partial_aggregates import END, Pieces, Whole, pieces_of
+from tidemill.operators.window.store.partial_aggregates import END, PartialAggregates, Whole, pieces_of
 from tidemill.operators.window.triggers.shown import LAST, START, ShownWindows
 from tidemill.operators.window.triggers.timers import Timers
 from tidemill.operators.window.triggers.trigger import AT_END, Trigger
@@ -69,7 +69,7 @@ class WindowShape:
         )
 
     @cached_property
-    def counted(self) -> Pieces:
+    def counted(self) -> PartialAggregates:
         """What is kept of rows."""
         if self.rows is None:
             return pieces_of(self.group, self.keys)

@@ -31,6 +31,7 @@ from tidemill.config.optimizer_options import (
     DISTINCT_SPLIT_ENABLED,
 )
 from tidemill.config.option import Configuration
+from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.distinct_split import PHASE
 from tidemill.physical.aggregates.parts import adds_up, parts_of, starts_tell, summed
@@ -38,7 +39,6 @@ from tidemill.physical.finish import PENDING, exchange, finish, references
 from tidemill.physical.names import free_name
 from tidemill.physical.tree import map_up, with_inputs, with_kinds
 from tidemill.plan.expressions import AggregateCall, Expr, InputRef, Literal
-from tidemill.plan.nodes import WindowKind
 from tidemill.types import logical as t
 from tidemill.types.logical import Field
 
@@ -115,7 +115,7 @@ def _shows_alike(kind: WindowKind, emit: p.Emit) -> bool:
     """Whether the early and late results of all buckets are of the same windows, in the same epochs."""
     if kind.made_by_rows:
         return not emit.early and not emit.late
-    return kind is not WindowKind.CUMULATE
+    return not kind.cumulates
 
 
 def _distinct(calls: tuple[AggregateCall, ...]) -> list[tuple[int, ...]]:

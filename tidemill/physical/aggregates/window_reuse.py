@@ -19,7 +19,6 @@ from tidemill.physical.finish import PENDING, exchange, finish
 from tidemill.physical.names import free_name
 from tidemill.physical.traits.changelog_mode import insert_only
 from tidemill.physical.traits.event_time import has_watermark
-from tidemill.plan.nodes import WindowKind
 from tidemill.types import logical as t
 
 _BOUND = t.TimestampType(precision=3, nullable=False)
@@ -41,7 +40,7 @@ def _can_be_shared(node: p.WindowAggregate) -> bool:
 
 
 def _gives_steps(node: p.WindowAggregate) -> bool:
-    return node.window.kind is WindowKind.CUMULATE and not node.attached
+    return node.window.kind.cumulates and not node.attached
 
 
 def _values(node: p.WindowAggregate, reuse: p.DistinctReuse) -> p.WindowAggregate:

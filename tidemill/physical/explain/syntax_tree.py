@@ -182,7 +182,7 @@ def _(node: n.WindowTableFunction) -> str:
     spans = ((node.slide, day), (months.slide, month), (node.size, day), (months.size, month))
     texts = [f"{x}:{unit}" for x, unit in spans if x]
     time = node.input.fields[node.time].name
-    invocation = f"{node.kind.value}(TABLE(#0), DESCRIPTOR(_UTF-16LE'{time}'), {', '.join(texts)})"
+    invocation = f"{node.kind.name}(TABLE(#0), DESCRIPTOR(_UTF-16LE'{time}'), {', '.join(texts)})"
     return f"LogicalTableFunctionScan(invocation=[{invocation}], rowType=[{record_text(node.fields)}])"
 
 

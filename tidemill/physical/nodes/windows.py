@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.physical.nodes.aggregates import DistinctReuse
 from tidemill.physical.nodes.base import PhysicalNode, Unary
 from tidemill.physical.nodes.joins import Join
 from tidemill.physical.nodes.orders import Rank
 from tidemill.plan.expressions import AggregateCall
-from tidemill.plan.nodes import Months, WindowKind
+from tidemill.plan.nodes import Months
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

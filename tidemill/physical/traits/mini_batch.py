@@ -22,7 +22,7 @@ from tidemill.config.option import Configuration
 from tidemill.errors import ValidationError
 from tidemill.physical import nodes as p
 from tidemill.physical.tree import with_inputs
-from tidemill.plan.nodes import JoinKind, WindowKind
+from tidemill.plan.nodes import JoinKind
 from tidemill.plan.once import once_per_node
 
 
@@ -134,9 +134,7 @@ _DAY = 86_400_000
 
 def _steps(window: p.Window) -> int:
     """In ms what all ends of the windows are multiples of; 0 of those that end a gap after any row."""
-    if window.kind is WindowKind.SESSION:
-        return 0
-    sizes = (0,) if window.kind is WindowKind.DYNAMIC_CUMULATE else (window.size, window.offset)
+    sizes = (0,) if window.kind.made_by_rows else (window.size, window.offset)
     return gcd(window.slide, *sizes, _DAY if window.months else 0)
 
 

@@ -6,11 +6,10 @@ is the last millisecond, an instant where the time column is TIMESTAMP_LTZ."""
 from __future__ import annotations
 
 from tidemill.functions.casts_datetime import EPOCH, millis_between
-from tidemill.operators.window.assigners import SLICED
 from tidemill.operators.window.assigners.assigner import Assigner, floor_text
-from tidemill.operators.window.assigners.calendar import Calendar, CumulateOverMonths
+from tidemill.operators.window.assigners.calendar import Calendar
+from tidemill.operators.window.assigners.session import KIND as SESSION
 from tidemill.physical import nodes as p
-from tidemill.plan.nodes import WindowKind
 from tidemill.types.physical import quote
 
 
@@ -21,12 +20,14 @@ def local_time(time: str) -> str:
 
 def assigner_of(window: p.Window) -> Assigner:
     """How time is cut for windows that the clock makes."""
-    cut, months = SLICED[window.kind.value], window.months
+    kind, months = window.kind, window.months
+    assert kind.cut is not None
     if months is None:
-        return cut(window.size, window.slide, window.offset)
+        return kind.cut(window.size, window.slide, window.offset)
     if window.slide:
-        return CumulateOverMonths(months=months.size, slide=window.slide, offset=window.offset)
-    return Calendar(inner=cut(months.size, months.slide, months.offset), offset=window.offset)
+        assert kind.cut_months is not None
+        return kind.cut_months(months.size, window.slide, window.offset)
+    return Calendar(inner=kind.cut(months.size, months.slide, months.offset), offset=window.offset)
 
 
 def window_rows(window: p.Window, time: str, names: tuple[str, ...]) -> str:
@@ -56,7 +57,7 @@ def growing_rows(window: p.Window, time: str, bounds: tuple[str, str], names: tu
 
 def _of_instants(window: p.Window) -> bool:
     """A gap is a time that has passed, whatever the clock shows."""
-    return window.zoned and window.kind is WindowKind.SESSION
+    return window.zoned and window.kind == SESSION
 
 
 def milliseconds(window: p.Window, time: str) -> str:

@@ -18,6 +18,7 @@ from tidemill.operators.shared_distinct.shared_keys import SharedKeys
 from tidemill.operators.window.aggregate import WindowAggregateSpec
 from tidemill.operators.window.assigners.assigner import Assigner
 from tidemill.operators.window.assigners.attached import AttachedWindows
+from tidemill.operators.window.assigners.session import KIND as SESSION
 from tidemill.operators.window.assigners.tumble import Tumble
 from tidemill.operators.window.clock import INSTANTS, Clock
 from tidemill.operators.window.dynamic import DynamicAggregateSpec
@@ -32,7 +33,6 @@ from tidemill.physical import nodes as p
 from tidemill.physical.aggregates.parts import starts_tell
 from tidemill.physical.names import free_name
 from tidemill.physical.traits.event_time import comes_at_its_time
-from tidemill.plan.nodes import WindowKind
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.aggregate import RETRACTIONS, call_spec, partitioned, shared_keys
 from tidemill.runtime.compile.context import CompileContext
@@ -238,7 +238,7 @@ def zone_of(node: p.WindowAggregate | p.WindowsOfRows, context: CompileContext) 
 def by_instants(node: p.WindowAggregate | p.WindowsOfRows) -> bool:
     """Whether windows are made of instants: a gap of 40 minutes has passed after 40 minutes, also in a night
     in which the clock jumps by an hour. Flink counts what the clock shows."""
-    made = node.window.kind is WindowKind.SESSION and node.window.zoned
+    made = node.window.kind == SESSION and node.window.zoned
     return made and not (isinstance(node, p.WindowAggregate) and node.attached)
 
 
@@ -246,7 +246,7 @@ def made_by_rows(
     shape: WindowShape, window: p.Window
 ) -> SessionAggregateSpec | RetractableSessionSpec | DynamicAggregateSpec:
     """The kernel of windows that rows make."""
-    if window.kind is WindowKind.SESSION:
+    if window.kind == SESSION:
         # By processing time a row is taken back at another time than it came.
         retractable = shape.retracts and not window.proctime and not shape.trigger.repeats
         spec = RetractableSessionSpec if retractable else SessionAggregateSpec

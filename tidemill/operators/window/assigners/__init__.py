@@ -1,8 +1,7 @@
-"""Assigners: to which windows a row belongs. One file per assigner.
+"""Assigners: to which windows a row belongs. One file per assigner, with its ``KIND``.
 
-The clock makes the windows of ``tumble``, ``hop``, ``cumulate`` and ``calendar``: an ``Assigner`` (see
-``assigner``) cuts time into slices, for kernels and as Spark SQL. ``SLICED`` has them by the name of the
-window function.
+The clock makes the windows of ``tumble``, ``hop`` and ``cumulate``, and with ``calendar`` those by months: an
+``Assigner`` (see ``assigner``) cuts time into slices, for kernels and as Spark SQL.
 
 Rows make the windows of ``session``, ``retractable_sessions`` and ``dynamic_cumulate``: they say which spans
 (``spans``) of a key are one window.
@@ -12,16 +11,19 @@ Rows make the windows of ``session``, ``retractable_sessions`` and ``dynamic_cum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 
-from tidemill.operators.window.assigners.assigner import Assigner
-from tidemill.operators.window.assigners.cumulate import Cumulate
-from tidemill.operators.window.assigners.hop import Hop
-from tidemill.operators.window.assigners.tumble import Tumble
+from tidemill.operators.window.assigners.kind import WindowKind
 
-SLICED: Mapping[str, Callable[[int, int, int], Assigner]] = {
-    "TUMBLE": Tumble.of,
-    "HOP": Hop.of,
-    "CUMULATE": Cumulate.of,
-}
-"""Of a size, a slide (or step) and an offset, all in milliseconds or all in months."""
+
+@cache
+def kinds() -> dict[str, WindowKind]:
+    """All window functions by name, as the files of this package declare them (``KIND``)."""
+    found: dict[str, WindowKind] = {}
+    for module in iter_modules(__path__):
+        kind = getattr(import_module(f"{__name__}.{module.name}"), "KIND", None)
+        if isinstance(kind, WindowKind):
+            found[kind.name] = kind
+    return found

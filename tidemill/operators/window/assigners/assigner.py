@@ -114,7 +114,8 @@ def comes_early(first: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> 
 
 
 def _skipped(first: Ints, step: int, after: Ints) -> Ints:
-    return first + np.maximum(0, -((first - np.maximum(after, first - 1) - 1) // step)) * step
+    skipped: Ints = np.maximum(0, -((first - np.maximum(after, first - 1) - 1) // step))
+    return first + skipped * step
 
 
 def _counts(first: Ints, last: Ints, step: int, upto: Ints) -> Ints:

@@ -1,5 +1,4 @@
-"""Windows by months and years: ``Calendar`` counts another assigner's windows in months;
-``CumulateOverMonths`` grows by steps of milliseconds up to a size of months."""
+"""Windows by months and years: another assigner's windows, counted in months."""
 
 from __future__ import annotations
 
@@ -8,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidemill.changelog.columns import Ints
-from tidemill.operators.window.assigners.assigner import Assigner, floor_text, slices_between
-from tidemill.operators.window.assigners.cumulate import growing
-from tidemill.operators.window.assigners.tumble import Tumble
+from tidemill.operators.window.assigners.assigner import Assigner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,67 +73,6 @@ class Calendar:
         """The first millisecond of each month."""
         first: Ints = months.view("datetime64[M]").astype("datetime64[ms]").astype(np.int64)
         return first + self.offset
-
-
-@dataclass(frozen=True, kw_only=True)
-class CumulateOverMonths:
-    """CUMULATE whose windows grow to ``months`` by steps of ``slide``."""
-
-    months: int
-    slide: int
-    offset: int = 0
-
-    @property
-    def _sizes(self) -> Calendar:
-        return Calendar(inner=Tumble(size=self.months), offset=self.offset)
-
-    @property
-    def whole(self) -> bool:
-        return False
-
-    @property
-    def cumulates(self) -> bool:
-        return True
-
-    @property
-    def on_disk(self) -> str:
-        sizes = f"size=0, slide={self.slide}, offset={self.offset}, months={self.months}"
-        return f"StepsOfMonths(kind=<Kind.CUMULATE: 'CUMULATE'>, {sizes})"
-
-    def slice_ends(self, times: Ints) -> Ints:
-        ends = self._sizes.slice_ends(times)
-        starts = self._sizes.starts(ends)
-        return np.minimum(starts + ((times - starts) // self.slide + 1) * self.slide, ends)
-
-    def first_ends(self, slices: Ints) -> Ints:
-        return slices
-
-    def last_ends(self, slices: Ints) -> Ints:
-        return self._sizes.slice_ends(slices - 1)
-
-    def starts(self, ends: Ints) -> Ints:
-        return self._sizes.starts(self._sizes.slice_ends(ends - 1))
-
-    def expired(self, upto: int) -> int:
-        return int(self.starts(np.array([upto + 1]))[0])
-
-    def fired(self, upto: Ints) -> Ints:
-        starts = self.starts(upto + 1)
-        return starts + (upto - starts) // self.slide * self.slide
-
-    def parts(self, ends: Ints) -> tuple[Ints, Ints]:
-        return slices_between(self.starts(ends), ends, self.slide)
-
-    def containing(self, slices: Ints, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
-        return growing(slices, self.last_ends(slices), self.slide, after, upto)
-
-    def text(self, time: str) -> str:
-        start = floor_text(month_text(time, self.offset), self.months, 0)
-        first, last = (time_text(month, self.offset) for month in (start, f"{start} + {self.months}L"))
-        count = f"CAST(ceil(({last} - {first}) / {self.slide}D) AS BIGINT)"
-        ends = f"{first} + least(i * {self.slide}L, {last} - {first})"
-        found = f"filter(transform(sequence(1L, {count}), i -> {ends}), e -> e > {time})"
-        return f"transform({found}, e -> struct({first} AS s, e AS e))"
 
 
 def month_text(time: str, offset: int) -> str:

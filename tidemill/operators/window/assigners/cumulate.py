@@ -1,5 +1,5 @@
 """CUMULATE: windows that grow by steps (``slide``) up to a size, then begin anew. A slice is a step; the last
-of a size is shorter if the steps do not divide it."""
+of a size is shorter if the steps do not divide it. A size of months has as many steps as its days make."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from tidemill.operators.window.assigners.assigner import (
     floor_text,
     slices_between,
 )
+from tidemill.operators.window.assigners.calendar import Calendar, month_text, time_text
+from tidemill.operators.window.assigners.kind import WindowKind
+from tidemill.operators.window.assigners.tumble import Tumble
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +78,87 @@ class Cumulate:
         return f"transform({found}, e -> struct({start} AS s, e AS e))"
 
 
+@dataclass(frozen=True, kw_only=True)
+class CumulateOverMonths:
+    """CUMULATE whose windows grow to ``months`` by steps of ``slide``."""
+
+    months: int
+    slide: int
+    offset: int = 0
+
+    @staticmethod
+    def of(size: int, slide: int, offset: int) -> CumulateOverMonths:
+        """``size`` in months, the rest in milliseconds."""
+        return CumulateOverMonths(months=size, slide=slide, offset=offset)
+
+    @property
+    def _sizes(self) -> Calendar:
+        return Calendar(inner=Tumble(size=self.months), offset=self.offset)
+
+    @property
+    def whole(self) -> bool:
+        return False
+
+    @property
+    def cumulates(self) -> bool:
+        return True
+
+    @property
+    def on_disk(self) -> str:
+        sizes = f"size=0, slide={self.slide}, offset={self.offset}, months={self.months}"
+        return f"StepsOfMonths(kind=<Kind.CUMULATE: 'CUMULATE'>, {sizes})"
+
+    def slice_ends(self, times: Ints) -> Ints:
+        ends = self._sizes.slice_ends(times)
+        starts = self._sizes.starts(ends)
+        return np.minimum(starts + ((times - starts) // self.slide + 1) * self.slide, ends)
+
+    def first_ends(self, slices: Ints) -> Ints:
+        return slices
+
+    def last_ends(self, slices: Ints) -> Ints:
+        return self._sizes.slice_ends(slices - 1)
+
+    def starts(self, ends: Ints) -> Ints:
+        return self._sizes.starts(self._sizes.slice_ends(ends - 1))
+
+    def expired(self, upto: int) -> int:
+        return int(self.starts(np.array([upto + 1]))[0])
+
+    def fired(self, upto: Ints) -> Ints:
+        starts = self.starts(upto + 1)
+        return starts + (upto - starts) // self.slide * self.slide
+
+    def parts(self, ends: Ints) -> tuple[Ints, Ints]:
+        return slices_between(self.starts(ends), ends, self.slide)
+
+    def containing(self, slices: Ints, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
+        return growing(slices, self.last_ends(slices), self.slide, after, upto)
+
+    def text(self, time: str) -> str:
+        start = floor_text(month_text(time, self.offset), self.months, 0)
+        first, last = (time_text(month, self.offset) for month in (start, f"{start} + {self.months}L"))
+        count = f"CAST(ceil(({last} - {first}) / {self.slide}D) AS BIGINT)"
+        ends = f"{first} + least(i * {self.slide}L, {last} - {first})"
+        found = f"filter(transform(sequence(1L, {count}), i -> {ends}), e -> e > {time})"
+        return f"transform({found}, e -> struct({first} AS s, e AS e))"
+
+
 def growing(slices: Ints, last: Ints, step: int, after: Ints, upto: Ints) -> tuple[Ints, Ints]:
     """The windows of ``slices`` that end in (``after``, ``upto``]: every step, and the ``last`` end."""
     rows, ends = every(slices, last, step, after, upto)
     extra = np.flatnonzero(comes_early(slices, last, step, after, upto))
     return np.concatenate([rows, extra]), np.concatenate([ends, last[extra]])
+
+
+KIND = WindowKind(
+    name="CUMULATE",
+    parameters=("STEP", "SIZE", "OFFSET"),
+    required=2,
+    slide="STEP",
+    grouped=("slide", "size", "offset"),
+    explained=(("max_size", "size"), ("step", "slide")),
+    cumulates=True,
+    cut=Cumulate.of,
+    cut_months=CumulateOverMonths.of,
+)

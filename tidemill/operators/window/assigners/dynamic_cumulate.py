@@ -18,6 +18,7 @@ import numpy as np
 
 from tidemill.changelog.columns import Ints, Mask
 from tidemill.changelog.watermarks import END
+from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.operators.window.assigners.spans import LATE, Clusters, Spans, clusters_of, lowest_from_here
 
 
@@ -147,3 +148,16 @@ def _growth(spans: Spans, step: int, of: Ints, count: int, found: list[_Window])
 def _floor(times: Ints, step: int) -> Ints:
     floored: Ints = times // step * step
     return floored
+
+
+KIND = WindowKind(
+    name="DYNAMIC_CUMULATE",
+    parameters=("STEP", "GAP"),
+    required=1,
+    size="GAP",
+    slide="STEP",
+    grouped=("slide", "size"),
+    explained=(("step", "slide"), ("gap", "size")),
+    made_by_rows=True,
+    cumulates=True,
+)

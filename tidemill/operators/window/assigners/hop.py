@@ -14,6 +14,7 @@ from tidemill.operators.window.assigners.assigner import (
     floor_text,
     slices_between,
 )
+from tidemill.operators.window.assigners.kind import WindowKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,3 +73,14 @@ class Hop:
         starts = f"transform(sequence(0L, {count - 1}L), i -> {last} - i * {self.slide}L)"
         held = f"filter({starts}, s -> s > {time} - {self.size}L)"
         return f"transform({held}, s -> struct(s AS s, s + {self.size}L AS e))"
+
+
+KIND = WindowKind(
+    name="HOP",
+    parameters=("SLIDE", "SIZE", "OFFSET"),
+    required=2,
+    slide="SLIDE",
+    grouped=("slide", "size", "offset"),
+    explained=(("size", "size"), ("slide", "slide")),
+    cut=Hop.of,
+)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidemill.changelog.columns import Ints
+from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.operators.window.assigners.spans import LATE, Clusters, Spans, lowest_from_here
 
 
@@ -100,3 +101,14 @@ def _sessions(spans: Spans, of: Ints) -> Sessions:
         ends=np.maximum.reduceat(spans.ends[order], heads),
         rows=np.add.reduceat(rows, heads),
     )
+
+
+KIND = WindowKind(
+    name="SESSION",
+    parameters=("GAP", "OFFSET"),
+    required=1,
+    size="GAP",
+    grouped=("size",),
+    explained=(("gap", "size"),),
+    made_by_rows=True,
+)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tidemill.changelog.columns import Ints
 from tidemill.operators.window.assigners.assigner import every, floor, floor_text
+from tidemill.operators.window.assigners.kind import WindowKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,3 +59,13 @@ class Tumble:
     def text(self, time: str) -> str:
         start = floor_text(time, self.size, self.offset)
         return f"transform(array({start}), s -> struct(s AS s, s + {self.size}L AS e))"
+
+
+KIND = WindowKind(
+    name="TUMBLE",
+    parameters=("SIZE", "OFFSET"),
+    required=1,
+    grouped=("size", "offset"),
+    explained=(("size", "size"),),
+    cut=Tumble.of,
+)

@@ -9,12 +9,20 @@ from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Ints, Vec, single, to_arrow
 from tidemill.changelog.grouping import group_rows
 from tidemill.changelog.hashing import hash_columns
-from tidemill.operators.window.store.partial_aggregates import END, Accumulated, Pieces, at_ends, ends_of
+from tidemill.operators.window.store.partial_aggregates import (
+    END,
+    Accumulated,
+    PartialAggregates,
+    at_ends,
+    ends_of,
+)
 from tidemill.state.run import WEIGHT
 from tidemill.state.timeline import TimeTable, by_time_order
 
 
-def window_pieces(pieces: Pieces, asked: pa.Table, parts: tuple[Ints, Ints], slices: TimeTable) -> pa.Table:
+def window_pieces(
+    pieces: PartialAggregates, asked: pa.Table, parts: tuple[Ints, Ints], slices: TimeTable
+) -> pa.Table:
     """The pieces of the windows ``asked``, whose slices are ``parts``, by window. Cost: one search for every
     slice and key, however many windows share it."""
     owners, slice_ends = parts
@@ -32,7 +40,7 @@ def window_pieces(pieces: Pieces, asked: pa.Table, parts: tuple[Ints, Ints], sli
     return at_ends(found, rows, ends_of(asked)[owners[members]])
 
 
-def _found(pieces: Pieces, wanted: pa.Table, slices: TimeTable) -> tuple[Ints, pa.Table]:
+def _found(pieces: PartialAggregates, wanted: pa.Table, slices: TimeTable) -> tuple[Ints, pa.Table]:
     """The pieces of distinct slices and keys, and which of ``wanted`` each is of."""
     names = [name for name in wanted.column_names if name != END]
     ends = ends_of(wanted)

@@ -35,7 +35,7 @@ END = "$end"
 SLICES = "slices"
 
 
-class Pieces(Protocol):
+class PartialAggregates(Protocol):
     """``group``: the aggregation by ``$end`` and the keys."""
 
     @property
@@ -76,7 +76,7 @@ class Pieces(Protocol):
         ...
 
 
-def pieces_of(group: GroupAggregateSpec, keys: tuple[tuple[str, pa.DataType], ...]) -> Pieces:
+def pieces_of(group: GroupAggregateSpec, keys: tuple[tuple[str, pa.DataType], ...]) -> PartialAggregates:
     """The cheaper form that can hold what ``group`` needs; ``keys`` are those without ``$end``."""
     if group.folds:
         return Accumulated(group=group, keys=keys)

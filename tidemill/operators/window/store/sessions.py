@@ -20,7 +20,7 @@ import pyarrow as pa
 from tidemill.changelog.batch import contiguous
 from tidemill.changelog.columns import Ints, Mask, Vec, single, to_arrow, vector
 from tidemill.operators.rows.numbered_keys import Keys
-from tidemill.operators.window.store.partial_aggregates import END, Accumulated, Pieces, ends_of
+from tidemill.operators.window.store.partial_aggregates import END, Accumulated, PartialAggregates, ends_of
 from tidemill.state.layout import Layout
 from tidemill.state.run import WEIGHT
 from tidemill.state.store import StateStore
@@ -58,7 +58,7 @@ class Tables:
     """The layouts: ``keys`` are those of the sessions, which go ``ttl`` ms after their last row, if any."""
 
     keys: tuple[pa.Field, ...]
-    pieces: Pieces
+    pieces: PartialAggregates
     ttl: int = 0
 
     @cached_property
@@ -186,6 +186,6 @@ def matching(keys: Ints, names: Ints, sessions: Open) -> tuple[Ints, Ints]:
     return rows, order[places[rows]]
 
 
-def rewritten(pieces: Pieces) -> bool:
+def rewritten(pieces: PartialAggregates) -> bool:
     """Whether what is counted later replaces what was before; else it is put beside it."""
     return isinstance(pieces, Accumulated)

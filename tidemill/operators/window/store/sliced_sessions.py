@@ -16,7 +16,7 @@ from tidemill.changelog.columns import Ints, Vec, single, to_arrow, vector
 from tidemill.changelog.hashing import hash_columns
 from tidemill.changelog.watermarks import NONE
 from tidemill.operators.rows.numbered_keys import Keys
-from tidemill.operators.window.store.partial_aggregates import END, Pieces
+from tidemill.operators.window.store.partial_aggregates import END, PartialAggregates
 from tidemill.operators.window.store.sessions import SESSION, Open, SessionState, Tables, matching
 from tidemill.state.layout import Layout
 from tidemill.state.run import HASH, WEIGHT
@@ -73,7 +73,7 @@ class Parts:
             slices=np.concatenate([self.slices, other.slices]),
         )
 
-    def folded(self, pieces: Pieces) -> tuple[Parts, Ints]:
+    def folded(self, pieces: PartialAggregates) -> tuple[Parts, Ints]:
         """By window and slice, those of one as one; and which that is for each of these."""
         heads, numbers = numbered(self.windows, self.slices)
         if len(heads) == len(numbers) and not pieces.layout.additive:

@@ -2,9 +2,9 @@
 
 Their pieces are brought into order once, and a result is made for every piece at which something is shown,
 not for every end: a window that shows what it has at ends without rows shows the same result again. Cost: a
-merge of all pieces for every doubling of the longest window (see ``Pieces.prefixes``), and what is shown.
-Where rows are kept for DISTINCT each value counts where it first is, so that they merge as well; other rows
-that are kept are gone through anew for every result.
+merge of all pieces for every doubling of the longest window (see ``PartialAggregates.prefixes``), and what is
+shown. Where rows are kept for DISTINCT each value counts where it first is, so that they merge as well; other
+rows that are kept are gone through anew for every result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidemill.operators.window.store.first_slice_distinct import FirstSliceDisti
 from tidemill.operators.window.store.partial_aggregates import (
     Accumulated,
     Collected,
-    Pieces,
+    PartialAggregates,
     at_ends,
     ends_of,
 )
@@ -38,7 +38,12 @@ def last_places(segments: Ints, slices: Ints, asked: Ints, upto: Ints) -> Ints:
 
 
 def shown_at(
-    pieces: Pieces, table: pa.Table, starts: Ints, last: Ints, state: StateStore, epoch: EpochContext
+    pieces: PartialAggregates,
+    table: pa.Table,
+    starts: Ints,
+    last: Ints,
+    state: StateStore,
+    epoch: EpochContext,
 ) -> tuple[pa.Table, Ints]:
     """``table``: pieces whose segments begin at ``starts``. For each place in ``last`` the results of its
     segment up to there: the rows, and which place each is of (none where all has been taken back)."""
@@ -57,7 +62,7 @@ def shown_at(
     return results.take(pa.array(order[rows])), np.repeat(np.arange(len(last)), counts)
 
 
-def _merging(pieces: Collected, table: pa.Table, starts: Ints) -> tuple[Pieces, pa.Table]:
+def _merging(pieces: Collected, table: pa.Table, starts: Ints) -> tuple[PartialAggregates, pa.Table]:
     """``table``, piece by piece, as accumulators, if nothing but DISTINCT is in their way."""
     firsts = FirstSliceDistinct(group=pieces.group, keys=pieces.keys)
     if not firsts.serves or len(table) == 0:

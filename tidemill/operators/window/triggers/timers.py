@@ -16,6 +16,7 @@ from tidemill.changelog.columns import Ints
 from tidemill.changelog.hashing import hash_columns
 from tidemill.operators.api import TIMER, EpochContext
 from tidemill.operators.window.store.partial_aggregates import END, ends_of
+from tidemill.operators.window.triggers.trigger import Trigger
 from tidemill.state.layout import Layout
 from tidemill.state.run import DUE
 from tidemill.state.store import StateStore
@@ -39,6 +40,19 @@ class Timers:
     def put(self, state: StateStore, due: int, windows: pa.Table) -> None:
         """Wakes the distinct ``windows`` at ``due``."""
         self._put(state, self.timers, np.full(len(windows), due, np.int64), windows)
+
+    def wait(
+        self, trigger: Trigger, ended: pa.Table, ahead: pa.Table, state: StateStore, now: int
+    ) -> list[pa.Table]:
+        """Of distinct windows that have changed, after their end or before it: those that show the change at
+        once. The others are woken when ``trigger`` says."""
+        at_once = []
+        for windows, delay in ((ended, trigger.late), (ahead, trigger.early)):
+            if delay == 0:
+                at_once.append(windows)
+            elif delay is not None:
+                self.put(state, trigger.due(now, delay), windows)
+        return at_once
 
     def take(self, state: StateStore, now: int) -> pa.Table:
         """The windows whose time has come, some more than once."""

@@ -10,7 +10,7 @@ from tidemill.physical.explain.attributes.aggregates import group_by
 from tidemill.physical.explain.attributes.dispatch import attributes
 from tidemill.physical.explain.attributes.names import Attributes, bracket
 from tidemill.physical.explain.printer import Form, Printer, call_text
-from tidemill.plan.nodes import Months, WindowKind
+from tidemill.plan.nodes import Months
 
 
 def _span(milliseconds: int, months: int = 0) -> str:
@@ -26,19 +26,13 @@ def _span(milliseconds: int, months: int = 0) -> str:
 def window_text(window: p.Window, times: str, partition: Sequence[str] = ()) -> str:
     """``TUMBLE(time_col=[ts], size=[10 s])``; ``times`` says how rows get their windows."""
     months = window.months or Months()
-    size, slide = _span(window.size, months.size), _span(window.slide, months.slide)
-    parts = {
-        WindowKind.TUMBLE: [f"size=[{size}]"],
-        WindowKind.HOP: [f"size=[{size}]", f"slide=[{slide}]"],
-        WindowKind.CUMULATE: [f"max_size=[{size}]", f"step=[{slide}]"],
-        WindowKind.SESSION: [f"gap=[{size}]"],
-        WindowKind.DYNAMIC_CUMULATE: [f"step=[{slide}]", *([f"gap=[{size}]"] if window.size else [])],
-    }[window.kind]
+    sizes = {"size": (window.size, months.size), "slide": (window.slide, months.slide)}
+    parts = [f"{label}=[{_span(*sizes[role])}]" for label, role in window.kind.explained if any(sizes[role])]
     if window.offset or months.offset:
         parts.append(f"offset=[{_span(window.offset, months.offset)}]")
     if partition:
         parts.append(f"partition keys={bracket(list(partition))}")
-    return f"{window.kind.value}({', '.join([times, *parts])})"
+    return f"{window.kind.name}({', '.join([times, *parts])})"
 
 
 @attributes.register(p.WindowTableFunction)

@@ -38,9 +38,9 @@ def _named(binder: ExpressionBinder, node: exp.Expr) -> Expr:
     function = binder.context.environment.aggregate_function(name)
     if function is not None:
         return aggregate(binder, function, node)
-    if name in group_windows.AUXILIARY:
+    if group_windows.is_auxiliary(name):
         return group_windows.auxiliary(binder, name, node)
-    if name in group_windows.KINDS:
+    if group_windows.is_name(name):
         raise group_windows.refuse(node)
     known = binder.context.environment.scalar_function(name) is not None
     if known:

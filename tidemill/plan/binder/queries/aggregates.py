@@ -87,7 +87,7 @@ def _in_windows(source: n.LogicalNode, plan: n.Expand, keys: tuple[int, ...]) ->
     moved = below_windows(plan, keys)
     if moved is None:
         raise NotSupportedError(
-            f"{source.kind.value} in GROUP BY beside a grouping set without it is not supported",
+            f"{source.kind.name} in GROUP BY beside a grouping set without it is not supported",
             position=source.position,
             hint="Aggregate each set in a query of its own, and put them together with UNION ALL.",
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.operators.window.assigners import kinds
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, GroupWindow, QueryBinder
@@ -21,15 +22,8 @@ from tidemill.plan.expressions import Expr, InputRef, Literal
 from tidemill.sql.positions import position_of
 from tidemill.types import logical as t
 
-KINDS = {
-    "TUMBLE": (n.WindowKind.TUMBLE, ("size", "offset"), 1),
-    "HOP": (n.WindowKind.HOP, ("slide", "size", "offset"), 2),
-    "CUMULATE": (n.WindowKind.CUMULATE, ("slide", "size", "offset"), 2),
-    "SESSION": (n.WindowKind.SESSION, ("size",), 1),
-    "DYNAMIC_CUMULATE": (n.WindowKind.DYNAMIC_CUMULATE, ("slide", "size"), 1),
-}
 _COLUMNS = {"_START": 0, "_END": 1, "_ROWTIME": 2}
-AUXILIARY = {kind + suffix: kind for kind in KINDS for suffix in (*_COLUMNS, "_PROCTIME")}
+_SUFFIXES = (*_COLUMNS, "_PROCTIME")
 _GROUP_BY = Clause(name="GROUP BY")
 
 
@@ -47,7 +41,7 @@ def bind(
         raise ValidationError(message, position=position_of(calls[-1]))
     ((arguments, call),) = bound.items()
     plan, time = _with_time(source.plan, arguments.time)
-    kind, _, _ = KINDS[arguments.name]
+    kind = kinds()[arguments.name]
     window = n.WindowTableFunction(
         fields=(*plan.fields, *_shown(plan.fields, arguments.time.type)),
         input=plan,
@@ -80,9 +74,23 @@ def by_session(plan: n.LogicalNode, keys: tuple[Expr, ...], window: GroupWindow)
     return replace(plan, partition=tuple(k.index for k in others if isinstance(k, InputRef)))
 
 
+def is_name(name: str) -> bool:
+    """Whether it is the name of a group window."""
+    return name in kinds()
+
+
+def is_auxiliary(name: str) -> bool:
+    """Whether it is the name of an auxiliary function, as TUMBLE_START is."""
+    return name.endswith(_SUFFIXES) and _window_of(name) in kinds()
+
+
+def _window_of(name: str) -> str:
+    return next(name.removesuffix(suffix) for suffix in _SUFFIXES if name.endswith(suffix))
+
+
 def auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
     """``TUMBLE_START(ts, ...)``: the column of the window that GROUP BY names by the same arguments."""
-    window, kind = binder.group_window, AUXILIARY[name]
+    window, kind = binder.group_window, _window_of(name)
     position = position_of(node)
     if window is None or _arguments(binder, node, kind) != window.arguments:
         raise ValidationError(
@@ -107,7 +115,7 @@ def auxiliary(binder: ExpressionBinder, name: str, node: exp.Expr) -> Expr:
 
 
 def is_window(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and str(node.this).upper() in KINDS
+    return isinstance(node, exp.Anonymous) and is_name(str(node.this).upper())
 
 
 def refuse(node: exp.Expr) -> ValidationError:
@@ -137,7 +145,7 @@ def _calls(group: exp.Expr | None) -> Iterator[exp.Expr]:
 
 def _arguments(binder: ExpressionBinder, call: exp.Expr, name: str = "") -> Arguments:
     name = name or str(call.this).upper()
-    _, parameters, required = KINDS[name]
+    parameters, required = kinds()[name].grouped, kinds()[name].required
     given = call.expressions
     if not 1 + required <= len(given) <= 1 + len(parameters):
         form = ", ".join(("timecol", *parameters))

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.signatures import calcite_text
+from tidemill.operators.window.assigners import kinds
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import Context
 from tidemill.plan.binder.expressions import literals, user_functions
@@ -212,7 +213,7 @@ def join_function(binder: QueryBinder, left: Source, join: exp.Expr, context: Co
 
 
 def _is_window(node: exp.Expr) -> bool:
-    return str(node.this.this).upper() in window_functions.KINDS
+    return str(node.this.this).upper() in kinds()
 
 
 def _is_changelog(node: exp.Expr) -> bool:
@@ -230,7 +231,7 @@ def _user_function(
         raise ValidationError(
             f"No match found for function signature {call.this}(<TABLE>, ...)",
             position=position_of(call),
-            hint=function_hint(str(call.this), (*window_functions.KINDS, *changelog_functions.NAMES)),
+            hint=function_hint(str(call.this), (*kinds(), *changelog_functions.NAMES)),
         )
     args = binder.expressions(context, scope, TABLE_FUNCTION).bind_all(call.expressions)
     return user_functions.table(context, declared, call, args)

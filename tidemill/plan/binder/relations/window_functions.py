@@ -1,4 +1,4 @@
-"""TABLE(TUMBLE | HOP | CUMULATE | SESSION | DYNAMIC_CUMULATE(...)): the rows with their windows' columns.
+"""Window table functions, ``TABLE(TUMBLE(...))``: the rows with their windows' columns.
 
 Adds window_start and window_end, TIMESTAMP(3) NOT NULL, and window_time, which is a time attribute as
 the time column is. Arguments are positional or named (DATA, TIMECOL, SIZE, SLIDE, STEP, GAP, OFFSET).
@@ -7,11 +7,13 @@ the time column is. Arguments are positional or named (DATA, TIMECOL, SIZE, SLID
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from tidemill.errors import NotSupportedError, ValidationError
+from tidemill.operators.window.assigners import kinds
+from tidemill.operators.window.assigners.kind import WindowKind
 from tidemill.plan import nodes as n
 from tidemill.plan.binder.context import BoundQuery, Context
 from tidemill.plan.binder.expressions.binding import Clause, ExpressionBinder, QueryBinder
@@ -27,50 +29,28 @@ WINDOW = Clause(name="window function")
 START = t.TimestampType(precision=3, nullable=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The parameters after DATA and TIMECOL, in order; which of them is the slide (or step)."""
-
-    kind: n.WindowKind
-    parameters: tuple[str, ...]
-    required: int
-    size: str = "SIZE"
-    slide: str = ""
-
-
-KINDS: dict[str, Signature] = {
-    "TUMBLE": Signature(n.WindowKind.TUMBLE, ("SIZE", "OFFSET"), 1),
-    "HOP": Signature(n.WindowKind.HOP, ("SLIDE", "SIZE", "OFFSET"), 2, slide="SLIDE"),
-    "CUMULATE": Signature(n.WindowKind.CUMULATE, ("STEP", "SIZE", "OFFSET"), 2, slide="STEP"),
-    "SESSION": Signature(n.WindowKind.SESSION, ("GAP", "OFFSET"), 1, size="GAP"),
-    "DYNAMIC_CUMULATE": Signature(
-        n.WindowKind.DYNAMIC_CUMULATE, ("STEP", "GAP"), 1, size="GAP", slide="STEP"
-    ),
-}
-
-
 def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     call = node.this
-    signature = KINDS[str(call.this).upper()]
-    given = _arguments(signature, call)
+    kind = kinds()[str(call.this).upper()]
+    given = _arguments(kind, call)
     data, time_column = given["DATA"], given["TIMECOL"]
     if not isinstance(data, TableArgument | exp.Subquery) or not isinstance(time_column, Descriptor):
         raise _mismatch(call)
     source = _data(binder, data, context)
     time = _time_index(source, time_column)
     constants = binder.expressions(context, Scope(), WINDOW)
-    sizes = {name: length(constants, given[name]) for name in signature.parameters if name in given}
-    _check(signature, sizes, call)
+    sizes = {name: length(constants, given[name]) for name in kind.parameters if name in given}
+    _check(kind, sizes, call)
     fields = source.plan.fields
     window = n.WindowTableFunction(
         fields=(*fields, *window_fields(fields, fields[time].type)),
         input=source.plan,
-        kind=signature.kind,
+        kind=kind,
         time=time,
-        size=millis(sizes, signature.size),
-        slide=millis(sizes, signature.slide),
+        size=millis(sizes, kind.size),
+        slide=millis(sizes, kind.slide),
         offset=millis(sizes, "OFFSET"),
-        months=months(signature.kind, call, sizes, (signature.size, signature.slide, "OFFSET")),
+        months=months(kind, call, sizes, (kind.size, kind.slide, "OFFSET")),
         partition=_partition(source, data),
         position=position_of(call),
     )
@@ -79,8 +59,8 @@ def bind(binder: QueryBinder, node: exp.Expr, context: Context) -> Source:
     return named_source(query, context.alias(node))
 
 
-def _arguments(signature: Signature, call: exp.Expr) -> dict[str, exp.Expr]:
-    names = ("DATA", "TIMECOL", *signature.parameters)
+def _arguments(kind: WindowKind, call: exp.Expr) -> dict[str, exp.Expr]:
+    names = ("DATA", "TIMECOL", *kind.parameters)
     given: dict[str, exp.Expr] = {}
     for index, node in enumerate(call.expressions):
         if isinstance(node, exp.Kwarg):
@@ -90,20 +70,20 @@ def _arguments(signature: Signature, call: exp.Expr) -> dict[str, exp.Expr]:
         else:
             raise _mismatch(call)
     unknown = [name for name in given if name not in names]
-    if unknown or not set(names[: 2 + signature.required]) <= set(given):
+    if unknown or not set(names[: 2 + kind.required]) <= set(given):
         raise _mismatch(call)
     return given
 
 
 def _mismatch(call: exp.Expr) -> ValidationError:
     name = str(call.this).upper()
-    signature = KINDS[name]
-    parts = [f"{p.lower()}" for p in signature.parameters]
+    parameters = kinds()[name].parameters
+    parts = [f"{p.lower()}" for p in parameters]
     shown = ", ".join(("TABLE table_name", "DESCRIPTOR(timecol)", *parts))
     return ValidationError(
         f"Supported form(s): {name}({shown})",
         position=position_of(call),
-        expected=("DATA", "TIMECOL", *signature.parameters),
+        expected=("DATA", "TIMECOL", *parameters),
     )
 
 
@@ -154,7 +134,7 @@ def millis(sizes: Mapping[str, Length], name: str) -> int:
 
 
 def months(
-    kind: n.WindowKind, call: exp.Expr, sizes: Mapping[str, Length], names: tuple[str, str, str]
+    kind: WindowKind, call: exp.Expr, sizes: Mapping[str, Length], names: tuple[str, str, str]
 ) -> n.Months | None:
     """What of size, slide and offset, which have these ``names``, is in months; None where nothing is."""
     counted = [count if is_months else 0 for is_months, count in (sizes.get(x, (False, 0)) for x in names)]
@@ -162,10 +142,14 @@ def months(
         return None
     size, slide, offset = counted
     if kind.made_by_rows:
-        message = f"{kind.value} by months or years: its intervals are days to seconds"
+        message = f"{kind.name} by months or years: its intervals are days to seconds"
         raise ValidationError(message, position=position_of(call))
-    if not size or (not slide and kind is n.WindowKind.HOP) or (offset and names[1] in sizes and not slide):
-        message = f"{kind.value} whose size and slide are not both months or both a time of days to seconds"
+    if (
+        not size
+        or (not slide and kind.slide and kind.cut_months is None)
+        or (offset and names[1] in sizes and not slide)
+    ):
+        message = f"{kind.name} whose size and slide are not both months or both a time of days to seconds"
         hint = "CUMULATE takes steps of days to seconds in a size of months, with an offset of such a time."
         raise NotSupportedError(f"{message} is not supported", position=position_of(call), hint=hint)
     return n.Months(size=size, slide=slide, offset=offset)
@@ -174,21 +158,21 @@ def months(
 _LEAST_MONTH = 28 * 86_400_000
 
 
-def _check(signature: Signature, sizes: Mapping[str, Length], call: exp.Expr) -> None:
-    for name in (signature.size, signature.slide):
+def _check(kind: WindowKind, sizes: Mapping[str, Length], call: exp.Expr) -> None:
+    for name in (kind.size, kind.slide):
         if sizes.get(name, (False, 1))[1] <= 0:
-            message = f"{signature.kind.value} requires a positive {name.lower()}"
+            message = f"{kind.name} requires a positive {name.lower()}"
             raise ValidationError(message, position=position_of(call))
-    (_, offset), (_, size) = (sizes.get(name, (False, 0)) for name in ("OFFSET", signature.size))
+    (_, offset), (_, size) = (sizes.get(name, (False, 0)) for name in ("OFFSET", kind.size))
     if not offset:
         return
     spans = [count * _LEAST_MONTH if is_months else count for is_months, count in sizes.values()]
-    span, shift = (spans[list(sizes).index(name)] for name in (signature.size, "OFFSET"))
+    span, shift = (spans[list(sizes).index(name)] for name in (kind.size, "OFFSET"))
     if abs(shift) >= span:
-        unit = "months" if sizes[signature.size][0] else "ms"
+        unit = "months" if sizes[kind.size][0] else "ms"
         shown = "months" if sizes["OFFSET"][0] else "ms"
         raise ValidationError(
-            f"{signature.kind.value} table function parameters must satisfy abs(offset) < size, but got size"
+            f"{kind.name} table function parameters must satisfy abs(offset) < size, but got size"
             f" {size}{unit} and offset {offset}{shown}.",
             position=position_of(call),
         )

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from tidemill.functions.values import marked
+from tidemill.operators.window.assigners.session import KIND as SESSION
 from tidemill.physical.windows import window_of
 from tidemill.plan import nodes as n
 from tidemill.runtime.compile.window_text import (
@@ -42,7 +43,7 @@ def windowed(
     keys = [F.expr(marked(quote(fields[i].name), fields[i].type)) for i in node.partition]
     frame = frame.selectExpr(*kept, *hidden, f"{milliseconds(window, time)} AS {quote(_AT)}")
     bounds = _sessions(frame, keys, node.size) if node.size else _endless(frame, keys)
-    if node.kind is n.WindowKind.SESSION:
+    if node.kind == SESSION:
         return bounds.selectExpr(*kept, *hidden, *window_columns(window, quote(_FIRST), quote(_LAST), names))
     rows = growing_rows(window, quote(_AT), (quote(_FIRST), quote(_LAST)), names)
     return bounds.selectExpr(*kept, *hidden, rows)

@@ -1,0 +1,47 @@
+"""What a window function declares: how it is called, how EXPLAIN shows it, and how it cuts time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidemill.operators.window.assigners.assigner import Assigner
+
+Cut = Callable[[int, int, int], Assigner]
+"""The assigner of a size, a slide (or step) and an offset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowKind:
+    """``parameters``: of the table function behind DATA and TIMECOL, in order, of which the first
+    ``required`` must be given; ``size``, ``slide``: which of them is the size, and the slide or step.
+    ``grouped``: the same of the group window, by these roles. ``explained``: (label, role) as EXPLAIN shows
+    the sizes. Example, for ``HOP(DATA, TIMECOL, SLIDE, SIZE, OFFSET)``::
+
+        WindowKind(
+            name="HOP",
+            parameters=("SLIDE", "SIZE", "OFFSET"),
+            required=2,
+            slide="SLIDE",
+            grouped=("slide", "size", "offset"),
+            explained=(("size", "size"), ("slide", "slide")),
+            cut=Hop.of,
+        )
+
+    ``made_by_rows``: the rows of a key say where its windows begin and end; else the clock alone does, and
+    there is ``cut``, of sizes in milliseconds or, for ``calendar``, in months. ``cut_months``: the same of a
+    size in months and a step in milliseconds, if that is supported. ``cumulates``: several windows have one
+    start.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    required: int
+    grouped: tuple[str, ...]
+    explained: tuple[tuple[str, str], ...]
+    size: str = "SIZE"
+    slide: str = ""
+    made_by_rows: bool = False
+    cumulates: bool = False
+    cut: Cut | None = None
+    cut_months: Cut | None = None
