@@ -51,6 +51,13 @@ def test_a_condition_is_met_for_a_row_or_not(tmp_path: Path, spark: SparkSession
     assert all(FINAL[k] == c and times == 1 for (k, c), times in left.items())
 
 
+def test_rows_that_never_go(tmp_path: Path, spark: SparkSession) -> None:
+    """Distinct rows of a table that only grows."""
+    changes = session(tmp_path, 3).changes("SELECT k, UUID() AS u FROM (SELECT DISTINCT k FROM hits)")
+    assert Counter((kind, k) for kind, (k, _) in changes) == Counter(("+I", k) for k in FINAL)
+    assert len({u for _, (_, u) in changes}) == len(FINAL)
+
+
 def test_what_is_made_of_it_adds_up(tmp_path: Path, spark: SparkSession) -> None:
     made = session(tmp_path, 2)
     made.execute("CREATE TEMPORARY VIEW drawn AS SELECT k, c, RAND() AS r FROM counts")

@@ -205,6 +205,34 @@ def test_windows_of_windows(tmp_path: Path, spark: SparkSession, rows: int) -> N
     assert [row for _, row in changes] == [(15, 6, 8), (30, 3, 3)]
 
 
+NEVER = "(SELECT ts, k, n FROM ticks WHERE n > 5 AND n < 3)"
+MINUTE = "DESCRIPTOR(ts), INTERVAL '1' MINUTE"
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (
+            f"SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE ticks, {MINUTE})) AS a WHERE NOT EXISTS (SELECT * FROM "
+            f"TABLE(TUMBLE({NEVER}, {MINUTE})) AS b WHERE a.window_start = b.window_start "
+            "AND a.window_end = b.window_end AND a.n = b.n) GROUP BY window_start, window_end",
+            {(13,): 1},
+        ),
+        (
+            f"SELECT SUM(n) FROM TABLE(TUMBLE((TABLE ticks UNION ALL SELECT * FROM {NEVER}), {MINUTE})) "
+            "GROUP BY window_start, window_end",
+            {(141,): 1},
+        ),
+        (f"SELECT COUNT(*) FROM TABLE(TUMBLE({NEVER}, {MINUTE})) GROUP BY window_start, window_end", {}),
+    ],
+)
+def test_a_condition_that_never_holds(
+    tmp_path: Path, spark: SparkSession, query: str, rows: dict[tuple[int], int]
+) -> None:
+    """No row is read for it, and what works by time goes on."""
+    assert folded(session(tmp_path, 0).changes(query)) == Counter(rows)
+
+
 def test_a_row_without_time_is_an_error(tmp_path: Path, spark: SparkSession) -> None:
     made = session(tmp_path, 0)
     path = tmp_path / "ticks.csv"

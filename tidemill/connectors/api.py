@@ -48,8 +48,7 @@ class SourceRequest:
     ``$seq`` column. ``parallelism``: a hint for the number of read tasks. ``time_zone``: the
     session's zone (for text formats of TIMESTAMP_LTZ). ``filters``: all of them hold for the rows that are
     wanted; whoever asks looks at them again. ``limit``: so many rows are enough, whichever. ``fence``: where
-    links among its files may lead. ``portion``: the rows of about so many bytes are enough, of connectors
-    that give portions.
+    links among its files may lead.
     """
 
     table: CatalogTable
@@ -63,7 +62,6 @@ class SourceRequest:
     filters: tuple[ColumnFilter, ...] = ()
     limit: int | None = None
     fence: Fence = OPEN
-    portion: int | None = None
 
 
 class Source(Protocol):
@@ -130,11 +128,12 @@ class GroupingConnector(Protocol):
 
 
 @runtime_checkable
-class PortionedConnector(Protocol):
-    """Optional face of a connector that reads a part of a table sooner than all of it."""
+class PortionedSource(Source, Protocol):
+    """Optional face of a source that reads a part of a table sooner than all of it."""
 
-    def gives_portions(self, options: Mapping[str, str]) -> bool:
-        """Whether its sources heed ``portion``."""
+    @property
+    def gives_portions(self) -> bool:
+        """Whether ranges of bytes are read so in batch mode."""
         ...
 
 

@@ -14,20 +14,10 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
-from tidemill.catalog.table import CatalogTable
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.config.batch_options import BLOCKING, DYNAMIC_FILTERING, SHUFFLE_MODE
-from tidemill.connectors import registry
-from tidemill.connectors.api import (
-    GroupingConnector,
-    NamedSource,
-    ReadingConnector,
-    Sink,
-    Source,
-    SourceRequest,
-)
+from tidemill.connectors.api import Sink
 from tidemill.connectors.grouping import UNLIKE
-from tidemill.connectors.metadata import metadata_columns
 from tidemill.deep_calls import with_room
 from tidemill.errors import (
     ExecutionError,
@@ -36,23 +26,18 @@ from tidemill.errors import (
     LostProcessError,
     NotSupportedError,
     TidemillError,
-    ValidationError,
 )
 from tidemill.functions.decimal_sums import RAN_OVER
 from tidemill.functions.render import render_sql
 from tidemill.interrupts import can_be_heard, ended_by_interrupt
 from tidemill.physical.batch import nodes as b
-from tidemill.physical.batch.arrival import scans
-from tidemill.physical.batch.attributes import Attributes
-from tidemill.physical.batch.portions import portions
-from tidemill.physical.batch.pushed import Pushed, pushed
+from tidemill.physical.batch.portions import portioned
 from tidemill.physical.batch.volumes import exchanged
-from tidemill.plan.column_filters import column_filters
+from tidemill.runtime.batch_scans import BatchScans
 from tidemill.runtime.compile.constraints import constraints
-from tidemill.runtime.compile.context import CompileContext, MakeSource
-from tidemill.runtime.compile.source import declared, source_request
 from tidemill.runtime.job_plan import batch_plan
 from tidemill.runtime.job_start import JobRequest, parallelism
+from tidemill.runtime.limited_rows import limited_rows
 from tidemill.runtime.progress import ExchangesBlocked, PartitionsRead, rows_of
 from tidemill.runtime.recording import Recording, Seen
 from tidemill.runtime.spark.adaptive import NOTHING_SENT, batch_settings
@@ -74,7 +59,7 @@ from tidemill.runtime.spark.pipelined import (
 from tidemill.runtime.spark.results import collected, local_rows
 from tidemill.runtime.spark.session import give_back, job_session, lent_session, time_zone, unless_given
 from tidemill.runtime.stage_runs import OperatorRows
-from tidemill.runtime.tables import make_sink, make_source
+from tidemill.runtime.tables import make_sink
 from tidemill.types.logical import Field
 from tidemill.types.physical import quote
 
@@ -109,7 +94,8 @@ def batch_frame(root: b.BatchNode, request: JobRequest, way: Way = SURELY) -> Da
     one query can be joined."""
     settings = _settings(root, request, way)
     spark = job_session(request.application, settings=settings)
-    return _frame_of(root, request, way, Views(spark=spark, settings=settings), None, lambda rows: rows)
+    views = Views(spark=spark, settings=settings)
+    return _frame_of(root, request, way, views, BatchScans.of(request), lambda rows: rows.frame())
 
 
 def _settings(root: b.BatchNode, request: JobRequest, way: Way) -> dict[str, str]:
@@ -135,35 +121,14 @@ def _frame_of(
     request: JobRequest,
     way: Way,
     views: Views,
-    named: list[NamedSource] | None,
-    then: Callable[[Relation], Relation],
+    scans: BatchScans,
+    then: Callable[[Relation], DataFrame],
 ) -> DataFrame:
-    """``then`` of the rows of ``root``. ``named``, for what is run at once, gets the sources that are to be
-    checked when they have been read."""
-    spark = views.spark
-    source_of = partial(make_source, shared=request.shared, fence=request.fence)
-    context = _context(request.frames, request.zone, parallelism(request), source_of)
-
-    def scan(node: b.TableSourceScan, sequenced: bool) -> TableRows:
-        _check_insert_only(node.table, dict(node.options))
-        wanted = _wanted(node, sequenced, context)
-        source = source_of(wanted)
-        if not isinstance(source, NamedSource):
-            return TableRows(source.read_all(spark), declared(wanted, tuple(f.name for f in node.fields)))
-        if named is not None:
-            named.append(source)
-        return TableRows(source.named_table(spark), declared(wanted, tuple(f.name for f in node.fields)))
-
-    def in_parts(node: b.Aggregate) -> tuple[b.Aggregate, DataFrame] | None:
-        asked = pushed(node)
-        found = None if asked is None else _grouped_source(asked, context)
-        return None if asked is None or found is None else (asked.merging(node), found.read_all(spark))
+    """``then`` of the rows of ``root``."""
 
     def made() -> DataFrame:
-        frames = _frames(views, scan, in_parts, root, request, way)
-        rows = then(frames.rows(root))
-        known = named is not None and frames.sharing.is_stable(root)
-        return rows.known_frame() if known else rows.frame()
+        read, in_parts = partial(scans.rows, views.spark), partial(scans.grouped, views.spark)
+        return then(_frames(views, read, in_parts, root, request, way).rows(root))
 
     try:
         return with_room(made)
@@ -171,46 +136,9 @@ def _frame_of(
         raise translated(e, batch=True) from e
 
 
-def how_read(root: b.BatchNode, zone: str) -> dict[int, Attributes]:
-    """By the id of a scan what reads its table, for EXPLAIN, where there is more than one way.
-    Cost: looks at files."""
-    context = _context({}, zone, 1, make_source)
-    found: dict[int, dict[str, None]] = {}
-    for node, sequenced in scans(root):
-        connector = registry.validate(node.table, dict(node.options), role="source")
-        if isinstance(connector, ReadingConnector):
-            how = connector.how_read(_wanted(node, sequenced, context))
-            found.setdefault(id(node), {})[how] = None
-    shown = {key: "; ".join(filter(None, ways)) for key, ways in found.items()}
-    return {key: (("runs", f"[{text}]"),) for key, text in shown.items() if text}
-
-
-def _context(frames: Mapping[str, DataFrame], zone: str, width: int, source_of: MakeSource) -> CompileContext:
-    return CompileContext(
-        make_source=source_of,
-        frames=frames,
-        zone=zone,
-        parallelism=width,
-        per_record=False,
-        streaming=False,
-    )
-
-
-def _wanted(node: b.TableSourceScan, sequenced: bool, context: CompileContext) -> SourceRequest:
-    filters = column_filters(node.filters, node.columns)
-    found = source_request(
-        node.table, node.columns, dict(node.options), node.fields, context, sequenced, filters
-    )
-    return replace(found, limit=node.limit, portion=node.portion)
-
-
-def _grouped_source(asked: Pushed, context: CompileContext) -> Source | None:
-    node = asked.scan
-    connector = registry.validate(node.table, dict(node.options), role="source")
-    if not isinstance(connector, GroupingConnector) or metadata_columns(node.table):
-        return None
-    wanted = replace(_wanted(node, False, context), filters=asked.filters)
-    return connector.grouped(wanted, asked.grouping)
+def _run_at_once(root: b.BatchNode, rows: Relation) -> DataFrame:
+    """The frame of ``rows``, of which nobody else gets to see columns."""
+    return rows.known_frame() if Sharing.of(root).is_stable(root) else rows.frame()
 
 
 def _frames(
@@ -352,33 +280,40 @@ def _sorted(root: b.BatchNode) -> int | None:
 
 
 def _rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
-    for part, enough in with_room(lambda: list(portions(root))):
-        found = _all_rows(part, request, way, seen)
-        if found.num_rows >= enough:
-            return found
-    return _all_rows(root, request, way, seen)
-
-
-def _all_rows(root: b.BatchNode, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
-    named: list[NamedSource] = []
-    with _views(request, _settings(root, request, way) | RUN_AT_ONCE) as views:
-        frame = _frame_of(root, request, way, views, named, lambda rows: _shown(rows, root, request))
-        try:
-            with grouped(request.application.sparkContext, request.group, request.name):
-                ran = pipelined(frame, _sorted(root)) if way.pipes else frame
-                found = collected(ran)
-            _check_read(named)
-        except Exception as e:
-            raise _failure(e, way) from e
-        seen.partitions.extend(_told_partitions(frame, root, request))
-        seen.operators.extend(_operators(ran, request))
+    asked = with_room(lambda: portioned(root))
+    source = None if asked is None else BatchScans.of(request).portioned(asked.scan)
+    if asked is None or source is None:
+        found = _all_rows(root, BatchScans.of(request), request, way, seen)
+    else:
+        found = limited_rows(
+            asked,
+            source,
+            lambda part, stretch: _all_rows(part, BatchScans.of(request, stretch), request, way, seen),
+        )
     seen.rows_out.append(found.num_rows)
     return found
 
 
-def _check_read(named: list[NamedSource]) -> None:
-    for source in named:
-        source.check_read()
+def _all_rows(root: b.BatchNode, scans: BatchScans, request: JobRequest, way: Way, seen: Seen) -> pa.Table:
+    with _views(request, _settings(root, request, way) | RUN_AT_ONCE) as views:
+        frame = _frame_of(
+            root,
+            request,
+            way,
+            views,
+            scans,
+            lambda rows: _run_at_once(root, _shown(rows, root, request)),
+        )
+        try:
+            with grouped(request.application.sparkContext, request.group, request.name):
+                ran = pipelined(frame, _sorted(root)) if way.pipes else frame
+                found = collected(ran)
+            scans.check_read()
+        except Exception as e:
+            raise _failure(e, way) from e
+        seen.partitions.extend(_told_partitions(frame, root, request))
+        seen.operators.extend(_operators(ran, request))
+    return found
 
 
 def _failure(error: Exception, way: Way) -> Exception:
@@ -483,16 +418,21 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
 def _staged(sink: b.Sink, made: Sink, request: JobRequest, way: Way, seen: Seen) -> list[str]:
     """What each task has left for ``made`` to publish."""
     targets = tuple(Field(c.name, c.type) for c in sink.target.table.physical_columns)
-    named: list[NamedSource] = []
+    scans = BatchScans.of(request)
     with _views(request, _settings(sink, request, way) | RUN_AT_ONCE) as views:
         frame = _frame_of(
-            sink, request, way, views, named, lambda rows: _enforcing(rows, sink, targets, request)
+            sink,
+            request,
+            way,
+            views,
+            scans,
+            lambda rows: _run_at_once(sink, _enforcing(rows, sink, targets, request)),
         )
         with grouped(request.application.sparkContext, request.group, request.name):
             staging = made.stage(frame, 1)
             ran = pipelined(staging, _sorted(sink)) if way.pipes else staging
             staged = ran.collect()
-        _check_read(named)
+        scans.check_read()
         seen.partitions.extend(_told_partitions(staging, sink, request))
         seen.operators.extend(_operators(ran, request))
     return [row[0] for row in staged]
@@ -507,12 +447,3 @@ def _enforcing(
         return rows
     where = "" if check.condition is None else f"WHERE {check.condition}"
     return rows.select(aliased(list(map(check.expression, names)), names), names, where)
-
-
-def _check_insert_only(table: CatalogTable, options: dict[str, str]) -> None:
-    connector = registry.validate(table, options, role="source")
-    if connector.source_kinds(table, options) != INSERT_ONLY:
-        raise ValidationError(
-            "Querying a table in batch mode is currently only possible for INSERT-only table sources. "
-            f"But the source for table '{table.path}' produces other changelog messages than just INSERT."
-        )

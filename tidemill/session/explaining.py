@@ -22,7 +22,7 @@ from tidemill.physical.explain.text import execution_graph, explain_text
 from tidemill.physical.plan import PhysicalPlan
 from tidemill.plan import nodes as n
 from tidemill.plan.once import once_per_node
-from tidemill.runtime import batch_job, job_start
+from tidemill.runtime import batch_job, batch_scans, job_start
 from tidemill.runtime.execution_text import combined, execution_text
 from tidemill.session import execution, planning
 from tidemill.session.bundles import bundled
@@ -63,7 +63,7 @@ def text(context: SessionContext, plans: Sequence[n.LogicalNode], details: tuple
 
 def _batch_text(context: SessionContext, plans: Sequence[n.LogicalNode], wanted: set[str]) -> str:
     run = [planning.batch(context, planning.optimized(plan)) for plan in plans]
-    runs = [{**batch_job.how_read(root, context.time_zone), **_exchanges(context, root)} for root in run]
+    runs = [{**batch_scans.how_read(root, context.time_zone), **_exchanges(context, root)} for root in run]
     shown = with_room(lambda: explain_batch_text(plans, run, runs))
     if _JSON not in wanted:
         return shown

@@ -101,12 +101,7 @@ class FilesystemConnector(Connector):
             parallelism=max(request.parallelism, 1),
             pruning=_pruning(found, request, options),
             native=_native(found, storage, request, options),
-            portion=request.portion,
         )
-
-    def gives_portions(self, options: Mapping[str, str]) -> bool:
-        """Spark's own reader is asked for all: it stops early by itself."""
-        return not isinstance(self._format(options), NativeFormat)
 
     def how_read(self, request: SourceRequest) -> str:
         source = self.source(request)

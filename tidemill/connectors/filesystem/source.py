@@ -62,8 +62,8 @@ _SEARCHED_SPLITS = 100
 class FileSource:
     """``pattern``: source.path.regex-pattern, matched against whole paths. ``interval``: seconds between two
     looks at a watched directory, None where it is not watched. ``native``: how Spark reads the files of a
-    batch query itself, None where it does not; ``chosen``: the only files to be read; ``portion``: of a
-    batch query, about how many bytes of them; ``named``: what ``named_table`` has listed."""
+    batch query itself, None where it does not; ``chosen``: the only files to be read; ``named``:
+    what ``named_table`` has listed."""
 
     storage: Storage
     reader: FileReader
@@ -75,7 +75,6 @@ class FileSource:
     pruning: PartitionPruning | None = None
     native: NativeScan | None = None
     chosen: frozenset[str] | None = None
-    portion: int | None = None
     search: RecordSearch | None = None
     watch: DirectoryWatch | None = None
     log: TakenLog = field(default_factory=TakenLog)
@@ -86,6 +85,11 @@ class FileSource:
     @property
     def is_bounded(self) -> bool:
         return self.interval is None
+
+    @property
+    def gives_portions(self) -> bool:
+        """Spark's own reader stops early by itself."""
+        return self.native is None
 
     def search_with(self, spark: SparkSession) -> None:
         if self.search is not None:
@@ -208,9 +212,7 @@ class FileSource:
         return f"{count} by our decoders: {why} in {self.storage.shown(file.path)}"
 
     def _read_all(self, spark: SparkSession) -> DataFrame:
-        rows = self.read(spark, None, self.next_offset(None, ReadLimit(bytes=self.portion)))
-        # Or Spark ends the workers whose rows a LIMIT does not take, and forks others for the next query.
-        return rows if self.portion is None else rows.repartition(1)
+        return self.read(spark, None, self.next_offset(None, ReadLimit()))
 
     def _position(self, offset: Offset | None) -> FilePosition:
         return from_json(offset, self.storage.shown(""))

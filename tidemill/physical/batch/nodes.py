@@ -104,15 +104,13 @@ def all_of(root: BatchNode) -> Iterator[BatchNode]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSourceScan(BatchNode):
-    """A table's columns, as in ``plan.nodes.Scan``; ``limit``: so many of its rows are enough;
-    ``portion``: of about so many bytes."""
+    """A table's columns, as in ``plan.nodes.Scan``; ``limit``: so many of its rows are enough."""
 
     table: CatalogTable
     columns: tuple[str, ...]
     options: tuple[tuple[str, str], ...]
     filters: tuple[Expr, ...] = ()
     limit: int | None = None
-    portion: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,40 +3,64 @@
 Below a LIMIT without an order any rows will do. If nothing but projections and conditions lies between it and
 a table, its rows over a part of the table are rows of the whole, and enough if they are as many as it takes:
 
-    SELECT a FROM t WHERE b > 0 LIMIT 3   -- over 256 KiB of t; if that gives less, over 4 MiB, 64 MiB, ..., t
+    SELECT a FROM t WHERE b > 0 LIMIT 3   -- over 256 KiB of t; if that gives 1, LIMIT 2 over 4 MiB more
 
-Cost: what is read in vain is at most a seventh of the table, since a part is only tried if the table is much
-larger. The parts begin with what one task reads.
+Cost: a job for each part. No part is read twice. The parts begin with what one task reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tidemill.connectors import registry
-from tidemill.connectors.api import PortionedConnector
 from tidemill.physical.batch.nodes import BatchNode, Calc, Limit, Step, TableSourceScan
 from tidemill.physical.batch.sizes import width
 
 _FIRST = 256 << 10
 _GROWTH = 16
-_LARGER = 8
-"""How many times as large as a part a table must be."""
+_WORTH = 2
+"""How many times as large as a part all must be that is left."""
 
 
-def portions(root: BatchNode) -> Iterator[tuple[BatchNode, int]]:
-    """``root`` over growing parts of its table, and how many rows are all that ``root`` may give."""
+@dataclass(frozen=True, slots=True)
+class Portioned:
+    """``root`` gives the rows of ``limit`` one by one, which takes those of ``scan``."""
+
+    root: BatchNode
+    limit: Limit
+    scan: TableSourceScan
+
+    @property
+    def offset(self) -> int:
+        return self.limit.offset
+
+    @property
+    def most(self) -> int:
+        """How many rows are enough, those that are skipped included."""
+        return self.limit.offset + (self.limit.fetch or 0)
+
+    def sizes(self) -> Iterator[int]:
+        """The bytes of the parts, in order; all that is left comes after them."""
+        left, size = self.scan.traits.most or 0, _FIRST
+        while size * _WORTH <= left:
+            if size >= self.most * width(self.scan.fields):
+                yield size
+                left -= size
+            size *= _GROWTH
+
+    def taking(self, rows: int) -> BatchNode:
+        """``root`` with so many rows, of which none is skipped."""
+        return _replaced(self.root, self.limit, replace(self.limit, fetch=rows, offset=0))
+
+
+def portioned(root: BatchNode) -> Portioned | None:
+    """None where parts of a table are not worth it, or their rows are not the rows of ``root``."""
     limit = _limit(root)
-    scan = None if limit is None else _scan(limit.input)
-    if limit is None or limit.fetch is None or scan is None or scan.traits.most is None:
-        return
-    least = (limit.fetch + limit.offset) * width(scan.fields)
-    size = _FIRST
-    while size * _LARGER <= scan.traits.most:
-        if size >= least:
-            yield _over(root, replace(scan, portion=size)), limit.fetch
-        size *= _GROWTH
+    scan = None if limit is None or limit.fetch is None else _scan(limit.input)
+    if limit is None or scan is None:
+        return None
+    found = Portioned(root, limit, scan)
+    return found if any(found.sizes()) else None
 
 
 def _limit(node: BatchNode) -> Limit | None:
@@ -47,18 +71,13 @@ def _limit(node: BatchNode) -> Limit | None:
 
 
 def _scan(node: BatchNode) -> TableSourceScan | None:
-    """The table that ``node`` makes rows of one by one, if parts of it can be read."""
+    """The table that ``node`` makes rows of one by one."""
     if isinstance(node, Step | Calc):
         return _scan(node.input)
-    if not isinstance(node, TableSourceScan):
-        return None
-    options = dict(node.options)
-    connector = registry.validate(node.table, options, role="source")
-    parted = isinstance(connector, PortionedConnector) and connector.gives_portions(options)
-    return node if parted else None
+    return node if isinstance(node, TableSourceScan) else None
 
 
-def _over(node: BatchNode, scan: TableSourceScan) -> BatchNode:
-    if isinstance(node, Step | Calc | Limit):
-        return replace(node, input=_over(node.input, scan))
-    return scan
+def _replaced(node: BatchNode, old: Limit, new: Limit) -> BatchNode:
+    if isinstance(node, Step | Calc):
+        return replace(node, input=_replaced(node.input, old, new))
+    return new if node is old else node

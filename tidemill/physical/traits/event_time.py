@@ -79,8 +79,8 @@ def comes_at_its_time(node: p.PhysicalNode) -> bool:
 
 @once_per_node
 def has_watermark(node: p.PhysicalNode) -> bool:
-    """Whether the rows of ``node`` carry a watermark, if they are asked for it."""
-    if isinstance(node, p.WatermarkAssigner):
+    """Whether the rows of ``node`` carry a watermark, if they are asked for it; no rows do."""
+    if isinstance(node, p.WatermarkAssigner) or (isinstance(node, p.Values) and not node.rows):
         return True
     return bool(node.inputs) and hands_time_on(node) and all(map(has_watermark, node.inputs))
 

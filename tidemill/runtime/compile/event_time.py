@@ -84,6 +84,20 @@ def _options(node: p.WatermarkAssigner) -> dict[str, str]:
     return next((dict(scan.options) for scan in scans), {})
 
 
+def under_watermark(read: g.Read, context: CompileContext) -> g.ExecNode:
+    """``read``, which never gives a row, for what works by event time: its watermark is that of its end."""
+    below = _with_mark(read, Literal(type=t.TimestampType(precision=3), value=None), context)
+    return g.AssignWatermark(
+        columns=read.columns,
+        kinds=read.kinds,
+        sequenced=read.sequenced,
+        input=below,
+        source=read.source,
+        rowtime=read.columns[0],
+        mark=_MARK,
+    )
+
+
 def timed_input(node: p.Unary, context: CompileContext, sequenced: bool) -> g.ExecNode:
     return timed_rows(node, node.input, context, sequenced)
 

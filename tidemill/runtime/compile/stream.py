@@ -5,6 +5,7 @@ Nodes that only describe (Exchange, local phases) leave no trace here.
 
 from __future__ import annotations
 
+from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.errors import NotSupportedError
 from tidemill.functions.literals import literal_sql
 from tidemill.physical import nodes as p
@@ -16,6 +17,7 @@ from tidemill.plan.expressions import Expr
 from tidemill.runtime import graph as g
 from tidemill.runtime.compile.computed_once import computed_once
 from tidemill.runtime.compile.context import CompileContext
+from tidemill.runtime.compile.event_time import under_watermark
 from tidemill.runtime.compile.generators import (
     ROWS_COLUMN,
     expand_generator,
@@ -77,8 +79,9 @@ def _(node: p.Values, context: CompileContext, sequenced: bool) -> g.ExecNode:
         schema=spark_schema(node.fields),
         sequence=sequenced,
     )
-    key = context.add_source(source, f"values-{context.digests.of(node)}", "Values")
-    return _read(node, key, sequenced)
+    digest = context.digests.of(node)
+    read = _read(node, context.add_source(source, f"values-{digest}", "Values"), sequenced)
+    return read if node.rows or digest not in context.timed_digests else under_watermark(read, context)
 
 
 @build.register
@@ -106,7 +109,7 @@ def _(node: p.Calc, context: CompileContext, sequenced: bool) -> g.ExecNode:
         node, below = beside_watermark(node, context, sequenced)
     else:
         below = compile_node(node.input, context, sequenced)
-    if keeps_values(node):
+    if keeps_values(node) and below.kinds != INSERT_ONLY:
         return computed_once(node, below, context)
     translator = Translator(columns=below.columns, zone=context.zone)
     expressions = tuple(expression(e, translator) for e in node.projections)
