@@ -132,6 +132,7 @@ def test_the_group_is_told_what_is_committed() -> None:
     first = made.next_offset(None, ReadLimit(rows=2))
     assert topics.told == []
     made.next_offset(first, ReadLimit())
+    made.next_offset(first, ReadLimit())
     assert topics.told == [{("t", 0): 2}]
 
 
@@ -179,6 +180,7 @@ REFUSED: list[tuple[dict[str, str], type[Exception], str]] = [
     ({"json.fail-on-missing-feild": "true"}, ValidationError, "Unsupported options"),
     ({"format": "avro"}, NotSupportedError, "'avro'"),
     ({"format": "parquet"}, ValidationError, "identifier 'parquet'"),
+    ({"properties.plugin.library.paths": "x.so"}, NotSupportedError, "libraries and programs"),
     ({"properties.ssl.truststore.location": "x.jks"}, NotSupportedError, "JKS"),
 ]
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "/tmp/tidemill"
+BROKER = "127.0.0.1:9092"
+"""Of Kafka, in the pages that talk to one."""
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

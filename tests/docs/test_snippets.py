@@ -8,29 +8,30 @@ from __future__ import annotations
 
 import io
 import subprocess
+from functools import reduce
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.docs.pages import FOLDER, ROOT, Block, blocks, pages
+from tests.docs.pages import BROKER, FOLDER, ROOT, Block, blocks, pages
 from tidemill.client import table_output
 from tidemill.session.environment import TableEnvironment
 
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("page", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in pages()])
-def test_page(page: Path, spark: SparkSession, tmp_path: Path) -> None:
+def test_page(page: Path, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    places = {FOLDER: str(tmp_path)}
+    if BROKER in page.read_text(encoding="utf-8"):
+        places[BROKER] = request.getfixturevalue("kafka").servers
     environment = TableEnvironment.create()
     environment.context.rendered = True
     found = blocks(page)
     for block, after in zip(found, [*found[1:], Block("", "", 0)], strict=True):
         expected = after.text if after.text.startswith("+-") else None
-        run(
-            Block(block.language, block.text.replace(FOLDER, str(tmp_path)), block.line),
-            expected,
-            environment,
-        )
+        text = reduce(lambda text, place: text.replace(place, places[place]), places, block.text)
+        run(Block(block.language, text, block.line), expected, environment)
 
 
 def run(block: Block, expected: str | None, environment: TableEnvironment) -> None:

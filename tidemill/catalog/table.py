@@ -109,6 +109,12 @@ class CatalogTable:
     def physical_columns(self) -> tuple[Column, ...]:
         return tuple(c for c in self.columns if c.kind is ColumnKind.PHYSICAL)
 
+    @property
+    def written_columns(self) -> tuple[Column, ...]:
+        """What an INSERT fills: physical columns, and metadata that is not VIRTUAL."""
+        stored = (ColumnKind.PHYSICAL, ColumnKind.METADATA)
+        return tuple(c for c in self.columns if c.kind in stored and not c.virtual)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogView:

@@ -26,6 +26,8 @@ _WORDS = (
     "auth-params",
     "basic-auth",
     "jaas.config",
+    "keystore.key",
+    "key.pem",
     "http-headers",
 )
 _USER = re.compile(r"(://[^/?#\s:@']*):[^/?#\s']*@")

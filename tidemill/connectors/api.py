@@ -425,6 +425,10 @@ class Connector:
         """Readable metadata keys and their types, the format's included."""
         return {}
 
+    def writable_metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
+        """Metadata keys that a sink stores, and their types."""
+        return {}
+
     def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
         """The RowKinds the source produces: INSERT_ONLY, UPSERT or ALL_KINDS."""
         return INSERT_ONLY

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from tidemill.catalog.table import CatalogTable, Column, ColumnKind
 from tidemill.connectors.option_values import spelling_hint
-from tidemill.errors import ValidationError
+from tidemill.errors import NotSupportedError, ValidationError
 from tidemill.functions.casts import can_cast
 from tidemill.types.logical import LogicalType
 
@@ -46,23 +46,41 @@ def check_readable(table: CatalogTable, connector: str, keys: Mapping[str, Logic
             )
 
 
-def check_writable(table: CatalogTable, connector: str) -> None:
-    """ValidationError for metadata columns that are not VIRTUAL: no sink stores metadata."""
-    if any(not c.virtual for c in metadata_columns(table)):
+def check_writable(table: CatalogTable, connector: str, keys: Mapping[str, LogicalType]) -> None:
+    """ValidationError for metadata columns that are not VIRTUAL and that ``connector``, which can write
+    ``keys``, cannot store; NotSupportedError for such a column of another type than its key's."""
+    columns = [c for c in metadata_columns(table) if not c.virtual]
+    if columns and not keys:
         raise ValidationError(
             f"Table '{table.path}' declares persistable metadata columns, but the underlying "
             f"DynamicTableSink of connector '{connector}' doesn't implement the SupportsWritingMetadata "
             "interface. If the column should not be persisted, it can be declared with the VIRTUAL keyword."
         )
 
+    for column in columns:
+        key = key_of(column)
+        if key not in keys:
+            raise _unknown_key(column, table, connector, keys, "writing", "Sink")
+        if column.type.with_nullable(True) != keys[key].with_nullable(True):
+            raise NotSupportedError(
+                f"Writing metadata column '{column.name}' of type {column.type} as '{key}',"
+                f" which is {keys[key]}",
+                hint=f"Declare the column as {keys[key].with_nullable(True)}, or as VIRTUAL.",
+            )
+
 
 def _unknown_key(
-    column: Column, table: CatalogTable, connector: str, keys: Mapping[str, LogicalType]
+    column: Column,
+    table: CatalogTable,
+    connector: str,
+    keys: Mapping[str, LogicalType],
+    use: str = "reading",
+    side: str = "Source",
 ) -> ValidationError:
     key = key_of(column)
     return ValidationError(
         f"Invalid metadata key '{key}' in column '{column.name}' of table '{table.path}'. The "
-        f"DynamicTableSource of connector '{connector}' supports the following metadata keys for reading:\n"
+        f"DynamicTable{side} of connector '{connector}' supports the following metadata keys for {use}:\n"
         + "\n".join(keys),
         hint=spelling_hint((key,), keys),
     )

@@ -135,7 +135,7 @@ def validate(table: CatalogTable, options: Mapping[str, str], *, role: str) -> C
     if role == "source":
         check_readable(table, found.identifier, found.metadata(options))
     else:
-        check_writable(table, found.identifier)
+        check_writable(table, found.identifier, found.writable_metadata(options))
     return found
 
 

@@ -417,7 +417,7 @@ def _insert(sink: b.Sink, request: JobRequest, way: Way, seen: Seen) -> int:
 
 def _staged(sink: b.Sink, made: Sink, request: JobRequest, way: Way, seen: Seen) -> list[str]:
     """What each task has left for ``made`` to publish."""
-    targets = tuple(Field(c.name, c.type) for c in sink.target.table.physical_columns)
+    targets = tuple(Field(c.name, c.type) for c in sink.target.table.written_columns)
     scans = BatchScans.of(request)
     with _views(request, _settings(sink, request, way) | RUN_AT_ONCE) as views:
         frame = _frame_of(

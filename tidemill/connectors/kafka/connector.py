@@ -25,7 +25,7 @@ from tidemill.connectors.kafka.options import (
     topics,
 )
 from tidemill.connectors.kafka.reading import KafkaReader
-from tidemill.connectors.kafka.rows import METADATA
+from tidemill.connectors.kafka.rows import METADATA, WRITABLE
 from tidemill.connectors.kafka.sink import KafkaSink, kafka_sink
 from tidemill.connectors.kafka.source import KafkaSource
 from tidemill.connectors.option_values import OptionValues
@@ -64,6 +64,9 @@ class KafkaConnector(Connector):
 
     def metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
         return {**KeyAndValue.value_metadata(options), **METADATA}
+
+    def writable_metadata(self, options: Mapping[str, str]) -> Mapping[str, LogicalType]:
+        return {key: METADATA[key] for key in WRITABLE}
 
     def source_kinds(self, table: CatalogTable, options: Mapping[str, str]) -> frozenset[RowKind]:
         return UPSERT if self.upserts else self._parts(table, options).kinds()
@@ -138,7 +141,7 @@ class KafkaConnector(Connector):
     def named_places(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Of the rows between epoch and commit; certificates and keys of the client."""
         for key, value in options.items():
-            if key == "sink.staging-path" or (key.startswith("properties.") and key.endswith(".location")):
+            if key == "sink.staging-path" or properties.names_file(key):
                 yield key, value
 
     def _parts(self, table: CatalogTable, options: Mapping[str, str]) -> KeyAndValue:

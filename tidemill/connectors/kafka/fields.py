@@ -132,6 +132,15 @@ class KeyAndValue:
                 "A key format should only deal with INSERT-only records. But 'key.format' ="
                 f" '{self.key.format.identifier}' has a changelog mode."
             )
+        if self.table.primary_key and not self.upserts and self.kinds() == INSERT_ONLY:
+            raise ValidationError(
+                f"The Kafka table '{self.table.path}' with '{self.value.format.identifier}'"
+                f" format doesn't support"
+                " defining PRIMARY KEY constraint on the table, because it can't guarantee the"
+                " semantic of primary"
+                " key.",
+                hint="'connector' = 'upsert-kafka' is a table by key.",
+            )
         if self.upserts and self.kinds() != INSERT_ONLY:
             raise ValidationError(
                 "'upsert-kafka' connector doesn't support 'value.format' ="

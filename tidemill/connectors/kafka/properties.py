@@ -40,6 +40,10 @@ _NO_MEANING = frozenset(
     }
 )
 """Read by us, or without a meaning here."""
+_REFUSED = ("plugin.", "ssl.engine", "ssl.provider", "sasl.kerberos.kinit.cmd")
+"""librdkafka's own, which run programs and libraries."""
+_FILES = (".location", ".keytab", ".file")
+"""How the names of properties end that name files."""
 _RENAMED = {
     "sasl.mechanism": "sasl.mechanisms",
     "ssl.truststore.location": "ssl.ca.location",
@@ -70,6 +74,11 @@ def given(options: Mapping[str, str]) -> Properties:
     return found
 
 
+def names_file(key: str) -> bool:
+    """Whether the value of a table's option is a place of a file that the client reads."""
+    return key.startswith(PROPERTIES) and key.endswith(_FILES)
+
+
 def consumer(found: Properties) -> Properties:
     return _translated(found, _PRODUCER)
 
@@ -85,6 +94,9 @@ def admin(found: Properties) -> Properties:
 def _translated(found: Properties, without: tuple[str, ...]) -> Properties:
     """All of ``found`` but those that mean nothing to this client."""
     _check_stores(found)
+    refused = sorted(key for key in found if key.startswith(_REFUSED))
+    if refused:
+        raise NotSupportedError(f"'properties.{refused[0]}': libraries and programs of the Kafka client")
     made = {
         _RENAMED.get(key, key): value
         for key, value in found.items()

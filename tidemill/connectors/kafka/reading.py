@@ -13,7 +13,7 @@ from tidemill.connectors.kafka.offsets import KafkaRange
 from tidemill.connectors.kafka.rows import KafkaRows
 from tidemill.connectors.task_frames import assigned
 from tidemill.connectors.worker_errors import WorkerError
-from tidemill.errors import ConnectorError
+from tidemill.errors import TidemillError
 
 _LEAST = 10_000
 """Messages that are worth a task of their own."""
@@ -30,7 +30,7 @@ class KafkaReader:
             for part in parts:
                 for messages in self.messages.batches(part):
                     yield from self.rows.table(messages, part).combine_chunks().to_batches()
-        except ConnectorError as e:
+        except TidemillError as e:
             raise WorkerError(e) from None
 
 

@@ -40,6 +40,7 @@ METADATA: dict[str, t.LogicalType] = {
     "timestamp": t.LocalZonedTimestampType(precision=3, nullable=False),
     "timestamp-type": _NAME,
 }
+WRITABLE = ("headers", "timestamp")
 _OF_A_MESSAGE: dict[str, Callable[[Message], Any]] = {
     "topic": lambda m: m.topic(),
     "partition": lambda m: m.partition(),

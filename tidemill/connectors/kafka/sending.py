@@ -14,8 +14,9 @@ from tidemill.connectors.kafka.cluster import TIMEOUT, quiet
 from tidemill.connectors.kafka.failures import failure, refused_property, told
 from tidemill.errors import ConnectorError
 
-Record = tuple[str, bytes | None, bytes | None, int | None]
-"""Topic, key, value; a number that makes the partition, None where the key does."""
+Headers = list[tuple[str, bytes | None]]
+Record = tuple[str, bytes | None, bytes | None, int | None, int | None, Headers | None]
+"""Topic, key, value; a number that makes the partition, None where the key does; timestamp in ms, headers."""
 PATIENCE = 60.0
 """Seconds for which a cluster that is down is tried again."""
 _PAUSE = 0.2
@@ -77,11 +78,19 @@ class Sending:
     refused: list[tuple[KafkaError, str]] = field(default_factory=list)
 
     def all(self, records: Iterable[Record]) -> None:
-        for topic, key, value, turn in records:
+        for topic, key, value, turn, millis, headers in records:
             partition = _BY_KEY if turn is None else turn % self.counts[topic]
             while True:
                 try:
-                    self.client.produce(topic, value, key, partition, on_delivery=self._delivered)
+                    self.client.produce(
+                        topic,
+                        value,
+                        key,
+                        partition,
+                        on_delivery=self._delivered,
+                        timestamp=millis or 0,
+                        headers=headers,
+                    )
                     break
                 except BufferError:
                     self.client.poll(0.1)

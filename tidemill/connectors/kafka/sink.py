@@ -12,13 +12,14 @@ started again.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tidemill.catalog.table import ColumnKind
 from tidemill.changelog.rowkind import INSERT_ONLY
 from tidemill.connectors.api import SinkRequest
 from tidemill.connectors.arrow_maps import map_batches
@@ -28,6 +29,7 @@ from tidemill.connectors.kafka.options import EXACTLY_ONCE, topics
 from tidemill.connectors.kafka.sending import Outbox, Plain, Record
 from tidemill.connectors.kafka.staging import DELETES, UPSERTS, KafkaStager, MessageEncoder
 from tidemill.connectors.kafka.transactions import Transactions
+from tidemill.connectors.metadata import key_of
 from tidemill.connectors.option_values import OptionValues
 from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
@@ -89,8 +91,9 @@ class KafkaSink:
         for number, _, name in files:
             chosen = {"fixed": repeat(number), "round-robin": turns}.get(self.partitioner, repeat(None))
             for batch in self._read(epoch, name):
-                keys, values = (column.to_pylist() for column in batch.columns)
-                yield from zip(repeat(self.topic), keys, values, chosen, strict=False)
+                keys, values, millis, headers = (_listed(column) for column in batch.columns)
+                topics = repeat(self.topic, batch.num_rows)
+                yield from zip(topics, keys, values, chosen, millis, headers, strict=False)
 
     def _read(self, epoch: int, name: str) -> Iterator[pa.RecordBatch]:
         try:
@@ -139,7 +142,11 @@ def kafka_sink(
     outbox: Outbox = Plain(given=given)
     if exactly:
         outbox = Transactions(
-            given=given, name=f"{options['sink.transactional-id-prefix']}-{name}", topic=topic
+            given=given,
+            name=f"{options['sink.transactional-id-prefix']}-{name}",
+            topic=topic,
+            storage=storage,
+            note=f"{directory}/recorded",
         )
     outbox.check(topic)
     changelog = not upserts and parts.kinds() != INSERT_ONLY and request.kinds != INSERT_ONLY
@@ -157,15 +164,22 @@ def kafka_sink(
 
 
 def _encoder(request: SinkRequest, parts: KeyAndValue, *, changelog: bool) -> MessageEncoder:
-    physical = tuple(Field(c.name, c.type) for c in request.table.physical_columns)
+    columns = request.table.written_columns
+    written = tuple(Field(c.name, c.type) for c in columns)
     zone, key = request.time_zone, parts.key
     return MessageEncoder(
-        fields=physical if len(physical) == len(request.fields) else request.fields,
+        fields=written if len(written) == len(request.fields) else request.fields,
         value=parts.value.encoder(zone, changelog=changelog),
         key=None if key is None else key.encoder(zone, changelog=False),
         key_columns=tuple(f.name for f in parts.key_columns),
         key_names=() if key is None else tuple(f.name for f in key.fields),
+        metadata={key_of(c): c.name for c in columns if c.kind is ColumnKind.METADATA},
     )
+
+
+def _listed(column: pa.Array) -> Iterable[Any]:
+    """Nothing is asked of each row where there is nothing."""
+    return repeat(None) if column.null_count == len(column) else column.to_pylist()
 
 
 def _files(tokens: list[str]) -> list[list[tuple[str, str]]]:

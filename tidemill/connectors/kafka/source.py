@@ -54,6 +54,7 @@ class KafkaSource:
     _matched: tuple[str, ...] = ()
     _looked: float | None = None
     _size: int | None = None
+    _told: int = 0
 
     @property
     def is_bounded(self) -> bool:
@@ -93,7 +94,19 @@ class KafkaSource:
         return map_batches(task_frame(spark, made), task_reader(self.reader, through), schema)
 
     def read_all(self, spark: SparkSession) -> DataFrame:
-        return self.read(spark, None, self.next_offset(None, ReadLimit()))
+        """ConnectorError where the table ends behind what is there."""
+        end = self.next_offset(None, ReadLimit())
+        if not self.is_finished(end):
+            position = from_json(end)
+            stops = position.stops or {}
+            topic, partition = found = min(p for p, stop in stops.items() if position.nexts[p] < stop)
+            raise ConnectorError(
+                f"Topic '{topic}', partition {partition} ends at offset"
+                f" {position.nexts[found]}, but the table"
+                f" at offset {stops[found]}.",
+                hint="In streaming mode the job waits for the rest.",
+            )
+        return self.read(spark, None, end)
 
     def splits(self, start: Offset | None, end: Offset) -> Splits:
         found = ranges(start, end)
@@ -202,7 +215,8 @@ class KafkaSource:
 
     def _tell_group(self, position: KafkaPosition) -> None:
         """What was read is committed by now. Not knowing it harms nobody."""
-        if self.group and position.count and not self.is_bounded:
+        if self.group and position.count > self._told:
+            self._told = position.count
             self.cluster.commit(self.group, position.nexts)
 
     def _schema(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,20 +19,26 @@ from tidemill.errors import ConnectorError
 from tidemill.files.storage import Storage
 from tidemill.types.logical import Field
 
-MESSAGES = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+HEADERS = pa.map_(pa.string(), pa.binary())
+MESSAGES = pa.schema(
+    [("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64()), ("headers", HEADERS)]
+)
+"""Timestamps in ms."""
 UPSERTS, DELETES = "upsert", "delete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEncoder:
     """``fields``: the frame's columns by place; ``key_columns``: those that make the key, in its order, and
-    ``key_names`` as its format knows them."""
+    ``key_names`` as its format knows them; ``metadata``: the columns that make timestamp and headers, by
+    these keys."""
 
     fields: tuple[Field, ...]
     value: TextEncoder
     key: TextEncoder | None
     key_columns: tuple[str, ...]
     key_names: tuple[str, ...]
+    metadata: Mapping[str, str]
 
     def named(self, batch: pa.RecordBatch) -> pa.Table:
         """``batch`` with the table's names of columns."""
@@ -47,7 +53,20 @@ class MessageEncoder:
             of_key = table.select(list(self.key_columns)).rename_columns(list(self.key_names))
             key = _bytes(self.key.texts(of_key)) if rows else key
         value = pa.nulls(rows, pa.binary()) if deletes or not rows else _bytes(self.value.texts(table))
-        return pa.Table.from_arrays([key, value], schema=MESSAGES)
+        columns = [key, value, self._metadata(table, "timestamp"), self._metadata(table, "headers")]
+        return pa.Table.from_arrays(columns, schema=MESSAGES)
+
+    def _metadata(self, table: pa.Table, key: str) -> Any:
+        wanted = MESSAGES.field(key).type
+        if key not in self.metadata:
+            return pa.nulls(table.num_rows, wanted)
+        values = table.column(self.metadata[key]).combine_chunks()
+        return _millis(values) if key == "timestamp" else values.cast(wanted)
+
+
+def _millis(instants: pa.Array) -> pa.Array:
+    micros = instants.cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("ms", tz="UTC"), safe=False)
+    return micros.cast(pa.int64())
 
 
 def _bytes(texts: pa.Array) -> pa.Array:

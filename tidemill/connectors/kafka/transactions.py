@@ -23,6 +23,7 @@ from tidemill.connectors.kafka.cluster import TIMEOUT, KafkaCluster
 from tidemill.connectors.kafka.failures import failure
 from tidemill.connectors.kafka.sending import PATIENCE, Record, Sending, partitions, producer
 from tidemill.errors import CommitUnknownError, ConnectorError
+from tidemill.files.storage import Storage
 
 _PAUSE = 0.2
 _TIMEOUT_MS = 300_000
@@ -44,11 +45,14 @@ _OF_DATA = frozenset(
 @dataclass(slots=True, kw_only=True)
 class Transactions:
     """``name``: of the transactional id and the consumer group, stable over restarts of the job; the epoch is
-    the offset of the first partition of ``topic``."""
+    the offset of the first partition of ``topic``. ``note``: a file in ``storage`` that is there if some
+    epoch was recorded: Kafka forgets such offsets after days."""
 
     given: properties.Properties
     name: str
     topic: str
+    storage: Storage
+    note: str
     _client: Producer | None = field(default=None, repr=False)
     _group: Consumer | None = field(default=None, repr=False)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -96,8 +100,11 @@ class Transactions:
     def _attempt(self, epoch: int, records: Callable[[], Iterable[Record]]) -> None:
         self._committing = False
         client = self._producer()  # step 1
-        if self.recorded() >= epoch:  # step 2
+        recorded = self.recorded()  # step 2
+        if recorded >= epoch:
             return
+        if not recorded and self.storage.stat(self.note) is not None:
+            raise self._forgotten(epoch)
         client.begin_transaction()  # step 3
         sending = Sending(client=client, counts=self._counts)
         sending.all(records())
@@ -105,7 +112,8 @@ class Transactions:
         client.send_offsets_to_transaction(said, self._consumer().consumer_group_metadata(), TIMEOUT)
         self._committing = True
         client.commit_transaction(TIMEOUT)
-        sending.check()
+        if not recorded:
+            self.storage.publish(self.note, lambda stream: stream.write(b""))
 
     def _producer(self) -> Producer:
         """One that has fenced all earlier ones, and whose broker has ended what they had left open."""
@@ -129,6 +137,16 @@ class Transactions:
 
     def _failed(self, error: KafkaException) -> ConnectorError:
         return failure(error, f"Kafka at {self._servers}, transactional id '{self.name}'")
+
+    def _forgotten(self, epoch: int) -> CommitUnknownError:
+        return CommitUnknownError(
+            f"Kafka at {self._servers} does not remember what consumer group '{self.name}' has"
+            f" recorded: whether"
+            f" topic '{self.topic}' has epoch {epoch} is not known.",
+            hint="Kafka keeps such offsets for offsets.retention.minutes. Look into the topic."
+            " If the rows of the"
+            f" epoch are not in it, remove the file {self.storage.shown(self.note)} and start the job again.",
+        )
 
     def _given_up(self, error: KafkaException, epoch: int) -> CommitUnknownError:
         return CommitUnknownError(

@@ -164,7 +164,7 @@ def materialized(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     CONFLICT DO NOTHING the live row that arrived first; DO ERROR wants it alone. Where arrival is not told
     the greatest row by its columns is the last, and the least the first."""
     inputs = sink.input.fields
-    named = {c.name: f.name for c, f in zip(sink.table.physical_columns, inputs, strict=False)}
+    named = {c.name: f.name for c, f in zip(sink.table.written_columns, inputs, strict=False)}
     latest = sink.conflict not in ("NOTHING", "ERROR")
     spec = RankSpec(
         function="ROW_NUMBER",

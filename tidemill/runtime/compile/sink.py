@@ -28,7 +28,7 @@ def compile_sink(sink: p.Sink, context: CompileContext, config: Configuration) -
         node = _last_arrived(sink, context)
     else:
         node = compile_node(sink.input, context, False)
-    targets = tuple(Field(c.name, c.type) for c in sink.table.physical_columns)
+    targets = tuple(Field(c.name, c.type) for c in sink.table.written_columns)
     return _named(_enforcing(node, sink.input, targets, config), names(sink.fields))
 
 
@@ -51,7 +51,7 @@ def _last_arrived(sink: p.Sink, context: CompileContext) -> g.ExecNode:
     timed = arrives_by_time(sink)
     below = timed_input(sink, context, False) if timed else compile_node(sink.input, context, True)
     fields = sink.input.fields
-    named = {c.name: f.name for c, f in zip(sink.table.physical_columns, fields, strict=False)}
+    named = {c.name: f.name for c, f in zip(sink.table.written_columns, fields, strict=False)}
     keys = tuple(named[k] for k in sink.table.primary_key)
     spec = LastArrivedSpec(columns=columns_of(fields), keys=keys, timed=timed)
     schema = port_schema(fields, names(fields), below) if timed else None

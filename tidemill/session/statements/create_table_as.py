@@ -16,7 +16,6 @@ from tidemill.catalog.table import CatalogTable, Column, ColumnKind, ObjectPath
 from tidemill.errors import ValidationError
 from tidemill.functions import casts
 from tidemill.plan import nodes as n
-from tidemill.plan.binder.queries.insert import writable
 from tidemill.session import execution, planning
 from tidemill.session.context import SessionContext
 from tidemill.session.result import TableResult, ok
@@ -90,7 +89,7 @@ def _table(statement: s.CreateTable, context: SessionContext) -> tuple[CatalogTa
     made = replace(plain_table(statement, path), columns=_columns(statement, fields))
     table = completed(statement, made, planning.typer(context, statement))
     targets = tuple(f.name for f in fields)
-    return table, () if targets == tuple(c.name for c in writable(table)) else targets
+    return table, () if targets == tuple(c.name for c in table.written_columns) else targets
 
 
 def _query(statement: s.CreateTable) -> s.Query:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from tidemill.catalog.table import CatalogTable, CatalogView, Column, ColumnKind
+from tidemill.catalog.table import CatalogTable, CatalogView, Column
 from tidemill.errors import Position, ValidationError
 from tidemill.functions import casts
 from tidemill.plan import nodes as n
@@ -37,7 +37,7 @@ def bind(
         )
     options = {**target.options, **dict(statement.hints)}
     context.environment.check_table(target, options, statement.target_position)
-    columns = writable(target)
+    columns = target.written_columns
     query = binder.bind(statement.query, replace(context, untyped_null=True))
     static = _static_partition(binder, statement, context, target)
     if statement.overwrite and is_streaming(context):
@@ -78,15 +78,6 @@ def _target(statement: statements.Insert, context: Context) -> CatalogTable:
             position=statement.target_position,
         )
     return found
-
-
-def writable(table: CatalogTable) -> tuple[Column, ...]:
-    """The columns that an INSERT fills: physical ones and metadata that is not VIRTUAL."""
-    return tuple(
-        c
-        for c in table.columns
-        if c.kind is ColumnKind.PHYSICAL or (c.kind is ColumnKind.METADATA and not c.virtual)
-    )
 
 
 def _static_partition(
