@@ -74,8 +74,8 @@ class Attacker:
         if kind == TType.STRUCT:
             return self.struct(of, depth)
         if kind == TType.LIST:
-            inner = of if isinstance(of, tuple) else (of, None)
-            return [self.value(*inner, depth - 1) for _ in range(pick((0, 1, 3)))]
+            element, inner = of if isinstance(of, tuple) else (of, None)
+            return [self.value(element, inner, depth - 1) for _ in range(pick((0, 1, 3)))]
         if kind == TType.MAP:
             return {pick(TEXTS): pick(TEXTS) for _ in range(pick((0, 1, 3)))}
         if kind == TType.BOOL:

@@ -111,7 +111,7 @@ def answer(session: TableEnvironment, plan: Path, document: Json) -> str:
 
 DATABASE = ("session", "catalogs", 0, "databases", 0)
 SNK = (*DATABASE, "objects", 2)
-FAULTS = (
+FAULTS: tuple[tuple[tuple[Any, ...], Json, str], ...] = (
     (("statement",), 5, "statement: expected a text"),
     (("statement",), "SELECT 1", "statement: expected INSERT or EXECUTE STATEMENT SET"),
     (("statement",), "INSERT INTO", 'statement: Encountered "<EOF>" at line 1, column 11.'),

@@ -71,8 +71,11 @@ def _type(kind: Any, kept: object, place: str) -> t.LogicalType:
 
 
 def _list(kind: Any, kept: object, place: str) -> list[Any]:
-    (inner,) = get_args(kind)
-    return [_of(inner, item, f"{place}[{i}]") for i, item in enumerate(_items(kept, place))]
+    return _each(get_args(kind)[0], kept, place)
+
+
+def _each(kind: Any, kept: object, place: str) -> list[Any]:
+    return [_of(kind, item, f"{place}[{i}]") for i, item in enumerate(_items(kept, place))]
 
 
 def _tuple(kind: Any, kept: object, place: str) -> tuple[Any, ...]:
@@ -80,7 +83,7 @@ def _tuple(kind: Any, kept: object, place: str) -> tuple[Any, ...]:
     inner = get_args(kind)
     items = _items(kept, place)
     if inner[-1] is Ellipsis:
-        return tuple(_list(list[inner[0]], items, place))
+        return tuple(_each(inner[0], items, place))
     if len(items) != len(inner):
         raise _damaged(place, f"{len(inner)} values", items)
     return tuple(_of(k, item, f"{place}[{i}]") for i, (k, item) in enumerate(zip(inner, items, strict=True)))
@@ -133,7 +136,7 @@ def _check_columns(entry: CatalogTable | CatalogView, place: str) -> None:
 
 def _fields(kind: type[T], kept: object, place: str) -> T:
     found = _plain(dict, kept, place)
-    hints = _hints(kind)
+    hints = _hints(cast(Any, kind))
     unknown = [key for key in found if key not in hints]
     if unknown:
         raise StateError(f"{place}: '{unknown[0]}' is not known", expected=tuple(hints))
