@@ -143,6 +143,9 @@ def test_in_batch(spark: SparkSession, tmp_path: Path) -> None:
     for begin in range(0, len(VALUES), 4):
         check_values(session, VALUES[begin : begin + 4])
     check_filters(session, FILTERS)
+    both = "(SELECT id, a FROM l UNION ALL SELECT id + 100, a FROM l)"
+    found = answer(session, f"SELECT id, {VALUES[0][0]} AS v FROM {both} AS l")
+    assert found == [(row[0] + more, marks(row)) for more in (0, 100) for row in L]
 
 
 def test_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ from tidemill.runtime.limited_rows import limited_rows
 from tidemill.runtime.progress import ExchangesBlocked, PartitionsRead, rows_of
 from tidemill.runtime.recording import Recording, Seen
 from tidemill.runtime.spark.adaptive import NOTHING_SENT, batch_settings
+from tidemill.runtime.spark.batch_frames.existence import BESIDE_UNIONS, asks
 from tidemill.runtime.spark.batch_frames.frames import BatchFrames, GroupedRows, ScanRows, TableRows
 from tidemill.runtime.spark.batch_frames.relation import Relation, Views, aliased
 from tidemill.runtime.spark.batch_frames.sharing import Sharing
@@ -102,6 +103,7 @@ def _settings(root: b.BatchNode, request: JobRequest, way: Way) -> dict[str, str
     """Spark's, of the job's session."""
     volume = with_room(lambda: exchanged(root, request.config.read(DYNAMIC_FILTERING)))
     chosen = batch_settings(request.config, parallelism(request), volume)
+    chosen |= BESIDE_UNIONS if asks(root) else {}
     found = unless_given(request.application, chosen) | time_zone(request.zone)
     return found | ({} if way.sends else NOTHING_SENT) | (PIPELINED_SETTINGS if way.pipes else {})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidemill.physical.batch.nodes import Aggregate, BatchNode, Calc, Join
+from tidemill.physical.batch.nodes import Aggregate, BatchNode, Calc, Join, all_of
 from tidemill.plan.expressions import Expr, InputRef, Literal
 from tidemill.plan.nodes import JoinKind
 from tidemill.plan.predicates import conjuncts
@@ -17,6 +17,11 @@ from tidemill.runtime.spark.batch_frames.relation import Relation, aliased
 from tidemill.runtime.spark.expressions import Translator
 from tidemill.types.physical import quote, spark_type
 
+BESIDE_UNIONS = {
+    # Spark's rule loses the columns that EXISTS compares when it moves the column below a union.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PushProjectionThroughUnion"
+}
+"""Spark's settings of queries that ask whether there is a row."""
 _FOUND = "$found"
 _ROW, _MEMBER = "`$l`", "`$r`"
 
@@ -53,6 +58,11 @@ def existence(node: Join) -> Existence | None:
     by_key = {key: number for number, (_, key) in enumerate(pairs)}
     shown = tuple(by_key[keys[place]] if place in keys else None for place in range(len(picks)))
     return Existence(right.source, tuple((own, right.keys[key]) for own, key in pairs), shown)
+
+
+def asks(root: BatchNode) -> bool:
+    """Whether a join of the plan is such a question."""
+    return any(isinstance(node, Join) and existence(node) is not None for node in all_of(root))
 
 
 def _is_mark(expr: Expr) -> bool:
