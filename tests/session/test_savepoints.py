@@ -79,6 +79,44 @@ def test_a_job_goes_on_from_a_savepoint(spark: SparkSession, tmp_path: Path) -> 
         other.execute_sql("INSERT INTO sink SELECT id, id FROM g")
 
 
+def test_a_savepoint_is_written_while_the_job_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    sums = "SELECT id AS {}, SUM(id) OVER (ORDER BY ts) AS {} FROM g"
+    first = session(tmp_path, "first")
+    job = first.execute_sql("INSERT INTO sink " + sums.format("a", "b")).job
+    assert job is not None
+    until(lambda: len(rows(tmp_path)) > 20)
+    ((path,),) = ask(first, f"CREATE SAVEPOINT FOR JOB '{job.job_id}'")
+    named = str(tmp_path / "named")
+    assert ask(first, f"CREATE SAVEPOINT '{named}' FOR JOB '{job.job_id}'") == [(named,)]
+    with pytest.raises(StateError, match=f"'{named}' cannot be written: the directory is not empty"):
+        first.execute_sql(f"CREATE SAVEPOINT '{named}' FOR JOB '{job.job_id}'")
+    grow(tmp_path)
+    job.cancel()
+    shutil.rmtree(tmp_path / "first")
+    assert [row[:2] for row in ask(first, "SHOW SAVEPOINTS")] == [(path, job.job_id)]
+    assert [row[0] for row in ask(first, f"SHOW SAVEPOINTS IN '{tmp_path}'")] == [named]
+    described = ask(first, f"DESCRIBE SAVEPOINT '{path}'")
+    assert [row[0] for row in described] == ["job", "fact", "source", "operator"]
+    assert described[-1][2].startswith("OverAggregate(")
+    assert int(described[-1][3]) > 0
+    # An alias and the sink may be others.
+    recovery = {"execution.state-recovery.path": path, "execution.state-recovery.claim-mode": "claim"}
+    again = session(tmp_path / "other", "second", **recovery)
+    going_on = again.execute_sql("INSERT INTO sink " + sums.format("x", "y")).job
+    assert going_on is not None
+    until(lambda: len(rows(tmp_path / "other")) > 20)
+    going_on.cancel()
+    got = rows(tmp_path / "other")
+    begin = got[0][0]
+    assert begin > 20
+    assert got == [[n, n * (n + 1) // 2] for n in range(begin, begin + len(got))]
+    assert ask(first, "SHOW SAVEPOINTS") == [], "the job has claimed it"
+    ask(first, f"DROP SAVEPOINT '{named}'", f"DROP SAVEPOINT IF EXISTS '{named}'")
+    assert not Path(named).exists()
+    with pytest.raises(StateError, match="is not a savepoint: there is nothing"):
+        first.execute_sql(f"DROP SAVEPOINT '{named}'")
+
+
 def test_a_drained_job_lets_go_of_its_windows(spark: SparkSession, tmp_path: Path) -> None:
     made = session(tmp_path, "first")
     job = made.execute_sql(
